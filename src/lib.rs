@@ -1,0 +1,12 @@
+//! Decodes detector tensors on video buffers and suppresses duplicate detections.
+//!
+//! Data flows one way, and the modules are the stations on its way: [`tensor`] (what arrives and
+//! where it lies), `head` (what it means), `engine` (decode and suppression), `region` (what
+//! leaves); [`elements`] drive them.
+#![warn(missing_docs)]
+
+pub mod elements;
+mod plugin;
+pub mod tensor;
+
+pub use plugin::plugin_register_static;

@@ -1,0 +1,91 @@
+//! Tensors in `GstTensorMeta`, as GStreamer's own inference elements write them (1.26 and later).
+//!
+//! `dims_order` is a label that producers set differently for the same bytes, so it is not read:
+//! heads decide by id and shape. Nothing in the metadata ties the memory's size to the shape;
+//! [`Tensor::map`](super::Tensor::map) checks that.
+
+use gst_analytics::{TensorDataType, TensorMeta};
+
+use super::{ElementType, Shape, Storage, Tensor, Tensors};
+
+/// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`; those beyond its
+/// capacity or with more than [`MAX_RANK`](super::MAX_RANK) dimensions are left out.
+pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
+    for meta in buffer.iter_meta::<TensorMeta>() {
+        for tensor in slice(&meta) {
+            if tensors.is_full() {
+                return;
+            }
+            let Some(shape) = Shape::new(tensor.dims()) else {
+                continue;
+            };
+            tensors.push(Tensor {
+                id: tensor.id().as_str(),
+                element: element_type(tensor.data_type()),
+                shape,
+                storage: storage(tensor),
+            });
+        }
+    }
+}
+
+/// The tensors of a metadata item, for as long as its buffer is borrowed.
+fn slice<'a>(meta: &gst::MetaRef<'a, TensorMeta>) -> &'a [gst_analytics::Tensor] {
+    let tensors: *const [gst_analytics::Tensor] = meta.as_slice();
+    // SAFETY: the array belongs to the metadata and that to the buffer, which `'a` borrows
+    // immutably; `as_slice()` merely ties its result to the shorter borrow of `meta`.
+    unsafe { &*tensors }
+}
+
+/// The tensor's memory; unlike the binding's `data()`, this allows for there being none.
+fn storage(tensor: &gst_analytics::Tensor) -> Storage<'_> {
+    use gst::glib::translate::ToGlibPtr;
+    let raw: *const gst_analytics::ffi::GstTensor = tensor.to_glib_none().0;
+    // SAFETY: `raw` points to a live GstTensor for as long as `tensor` is borrowed, and a buffer
+    // that is not NULL lives as long as it.
+    unsafe {
+        match (*raw).data {
+            data if data.is_null() => Storage::Missing,
+            data => Storage::Buffer(gst::BufferRef::from_ptr(data)),
+        }
+    }
+}
+
+fn element_type(data_type: TensorDataType) -> ElementType {
+    match data_type {
+        TensorDataType::Float32 => ElementType::F32,
+        TensorDataType::Float16 => ElementType::F16,
+        TensorDataType::Float64 => ElementType::Other("f64"),
+        TensorDataType::Bfloat16 => ElementType::Other("bf16"),
+        TensorDataType::Int8 => ElementType::Other("i8"),
+        TensorDataType::Uint8 => ElementType::Other("u8"),
+        TensorDataType::Int16 => ElementType::Other("i16"),
+        TensorDataType::Uint16 => ElementType::Other("u16"),
+        TensorDataType::Int32 => ElementType::Other("i32"),
+        TensorDataType::Uint32 => ElementType::Other("u32"),
+        TensorDataType::Int64 => ElementType::Other("i64"),
+        TensorDataType::Uint64 => ElementType::Other("u64"),
+        _ => ElementType::Other("a type this plugin does not know"),
+    }
+}
+
+/// Copies the tensors of `from` to `to` where that has none.
+///
+/// GStreamer 1.26 cannot copy this metadata with a buffer; 1.28 does so itself.
+pub fn copy(from: &gst::BufferRef, to: &mut gst::BufferRef) {
+    if to.meta::<TensorMeta>().is_some() {
+        return;
+    }
+    for meta in from.iter_meta::<TensorMeta>() {
+        TensorMeta::add(to).set(meta.as_slice().to_vec().into());
+    }
+}
+
+/// Removes every `GstTensorMeta` from `buffer`.
+pub fn remove(buffer: &mut gst::BufferRef) {
+    while let Some(meta) = buffer.meta_mut::<TensorMeta>() {
+        if meta.remove().is_err() {
+            return;
+        }
+    }
+}

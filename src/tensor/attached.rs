@@ -1,0 +1,204 @@
+//! The plugin's own tensor metadata, for any GStreamer from 1.20 on.
+//!
+//! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can
+//! write it without this crate's headers. Its structure has four fields:
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | `id` | string | the output's name |
+//! | `type` | string | `f32` or `f16` |
+//! | `dims` | array of uint64 | dimensions, slowest first |
+//! | `data` | buffer | the elements, contiguous, row-major |
+//!
+//! The metadata follows the buffer through queues, tees and copies. It is tagged with the
+//! picture's content, size and orientation, so that elements which scale, crop, flip or replace
+//! the picture drop it: its coordinates would be wrong there.
+
+use std::sync::Once;
+
+use super::{ElementType, MAX_RANK, Shape, Storage, Tensor, TensorError, Tensors};
+
+/// The metadata's registered name.
+pub const META_NAME: &str = "NmsFilterTensor";
+
+const TAGS: &[&str] = &["video", "size", "orientation"];
+
+/// Registers the metadata with GStreamer; repeated calls do nothing.
+///
+/// [`attach`] calls this itself.
+pub fn register() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // An application that embeds this crate may also have loaded the plugin.
+        if !gst::meta::CustomMeta::is_registered(META_NAME) {
+            gst::meta::CustomMeta::register(META_NAME, TAGS);
+        }
+    });
+}
+
+/// A tensor to attach: it owns a reference to its memory.
+#[derive(Clone, Debug)]
+pub struct NewTensor {
+    /// The output's name.
+    pub id: String,
+    /// What each element is.
+    pub element: ElementType,
+    /// Dimensions, slowest first.
+    pub shape: Shape,
+    /// The elements; the memory is shared, not copied.
+    pub data: gst::Buffer,
+}
+
+impl NewTensor {
+    /// A tensor that takes over `elements`.
+    ///
+    /// # Errors
+    /// Where `shape` has too many dimensions.
+    pub fn from_vec<T: super::Element>(
+        id: &str,
+        shape: &[usize],
+        elements: Vec<T>,
+    ) -> Result<Self, TensorError> {
+        let shape = Shape::new(shape).ok_or_else(|| TensorError::Rank {
+            id: id.to_owned(),
+            rank: shape.len(),
+        })?;
+        Ok(Self {
+            id: id.to_owned(),
+            element: T::TYPE,
+            shape,
+            data: gst::Buffer::from_slice(Pod(elements)),
+        })
+    }
+}
+
+/// Shows a vector of elements to GStreamer as bytes.
+struct Pod<T>(Vec<T>);
+
+impl<T: super::Element> AsRef<[u8]> for Pod<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+/// Hangs `tensor` on `buffer`, behind any that are there already.
+///
+/// # Errors
+/// Where the element type is neither f16 nor f32, or the memory is shorter than the shape says.
+pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
+    Tensor {
+        id: &tensor.id,
+        element: tensor.element,
+        shape: tensor.shape.clone(),
+        storage: Storage::Buffer(&tensor.data),
+    }
+    .checked_len()?;
+
+    register();
+    let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME)
+        .expect("the metadata is registered and the buffer writable");
+    let structure = meta.mut_structure();
+    structure.set("id", &tensor.id);
+    structure.set("type", tensor.element.name());
+    structure.set(
+        "dims",
+        gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)),
+    );
+    structure.set("data", &tensor.data);
+    Ok(())
+}
+
+/// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were
+/// attached; those beyond its capacity are left out.
+///
+/// # Errors
+/// Where a structure lacks a field or has one of another type.
+pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) -> Result<(), TensorError> {
+    for meta in buffer.iter_meta::<gst::Meta>() {
+        if tensors.is_full() {
+            break;
+        }
+        if let Some(custom) = meta.try_as_custom_meta()
+            && custom.has_name(META_NAME)
+        {
+            tensors.push(parse(structure(custom))?);
+        }
+    }
+    Ok(())
+}
+
+/// The structure of a metadata item, for as long as its buffer is borrowed.
+fn structure<'a>(meta: &gst::MetaRef<'a, gst::meta::CustomMeta>) -> &'a gst::StructureRef {
+    let structure: *const gst::StructureRef = meta.structure();
+    // SAFETY: the structure belongs to the metadata and that to the buffer, which `'a` borrows
+    // immutably; `structure()` merely ties its result to the shorter borrow of `meta`.
+    unsafe { &*structure }
+}
+
+fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
+    let malformed = |problem: String| TensorError::Malformed { problem };
+    let id = field::<&str>(structure, "id")?;
+    let type_name = field::<&str>(structure, "type")?;
+    let element = ElementType::from_name(type_name).ok_or_else(|| {
+        malformed(format!(
+            "tensor {id}: expected type f32 or f16, got {type_name}"
+        ))
+    })?;
+
+    let dims = field::<gst::ArrayRef>(structure, "dims")?;
+    let dims = dims.as_slice();
+    if dims.len() > MAX_RANK {
+        return Err(TensorError::Rank {
+            id: id.to_owned(),
+            rank: dims.len(),
+        });
+    }
+    let mut shape = [0; MAX_RANK];
+    for (to, from) in shape.iter_mut().zip(dims) {
+        *to = from
+            .get::<u64>()
+            .ok()
+            .and_then(|dim| dim.try_into().ok())
+            .ok_or_else(|| {
+                malformed(format!(
+                    "tensor {id}: expected dims of type uint64, got {}",
+                    from.type_()
+                ))
+            })?;
+    }
+
+    let data = field::<&gst::BufferRef>(structure, "data")?;
+    Ok(Tensor {
+        id,
+        element,
+        shape: Shape::new(&shape[..dims.len()]).expect("the rank was checked"),
+        storage: Storage::Buffer(data),
+    })
+}
+
+fn field<'a, T: gst::glib::value::FromValue<'a>>(
+    structure: &'a gst::StructureRef,
+    name: &str,
+) -> Result<T, TensorError> {
+    let value = structure.value(name).map_err(|_| TensorError::Malformed {
+        problem: format!("the field {name} is missing"),
+    })?;
+    // `SendValue` derefs to the value; the borrow is the structure's.
+    gst::glib::Value::get::<T>(value).map_err(|_| TensorError::Malformed {
+        problem: format!("the field {name} has the unexpected type {}", value.type_()),
+    })
+}
+
+/// Removes the attached tensors from `buffer`.
+pub fn remove(buffer: &mut gst::BufferRef) {
+    buffer.foreach_meta_mut(|meta| {
+        let ours = meta
+            .try_as_custom_meta()
+            .is_some_and(|custom| custom.has_name(META_NAME));
+        std::ops::ControlFlow::Continue(if ours {
+            gst::buffer::BufferMetaForeachAction::Remove
+        } else {
+            gst::buffer::BufferMetaForeachAction::Keep
+        })
+    });
+}

@@ -1,0 +1,86 @@
+use std::fmt;
+
+use half::f16;
+
+/// What a tensor's elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ElementType {
+    /// IEEE 754 single precision, native byte order.
+    F32,
+    /// IEEE 754 half precision, native byte order.
+    F16,
+    /// Anything else, by GStreamer's name for it; it can be listed but not read.
+    Other(&'static str),
+}
+
+impl ElementType {
+    /// Bytes per element, or `None` for a type that cannot be read.
+    pub fn size(self) -> Option<usize> {
+        match self {
+            Self::F32 => Some(size_of::<f32>()),
+            Self::F16 => Some(size_of::<f16>()),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// The type with this name (`f32` or `f16`), as [`attached`](super::attached) metadata
+    /// spells it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "f32" => Some(Self::F32),
+            "f16" => Some(Self::F16),
+            _ => None,
+        }
+    }
+
+    /// The type's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Rust type that a tensor's elements can have.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// The tensor's name for this type.
+    const TYPE: ElementType;
+
+    /// The value in single precision; exact for both types.
+    fn to_f32(self) -> f32;
+
+    /// The nearest value of this type.
+    fn from_f32(value: f32) -> Self;
+}
+
+impl Element for f32 {
+    const TYPE: ElementType = ElementType::F32;
+
+    fn to_f32(self) -> f32 {
+        self
+    }
+
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+}
+
+impl Element for f16 {
+    const TYPE: ElementType = ElementType::F16;
+
+    fn to_f32(self) -> f32 {
+        self.to_f32()
+    }
+
+    fn from_f32(value: f32) -> Self {
+        f16::from_f32(value)
+    }
+}
