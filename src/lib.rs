@@ -6,7 +6,10 @@
 #![warn(missing_docs)]
 
 pub mod elements;
+pub mod engine;
+pub mod head;
 mod plugin;
+pub mod region;
 pub mod tensor;
 
 pub use plugin::plugin_register_static;

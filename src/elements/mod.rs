@@ -2,11 +2,13 @@
 
 use crate::tensor;
 
+pub mod nmsfilter;
+
 /// Registers every element with `plugin`.
 ///
 /// # Errors
 /// Where GStreamer refuses an element.
-pub fn register(_plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
+pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     tensor::attached::register();
-    Ok(())
+    nmsfilter::register(plugin)
 }

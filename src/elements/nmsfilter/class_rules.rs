@@ -1,0 +1,159 @@
+//! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
+
+use crate::engine::ClassThresholds;
+use crate::head::MAX_CLASSES;
+use crate::region::Labels;
+
+/// What is wrong with a list of classes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ClassRuleError {
+    #[error(
+        "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES} or a label \
+         of the label file ({labels} labels loaded)"
+    )]
+    UnknownClass {
+        property: &'static str,
+        name: String,
+        labels: usize,
+    },
+    #[error(
+        "class-thresholds: cannot read {entry:?}; expected CLASS:THRESHOLD, as in person:0.5,7:0.3"
+    )]
+    Entry { entry: String },
+}
+
+/// The threshold of each class: `score` for all in `classes` (all there are where it is empty),
+/// but as `class_thresholds` says for those it lists. Other classes are kept out.
+pub(super) fn thresholds(
+    score: f32,
+    classes: Option<&str>,
+    class_thresholds: Option<&str>,
+    labels: &Labels,
+) -> Result<ClassThresholds, ClassRuleError> {
+    let mut rules = ClassThresholds::uniform(score);
+    let mut wanted = Vec::new();
+    for name in entries(classes) {
+        wanted.push(class("classes", name, labels)?);
+    }
+    if !wanted.is_empty() {
+        rules.default = f32::INFINITY;
+        for &class in &wanted {
+            set(&mut rules, class, score);
+        }
+    }
+    for entry in entries(class_thresholds) {
+        let malformed = || ClassRuleError::Entry {
+            entry: entry.to_owned(),
+        };
+        let (name, threshold) = entry.rsplit_once(':').ok_or_else(malformed)?;
+        let threshold: f32 = threshold.trim().parse().map_err(|_| malformed())?;
+        if !threshold.is_finite() {
+            return Err(malformed());
+        }
+        let class = class("class-thresholds", name.trim(), labels)?;
+        if wanted.is_empty() || wanted.contains(&class) {
+            set(&mut rules, class, threshold);
+        }
+    }
+    Ok(rules)
+}
+
+fn entries(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or("")
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+}
+
+fn class(property: &'static str, name: &str, labels: &Labels) -> Result<usize, ClassRuleError> {
+    let by_label = labels.class(name).map(|class| class as usize);
+    by_label
+        .or_else(|| name.parse().ok())
+        .filter(|&class| class < MAX_CLASSES)
+        .ok_or_else(|| ClassRuleError::UnknownClass {
+            property,
+            name: name.to_owned(),
+            labels: labels.len(),
+        })
+}
+
+fn set(rules: &mut ClassThresholds, class: usize, threshold: f32) {
+    if class >= rules.per_class.len() {
+        rules.per_class.resize(class + 1, rules.default);
+    }
+    rules.per_class[class] = threshold;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(classes: &str, class_thresholds: &str) -> Result<ClassThresholds, ClassRuleError> {
+        thresholds(
+            0.25,
+            Some(classes),
+            Some(class_thresholds),
+            &Labels::default(),
+        )
+    }
+
+    #[test]
+    fn empty_lists_give_every_class_the_score_threshold() {
+        assert_eq!(of("", "").unwrap(), ClassThresholds::uniform(0.25));
+    }
+
+    #[test]
+    fn classes_keep_all_others_out() {
+        let rules = of(" 2, 0 ", "").unwrap();
+        assert_eq!(
+            [0, 1, 2, 3].map(|class| rules.of(class)),
+            [0.25, f32::INFINITY, 0.25, f32::INFINITY]
+        );
+    }
+
+    #[test]
+    fn class_thresholds_leave_the_others_at_the_score_threshold() {
+        let rules = of("", "1:0.5,3:-2").unwrap();
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|class| rules.of(class)),
+            [0.25, 0.5, 0.25, -2.0, 0.25]
+        );
+    }
+
+    #[test]
+    fn a_threshold_does_not_let_in_a_class_that_is_kept_out() {
+        let rules = of("1", "2:0.1").unwrap();
+        assert_eq!(rules.of(2), f32::INFINITY);
+    }
+
+    #[test]
+    fn the_lowest_threshold_heeds_only_the_classes_there_are() {
+        let rules = of("", "1:0.5,3:-2").unwrap();
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(|classes| rules.lowest(classes)),
+            [0.25, 0.25, 0.25, -2.0, -2.0]
+        );
+        assert_eq!(of("7", "").unwrap().lowest(2), f32::INFINITY);
+    }
+
+    #[test]
+    fn labels_name_classes() {
+        let file = std::env::temp_dir().join(format!("nmsfilter-labels-{}", std::process::id()));
+        std::fs::write(&file, "person\ntraffic light\n").unwrap();
+        let labels = Labels::load(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let rules = thresholds(0.25, Some("traffic light"), Some("person:0.1"), &labels).unwrap();
+        assert_eq!([0, 1].map(|class| rules.of(class)), [f32::INFINITY, 0.25]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |result: Result<_, ClassRuleError>| result.unwrap_err().to_string();
+        assert!(message(of("cat", "")).contains("classes: there is no class \"cat\""));
+        assert!(message(of("-1", "")).contains("\"-1\""));
+        assert!(message(of("99999999", "")).contains("number below 65536"));
+        assert!(message(of("", "3")).contains("expected CLASS:THRESHOLD"));
+        assert!(message(of("", "3:x")).contains("\"3:x\""));
+        assert!(message(of("", "3:inf")).contains("\"3:inf\""));
+    }
+}

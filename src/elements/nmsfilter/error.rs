@@ -1,0 +1,44 @@
+use gst::glib;
+
+use super::class_rules::ClassRuleError;
+use crate::engine::EngineError;
+use crate::head::ChoiceError;
+use crate::region::MappingError;
+use crate::tensor::TensorError;
+
+/// Why a frame cannot be processed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FrameError {
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    #[error(transparent)]
+    ClassRule(#[from] ClassRuleError),
+    #[error("regions cannot be attached: {0}")]
+    Attach(#[from] glib::BoolError),
+    #[error("a buffer came before caps; expected video caps with width and height first")]
+    NoCaps,
+}
+
+impl FrameError {
+    /// The element message: the error for the user, `context` for the developer.
+    pub fn message(&self, context: &str) -> gst::ErrorMessage {
+        match self {
+            Self::Mapping(_) | Self::ClassRule(_) => {
+                gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
+            }
+            Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
+            Self::Tensor(_) | Self::Choice(_) => {
+                gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
+            }
+            Self::Engine(_) | Self::Attach(_) => {
+                gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
+            }
+        }
+    }
+}

@@ -1,0 +1,483 @@
+#![allow(
+    missing_docs,
+    reason = "the accessors that the macro derives carry no documentation"
+)]
+
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::subclass::prelude::*;
+
+use super::session::{Frame, Session};
+use super::settings::{Decoder, Settings};
+use super::stats::Stats;
+use crate::engine::{self, Backend, Method, Overlap};
+use crate::head::{BoxFormat, Coordinates};
+use crate::region::{Attach, HAS_ANALYTICS, Labels, Letterbox};
+
+pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "nmsfilter",
+        gst::DebugColorFlags::empty(),
+        Some("Tensor decoding and non-maximum suppression"),
+    )
+});
+
+/// How long a stream may go without tensors before the user is told.
+const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(1);
+
+/// The element's private side.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::NmsFilter)]
+pub struct NmsFilter {
+    #[property(
+        name = "decoder", get, set, type = Decoder, member = decoder,
+        builder(Settings::default().decoder)
+            .nick("Decoder")
+            .blurb("How to read the tensors")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "box-format", get, set, type = BoxFormat, member = box_format,
+        builder(Settings::default().box_format)
+            .nick("Box format")
+            .blurb("How the numbers of decoder=boxes make a box")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "coordinates", get, set, type = Coordinates, member = coordinates,
+        builder(Settings::default().coordinates)
+            .nick("Coordinates")
+            .blurb("What the tensors' coordinates are measured in")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "method", get, set, type = Method, member = method,
+        builder(Settings::default().method)
+            .nick("Method")
+            .blurb("Which candidates survive")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "overlap", get, set, type = Overlap, member = overlap,
+        builder(Settings::default().overlap)
+            .nick("Overlap")
+            .blurb("When two boxes overlap too much; t is iou-threshold")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "iou-threshold", get, set, type = f32, member = iou_threshold,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().iou_threshold,
+        nick = "IoU threshold",
+        blurb = "Overlap beyond which the lower-ranked of two boxes is suppressed",
+        mutable_playing
+    )]
+    #[property(
+        name = "score-threshold", get, set, type = f32, member = score_threshold,
+        minimum = f32::MIN, maximum = f32::MAX, default = Settings::default().score_threshold,
+        nick = "Score threshold",
+        blurb = "Score below which a row is no candidate",
+        mutable_playing
+    )]
+    #[property(
+        name = "threshold-inclusive", get, set, type = bool, member = threshold_inclusive,
+        default = Settings::default().threshold_inclusive,
+        nick = "Threshold inclusive",
+        blurb = "Whether an overlap equal to the threshold suppresses",
+        mutable_playing
+    )]
+    #[property(
+        name = "pixel-offset", get, set, type = u32, member = pixel_offset,
+        maximum = 1, default = Settings::default().pixel_offset,
+        nick = "Pixel offset",
+        blurb = "Pixels by which sides count longer than their coordinates' difference (1: as in older programs)",
+        mutable_playing
+    )]
+    #[property(
+        name = "class-agnostic", get, set, type = bool, member = class_agnostic,
+        default = Settings::default().class_agnostic,
+        nick = "Class agnostic",
+        blurb = "Whether boxes of different classes suppress each other",
+        mutable_playing
+    )]
+    #[property(
+        name = "max-candidates", get, set, type = u32, member = max_candidates,
+        default = Settings::default().max_candidates,
+        nick = "Max candidates",
+        blurb = "How many of the highest-ranked candidates enter suppression (0: all)",
+        mutable_playing
+    )]
+    #[property(
+        name = "max-detections", get, set, type = u32, member = max_detections,
+        default = Settings::default().max_detections,
+        nick = "Max detections",
+        blurb = "How many of the highest-ranked survivors are attached (0: all)",
+        mutable_playing
+    )]
+    #[property(
+        name = "classes", get, set, type = Option<String>, member = classes,
+        nick = "Classes",
+        blurb = "Classes to keep, by number or label, separated by commas (unset: all)",
+        mutable_playing
+    )]
+    #[property(
+        name = "class-thresholds", get, set, type = Option<String>, member = class_thresholds,
+        nick = "Class thresholds",
+        blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (others: score-threshold)",
+        mutable_playing
+    )]
+    #[property(
+        name = "min-size", get, set, type = f32, member = min_size,
+        minimum = 0.0, default = Settings::default().min_size,
+        nick = "Min size",
+        blurb = "Width and height in frame pixels below which a box is no candidate",
+        mutable_playing
+    )]
+    #[property(
+        name = "max-size", get, set, type = f32, member = max_size,
+        minimum = 0.0, default = Settings::default().max_size,
+        nick = "Max size",
+        blurb = "Width and height in frame pixels above which a box is no candidate (0: no limit)",
+        mutable_playing
+    )]
+    #[property(
+        name = "label-file", get, set, type = Option<String>, member = label_file,
+        nick = "Label file",
+        blurb = "File with one label per line, the first for class 0",
+        mutable_ready
+    )]
+    #[property(
+        name = "model-width", get, set, type = u32, member = model_width,
+        maximum = 65535, default = Settings::default().model_width,
+        nick = "Model width",
+        blurb = "Width of the model's input in pixels (0: that of the frame)",
+        mutable_playing
+    )]
+    #[property(
+        name = "model-height", get, set, type = u32, member = model_height,
+        maximum = 65535, default = Settings::default().model_height,
+        nick = "Model height",
+        blurb = "Height of the model's input in pixels (0: that of the frame)",
+        mutable_playing
+    )]
+    #[property(
+        name = "letterbox", get, set, type = Letterbox, member = letterbox,
+        builder(Settings::default().letterbox)
+            .nick("Letterbox")
+            .blurb("How the frame was fitted into the model's input")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "backend", get, set, type = Backend, member = backend,
+        builder(Settings::default().backend)
+            .nick("Backend")
+            .blurb("Where to decode and suppress")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "cuda-device-id", get, set, type = i32, member = cuda_device_id,
+        minimum = -1, default = Settings::default().cuda_device_id,
+        nick = "CUDA device id",
+        blurb = "Which GPU backend=cuda uses (-1: the first; not in this version)",
+        mutable_ready
+    )]
+    #[property(
+        name = "attach", get, set, type = Attach, member = attach,
+        default = Settings::default().attach,
+        nick = "Attach",
+        blurb = "Which metadata to write",
+        mutable_playing
+    )]
+    #[property(
+        name = "keep-tensors", get, set, type = bool, member = keep_tensors,
+        default = Settings::default().keep_tensors,
+        nick = "Keep tensors",
+        blurb = "Whether the tensors stay on the buffer",
+        mutable_playing
+    )]
+    settings: Mutex<Settings>,
+    /// `None` unless started, and while a frame is in the works.
+    session: Mutex<Option<Session>>,
+    counted: Mutex<Counted>,
+}
+
+/// Counts, and what has been said about them.
+#[derive(Default)]
+struct Counted {
+    stats: Stats,
+    /// Whether the message with the counts as they stand has been posted.
+    posted: bool,
+    tensors: Awaited,
+}
+
+/// Whether tensors have come.
+#[derive(Default)]
+enum Awaited {
+    #[default]
+    NoFrameYet,
+    /// No frame so far had any; this is when the first came.
+    Since(Option<gst::ClockTime>, Instant),
+    /// They have come, or the user knows that they have not.
+    Settled,
+}
+
+/// A panic elsewhere must not take the element's locks with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for NmsFilter {
+    const NAME: &'static str = "GstNmsFilter";
+    type Type = super::NmsFilter;
+    type ParentType = gst_base::BaseTransform;
+}
+
+/// All properties but one are derived: `GstStructure` has no parameter specification to derive.
+impl ObjectImpl for NmsFilter {
+    fn properties() -> &'static [glib::ParamSpec] {
+        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
+            let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
+                .nick("Stats")
+                .blurb(
+                    "Frames, candidates, survivors, rejected rows, bytes moved, engine, and \
+                     nanoseconds per frame, since the element started",
+                )
+                .read_only()
+                .build();
+            let derived = NmsFilter::derived_properties().iter().cloned();
+            derived.chain([stats]).collect()
+        });
+        &PROPERTIES
+    }
+
+    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        match spec.name() {
+            "stats" => lock(&self.counted).stats.structure().to_value(),
+            _ => self.derived_property(id, spec),
+        }
+    }
+
+    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        self.derived_set_property(id, value, spec);
+    }
+}
+
+impl GstObjectImpl for NmsFilter {}
+
+impl ElementImpl for NmsFilter {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Non-maximum suppression filter",
+                "Filter/Analyzer/Video",
+                "Decodes detector tensors on video buffers, suppresses duplicate detections and \
+                 attaches the survivors as regions of interest",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = gst::Caps::builder("video/x-raw").any_features().build();
+            [
+                ("sink", gst::PadDirection::Sink),
+                ("src", gst::PadDirection::Src),
+            ]
+            .map(|(name, direction)| {
+                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
+                    .expect("the template is sound")
+            })
+            .into()
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for NmsFilter {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
+    // Metadata is written to every buffer, so there is no passthrough.
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
+
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let engine = engine::select(settings.backend).map_err(|error| {
+            gst::error_msg!(
+                gst::LibraryError::Init,
+                ("{error}"),
+                ["{:?}", settings.backend]
+            )
+        })?;
+        if settings.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
+            return Err(gst::error_msg!(
+                gst::LibraryError::Settings,
+                ("attach=analytics needs a plugin built for GStreamer 1.24 or later; set \
+                     attach=roi, or build it with the feature v1_24"),
+                ["built without the feature v1_24"]
+            ));
+        }
+        let labels = match &settings.label_file {
+            Some(file) => Labels::load(Path::new(file)).map_err(|error| {
+                gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
+            })?,
+            None => Labels::default(),
+        };
+        gst::debug!(
+            CAT,
+            imp = self,
+            "engine {}, {} labels",
+            engine.name(),
+            labels.len()
+        );
+        *lock(&self.counted) = Counted {
+            stats: Stats::new(engine.name()),
+            ..Counted::default()
+        };
+        *lock(&self.session) = Some(Session::new(engine, labels, settings));
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.post_stats();
+        *lock(&self.session) = None;
+        Ok(())
+    }
+
+    fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        // Not VideoInfo: it knows neither DMA-BUF formats nor every memory feature.
+        let side = |name: &str| {
+            let side = incaps.structure(0).and_then(|s| s.get::<i32>(name).ok());
+            side.and_then(|side| u32::try_from(side).ok())
+                .ok_or_else(|| gst::loggable_error!(CAT, "expected {name} in caps, got {incaps}"))
+        };
+        let frame = [side("width")?, side("height")?];
+        if let Some(session) = lock(&self.session).as_mut() {
+            session.set_frame(frame);
+        }
+        Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        if event.type_() == gst::EventType::Eos {
+            self.post_stats();
+        }
+        self.parent_sink_event(event)
+    }
+
+    /// GStreamer 1.26 does not copy `GstTensorMeta` with a buffer that is shared, as behind a tee.
+    #[cfg(feature = "v1_26")]
+    fn prepare_output_buffer(
+        &self,
+        inbuf: gst_base::subclass::InputBuffer,
+    ) -> Result<gst_base::subclass::base_transform::PrepareOutputBufferSuccess, gst::FlowError>
+    {
+        use gst_base::subclass::InputBuffer;
+        use gst_base::subclass::base_transform::PrepareOutputBufferSuccess;
+        match inbuf {
+            InputBuffer::Writable(_) => Ok(PrepareOutputBufferSuccess::InputBuffer),
+            InputBuffer::Readable(shared) => {
+                let mut copy = shared.copy();
+                crate::tensor::analytics::copy(shared, copy.make_mut());
+                Ok(PrepareOutputBufferSuccess::Buffer(copy))
+            }
+        }
+    }
+
+    fn transform_ip(
+        &self,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let start = Instant::now();
+        // Taken out, so that no lock is held while the engine runs.
+        let Some(mut session) = lock(&self.session).take() else {
+            return Err(gst::FlowError::Flushing);
+        };
+        session.follow(&lock(&self.settings));
+        let result = session.process(&self.obj(), buffer);
+        let context = result.as_ref().err().map(|_| session.to_string());
+        *lock(&self.session) = Some(session);
+
+        match result {
+            Ok(Frame::WithoutTensors) => self.count_without_tensors(buffer.pts()),
+            Ok(Frame::Decoded { counts, outside }) => {
+                gst::trace!(
+                    CAT,
+                    imp = self,
+                    "{} candidates, {} survivors, {outside} of them outside the frame, {} rejected",
+                    counts.candidates,
+                    counts.survivors,
+                    counts.rejected,
+                );
+                let mut counted = lock(&self.counted);
+                counted.posted = false;
+                counted.tensors = Awaited::Settled;
+                counted.stats.count(&counts, outside, start.elapsed());
+            }
+            Err(error) => {
+                self.post_error_message(error.message(&context.unwrap_or_default()));
+                return Err(gst::FlowError::Error);
+            }
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+}
+
+impl NmsFilter {
+    /// Counts a frame without tensors; the first second of nothing else earns one warning.
+    fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
+        gst::trace!(CAT, imp = self, "no tensors on this buffer");
+        let mut counted = lock(&self.counted);
+        counted.posted = false;
+        counted.stats.count_without_tensors();
+        let late = match counted.tensors {
+            Awaited::NoFrameYet => {
+                counted.tensors = Awaited::Since(pts, Instant::now());
+                false
+            }
+            Awaited::Since(Some(first), _) if pts.is_some() => {
+                pts.is_some_and(|pts| pts.saturating_sub(first) >= PATIENCE)
+            }
+            Awaited::Since(_, first) => first.elapsed() >= Duration::from(PATIENCE),
+            Awaited::Settled => false,
+        };
+        if late {
+            counted.tensors = Awaited::Settled;
+            drop(counted);
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                ("no buffer of the first second carried tensors, so nothing is detected; \
+                     place nmsfilter behind an inference element, with nothing between them that \
+                     scales, crops or replaces the picture"),
+                ["waited {PATIENCE}"]
+            );
+        }
+    }
+
+    /// Posts the counts, unless they have not changed since they were last posted.
+    fn post_stats(&self) {
+        let structure = {
+            let mut counted = lock(&self.counted);
+            if counted.posted || counted.stats.is_empty() {
+                return;
+            }
+            counted.posted = true;
+            counted.stats.structure()
+        };
+        let element = self.obj();
+        gst::info!(CAT, obj = element, "{structure}");
+        let message = gst::message::Element::builder(structure)
+            .src(&*element)
+            .build();
+        // An element that is in no pipeline has no bus.
+        let _ = element.post_message(message);
+    }
+}

@@ -1,0 +1,201 @@
+//! What the element keeps between start and stop, and what it does with a frame.
+
+use std::fmt;
+
+use super::class_rules;
+use super::error::FrameError;
+use super::imp::CAT;
+use super::settings::Settings;
+use super::stats::Counts;
+use crate::engine::{Engine, Params};
+use crate::head::{self, Choice};
+use crate::region::{self, Labels, Mapping, Region};
+use crate::tensor::{self, ElementType, Shape, Tensor, Tensors};
+
+/// The engine, and all that is derived once and used for many frames.
+pub(super) struct Session {
+    engine: Box<dyn Engine>,
+    labels: Labels,
+    settings: Settings,
+    /// Width and height, once there are caps.
+    frame: Option<[u32; 2]>,
+    /// `None` before the first frame with tensors and after any change.
+    plan: Option<Plan>,
+    regions: Vec<Region>,
+}
+
+/// How to process frames like the last one.
+struct Plan {
+    tensors: Vec<Signature>,
+    choice: Choice,
+    mapping: Mapping,
+    params: Params,
+}
+
+/// What the choice of a head depends on.
+struct Signature {
+    id: String,
+    element: ElementType,
+    shape: Shape,
+}
+
+impl PartialEq<Tensor<'_>> for Signature {
+    fn eq(&self, tensor: &Tensor<'_>) -> bool {
+        self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
+    }
+}
+
+/// What became of a frame.
+pub(super) enum Frame {
+    /// It carried no tensors.
+    WithoutTensors,
+    /// It was decoded; `outside` survivors lay wholly outside the picture.
+    Decoded { counts: Counts, outside: usize },
+}
+
+impl Session {
+    pub fn new(engine: Box<dyn Engine>, labels: Labels, settings: Settings) -> Self {
+        Self {
+            engine,
+            labels,
+            settings,
+            frame: None,
+            plan: None,
+            regions: Vec::new(),
+        }
+    }
+
+    /// Takes over the element's settings; cheap where they have not changed.
+    pub fn follow(&mut self, settings: &Settings) {
+        if self.settings != *settings {
+            self.settings = settings.clone();
+            self.plan = None;
+        }
+    }
+
+    /// Takes over the size of the frames to come.
+    pub fn set_frame(&mut self, frame: [u32; 2]) {
+        self.frame = Some(frame);
+        self.plan = None;
+    }
+
+    /// Reads the tensors of `buffer`, decodes and suppresses, and hangs the survivors on it.
+    pub fn process(
+        &mut self,
+        element: &super::NmsFilter,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<Frame, FrameError> {
+        let tensors = tensor::read(buffer)?;
+        if tensors.is_empty() {
+            return Ok(Frame::WithoutTensors);
+        }
+        let plan = match self.plan.take().filter(|plan| plan.suits(&tensors)) {
+            Some(plan) => self.plan.insert(plan),
+            None => {
+                let plan = self.make_plan(element, &tensors)?;
+                self.plan.insert(plan)
+            }
+        };
+        let outcome = self
+            .engine
+            .run(&tensors, &plan.choice.layout, &plan.params)?;
+
+        self.regions.clear();
+        self.regions.extend(
+            outcome
+                .survivors
+                .iter()
+                .filter_map(|d| plan.mapping.region(d)),
+        );
+        let counts = Counts::from(&outcome);
+        drop(tensors);
+        let (frame, kinds) = (plan.mapping.frame(), self.settings.attach);
+        region::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
+        if !self.settings.keep_tensors {
+            tensor::remove(buffer);
+        }
+        let outside = counts.survivors - self.regions.len();
+        Ok(Frame::Decoded { counts, outside })
+    }
+
+    /// Chooses the head and derives the engine's parameters.
+    fn make_plan(
+        &mut self,
+        element: &super::NmsFilter,
+        tensors: &Tensors<'_>,
+    ) -> Result<Plan, FrameError> {
+        let settings = &self.settings;
+        let frame = self.frame.ok_or(FrameError::NoCaps)?;
+        let mapping = Mapping::new(
+            frame,
+            [settings.model_width, settings.model_height],
+            settings.letterbox,
+        )?;
+        let thresholds = class_rules::thresholds(
+            settings.score_threshold,
+            settings.classes.as_deref(),
+            settings.class_thresholds.as_deref(),
+            &self.labels,
+        )?;
+        let choice = head::choose(tensors, settings.decoder.head(), settings.head_options())?;
+        let params = settings.params(&choice.layout, &mapping, thresholds);
+        gst::info!(
+            CAT,
+            obj = element,
+            "decoder {} chosen {}: {} anchors, {} classes, {} coordinates; frame {}x{}, engine {}",
+            choice.head.name(),
+            choice.reason,
+            choice.layout.anchors,
+            choice.layout.classes,
+            if choice.layout.normalised {
+                "normalised"
+            } else {
+                "pixel"
+            },
+            frame[0],
+            frame[1],
+            self.engine.name(),
+        );
+        gst::debug!(CAT, obj = element, "{params:?}, {mapping:?}");
+        self.labels.set_head(choice.head, choice.layout.classes);
+        let tensors = tensors
+            .iter()
+            .map(|tensor| Signature {
+                id: tensor.id.to_owned(),
+                element: tensor.element,
+                shape: tensor.shape.clone(),
+            })
+            .collect();
+        Ok(Plan {
+            tensors,
+            choice,
+            mapping,
+            params,
+        })
+    }
+}
+
+impl Plan {
+    /// Whether it was made for tensors like these.
+    fn suits(&self, tensors: &Tensors<'_>) -> bool {
+        self.tensors.len() == tensors.len()
+            && self
+                .tensors
+                .iter()
+                .zip(tensors)
+                .all(|(ours, theirs)| ours == theirs)
+    }
+}
+
+/// What a developer wants to know of it in an error message.
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "engine {}, frame {:?}, {:?}",
+            self.engine.name(),
+            self.frame,
+            self.settings
+        )
+    }
+}

@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::engine::Outcome;
+
+/// Counts since the element started.
+pub(super) struct Stats {
+    engine: &'static str,
+    frames: u64,
+    frames_without_tensors: u64,
+    candidates: u64,
+    survivors: u64,
+    rejected: u64,
+    bytes_uploaded: u64,
+    bytes_downloaded: u64,
+    /// Nanoseconds per frame with tensors.
+    time: Histogram<u64>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self::new("none")
+    }
+}
+
+impl Stats {
+    /// Nothing counted yet, for an engine of this name.
+    pub fn new(engine: &'static str) -> Self {
+        const MINUTE: u64 = 60_000_000_000;
+        Self {
+            engine,
+            frames: 0,
+            frames_without_tensors: 0,
+            candidates: 0,
+            survivors: 0,
+            rejected: 0,
+            bytes_uploaded: 0,
+            bytes_downloaded: 0,
+            time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are sound"),
+        }
+    }
+
+    /// Counts a frame that carried no tensors.
+    pub fn count_without_tensors(&mut self) {
+        self.frames += 1;
+        self.frames_without_tensors += 1;
+    }
+
+    /// Counts what an engine made of a frame. `outside` survivors lay wholly outside it.
+    pub fn count(&mut self, outcome: &Counts, outside: usize, time: Duration) {
+        self.frames += 1;
+        self.candidates += outcome.candidates as u64;
+        self.survivors += (outcome.survivors - outside) as u64;
+        self.rejected += (outcome.rejected + outside) as u64;
+        self.bytes_uploaded += outcome.bytes_uploaded;
+        self.bytes_downloaded += outcome.bytes_downloaded;
+        self.time
+            .saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Whether any frame has been counted.
+    pub fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// The counts as the property `stats` and the message `nmsfilter-stats` show them; times are
+    /// nanoseconds.
+    pub fn structure(&self) -> gst::Structure {
+        gst::Structure::builder("nmsfilter-stats")
+            .field("frames", self.frames)
+            .field("frames-without-tensors", self.frames_without_tensors)
+            .field("candidates", self.candidates)
+            .field("survivors", self.survivors)
+            .field("rejected", self.rejected)
+            .field("bytes-uploaded", self.bytes_uploaded)
+            .field("bytes-downloaded", self.bytes_downloaded)
+            .field("engine", self.engine)
+            .field("time-mean", self.time.mean().round() as u64)
+            .field("time-p99", self.time.value_at_quantile(0.99))
+            .build()
+    }
+}
+
+/// An engine's counts of one frame, without its survivors.
+pub(super) struct Counts {
+    pub candidates: usize,
+    pub survivors: usize,
+    pub rejected: usize,
+    pub bytes_uploaded: u64,
+    pub bytes_downloaded: u64,
+}
+
+impl From<&Outcome<'_>> for Counts {
+    fn from(outcome: &Outcome<'_>) -> Self {
+        Self {
+            candidates: outcome.candidates,
+            survivors: outcome.survivors.len(),
+            rejected: outcome.rejected,
+            bytes_uploaded: outcome.bytes_uploaded,
+            bytes_downloaded: outcome.bytes_downloaded,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+use super::layout::{Field, Layout, LayoutError, Matrix, check_classes, check_element_type};
+use super::{Head, Options, Role};
+use crate::tensor::Tensor;
+
+/// Boxes and scores in two tensors, as SSD, RetinaNet and most detectors export them once decoded.
+pub struct Boxes;
+
+impl Head for Boxes {
+    fn name(&self) -> &'static str {
+        "boxes"
+    }
+
+    fn expects(&self) -> &'static str {
+        "boxes [N,4] (corners, or centre form by box-format) and scores [N] or [N,C]"
+    }
+
+    fn roles(&self) -> &'static [Role] {
+        &[
+            Role {
+                name: "boxes",
+                ids: &["boxes"],
+            },
+            Role {
+                name: "scores",
+                ids: &["scores"],
+            },
+        ]
+    }
+
+    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+        let (boxes, scores) = (tensors[0], tensors[1]);
+        let shape_error = |tensor: &Tensor<'_>| LayoutError::Shape {
+            tensor: tensor.to_string(),
+            head: self.name(),
+            expected: self.expects(),
+        };
+        let Matrix {
+            rows: anchors,
+            columns,
+        } = Matrix::of(boxes, self.name(), self.expects())?;
+        let components = options.box_format.components();
+        if columns != components {
+            return Err(shape_error(boxes));
+        }
+        check_element_type(scores)?;
+        let classes = match *scores.shape {
+            [n] if n == anchors => 1,
+            [n, classes] | [1, n, classes] if n == anchors => classes,
+            [1, n] if n == anchors => 1,
+            _ => return Err(shape_error(scores)),
+        };
+        if classes == 0 {
+            return Err(shape_error(scores));
+        }
+        check_classes(scores, classes)?;
+        Ok(Layout {
+            head: self.name(),
+            anchors,
+            classes,
+            boxes: Field::rows(0, 0, columns),
+            box_format: options.box_format,
+            scores: Field::rows(1, 0, classes),
+            objectness: None,
+            normalised: options.coordinates.normalised(boxes),
+        })
+    }
+}

@@ -1,0 +1,235 @@
+use gst::glib;
+
+use super::MAX_CLASSES;
+use crate::tensor::{ElementType, Tensor};
+
+/// How numbers make a box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterBoxFormat")]
+pub enum BoxFormat {
+    /// left, top, right, bottom
+    #[default]
+    #[enum_value(name = "Corners: left, top, right, bottom", nick = "corners")]
+    Corners = 0,
+    /// centre x, centre y, width, height
+    #[enum_value(name = "Centre: centre x, centre y, width, height", nick = "centre")]
+    Centre = 1,
+    /// left, top, side; a side of zero marks an empty slot
+    #[enum_value(name = "Square: left, top, side", nick = "square")]
+    Square = 2,
+}
+
+impl BoxFormat {
+    /// How many numbers there are to a box.
+    pub fn components(self) -> usize {
+        match self {
+            Self::Corners | Self::Centre => 4,
+            Self::Square => 3,
+        }
+    }
+}
+
+/// What a tensor's coordinates are measured in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterCoordinates")]
+pub enum Coordinates {
+    /// As the head knows; by an id that ends in `-normalized`; else pixels.
+    #[default]
+    #[enum_value(
+        name = "As the head or the tensor's id says, else pixels",
+        nick = "auto"
+    )]
+    Auto = 0,
+    /// Pixels of the model's input.
+    #[enum_value(name = "Pixels of the model's input", nick = "pixels")]
+    Pixels = 1,
+    /// 0 to 1 across the model's input.
+    #[enum_value(name = "0 to 1 across the model's input", nick = "normalised")]
+    Normalised = 2,
+}
+
+impl Coordinates {
+    /// Whether the coordinates of `tensor` are normalised, where its head does not know.
+    pub(super) fn normalised(self, tensor: &Tensor<'_>) -> bool {
+        match self {
+            Self::Auto => tensor.id.ends_with("-normalized"),
+            Self::Pixels => false,
+            Self::Normalised => true,
+        }
+    }
+}
+
+/// Where the numbers of one kind lie: number `c` of anchor `a` is element
+/// `offset + a * anchor_stride + c * component_stride` of the tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Index of the tensor among those of the buffer.
+    pub tensor: usize,
+    /// Elements before the first number.
+    pub offset: usize,
+    /// Elements from one anchor's numbers to the next anchor's.
+    pub anchor_stride: usize,
+    /// Elements from one of an anchor's numbers to the next.
+    pub component_stride: usize,
+}
+
+impl Field {
+    /// Numbers of one anchor side by side, `row` elements from anchor to anchor.
+    pub(super) fn rows(tensor: usize, offset: usize, row: usize) -> Self {
+        Self {
+            tensor,
+            offset,
+            anchor_stride: row,
+            component_stride: 1,
+        }
+    }
+
+    /// The same number of all anchors side by side, `anchors` elements from number to number.
+    pub(super) fn columns(tensor: usize, component: usize, anchors: usize) -> Self {
+        Self {
+            tensor,
+            offset: component * anchors,
+            anchor_stride: 1,
+            component_stride: anchors,
+        }
+    }
+
+    /// The element that holds number `component` of `anchor`.
+    pub fn index(&self, anchor: usize, component: usize) -> usize {
+        self.offset + anchor * self.anchor_stride + component * self.component_stride
+    }
+}
+
+/// Where each row's box, scores and objectness lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The name of the head that laid it out.
+    pub head: &'static str,
+    /// How many rows there are; each gives at most one candidate.
+    pub anchors: usize,
+    /// How many class scores there are to a row, at least one.
+    pub classes: usize,
+    /// The numbers that make the box.
+    pub boxes: Field,
+    /// How they make it.
+    pub box_format: BoxFormat,
+    /// The class scores.
+    pub scores: Field,
+    /// The score for there being any object, by which class scores are multiplied.
+    pub objectness: Option<Field>,
+    /// Whether coordinates run from 0 to 1; they are pixels of the model's input otherwise.
+    pub normalised: bool,
+}
+
+impl Layout {
+    /// The indices of the tensors that it reads, each once.
+    pub fn tensors(&self) -> impl Iterator<Item = usize> {
+        let second = (self.scores.tensor != self.boxes.tensor).then_some(self.scores.tensor);
+        std::iter::once(self.boxes.tensor).chain(second)
+    }
+
+    /// Points each field at the buffer's tensors, `places[role]` being that of a role.
+    pub(super) fn place(mut self, places: &[usize]) -> Self {
+        for field in [
+            Some(&mut self.boxes),
+            Some(&mut self.scores),
+            self.objectness.as_mut(),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            field.tensor = places[field.tensor];
+        }
+        self
+    }
+}
+
+/// Why tensors do not fit a head.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// The shape is another head's, or nobody's.
+    #[error("tensor {tensor}: decoder {head} expects {expected}")]
+    Shape {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The head's name.
+        head: &'static str,
+        /// The shape it takes.
+        expected: &'static str,
+    },
+    /// The first of three dimensions is not 1.
+    #[error(
+        "tensor {tensor}: expected a batch dimension of 1, got {batch}; \
+         nmsfilter reads one frame's output per buffer"
+    )]
+    Batch {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// Its first dimension.
+        batch: usize,
+    },
+    /// Neither f16 nor f32.
+    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantise it upstream")]
+    ElementType {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// More than [`MAX_CLASSES`].
+    #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
+    Classes {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// What its shape makes of it.
+        classes: usize,
+    },
+}
+
+/// A tensor seen as rows and columns, for heads to take apart.
+pub(super) struct Matrix {
+    pub rows: usize,
+    pub columns: usize,
+}
+
+impl Matrix {
+    /// Takes `[rows, columns]`, also behind a batch dimension of 1.
+    pub fn of(
+        tensor: &Tensor<'_>,
+        head: &'static str,
+        expected: &'static str,
+    ) -> Result<Self, LayoutError> {
+        check_element_type(tensor)?;
+        match *tensor.shape {
+            [rows, columns] | [1, rows, columns] => Ok(Self { rows, columns }),
+            [batch, _, _] => Err(LayoutError::Batch {
+                tensor: tensor.to_string(),
+                batch,
+            }),
+            _ => Err(LayoutError::Shape {
+                tensor: tensor.to_string(),
+                head,
+                expected,
+            }),
+        }
+    }
+}
+
+pub(super) fn check_element_type(tensor: &Tensor<'_>) -> Result<(), LayoutError> {
+    match tensor.element {
+        ElementType::F32 | ElementType::F16 => Ok(()),
+        ElementType::Other(_) => Err(LayoutError::ElementType {
+            tensor: tensor.to_string(),
+        }),
+    }
+}
+
+pub(super) fn check_classes(tensor: &Tensor<'_>, classes: usize) -> Result<(), LayoutError> {
+    if classes > MAX_CLASSES {
+        return Err(LayoutError::Classes {
+            tensor: tensor.to_string(),
+            classes,
+        });
+    }
+    Ok(())
+}

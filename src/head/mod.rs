@@ -1,0 +1,79 @@
+//! What a model's raw output means.
+//!
+//! One file per family of output says which tensor ids and shapes it takes and where in them a
+//! row's box, scores and objectness lie: a [`Layout`]. Engines read rows through the layout, so
+//! that a head says it once. [`choose`] finds the head for the tensors of a buffer.
+
+mod boxes;
+mod choose;
+mod layout;
+mod ultraface;
+mod windows;
+mod yolov5;
+mod yolov8;
+
+pub use choose::{Choice, ChoiceError, Reason, choose};
+pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
+
+use crate::tensor::Tensor;
+
+/// The most classes a layout can have; more is taken for a misread shape.
+pub const MAX_CLASSES: usize = 65_536;
+
+/// The most tensors that one head reads.
+pub const MAX_ROLES: usize = 2;
+
+/// A family of model output.
+pub trait Head: Send + Sync {
+    /// The name by which `decoder` selects it.
+    fn name(&self) -> &'static str;
+
+    /// What it takes, for messages.
+    fn expects(&self) -> &'static str;
+
+    /// The tensors it reads, in the order in which [`layout`](Self::layout) wants them.
+    fn roles(&self) -> &'static [Role];
+
+    /// Where box, scores and objectness lie in `tensors`, one per role.
+    ///
+    /// # Errors
+    /// Where a shape or element type does not fit.
+    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError>;
+
+    /// What the model's classes are called, where that is known without a label file.
+    fn label(&self, _class: u32) -> Option<&'static str> {
+        None
+    }
+}
+
+/// One of the tensors that a head reads.
+#[derive(Debug)]
+pub struct Role {
+    /// What it holds, for messages.
+    pub name: &'static str,
+    /// The ids under which producers are known to write it.
+    pub ids: &'static [&'static str],
+}
+
+/// What tensors do not say of themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How the `boxes` head's four numbers make a box.
+    pub box_format: BoxFormat,
+    /// What coordinates are measured in.
+    pub coordinates: Coordinates,
+}
+
+/// Every head; a new one is a line here.
+pub const HEADS: [&dyn Head; 5] = [
+    &windows::Windows,
+    &boxes::Boxes,
+    &yolov5::Yolov5,
+    &yolov8::Yolov8,
+    &ultraface::UltraFace,
+];
+
+/// The head of that name.
+pub fn by_name(name: &str) -> Option<&'static dyn Head> {
+    HEADS.into_iter().find(|head| head.name() == name)
+}

@@ -1,0 +1,66 @@
+use super::layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, Matrix};
+use super::{Head, Options, Role};
+use crate::tensor::Tensor;
+
+/// Ultra-Light-Fast-Generic-Face-Detector: per anchor the scores of background and face, and
+/// normalised corners.
+pub struct UltraFace;
+
+impl Head for UltraFace {
+    fn name(&self) -> &'static str {
+        "ultraface"
+    }
+
+    fn expects(&self) -> &'static str {
+        "scores [1,N,2] (background, face) and boxes [1,N,4] (corners, 0 to 1)"
+    }
+
+    fn roles(&self) -> &'static [Role] {
+        // GStreamer's ids are those of the 320 x 240 model, for every size of it.
+        &[
+            Role {
+                name: "scores",
+                ids: &["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
+            },
+            Role {
+                name: "boxes",
+                ids: &[
+                    "ssd-mobilenet-v1-variant-1-out-boxes",
+                    "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
+                ],
+            },
+        ]
+    }
+
+    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+        let (scores, boxes) = (tensors[0], tensors[1]);
+        let shape_error = |tensor: &Tensor<'_>| LayoutError::Shape {
+            tensor: tensor.to_string(),
+            head: self.name(),
+            expected: self.expects(),
+        };
+        let score_matrix = Matrix::of(scores, self.name(), self.expects())?;
+        if score_matrix.columns != 2 {
+            return Err(shape_error(scores));
+        }
+        let box_matrix = Matrix::of(boxes, self.name(), self.expects())?;
+        if box_matrix.columns != 4 || box_matrix.rows != score_matrix.rows {
+            return Err(shape_error(boxes));
+        }
+        Ok(Layout {
+            head: self.name(),
+            anchors: box_matrix.rows,
+            classes: 1,
+            boxes: Field::rows(1, 0, 4),
+            box_format: BoxFormat::Corners,
+            // Column 0 is the background.
+            scores: Field::rows(0, 1, 2),
+            objectness: None,
+            normalised: options.coordinates != Coordinates::Pixels,
+        })
+    }
+
+    fn label(&self, class: u32) -> Option<&'static str> {
+        (class == 0).then_some("face")
+    }
+}

@@ -1,0 +1,50 @@
+use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes};
+use super::{Head, Options, Role};
+use crate::tensor::Tensor;
+
+/// YOLOv5 (also v6 and v7): a row is centre x, centre y, width, height, objectness and one score
+/// per class. A row whose objectness is below the threshold is dropped, then one whose
+/// objectness x best class is.
+pub struct Yolov5;
+
+impl Head for Yolov5 {
+    fn name(&self) -> &'static str {
+        "yolov5"
+    }
+
+    fn expects(&self) -> &'static str {
+        "one tensor [1,N,5+C] of rows cx, cy, w, h, objectness, C class scores"
+    }
+
+    fn roles(&self) -> &'static [Role] {
+        &[Role {
+            name: "output",
+            ids: &["yolo-v5-out", "yolo-v5-out-normalized"],
+        }]
+    }
+
+    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+        let Matrix {
+            rows: anchors,
+            columns,
+        } = Matrix::of(tensors[0], self.name(), self.expects())?;
+        if columns < 6 {
+            return Err(LayoutError::Shape {
+                tensor: tensors[0].to_string(),
+                head: self.name(),
+                expected: self.expects(),
+            });
+        }
+        check_classes(tensors[0], columns - 5)?;
+        Ok(Layout {
+            head: self.name(),
+            anchors,
+            classes: columns - 5,
+            boxes: Field::rows(0, 0, columns),
+            box_format: BoxFormat::Centre,
+            scores: Field::rows(0, 5, columns),
+            objectness: Some(Field::rows(0, 4, columns)),
+            normalised: options.coordinates.normalised(tensors[0]),
+        })
+    }
+}

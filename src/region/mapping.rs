@@ -1,0 +1,290 @@
+use gst::glib;
+
+use crate::engine::Detection;
+
+/// How the frame was fitted into the model's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterLetterbox")]
+pub enum Letterbox {
+    /// Stretched to fill it.
+    #[default]
+    #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
+    None = 0,
+    /// Scaled without distortion, borders on both sides.
+    #[enum_value(name = "Centre: undistorted, borders on both sides", nick = "centre")]
+    Centre = 1,
+    /// Scaled without distortion, borders right or below.
+    #[enum_value(
+        name = "Top left: undistorted, border right or below",
+        nick = "top-left"
+    )]
+    TopLeft = 2,
+}
+
+/// A detection in the frame, clipped to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Region {
+    /// Left edge in pixels of the frame.
+    pub x1: f32,
+    /// Upper edge.
+    pub y1: f32,
+    /// Right edge.
+    pub x2: f32,
+    /// Lower edge.
+    pub y2: f32,
+    /// The detection's score.
+    pub confidence: f32,
+    /// Its class.
+    pub class: u32,
+}
+
+impl Region {
+    /// Whole pixels: left, top, width, height; at least one pixel, inside the frame.
+    pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
+        let span = |low: f32, high: f32, limit: u32| {
+            // Clipping left both in 0..=limit, so the casts are exact.
+            let low = (low.round() as u32).min(limit - 1);
+            let high = (high.round() as u32).clamp(low + 1, limit);
+            (low, high - low)
+        };
+        let (x, w) = span(self.x1, self.x2, frame[0]);
+        let (y, h) = span(self.y1, self.y2, frame[1]);
+        [x, y, w, h]
+    }
+}
+
+/// Why a frame and a model's input cannot be mapped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MappingError {
+    /// Only one of the model's sides is known.
+    #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
+    HalfModel(u32, u32),
+    /// Letterboxing without the model's size.
+    #[error("letterbox needs the size of the model's input: set model-width and model-height")]
+    LetterboxWithoutModel,
+    /// A frame without area.
+    #[error("the frame is {0}x{1}; expected at least one pixel")]
+    NoFrame(u32, u32),
+}
+
+/// Takes boxes from pixels of the model's input to pixels of the frame:
+/// `frame = (model - offset) / ratio`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mapping {
+    frame: [u32; 2],
+    model: [u32; 2],
+    ratio: [f64; 2],
+    offset: [f64; 2],
+}
+
+impl Mapping {
+    /// The mapping for a frame of `frame` pixels that was fitted into `model` pixels (0, 0: as
+    /// large as the frame).
+    ///
+    /// Letterboxed, it follows nvinfer to the pixel: the frame counts with even sides, the
+    /// scaled picture's shorter side is truncated, and centred borders are half the rest, rounded
+    /// down.
+    ///
+    /// # Errors
+    /// Where the model's size is half known, or unknown and needed.
+    pub fn new(
+        frame: [u32; 2],
+        model: [u32; 2],
+        letterbox: Letterbox,
+    ) -> Result<Self, MappingError> {
+        if frame.contains(&0) {
+            return Err(MappingError::NoFrame(frame[0], frame[1]));
+        }
+        match (model, letterbox) {
+            ([0, 0], Letterbox::None) => {
+                let identity = Self {
+                    frame,
+                    model: frame,
+                    ratio: [1.0; 2],
+                    offset: [0.0; 2],
+                };
+                return Ok(identity);
+            }
+            ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
+            ([w, h], _) if w == 0 || h == 0 => return Err(MappingError::HalfModel(w, h)),
+            _ => {}
+        }
+        if letterbox == Letterbox::None {
+            let ratio = [0, 1].map(|axis| f64::from(model[axis]) / f64::from(frame[axis]));
+            return Ok(Self {
+                frame,
+                model,
+                ratio,
+                offset: [0.0; 2],
+            });
+        }
+
+        // A frame of a single row or column has no even part.
+        let even = frame.map(|side| f64::from((side & !1).max(1)));
+        let net = model.map(f64::from);
+        let full_height = net[0] * even[1] / even[0];
+        let picture = if full_height <= net[1] {
+            [net[0], full_height.trunc().max(1.0)]
+        } else {
+            [(net[1] * even[0] / even[1]).trunc().max(1.0), net[1]]
+        };
+        let offset = match letterbox {
+            Letterbox::Centre => [0, 1].map(|axis| ((net[axis] - picture[axis]) / 2.0).trunc()),
+            _ => [0.0; 2],
+        };
+        let ratio = [0, 1].map(|axis| picture[axis] / even[axis]);
+        Ok(Self {
+            frame,
+            model,
+            ratio,
+            offset,
+        })
+    }
+
+    /// The size of the model's input.
+    pub fn model(&self) -> [f32; 2] {
+        self.model.map(|side| side as f32)
+    }
+
+    /// The size of the frame.
+    pub fn frame(&self) -> [u32; 2] {
+        self.frame
+    }
+
+    /// How long `side` pixels of the frame are in the model's input, horizontally and vertically.
+    pub fn sides_in_model(&self, side: f32) -> [f32; 2] {
+        self.ratio.map(|ratio| (f64::from(side) * ratio) as f32)
+    }
+
+    /// Where in the frame `detection` lies, or `None` where all of it is outside.
+    pub fn region(&self, detection: &Detection) -> Option<Region> {
+        let place = |value: f32, axis: usize| {
+            let value = (f64::from(value) - self.offset[axis]) / self.ratio[axis];
+            value.clamp(0.0, f64::from(self.frame[axis])) as f32
+        };
+        let (x1, x2) = (place(detection.x1, 0), place(detection.x2, 0));
+        let (y1, y2) = (place(detection.y1, 1), place(detection.y2, 1));
+        let Detection {
+            score: confidence,
+            class,
+            ..
+        } = *detection;
+        (x1 < x2 && y1 < y2).then_some(Region {
+            x1,
+            y1,
+            x2,
+            y2,
+            confidence,
+            class,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detection(x1: f32, y1: f32, x2: f32, y2: f32) -> Detection {
+        Detection {
+            x1,
+            y1,
+            x2,
+            y2,
+            score: 0.5,
+            class: 0,
+            anchor: 0,
+        }
+    }
+
+    fn corners(region: Option<Region>) -> [f32; 4] {
+        let region = region.expect("the box is in the frame");
+        [region.x1, region.y1, region.x2, region.y2]
+    }
+
+    #[test]
+    fn without_a_model_size_tensor_pixels_are_frame_pixels() {
+        let mapping = Mapping::new([1920, 1080], [0, 0], Letterbox::None).unwrap();
+        let region = mapping.region(&detection(10.0, 20.0, 30.0, 40.0));
+        assert_eq!(corners(region), [10.0, 20.0, 30.0, 40.0]);
+    }
+
+    #[test]
+    fn a_stretched_frame_has_a_ratio_for_each_axis() {
+        let mapping = Mapping::new([1280, 480], [640, 480], Letterbox::None).unwrap();
+        let region = mapping.region(&detection(10.0, 20.0, 30.0, 40.0));
+        assert_eq!(corners(region), [20.0, 20.0, 60.0, 40.0]);
+        assert_eq!(mapping.sides_in_model(8.0), [4.0, 8.0]);
+    }
+
+    #[test]
+    fn centred_borders_are_taken_off_before_scaling_back() {
+        // 1920x1080 in 640x640: a picture of 640x360, 140 rows of border above.
+        let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Centre).unwrap();
+        let region = mapping.region(&detection(0.0, 140.0, 640.0, 500.0));
+        assert_eq!(corners(region), [0.0, 0.0, 1920.0, 1080.0]);
+    }
+
+    #[test]
+    fn a_top_left_picture_has_no_offset() {
+        let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::TopLeft).unwrap();
+        let region = mapping.region(&detection(0.0, 0.0, 320.0, 180.0));
+        assert_eq!(corners(region), [0.0, 0.0, 960.0, 540.0]);
+    }
+
+    #[test]
+    fn a_letterboxed_frame_counts_with_even_sides_and_a_truncated_picture() {
+        // 1921x1081 counts as 1920x1080; in 416x416 the picture is 416 x trunc(234.0).
+        // 1000x333 counts as 1000x332; in 416x416 it is 416 x trunc(138.112), 139 above.
+        let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Centre).unwrap();
+        let region = mapping.region(&detection(208.0, 139.0, 416.0, 208.0));
+        let expected = [500.0, 0.0, 1000.0, (69.0 * 332.0 / 138.0) as f32];
+        assert_eq!(corners(region), expected);
+    }
+
+    #[test]
+    fn a_tall_frame_fills_the_height() {
+        // 1080x1920 in 640x640: 360x640, 140 columns of border to the left.
+        let mapping = Mapping::new([1080, 1920], [640, 640], Letterbox::Centre).unwrap();
+        let region = mapping.region(&detection(140.0, 0.0, 500.0, 640.0));
+        assert_eq!(corners(region), [0.0, 0.0, 1080.0, 1920.0]);
+    }
+
+    #[test]
+    fn boxes_are_clipped_and_those_outside_are_none() {
+        let mapping = Mapping::new([100, 50], [0, 0], Letterbox::None).unwrap();
+        let region = mapping.region(&detection(-10.0, -1e9, 1e9, 20.0));
+        assert_eq!(corners(region), [0.0, 0.0, 100.0, 20.0]);
+        assert_eq!(mapping.region(&detection(100.0, 0.0, 110.0, 10.0)), None);
+        assert_eq!(mapping.region(&detection(0.0, -10.0, 110.0, 0.0)), None);
+    }
+
+    #[test]
+    fn a_region_covers_at_least_one_pixel_inside_the_frame() {
+        let region = Region {
+            x1: 99.8,
+            y1: 0.1,
+            x2: 100.0,
+            y2: 0.2,
+            confidence: 0.5,
+            class: 0,
+        };
+        assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
+    }
+
+    #[test]
+    fn half_a_model_size_is_an_error() {
+        let error = Mapping::new([100, 50], [640, 0], Letterbox::None).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("model-width and model-height go together")
+        );
+    }
+
+    #[test]
+    fn letterbox_needs_the_models_size() {
+        let error = Mapping::new([100, 50], [0, 0], Letterbox::Centre).unwrap_err();
+        assert_eq!(error, MappingError::LetterboxWithoutModel);
+    }
+}

@@ -1,0 +1,69 @@
+//! The paper's own windows, and what its own program leaves of them.
+
+mod data;
+
+use gstnmsfilter::engine::{ClassThresholds, Cpu, Engine, Method, Overlap, Params, Reference};
+use gstnmsfilter::head;
+use gstnmsfilter::tensor::Tensor;
+
+/// How many of the first `n` windows survive, by both engines.
+fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
+    let tensors = [Tensor::from_slice("windows", &[n, 4], &windows[..n * 4])];
+    let layout = head::choose(&tensors, None, head::Options::default())
+        .unwrap()
+        .layout;
+    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+    let expected = reference.run(&tensors, &layout, params).unwrap();
+    let found = cpu.run(&tensors, &layout, params).unwrap();
+    assert_eq!(
+        expected.survivors, found.survivors,
+        "of the first {n} windows"
+    );
+    found.survivors.len()
+}
+
+/// Windows of any score, as the paper's program takes them.
+fn params(method: Method, overlap: Overlap, iou_threshold: f32) -> Params {
+    Params {
+        method,
+        overlap,
+        iou_threshold,
+        thresholds: ClassThresholds::uniform(0.0),
+        ..Params::default()
+    }
+}
+
+#[test]
+fn map_reduce_leaves_what_the_papers_program_leaves() {
+    let Some(windows) = data::oscars() else {
+        return;
+    };
+    let paper = Params {
+        pixel_offset: 1.0,
+        threshold_inclusive: true,
+        ..params(Method::MapReduce, Overlap::Representative, 0.3)
+    };
+    let prefixes = [200, 360, 698, 1027, 2048, 2895, 2997];
+    let left = prefixes.map(|n| survivors(&windows, n, &paper));
+    assert_eq!(left, [26, 51, 95, 132, 144, 145, 145]);
+}
+
+#[test]
+fn greedy_at_iou_0_3_leaves_the_same_counts() {
+    let Some(windows) = data::oscars() else {
+        return;
+    };
+    let greedy = params(Method::Greedy, Overlap::Iou, 0.3);
+    let left = [200, 360, 698, 1027, 2048, 2895].map(|n| survivors(&windows, n, &greedy));
+    assert_eq!(left, [26, 51, 95, 132, 144, 145]);
+}
+
+#[test]
+fn greedy_at_iou_0_5_leaves_more() {
+    let Some(windows) = data::oscars() else {
+        return;
+    };
+    let greedy = params(Method::Greedy, Overlap::Iou, 0.5);
+    let left = [200, 360, 698, 1027, 2048, 2895, 2997].map(|n| survivors(&windows, n, &greedy));
+    assert_eq!(left, [26, 51, 95, 132, 154, 190, 201]);
+}
