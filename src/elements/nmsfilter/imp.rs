@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
+#[cfg(feature = "v1_26")]
+use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
 use super::session::{Frame, Session};
@@ -376,11 +378,8 @@ impl BaseTransformImpl for NmsFilter {
     #[cfg(feature = "v1_26")]
     fn prepare_output_buffer(
         &self,
-        inbuf: gst_base::subclass::InputBuffer,
-    ) -> Result<gst_base::subclass::base_transform::PrepareOutputBufferSuccess, gst::FlowError>
-    {
-        use gst_base::subclass::InputBuffer;
-        use gst_base::subclass::base_transform::PrepareOutputBufferSuccess;
+        inbuf: InputBuffer,
+    ) -> Result<PrepareOutputBufferSuccess, gst::FlowError> {
         match inbuf {
             InputBuffer::Writable(_) => Ok(PrepareOutputBufferSuccess::InputBuffer),
             InputBuffer::Readable(shared) => {
