@@ -1,0 +1,180 @@
+//! The demonstration: a crowd with known people runs through `nmsfilter`, and what it finds is
+//! held against the truth.
+//!
+//! Writes `out/crowd.png` (raw windows left, survivors right) and `out/crowd.avi`, and prints how
+//! many people are found, missed and found twice, and the time per frame. An application that
+//! embeds the plugin looks like this: it registers the elements, builds a pipeline and reads the
+//! regions in a pad probe.
+
+mod score;
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
+
+use score::{Region, Score};
+
+const FRAMES: u32 = 100;
+/// The frame that becomes the picture.
+const PICTURED: u32 = FRAMES / 2;
+const OUT: &str = "out";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    gst::init()?;
+    gstnmsfilter::plugin_register_static()?;
+    std::fs::create_dir_all(OUT)?;
+
+    // Both halves show the middle of the same frame.
+    let pipeline = gst::parse::launch(&format!(
+        "compositor name=halves sink_1::xpos=960 ! videoconvert ! tee name=out
+           out. ! queue ! jpegenc quality=90 ! avimux ! filesink location={OUT}/crowd.avi
+           out. ! queue ! videoconvert ! video/x-raw,format=RGB ! appsink name=pictures sync=false
+         crowdtestsrc truth=true num-buffers={FRAMES} ! tee name=crowd
+           crowd. ! queue ! nmsfilter name=raw method=none ! roioverlay labels=never
+             ! videocrop left=480 right=480 ! halves.sink_0
+           crowd. ! queue ! nmsfilter name=nms ! roioverlay
+             ! videocrop left=480 right=480 ! halves.sink_1"
+    ))?
+    .downcast::<gst::Pipeline>()
+    .expect("several elements make a pipeline");
+
+    let total = Arc::new(Mutex::new(Score::default()));
+    probe(&pipeline, "nms", {
+        let total = total.clone();
+        move |truth, found| {
+            let mut total = total.lock().expect("no probe panics");
+            total.add(&truth, &found);
+            if total.frames % 10 == 0 {
+                println!("  frame {:3} of {FRAMES}", total.frames);
+            }
+        }
+    });
+    probe(&pipeline, "raw", |_, _| {});
+    save_picture(&pipeline);
+
+    println!("A crowd of 1920x1080 at 50 frames a second through nmsfilter:");
+    pipeline.set_state(gst::State::Playing)?;
+    let bus = pipeline.bus().expect("a pipeline has a bus");
+    for message in bus.iter_timed(gst::ClockTime::NONE) {
+        match message.view() {
+            gst::MessageView::Eos(_) => break,
+            gst::MessageView::Error(error) => {
+                pipeline.set_state(gst::State::Null)?;
+                return Err(format!("{} ({:?})", error.error(), error.debug()).into());
+            }
+            _ => {}
+        }
+    }
+    let nms = pipeline.by_name("nms").expect("the pipeline names it");
+    let stats = nms.property::<gst::Structure>("stats");
+    pipeline.set_state(gst::State::Null)?;
+
+    let total = total.lock().expect("no probe panics");
+    let milliseconds = |name: &str| stats.get::<u64>(name).map(|ns| ns as f64 / 1e6);
+    println!("people present   {:6}", total.present);
+    println!(
+        "       found     {:6}  {:.2} %",
+        total.found,
+        total.percent(total.found)
+    );
+    println!(
+        "       missed    {:6}  {:.2} %",
+        total.missed(),
+        total.percent(total.missed())
+    );
+    println!(
+        "       duplicated{:6}  {:.2} %",
+        total.duplicated,
+        total.percent(total.duplicated)
+    );
+    println!("false windows    {:6}", total.elsewhere);
+    println!(
+        "per frame: {:.0} raw windows, {:.0} survivors, {:.3} ms in nmsfilter (99 %: {:.3} ms), engine {}",
+        stats.get::<u64>("candidates")? as f64 / f64::from(FRAMES),
+        stats.get::<u64>("survivors")? as f64 / f64::from(FRAMES),
+        milliseconds("time-mean")?,
+        milliseconds("time-p99")?,
+        stats.get::<String>("engine")?,
+    );
+    println!("pictures: {OUT}/crowd.png, {OUT}/crowd.avi");
+    Ok(())
+}
+
+/// Calls `each` with the true and the found regions of every frame that leaves `element`, and
+/// takes the true ones off, so that they are not drawn.
+fn probe(
+    pipeline: &gst::Pipeline,
+    element: &str,
+    each: impl FnMut(Vec<Region>, Vec<Region>) + Send + Sync + 'static,
+) {
+    let element = pipeline.by_name(element).expect("the pipeline names it");
+    let pad = element
+        .static_pad("src")
+        .expect("a filter has a source pad");
+    let each = Mutex::new(each);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        let Some(buffer) = info.buffer_mut() else {
+            return gst::PadProbeReturn::Ok;
+        };
+        let (mut truth, mut found) = (Vec::new(), Vec::new());
+        for region in buffer.iter_meta::<VideoRegionOfInterestMeta>() {
+            let is_truth = region.roi_type() == "truth";
+            let (x, y, w, h) = region.rect();
+            let list = if is_truth { &mut truth } else { &mut found };
+            list.push(Region {
+                x1: x,
+                y1: y,
+                x2: x + w,
+                y2: y + h,
+            });
+        }
+        (each.lock().expect("no probe panics"))(truth, found);
+
+        buffer.make_mut().foreach_meta_mut(|mut meta| {
+            let is_truth = meta
+                .downcast_ref::<VideoRegionOfInterestMeta>()
+                .is_some_and(|region| region.roi_type() == "truth");
+            std::ops::ControlFlow::Continue(if is_truth {
+                gst::buffer::BufferMetaForeachAction::Remove
+            } else {
+                gst::buffer::BufferMetaForeachAction::Keep
+            })
+        });
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// Writes one of the frames that reach the sink `pictures` as a PNG file.
+fn save_picture(pipeline: &gst::Pipeline) {
+    let sink = pipeline
+        .by_name("pictures")
+        .and_then(|sink| sink.downcast::<gst_app::AppSink>().ok())
+        .expect("the pipeline has this sink");
+    let mut frame = 0;
+    sink.set_callbacks(
+        gst_app::AppSinkCallbacks::builder()
+            .new_sample(move |sink| {
+                let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+                frame += 1;
+                if frame == PICTURED {
+                    write_png(&sample).map_err(|error| {
+                        gst::element_error!(sink, gst::ResourceError::Write, ("{error}"));
+                        gst::FlowError::Error
+                    })?;
+                }
+                Ok(gst::FlowSuccess::Ok)
+            })
+            .build(),
+    );
+}
+
+fn write_png(sample: &gst::Sample) -> Result<(), Box<dyn Error>> {
+    let png = gst::Caps::new_empty_simple("image/png");
+    let png = gst_video::convert_sample(sample, &png, Some(gst::ClockTime::from_seconds(10)))?;
+    let buffer = png.buffer().ok_or("the encoder gave no picture")?;
+    std::fs::write(Path::new(OUT).join("crowd.png"), buffer.map_readable()?)?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Found regions held against true ones.
+
+/// A region's edges in pixels.
+#[derive(Clone, Copy)]
+pub struct Region {
+    pub x1: u32,
+    pub y1: u32,
+    pub x2: u32,
+    pub y2: u32,
+}
+
+impl Region {
+    /// Intersection over union.
+    fn iou(&self, other: &Self) -> f64 {
+        let side = |low: u32, high: u32| f64::from(high.saturating_sub(low));
+        let area = |r: &Self| side(r.x1, r.x2) * side(r.y1, r.y2);
+        let width = side(self.x1.max(other.x1), self.x2.min(other.x2));
+        let height = side(self.y1.max(other.y1), self.y2.min(other.y2));
+        let intersection = width * height;
+        intersection / (area(self) + area(other) - intersection)
+    }
+}
+
+/// How much of a person's box a region must share to count as them.
+const SAME: f64 = 0.5;
+
+/// Counts over all frames.
+#[derive(Default)]
+pub struct Score {
+    pub frames: u32,
+    /// People there were.
+    pub present: u32,
+    /// People with a region of their own.
+    pub found: u32,
+    /// Regions on people that already had one.
+    pub duplicated: u32,
+    /// Regions on nobody.
+    pub elsewhere: u32,
+}
+
+impl Score {
+    /// Gives each found region, best first, to the person whom it fits best and who has none yet.
+    pub fn add(&mut self, truth: &[Region], found: &[Region]) {
+        let mut taken = vec![false; truth.len()];
+        for region in found {
+            let fits = |i: &usize| region.iou(&truth[*i]) >= SAME;
+            let mut people: Vec<usize> = (0..truth.len()).filter(fits).collect();
+            people.sort_by(|&a, &b| region.iou(&truth[b]).total_cmp(&region.iou(&truth[a])));
+            match people.iter().find(|&&person| !taken[person]) {
+                Some(&person) => taken[person] = true,
+                None if people.is_empty() => self.elsewhere += 1,
+                None => self.duplicated += 1,
+            }
+        }
+        self.frames += 1;
+        self.present += truth.len() as u32;
+        self.found += taken.iter().filter(|&&taken| taken).count() as u32;
+    }
+
+    pub fn missed(&self) -> u32 {
+        self.present - self.found
+    }
+
+    /// `count` in hundredths of the people present.
+    pub fn percent(&self, count: u32) -> f64 {
+        100.0 * f64::from(count) / f64::from(self.present.max(1))
+    }
+}
