@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
+use gst_base::prelude::BaseTransformExtManual;
 #[cfg(feature = "v1_26")]
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
@@ -372,6 +373,32 @@ impl BaseTransformImpl for NmsFilter {
             self.post_stats();
         }
         self.parent_sink_event(event)
+    }
+
+    /// Pixels pass untouched, so upstream may allocate whatever downstream takes.
+    fn propose_allocation(
+        &self,
+        _decide_query: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        match self.obj().src_pad().peer_query(query) {
+            true => Ok(()),
+            false => Err(gst::loggable_error!(
+                CAT,
+                "downstream proposes no allocation"
+            )),
+        }
+    }
+
+    /// No frame is ever allocated here, so no pool is set up for any.
+    fn decide_allocation(
+        &self,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        while query.allocation_pools().next().is_some() {
+            query.remove_nth_allocation_pool(0);
+        }
+        Ok(())
     }
 
     /// GStreamer 1.26 does not copy `GstTensorMeta` with a buffer that is shared, as behind a tee.
