@@ -1,0 +1,18 @@
+#!/bin/bash
+# The demonstration: installs what is missing, builds the plugin and runs a crowd through it.
+# Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04. It writes
+# out/crowd.png and out/crowd.avi and prints how many people were found, missed and found twice.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source pipelines/setup.sh
+
+echo "1/3 Looking for what is missing"
+setup
+echo "2/3 Building the plugin and the demonstration"
+mapfile -t features < <(setup_features)
+cargo build --release --locked "${features[@]}" --lib --example crowd
+echo "3/3 Running the crowd"
+"${CARGO_TARGET_DIR:-target}/release/examples/crowd"
+echo
+echo "To use the plugin:  export GST_PLUGIN_PATH=$(realpath "${CARGO_TARGET_DIR:-target}/release")"
+echo "To look at it:      gst-inspect-1.0 nmsfilter"
