@@ -287,18 +287,8 @@ impl ElementImpl for NmsFilter {
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = gst::Caps::builder("video/x-raw").any_features().build();
-            [
-                ("sink", gst::PadDirection::Sink),
-                ("src", gst::PadDirection::Src),
-            ]
-            .map(|(name, direction)| {
-                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
-                    .expect("the template is sound")
-            })
-            .into()
-        });
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+            LazyLock::new(crate::elements::any_video_templates);
         &TEMPLATES
     }
 }

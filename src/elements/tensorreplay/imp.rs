@@ -1,0 +1,221 @@
+#![allow(
+    missing_docs,
+    reason = "the accessors that the macro derives carry no documentation"
+)]
+
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::subclass::prelude::*;
+
+use super::RawType;
+use super::recording::{Format, Recording, RecordingError};
+use crate::tensor::attached;
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "tensorreplay",
+        gst::DebugColorFlags::empty(),
+        Some("Replay of recorded tensors"),
+    )
+});
+
+#[derive(Clone, Debug)]
+struct Settings {
+    location: Option<String>,
+    tensor_id: Option<String>,
+    raw_type: RawType,
+    shape: Option<String>,
+    repeat: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            location: None,
+            tensor_id: None,
+            raw_type: RawType::default(),
+            shape: None,
+            repeat: true,
+        }
+    }
+}
+
+struct State {
+    recording: Recording,
+    repeat: bool,
+    /// Buffers since the start or the last flush.
+    frame: u64,
+}
+
+/// The element's private side.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::TensorReplay)]
+pub struct TensorReplay {
+    #[property(
+        name = "location", get, set, type = Option<String>, member = location,
+        nick = "Location",
+        blurb = "The recording: .csv or .txt of lines x,y,side,score; .npy; anything else is raw. \
+                 With %d or %05d in it: one file per frame, from 0",
+        mutable_ready
+    )]
+    #[property(
+        name = "tensor-id", get, set, type = Option<String>, member = tensor_id,
+        nick = "Tensor id",
+        blurb = "The tensor's id (unset: windows for CSV, else the file's name without ending)",
+        mutable_ready
+    )]
+    #[property(
+        name = "element-type", get, set, type = RawType, member = raw_type,
+        builder(Settings::default().raw_type)
+            .nick("Element type")
+            .blurb("What the elements of a raw recording are")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "shape", get, set, type = Option<String>, member = shape,
+        nick = "Shape",
+        blurb = "Shape of one tensor, as in 1x84x8400. Needed for raw; a file that holds several \
+                 has one for each frame",
+        mutable_ready
+    )]
+    #[property(
+        name = "repeat", get, set, type = bool, member = repeat,
+        default = Settings::default().repeat,
+        nick = "Repeat",
+        blurb = "Past the last recorded frame, start over instead of ending the stream",
+        mutable_ready
+    )]
+    settings: Mutex<Settings>,
+    /// `None` unless started.
+    state: Mutex<Option<State>>,
+}
+
+/// A panic elsewhere must not take the element's locks with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for TensorReplay {
+    const NAME: &'static str = "GstTensorReplay";
+    type Type = super::TensorReplay;
+    type ParentType = gst_base::BaseTransform;
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for TensorReplay {}
+
+impl GstObjectImpl for TensorReplay {}
+
+impl ElementImpl for TensorReplay {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Tensor replay",
+                "Filter/Metadata/Video",
+                "Attaches recorded tensors to video buffers, as an inference element would",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+            LazyLock::new(crate::elements::any_video_templates);
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for TensorReplay {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
+    // Metadata is written to every buffer, so there is no passthrough.
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
+
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let open = || {
+            let location = settings
+                .location
+                .as_deref()
+                .ok_or(RecordingError::NoLocation)?;
+            let Settings {
+                tensor_id,
+                raw_type,
+                shape,
+                ..
+            } = &settings;
+            let format = Format::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
+            Recording::open(location, format)
+        };
+        let recording = open().map_err(|error| message(&error))?;
+        gst::debug!(
+            CAT,
+            imp = self,
+            "opened {:?}: {recording:?}",
+            settings.location
+        );
+        *lock(&self.state) = Some(State {
+            recording,
+            repeat: settings.repeat,
+            frame: 0,
+        });
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.state) = None;
+        Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        if event.type_() == gst::EventType::FlushStop
+            && let Some(state) = lock(&self.state).as_mut()
+        {
+            state.frame = 0;
+        }
+        self.parent_sink_event(event)
+    }
+
+    fn transform_ip(
+        &self,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let next = {
+            let mut state = lock(&self.state);
+            let state = state.as_mut().ok_or(gst::FlowError::Flushing)?;
+            let frame = state.frame;
+            state.frame += 1;
+            state.recording.frame(frame, state.repeat)
+        };
+        let attached = next.and_then(|tensor| match tensor {
+            Some(tensor) => Ok(Some(attached::attach(buffer, &tensor)?)),
+            None => Ok(None),
+        });
+        match attached {
+            Ok(Some(())) => Ok(gst::FlowSuccess::Ok),
+            Ok(None) => Err(gst::FlowError::Eos),
+            Err(error) => {
+                self.post_error_message(message(&error));
+                Err(gst::FlowError::Error)
+            }
+        }
+    }
+}
+
+fn message(error: &RecordingError) -> gst::ErrorMessage {
+    match error {
+        RecordingError::NoLocation | RecordingError::Read { .. } => {
+            gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
+        }
+        RecordingError::Shape(_) | RecordingError::NoShape { .. } | RecordingError::Pattern(_) => {
+            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
+        }
+        _ => gst::error_msg!(gst::StreamError::Format, ("{error}"), ["{error:?}"]),
+    }
+}
