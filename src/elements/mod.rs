@@ -2,6 +2,7 @@
 
 use crate::tensor;
 
+pub mod crowdtestsrc;
 pub mod nmsfilter;
 pub mod tensorreplay;
 
@@ -11,6 +12,7 @@ pub mod tensorreplay;
 /// Where GStreamer refuses an element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     tensor::attached::register();
+    crowdtestsrc::register(plugin)?;
     nmsfilter::register(plugin)?;
     tensorreplay::register(plugin)
 }

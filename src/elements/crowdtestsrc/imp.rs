@@ -1,0 +1,383 @@
+#![allow(
+    missing_docs,
+    reason = "the accessors that the macro derives carry no documentation"
+)]
+
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+use gst_base::subclass::prelude::*;
+use gst_video::prelude::*;
+use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+
+use super::CrowdHead;
+use super::draw::{Canvas, Order};
+use super::raw_tensor::RawTensor;
+use super::scene::{Person, Scene, default_people};
+use super::windows::{Window, windows};
+use crate::tensor::{TensorError, attached};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "crowdtestsrc",
+        gst::DebugColorFlags::empty(),
+        Some("Crowd with known people"),
+    )
+});
+
+/// The formats that are drawn, with the places of red, green and blue in a pixel.
+const FORMATS: [(VideoFormat, Order); 4] = [
+    (VideoFormat::Bgrx, [2, 1, 0]),
+    (VideoFormat::Rgbx, [0, 1, 2]),
+    (VideoFormat::Bgra, [2, 1, 0]),
+    (VideoFormat::Rgba, [0, 1, 2]),
+];
+
+const DEFAULT_WIDTH: i32 = 1920;
+const DEFAULT_HEIGHT: i32 = 1080;
+const DEFAULT_RATE: i32 = 50;
+/// The longest side of a frame.
+const LONGEST_SIDE: i32 = 16_384;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Settings {
+    people: u32,
+    seed: u64,
+    head: CrowdHead,
+    truth: bool,
+}
+
+/// Why a frame cannot be made.
+#[derive(Debug, thiserror::Error)]
+enum FillError {
+    #[error("the memory for a frame cannot be had: {0}")]
+    Memory(#[from] glib::BoolError),
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// What is being drawn.
+struct State {
+    info: VideoInfo,
+    settings: Settings,
+    scene: Scene,
+    canvas: Canvas,
+    tensor: RawTensor,
+    people: Vec<Person>,
+    windows: Vec<Window>,
+}
+
+impl State {
+    fn new(info: VideoInfo, settings: Settings) -> Self {
+        let (width, height) = (info.width(), info.height());
+        let people = match settings.people {
+            0 => default_people(width, height),
+            people => people,
+        };
+        let scene = Scene::new(width, height, people, settings.seed);
+        let canvas = Canvas::new(&scene, people as usize, order(&info));
+        let tensor = RawTensor::new(settings.head, u64::from(width) * u64::from(height));
+        Self {
+            info,
+            settings,
+            scene,
+            canvas,
+            tensor,
+            people: Vec::new(),
+            windows: Vec::new(),
+        }
+    }
+
+    /// Draws a frame into `buffer` and hangs tensor and truth on it.
+    fn fill(&mut self, frame: u64, buffer: &mut gst::BufferRef) -> Result<(), FillError> {
+        self.scene.people(frame, &mut self.people);
+        windows(&self.scene, frame, &self.people, &mut self.windows);
+        {
+            let mut picture = VideoFrameRef::from_buffer_ref_writable(buffer, &self.info)?;
+            let stride = picture.plane_stride()[0] as usize;
+            let data = picture.plane_data_mut(0)?;
+            self.canvas.draw(&self.people, data, stride);
+        }
+        let tensor = self.tensor.with_windows(&self.windows)?;
+        attached::attach(buffer, &tensor)?;
+        if self.settings.truth {
+            self.attach_truth(buffer);
+        }
+        Ok(())
+    }
+
+    fn attach_truth(&self, buffer: &mut gst::BufferRef) {
+        let clip = |value: f32, limit: u32| value.round().clamp(0.0, limit as f32) as u32;
+        for person in self.people.iter().filter(|person| person.visible) {
+            let [x1, y1, x2, y2] = person.head();
+            let (x, y) = (clip(x1, self.scene.width), clip(y1, self.scene.height));
+            let (w, h) = (
+                clip(x2, self.scene.width) - x,
+                clip(y2, self.scene.height) - y,
+            );
+            VideoRegionOfInterestMeta::add(buffer, "truth", (x, y, w, h)).set_id(person.id as i32);
+        }
+    }
+}
+
+/// The element's private side.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::CrowdTestSrc)]
+pub struct CrowdTestSrc {
+    #[property(
+        name = "people", get, set, type = u32, member = people,
+        maximum = 100_000, default = Settings::default().people,
+        nick = "People",
+        blurb = "How many people walk by (0: 60 at 1920x1080, and by area)",
+        mutable_playing
+    )]
+    #[property(
+        name = "seed", get, set, type = u64, member = seed,
+        default = Settings::default().seed,
+        nick = "Seed",
+        blurb = "Another seed, another crowd",
+        mutable_playing
+    )]
+    #[property(
+        name = "head", get, set, type = CrowdHead, member = head,
+        builder(Settings::default().head)
+            .nick("Head")
+            .blurb("As which head's raw output the windows are attached")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "truth", get, set, type = bool, member = truth,
+        default = Settings::default().truth,
+        nick = "Truth",
+        blurb = "Whether the true head boxes go along as regions of type truth",
+        mutable_playing
+    )]
+    settings: Mutex<Settings>,
+    #[property(
+        name = "is-live", type = bool,
+        get = Self::live, set = Self::set_live,
+        nick = "Is live",
+        blurb = "Whether frames come in real time, as from a camera",
+        mutable_ready
+    )]
+    state: Mutex<Option<State>>,
+    /// The number of the next frame.
+    next: Mutex<u64>,
+}
+
+/// A panic elsewhere must not take the element's locks with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn order(info: &VideoInfo) -> Order {
+    let format = FORMATS.iter().find(|(format, _)| *format == info.format());
+    format.expect("the template admits no other").1
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for CrowdTestSrc {
+    const NAME: &'static str = "GstCrowdTestSrc";
+    type Type = super::CrowdTestSrc;
+    type ParentType = gst_base::BaseSrc;
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for CrowdTestSrc {
+    fn constructed(&self) {
+        self.parent_constructed();
+        self.obj().set_format(gst::Format::Time);
+    }
+}
+
+impl GstObjectImpl for CrowdTestSrc {}
+
+impl ElementImpl for CrowdTestSrc {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Crowd test source",
+                "Source/Video",
+                "Draws a moving crowd and attaches the raw windows that a detector would give",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = gst_video::VideoCapsBuilder::new()
+                .format_list(FORMATS.map(|(format, _)| format))
+                .width_range(1..=LONGEST_SIDE)
+                .height_range(1..=LONGEST_SIDE)
+                .framerate_range(gst::Fraction::new(1, i32::MAX)..=gst::Fraction::new(i32::MAX, 1))
+                .build();
+            let template = gst::PadTemplate::new(
+                "src",
+                gst::PadDirection::Src,
+                gst::PadPresence::Always,
+                &caps,
+            );
+            vec![template.expect("the template is sound")]
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseSrcImpl for CrowdTestSrc {
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.next) = 0;
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.state) = None;
+        Ok(())
+    }
+
+    fn fixate(&self, mut caps: gst::Caps) -> gst::Caps {
+        caps.truncate();
+        let structure = caps
+            .make_mut()
+            .structure_mut(0)
+            .expect("caps to fixate are not empty");
+        structure.fixate_field_nearest_int("width", DEFAULT_WIDTH);
+        structure.fixate_field_nearest_int("height", DEFAULT_HEIGHT);
+        structure.fixate_field_nearest_fraction("framerate", gst::Fraction::new(DEFAULT_RATE, 1));
+        self.parent_fixate(caps)
+    }
+
+    fn set_caps(&self, caps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        let info = VideoInfo::from_caps(caps)
+            .map_err(|_| gst::loggable_error!(CAT, "expected raw video caps, got {caps}"))?;
+        gst::debug!(CAT, imp = self, "drawing {caps}");
+        // Time goes on where it was when the rate changes.
+        let mut state = lock(&self.state);
+        let mut next = lock(&self.next);
+        if let Some(state) = state.as_ref() {
+            *next = frame_at(&info, time_of(&state.info, *next));
+        }
+        *state = Some(State::new(info, *lock(&self.settings)));
+        Ok(())
+    }
+
+    fn decide_allocation(
+        &self,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        let (caps, _) = query.get_owned();
+        let caps = caps.ok_or_else(|| gst::loggable_error!(CAT, "expected caps in the query"))?;
+        let info = VideoInfo::from_caps(&caps)
+            .map_err(|_| gst::loggable_error!(CAT, "expected raw video caps, got {caps}"))?;
+        let proposed = query.allocation_pools().next();
+        let known = proposed.is_some();
+        let (pool, size, min, max) = proposed.unwrap_or((None, 0, 0, 0));
+        let pool = pool.unwrap_or_else(|| gst_video::VideoBufferPool::new().upcast());
+        let size = size.max(info.size() as u32);
+
+        let mut config = pool.config();
+        config.set_params(Some(&caps), size, min, max);
+        if query
+            .find_allocation_meta::<gst_video::VideoMeta>()
+            .is_some()
+        {
+            config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
+        }
+        pool.set_config(config)
+            .map_err(|_| gst::loggable_error!(CAT, "the pool refuses {caps}"))?;
+        match known {
+            true => query.set_nth_allocation_pool(0, Some(&pool), size, min, max),
+            false => query.add_allocation_pool(Some(&pool), size, min, max),
+        }
+        self.parent_decide_allocation(query)
+    }
+
+    fn is_seekable(&self) -> bool {
+        !self.live()
+    }
+
+    fn do_seek(&self, segment: &mut gst::Segment) -> bool {
+        let Some(segment) = segment.downcast_mut::<gst::ClockTime>() else {
+            return false;
+        };
+        let start = segment.start().unwrap_or_default();
+        segment.set_position(start);
+        let state = lock(&self.state);
+        // Before there are caps, only the beginning can be meant.
+        *lock(&self.next) = state
+            .as_ref()
+            .map_or(0, |state| frame_at(&state.info, start));
+        true
+    }
+
+    fn fill(
+        &self,
+        _offset: u64,
+        _length: u32,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let settings = *lock(&self.settings);
+        let mut state = lock(&self.state);
+        let state = state.as_mut().ok_or(gst::FlowError::NotNegotiated)?;
+        if state.settings != settings {
+            *state = State::new(state.info.clone(), settings);
+        }
+        let mut next = lock(&self.next);
+        let frame = *next;
+        state.fill(frame, buffer).map_err(|error| {
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Failed,
+                ("{error}"),
+                ["frame {frame}"]
+            );
+            gst::FlowError::Error
+        })?;
+        let pts = time_of(&state.info, frame);
+        buffer.set_pts(pts);
+        buffer.set_duration(time_of(&state.info, frame + 1) - pts);
+        buffer.set_offset(frame);
+        buffer.set_offset_end(frame + 1);
+        *next += 1;
+        Ok(gst::FlowSuccess::Ok)
+    }
+
+    fn times(&self, buffer: &gst::BufferRef) -> (Option<gst::ClockTime>, Option<gst::ClockTime>) {
+        // A live source waits until it is time for its buffer.
+        match (self.live(), buffer.pts()) {
+            (true, Some(pts)) => (Some(pts), buffer.duration().map(|duration| pts + duration)),
+            _ => (None, None),
+        }
+    }
+}
+
+impl CrowdTestSrc {
+    fn live(&self) -> bool {
+        BaseSrcExt::is_live(&*self.obj())
+    }
+
+    fn set_live(&self, live: bool) {
+        BaseSrcExt::set_live(&*self.obj(), live);
+    }
+}
+
+/// When frame `frame` begins.
+fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
+    let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
+    gst::ClockTime::SECOND
+        .mul_div_floor(frame.saturating_mul(seconds), frames)
+        .unwrap_or(gst::ClockTime::MAX)
+}
+
+/// The first frame that begins at `time` or later.
+fn frame_at(info: &VideoInfo, time: gst::ClockTime) -> u64 {
+    let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
+    let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
+    time.nseconds()
+        .mul_div_ceil(frames, per_second)
+        .unwrap_or(0)
+}

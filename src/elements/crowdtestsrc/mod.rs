@@ -1,0 +1,54 @@
+//! Draws a moving crowd and attaches the raw windows that a sliding-window detector would give.
+//!
+//! ```text
+//! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
+//! ```
+//!
+//! The same seed, size and number of people give the same pixels and the same tensors on every
+//! run. With `truth=true` the true head boxes go along as regions of type `truth`.
+
+mod draw;
+mod imp;
+mod noise;
+mod raw_tensor;
+mod scene;
+mod windows;
+
+use gst::glib;
+use gst::prelude::*;
+
+glib::wrapper! {
+    /// The element.
+    pub struct CrowdTestSrc(ObjectSubclass<imp::CrowdTestSrc>)
+        @extends gst_base::BaseSrc, gst::Element, gst::Object;
+}
+
+/// As which head's raw output the windows are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstCrowdTestSrcHead")]
+pub enum CrowdHead {
+    /// The windows alone.
+    #[default]
+    #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
+    Windows = 0,
+    /// Among the rows of a YOLOv5 output.
+    #[enum_value(name = "YOLOv5: [1,25200,85], more for larger frames", nick = "yolov5")]
+    Yolov5 = 1,
+    /// Among the columns of a YOLOv8 output.
+    #[enum_value(name = "YOLOv8: [1,84,8400], more for larger frames", nick = "yolov8")]
+    Yolov8 = 2,
+}
+
+/// Registers the element with `plugin`.
+///
+/// # Errors
+/// Where GStreamer refuses it.
+pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
+    gst::Element::register(
+        Some(plugin),
+        "crowdtestsrc",
+        gst::Rank::NONE,
+        CrowdTestSrc::static_type(),
+    )
+}

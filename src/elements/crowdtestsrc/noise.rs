@@ -1,0 +1,38 @@
+/// A reproducible stream of numbers (splitmix64; Steele, Lea and Flood, 2014). Random number
+/// crates keep the right to change their streams between versions; this one must never change.
+pub(super) struct Noise(u64);
+
+impl Noise {
+    /// The stream for this combination of keys.
+    pub fn new(keys: &[u64]) -> Self {
+        let mut noise = Self(0);
+        for &key in keys {
+            noise.0 ^= key;
+            noise.0 = noise.next();
+        }
+        noise
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The next number, from 0 up to but not including 1; a multiple of 2^-24.
+    pub fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1 << 24) as f32
+    }
+
+    /// The next number, from `low` up to `high`.
+    pub fn between(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * self.unit()
+    }
+
+    /// The next index below `len`.
+    pub fn below(&mut self, len: usize) -> usize {
+        (self.unit() * len as f32) as usize
+    }
+}

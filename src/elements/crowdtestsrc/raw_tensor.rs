@@ -1,0 +1,177 @@
+//! The windows as a head's full raw output.
+
+use super::CrowdHead;
+use super::noise::Noise;
+use super::windows::Window;
+use crate::tensor::attached::NewTensor;
+use crate::tensor::{ElementType, Shape};
+
+/// Class scores of a YOLO output.
+const CLASSES: usize = 80;
+/// YOLOv5 multiplies objectness by this score of the window's class.
+const CLASS_SCORE: f32 = 0.98;
+/// Scores of rows with nothing in them stay below this.
+const BACKGROUND: f32 = 0.02;
+/// Buffers kept for later frames.
+const KEPT: usize = 8;
+
+/// Writes windows into raw output tensors. A YOLO output has megabytes of rows with nothing in
+/// them, so these are written once and buffers come back to be used again.
+pub(super) struct RawTensor {
+    head: CrowdHead,
+    anchors: usize,
+    /// The output of a frame without windows.
+    empty: Vec<f32>,
+    kept: Vec<Kept>,
+}
+
+/// A buffer that was handed out, and the anchors in it that hold windows.
+struct Kept {
+    buffer: gst::Buffer,
+    written: Vec<usize>,
+}
+
+impl RawTensor {
+    /// For frames of `area` pixels: 25200 or 8400 anchors up to 1920 x 1080, and by area.
+    pub fn new(head: CrowdHead, area: u64) -> Self {
+        let frames = area.div_ceil(1920 * 1080).max(1) as usize;
+        let anchors = match head {
+            CrowdHead::Windows => 0,
+            CrowdHead::Yolov5 => 25_200 * frames,
+            CrowdHead::Yolov8 => 8_400 * frames,
+        };
+        let mut tensor = Self {
+            head,
+            anchors,
+            empty: Vec::new(),
+            kept: Vec::new(),
+        };
+        tensor.fill_empty();
+        tensor
+    }
+
+    /// The tensor for these windows. Windows beyond the number of anchors are left out.
+    pub fn with_windows(&mut self, windows: &[Window]) -> Result<NewTensor, gst::glib::BoolError> {
+        if self.head == CrowdHead::Windows {
+            let rows = windows
+                .iter()
+                .flat_map(|w| [w.x, w.y, w.side, w.score])
+                .collect();
+            let tensor = NewTensor::from_vec::<f32>("windows", &[windows.len(), 4], rows);
+            return Ok(tensor.expect("two dimensions"));
+        }
+        let windows = &windows[..windows.len().min(self.anchors)];
+        let mut kept = self.buffer()?;
+        {
+            let buffer = kept.buffer.get_mut().expect("it is nobody else's");
+            let mut map = buffer.map_writable()?;
+            let elements: &mut [f32] = bytemuck::cast_slice_mut(&mut map);
+            for anchor in kept.written.drain(..) {
+                for number in 0..self.numbers() {
+                    let i = self.index(anchor, number);
+                    elements[i] = self.empty[i];
+                }
+            }
+            for (i, window) in windows.iter().enumerate() {
+                let anchor = i * self.anchors / windows.len();
+                let half = window.side / 2.0;
+                let (cx, cy) = (window.x + half, window.y + half);
+                let head = [cx, cy, window.side, window.side, self.first_score(window)];
+                for (number, value) in head.into_iter().enumerate() {
+                    elements[self.index(anchor, number)] = value;
+                }
+                if self.head == CrowdHead::Yolov5 {
+                    elements[self.index(anchor, 5)] = CLASS_SCORE;
+                }
+                kept.written.push(anchor);
+            }
+        }
+        let tensor = NewTensor {
+            id: self.id().to_owned(),
+            element: ElementType::F32,
+            shape: self.shape(),
+            data: kept.buffer.clone(),
+        };
+        if self.kept.len() < KEPT {
+            self.kept.push(kept);
+        }
+        Ok(tensor)
+    }
+
+    /// A buffer that nobody uses, or a new one.
+    fn buffer(&mut self) -> Result<Kept, gst::glib::BoolError> {
+        let free = self
+            .kept
+            .iter()
+            .position(|kept| kept.buffer.is_writable() && kept.buffer.is_all_memory_writable());
+        if let Some(free) = free {
+            return Ok(self.kept.swap_remove(free));
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&self.empty);
+        let mut buffer = gst::Buffer::with_size(bytes.len())?;
+        buffer
+            .make_mut()
+            .copy_from_slice(0, bytes)
+            .expect("the buffer is as large");
+        Ok(Kept {
+            buffer,
+            written: Vec::new(),
+        })
+    }
+
+    fn fill_empty(&mut self) {
+        self.empty = vec![0.0; self.anchors * self.numbers()];
+        for anchor in 0..self.anchors {
+            let mut noise = Noise::new(&[4, anchor as u64]);
+            for number in 0..self.numbers() {
+                let value = match number {
+                    0 | 1 => noise.between(0.0, 640.0),
+                    2 | 3 => noise.between(4.0, 64.0),
+                    _ => noise.between(0.0, BACKGROUND),
+                };
+                let i = self.index(anchor, number);
+                self.empty[i] = value;
+            }
+        }
+    }
+
+    /// Numbers per anchor.
+    fn numbers(&self) -> usize {
+        match self.head {
+            CrowdHead::Windows => 4,
+            CrowdHead::Yolov5 => 5 + CLASSES,
+            CrowdHead::Yolov8 => 4 + CLASSES,
+        }
+    }
+
+    fn index(&self, anchor: usize, number: usize) -> usize {
+        match self.head {
+            CrowdHead::Yolov8 => number * self.anchors + anchor,
+            _ => anchor * self.numbers() + number,
+        }
+    }
+
+    /// The number behind the box: objectness, or the score of the first class.
+    fn first_score(&self, window: &Window) -> f32 {
+        match self.head {
+            CrowdHead::Yolov5 => window.score / CLASS_SCORE,
+            _ => window.score,
+        }
+    }
+
+    fn id(&self) -> &'static str {
+        match self.head {
+            CrowdHead::Windows => "windows",
+            CrowdHead::Yolov5 => "yolo-v5-out",
+            CrowdHead::Yolov8 => "yolo-v8-out",
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        let dims = match self.head {
+            CrowdHead::Yolov8 => [1, self.numbers(), self.anchors],
+            _ => [1, self.anchors, self.numbers()],
+        };
+        Shape::new(&dims).expect("three dimensions")
+    }
+}

@@ -1,0 +1,127 @@
+//! What a sliding-window face detector would give: round each head a cluster of windows at
+//! neighbouring positions and scales, scores falling off with the distance, and some clutter.
+
+use super::noise::Noise;
+use super::scene::{Person, Scene, intersection};
+
+/// A square window with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    pub x: f32,
+    pub y: f32,
+    pub side: f32,
+    pub score: f32,
+}
+
+impl Window {
+    fn corners(&self) -> [f32; 4] {
+        [self.x, self.y, self.x + self.side, self.y + self.side]
+    }
+}
+
+/// A neighbour of the best window: steps to the right, down, and in scale.
+type Neighbour = (i8, i8, i8);
+
+/// From one position to the next, in sides.
+const STEP: f32 = 0.08;
+/// From one scale to the next.
+const SCALE: f32 = 1.12;
+/// Windows on a head, at the fewest and at the most; the number swells and ebbs.
+const PER_HEAD: (f32, f32) = (6.6, 10.8);
+/// Frames from one high tide to the next.
+const TIDE: u64 = 240;
+/// Clutter windows per window on a head.
+const CLUTTER: f32 = 0.03;
+/// The score of the faintest window, above any threshold of 0.25.
+const FAINTEST: f32 = 0.26;
+
+/// The windows of a frame, in the order of a scan: by scale, then row, then column.
+pub(super) fn windows(scene: &Scene, frame: u64, people: &[Person], windows: &mut Vec<Window>) {
+    windows.clear();
+    let tide = (2.0 * (frame % TIDE) as f32 / TIDE as f32 - 1.0).abs();
+    let swell = PER_HEAD.0 + (PER_HEAD.1 - PER_HEAD.0) * tide;
+    for person in people.iter().filter(|person| person.visible) {
+        let mut noise = Noise::new(&[scene.seed, 2, frame, u64::from(person.id)]);
+        // The fraction decides by lot, so that the mean is the swell.
+        let count = (swell + noise.unit()) as usize;
+        cluster(person, count, &mut noise, windows);
+    }
+    clutter(scene, frame, people, windows);
+    windows.sort_by(|a, b| {
+        a.side
+            .total_cmp(&b.side)
+            .then(a.y.total_cmp(&b.y))
+            .then(a.x.total_cmp(&b.x))
+    });
+}
+
+fn cluster(person: &Person, count: usize, noise: &mut Noise, windows: &mut Vec<Window>) {
+    let peak = noise.between(0.75, 0.98);
+    let mut neighbours: Vec<Neighbour> = Vec::with_capacity(43);
+    for scale in -1..=1i8 {
+        let reach = if scale == 0 { 2 } else { 1 };
+        for down in -reach..=reach {
+            for right in -reach..=reach {
+                neighbours.push((right, down, scale));
+            }
+        }
+    }
+    neighbours.sort_by_key(distance);
+    for i in 0..count.min(neighbours.len()) {
+        // After the best, some of the nearest: which of them differs from frame to frame.
+        let pick = match i {
+            0 => 0,
+            _ => i + noise.below((neighbours.len() - i).min(8)),
+        };
+        neighbours.swap(i, pick);
+        let (right, down, scale) = neighbours[i];
+        let side = (person.side * SCALE.powi(i32::from(scale))).round();
+        let x = person.x - side / 2.0 + f32::from(right) * STEP * person.side;
+        let y = person.y - side / 2.0 + f32::from(down) * STEP * person.side;
+        let far = f32::from(distance(&neighbours[i])) * 0.35;
+        let score = FAINTEST + (peak - FAINTEST) / (1.0 + far) - 0.01 * noise.unit();
+        // A detector scans whole pixels.
+        windows.push(Window {
+            x: x.round(),
+            y: y.round(),
+            side,
+            score: score.max(FAINTEST),
+        });
+    }
+}
+
+/// How far a neighbour is from the best, in squared steps.
+fn distance(&(right, down, scale): &Neighbour) -> u8 {
+    (right * right + down * down + 2 * scale * scale).unsigned_abs()
+}
+
+/// False windows of low score where there is no head.
+fn clutter(scene: &Scene, frame: u64, people: &[Person], windows: &mut Vec<Window>) {
+    let mut noise = Noise::new(&[scene.seed, 3, frame]);
+    let on_heads = windows.len();
+    let wanted = (on_heads as f32 * CLUTTER).round() as usize;
+    // In a frame full of heads there may be no room for all of it.
+    for _ in 0..wanted * 8 {
+        if windows.len() == on_heads + wanted {
+            break;
+        }
+        let side = noise
+            .between(16.0, 64.0)
+            .round()
+            .min(scene.width.min(scene.height) as f32);
+        let window = Window {
+            x: noise.between(0.0, scene.width as f32 - side).round(),
+            y: noise.between(0.0, scene.height as f32 - side).round(),
+            side,
+            score: noise.between(FAINTEST, 0.34),
+        };
+        let clear = |other: [f32; 4]| intersection(window.corners(), other) == 0.0;
+        if people.iter().all(|person| clear(person.head()))
+            && windows[on_heads..]
+                .iter()
+                .all(|other| clear(other.corners()))
+        {
+            windows.push(window);
+        }
+    }
+}
