@@ -4,6 +4,7 @@ use crate::tensor;
 
 pub mod crowdtestsrc;
 pub mod nmsfilter;
+pub mod roioverlay;
 pub mod tensorreplay;
 
 /// Registers every element with `plugin`.
@@ -14,6 +15,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     tensor::attached::register();
     crowdtestsrc::register(plugin)?;
     nmsfilter::register(plugin)?;
+    roioverlay::register(plugin)?;
     tensorreplay::register(plugin)
 }
 

@@ -1,0 +1,138 @@
+//! Colours by class, as the components of a frame's format.
+
+use gst_video::{VideoColorMatrix, VideoColorRange, VideoInfo};
+
+/// Red, green and blue, 0 to 255.
+pub(super) type Rgb = [u8; 3];
+
+/// Well apart from each other, bright enough for dark text.
+const PALETTE: [Rgb; 12] = [
+    [255, 214, 10],
+    [64, 224, 120],
+    [64, 196, 255],
+    [255, 120, 96],
+    [224, 140, 255],
+    [255, 166, 48],
+    [140, 255, 236],
+    [255, 132, 190],
+    [176, 238, 72],
+    [150, 172, 255],
+    [236, 200, 160],
+    [232, 232, 232],
+];
+
+/// Text, and the outline that keeps a box visible on a picture of its own colour.
+pub(super) const DARK: Rgb = [16, 16, 20];
+
+/// The colour of a class number.
+pub(super) fn of_class(class: i32) -> Rgb {
+    PALETTE[class.rem_euclid(PALETTE.len() as i32) as usize]
+}
+
+/// The colour of a label without a class number; the same on every run (FNV-1a).
+pub(super) fn of_label(label: &str) -> Rgb {
+    let hash = label.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    of_class((hash % PALETTE.len() as u32) as i32)
+}
+
+/// Takes colours to the components of one format: red, green, blue or luma and chroma.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Converter(Option<Yuv>);
+
+/// Weights of red and blue in the luma, and the range of the components.
+#[derive(Clone, Copy, Debug)]
+struct Yuv {
+    red: f32,
+    blue: f32,
+    luma_offset: f32,
+    luma_scale: f32,
+    chroma_scale: f32,
+}
+
+impl Converter {
+    pub fn new(info: &VideoInfo) -> Self {
+        if info.format_info().is_rgb() {
+            return Self(None);
+        }
+        let colorimetry = info.colorimetry();
+        // ITU-R BT.601, BT.709, BT.2020 and SMPTE 240M.
+        let (red, blue) = match colorimetry.matrix() {
+            VideoColorMatrix::Bt709 => (0.2126, 0.0722),
+            VideoColorMatrix::Bt2020 => (0.2627, 0.0593),
+            VideoColorMatrix::Smpte240m => (0.212, 0.087),
+            _ => (0.299, 0.114),
+        };
+        let full = colorimetry.range() == VideoColorRange::Range0_255;
+        let (luma_offset, luma_scale, chroma_scale) = if full {
+            (0.0, 255.0, 255.0)
+        } else {
+            (16.0, 219.0, 224.0)
+        };
+        Self(Some(Yuv {
+            red,
+            blue,
+            luma_offset,
+            luma_scale,
+            chroma_scale,
+        }))
+    }
+
+    /// The components of `colour` in the order in which GStreamer numbers them.
+    pub fn components(&self, colour: Rgb) -> [u8; 3] {
+        let Some(yuv) = &self.0 else { return colour };
+        let [r, g, b] = colour.map(|component| f32::from(component) / 255.0);
+        let luma = yuv.red * r + (1.0 - yuv.red - yuv.blue) * g + yuv.blue * b;
+        let cb = (b - luma) / (2.0 * (1.0 - yuv.blue));
+        let cr = (r - luma) / (2.0 * (1.0 - yuv.red));
+        let byte = |value: f32| value.round().clamp(0.0, 255.0) as u8;
+        [
+            byte(yuv.luma_offset + yuv.luma_scale * luma),
+            byte(128.0 + yuv.chroma_scale * cb),
+            byte(128.0 + yuv.chroma_scale * cr),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gst_video::{VideoColorimetry, VideoFormat};
+
+    use super::*;
+
+    fn converter(format: VideoFormat, colorimetry: &str) -> Converter {
+        gst::init().unwrap();
+        let colorimetry: VideoColorimetry = colorimetry.parse().unwrap();
+        let info = VideoInfo::builder(format, 64, 64)
+            .colorimetry(&colorimetry)
+            .build()
+            .unwrap();
+        Converter::new(&info)
+    }
+
+    #[test]
+    fn rgb_stays_rgb() {
+        assert_eq!(
+            converter(VideoFormat::Rgb, "sRGB").components([1, 2, 3]),
+            [1, 2, 3]
+        );
+    }
+
+    #[test]
+    fn primaries_take_the_standards_values() {
+        // The 75 % colour bars' neighbours: 100 % primaries of BT.601 and BT.709, limited range.
+        let bt601 = converter(VideoFormat::I420, "bt601");
+        assert_eq!(bt601.components([255, 0, 0]), [81, 90, 240]);
+        assert_eq!(bt601.components([255, 255, 255]), [235, 128, 128]);
+        let bt709 = converter(VideoFormat::I420, "bt709");
+        assert_eq!(bt709.components([255, 0, 0]), [63, 102, 240]);
+        assert_eq!(bt709.components([0, 0, 0]), [16, 128, 128]);
+    }
+
+    #[test]
+    fn a_label_has_the_same_colour_every_time() {
+        assert_eq!(of_label("person"), of_label("person"));
+        assert_ne!(of_label("person"), of_label("bicycle"));
+    }
+}

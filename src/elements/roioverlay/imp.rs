@@ -1,0 +1,275 @@
+#![allow(
+    missing_docs,
+    reason = "the accessors that the macro derives carry no documentation"
+)]
+
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::subclass::prelude::*;
+use gst_video::prelude::*;
+use gst_video::subclass::prelude::*;
+use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+
+use super::LabelMode;
+use super::colour::{self, Converter, DARK, Rgb};
+use super::surface::{Rect, Surface};
+use super::tags::{self, Caption, PADDING};
+use super::text::Font;
+
+/// The formats that can be drawn on: 8 bits per component.
+const FORMATS: [VideoFormat; 20] = [
+    VideoFormat::I420,
+    VideoFormat::Yv12,
+    VideoFormat::Nv12,
+    VideoFormat::Nv21,
+    VideoFormat::Yuy2,
+    VideoFormat::Uyvy,
+    VideoFormat::Y42b,
+    VideoFormat::Y444,
+    VideoFormat::Gray8,
+    VideoFormat::Rgb,
+    VideoFormat::Bgr,
+    VideoFormat::Rgbx,
+    VideoFormat::Bgrx,
+    VideoFormat::Xrgb,
+    VideoFormat::Xbgr,
+    VideoFormat::Rgba,
+    VideoFormat::Bgra,
+    VideoFormat::Argb,
+    VideoFormat::Abgr,
+    VideoFormat::Gbr,
+];
+
+/// How strongly the outline and a tag's ground cover the picture.
+const OUTLINE_ALPHA: u8 = 140;
+const GROUND_ALPHA: u8 = 215;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Settings {
+    labels: LabelMode,
+    /// 0: by the frame's height.
+    line_width: u32,
+}
+
+/// The element's private side.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::RoiOverlay)]
+pub struct RoiOverlay {
+    #[property(
+        name = "labels", get, set, type = LabelMode, member = labels,
+        builder(Settings::default().labels)
+            .nick("Labels")
+            .blurb("When labels are drawn")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "line-width", get, set, type = u32, member = line_width,
+        maximum = 100, default = Settings::default().line_width,
+        nick = "Line width",
+        blurb = "Width of a box's lines in pixels (0: by the frame's height)",
+        mutable_playing
+    )]
+    settings: Mutex<Settings>,
+    /// `None` before there are caps.
+    converter: Mutex<Option<Converter>>,
+}
+
+/// A panic elsewhere must not take the element's locks with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for RoiOverlay {
+    const NAME: &'static str = "GstRoiOverlay";
+    type Type = super::RoiOverlay;
+    type ParentType = gst_video::VideoFilter;
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for RoiOverlay {}
+
+impl GstObjectImpl for RoiOverlay {}
+
+impl ElementImpl for RoiOverlay {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Region of interest overlay",
+                "Filter/Effect/Video",
+                "Draws regions of interest with label and confidence, readable in a crowd",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = gst_video::VideoCapsBuilder::new()
+                .format_list(FORMATS)
+                .build();
+            [
+                ("sink", gst::PadDirection::Sink),
+                ("src", gst::PadDirection::Src),
+            ]
+            .map(|(name, direction)| {
+                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
+                    .expect("the template is sound")
+            })
+            .into()
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for RoiOverlay {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+}
+
+impl VideoFilterImpl for RoiOverlay {
+    fn set_info(
+        &self,
+        _incaps: &gst::Caps,
+        in_info: &VideoInfo,
+        _outcaps: &gst::Caps,
+        _out_info: &VideoInfo,
+    ) -> Result<(), gst::LoggableError> {
+        *lock(&self.converter) = Some(Converter::new(in_info));
+        Ok(())
+    }
+
+    fn transform_frame_ip(
+        &self,
+        frame: &mut VideoFrameRef<&mut gst::BufferRef>,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let settings = *lock(&self.settings);
+        let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
+
+        let mut regions: Vec<Drawn> = frame
+            .buffer()
+            .iter_meta::<VideoRegionOfInterestMeta>()
+            .map(Drawn::new)
+            .collect();
+        // Faint ones first, so that a strong one's box is on top.
+        regions.sort_by(|a, b| {
+            let order = |drawn: &Drawn| drawn.caption.confidence.unwrap_or(f64::INFINITY);
+            order(a).total_cmp(&order(b))
+        });
+        let height = frame.height();
+        let line = match settings.line_width {
+            0 => (height as i32 / 540).max(1),
+            width => width as i32,
+        };
+        let font = Font::for_frame(height);
+        let mut surface = Surface::new(frame, converter);
+        let bounds = surface.bounds();
+        for region in &regions {
+            outline(&mut surface, region.caption.region, line, region.colour);
+        }
+
+        regions.reverse();
+        let captions: Vec<_> = regions
+            .iter()
+            .map(|region| region.caption.clone())
+            .collect();
+        for tag in tags::place(&captions, settings.labels, font, bounds) {
+            let Rect { x1, y1, .. } = tag.rect;
+            surface.fill(tag.rect, regions[tag.caption].colour, GROUND_ALPHA);
+            font.draw(&mut surface, x1 + PADDING, y1, &tag.text, DARK);
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+}
+
+/// A region as it is drawn.
+struct Drawn {
+    caption: Caption<'static>,
+    colour: Rgb,
+}
+
+impl Drawn {
+    fn new(meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Self {
+        let label = meta.roi_type();
+        let detection = meta.param("detection");
+        let class = detection.and_then(|detection| detection.get::<i32>("label_id").ok());
+        let confidence = detection.and_then(|detection| detection.get::<f64>("confidence").ok());
+        let (x, y, w, h) = meta.rect();
+        // Anything beyond is far outside any frame.
+        let clamp = |value: u32| value.min(1 << 24) as i32;
+        let (x1, y1) = (clamp(x), clamp(y));
+        let region = Rect {
+            x1,
+            y1,
+            x2: clamp(x.saturating_add(w)),
+            y2: clamp(y.saturating_add(h)),
+        };
+        Self {
+            caption: Caption {
+                region,
+                label,
+                confidence,
+            },
+            colour: class.map_or_else(|| colour::of_label(label), colour::of_class),
+        }
+    }
+}
+
+/// The four sides of `rect`, `line` pixels wide, between dark lines of one pixel.
+fn outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, colour: Rgb) {
+    frame(surface, rect.grown(1), 1, DARK, OUTLINE_ALPHA);
+    frame(surface, rect, line, colour, 255);
+    let inner = rect.grown(-line);
+    if inner.x1 < inner.x2 && inner.y1 < inner.y2 {
+        frame(surface, inner, 1, DARK, OUTLINE_ALPHA);
+    }
+}
+
+/// The four sides of `rect`, each pixel once.
+fn frame(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, colour: Rgb, alpha: u8) {
+    let Rect { x1, y1, x2, y2 } = rect;
+    let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));
+    if top >= bottom {
+        return surface.fill(rect, colour, alpha);
+    }
+    surface.fill(Rect { y2: top, ..rect }, colour, alpha);
+    surface.fill(Rect { y1: bottom, ..rect }, colour, alpha);
+    let (left, right) = ((x1 + width).min(x2), (x2 - width).max(x1));
+    if left >= right {
+        return surface.fill(
+            Rect {
+                y1: top,
+                y2: bottom,
+                ..rect
+            },
+            colour,
+            alpha,
+        );
+    }
+    surface.fill(
+        Rect {
+            x1,
+            y1: top,
+            x2: left,
+            y2: bottom,
+        },
+        colour,
+        alpha,
+    );
+    surface.fill(
+        Rect {
+            x1: right,
+            y1: top,
+            x2,
+            y2: bottom,
+        },
+        colour,
+        alpha,
+    );
+}

@@ -1,0 +1,56 @@
+//! Draws regions of interest with label and confidence, readable in a crowd.
+//!
+//! ```text
+//! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
+//! ```
+//!
+//! Boxes are thin, with a dark outline, in a colour per class. A label is drawn where it has room:
+//! in full, else the confidence alone, else not at all, so that labels never bury the picture.
+
+mod colour;
+mod imp;
+mod surface;
+mod tags;
+mod text;
+
+use gst::glib;
+use gst::prelude::*;
+
+glib::wrapper! {
+    /// The element.
+    pub struct RoiOverlay(ObjectSubclass<imp::RoiOverlay>)
+        @extends gst_video::VideoFilter, gst_base::BaseTransform, gst::Element, gst::Object;
+}
+
+/// When labels are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstRoiOverlayLabels")]
+pub enum LabelMode {
+    /// Where they have room.
+    #[default]
+    #[enum_value(
+        name = "Where they have room, shortened where that helps",
+        nick = "auto"
+    )]
+    Auto = 0,
+    /// On every region, in full.
+    #[enum_value(name = "On every region, in full", nick = "always")]
+    Always = 1,
+    /// Never.
+    #[enum_value(name = "Never: boxes alone", nick = "never")]
+    Never = 2,
+}
+
+/// Registers the element with `plugin`.
+///
+/// # Errors
+/// Where GStreamer refuses it.
+pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
+    gst::Element::register(
+        Some(plugin),
+        "roioverlay",
+        gst::Rank::NONE,
+        RoiOverlay::static_type(),
+    )
+}

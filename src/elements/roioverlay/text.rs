@@ -1,0 +1,58 @@
+//! Labels in Noto Sans Mono, from a kept library of its glyphs.
+
+use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
+
+use super::colour::Rgb;
+use super::surface::{Rect, Surface};
+
+const WEIGHT: FontWeight = FontWeight::Regular;
+
+/// A size of text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Font(RasterHeight);
+
+impl Font {
+    /// One that can be read on a frame of this height without filling it.
+    pub fn for_frame(height: u32) -> Self {
+        Self(match height {
+            0..1300 => RasterHeight::Size16,
+            1300..1700 => RasterHeight::Size20,
+            1700..2000 => RasterHeight::Size24,
+            _ => RasterHeight::Size32,
+        })
+    }
+
+    /// Pixels from line to line.
+    pub fn height(self) -> i32 {
+        self.0.val() as i32
+    }
+
+    /// Pixels that `text` takes.
+    pub fn width(self, text: &str) -> i32 {
+        (get_raster_width(WEIGHT, self.0) * text.chars().count()) as i32
+    }
+
+    /// Draws `text` with its upper left corner at `x`, `y`; characters that the font lacks show
+    /// as question marks.
+    pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, colour: Rgb) {
+        let step = get_raster_width(WEIGHT, self.0) as i32;
+        for (i, character) in (0..).zip(text.chars()) {
+            let glyph = get_raster(character, WEIGHT, self.0)
+                .or_else(|| get_raster('?', WEIGHT, self.0))
+                .expect("every size has a question mark");
+            let (width, height) = (glyph.width() as i32, glyph.height() as i32);
+            let left = x + i * step;
+            let rect = Rect {
+                x1: left,
+                y1: y,
+                x2: left + width,
+                y2: y + height,
+            };
+            surface.blend(rect, colour, |px, py| {
+                glyph
+                    .pixel((px - left) as usize, (py - y) as usize)
+                    .unwrap_or(0)
+            });
+        }
+    }
+}
