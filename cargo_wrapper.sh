@@ -1,0 +1,12 @@
+#!/bin/sh
+# Run by meson.build: cargo_wrapper.sh CARGO SOURCE TARGET_DIR PROFILE FEATURES OUTPUT DEPFILE
+set -eu
+cargo=$1 source=$2 target=$3 profile=$4 features=$5 output=$6 depfile=$7
+
+"$cargo" build --locked --lib --manifest-path "$source/Cargo.toml" --target-dir "$target" \
+    --profile "$profile" --features "$features"
+# Cargo's name for the folder of its dev profile.
+[ "$profile" != dev ] || profile=debug
+cp "$target/$profile/$(basename "$output")" "$output"
+# Cargo lists what it read; ninja wants its own name for the result.
+sed "1s|^.*libgstnmsfilter.so:|$output:|" "$target/$profile/libgstnmsfilter.d" >"$depfile"

@@ -1,0 +1,20 @@
+#!/bin/bash
+# enter.sh ROOT UID:GID [ro|rw FROM TO]... -- COMMAND...: runs COMMAND as that user in the folder
+# ROOT that make.sh made, with each folder FROM of this machine seen as TO in there, read-only or
+# writable. Needs root. The mounts live in a namespace of their own and end with the command.
+set -euo pipefail
+[ -n "${ENTER_NAMESPACE-}" ] || ENTER_NAMESPACE=1 exec unshare --mount "$BASH" "$0" "$@"
+
+root=$1 user=$2
+shift 2
+while [ "$1" != -- ]; do
+    mkdir -p "$root$3"
+    mount --bind "$2" "$root$3"
+    [ "$1" = rw ] || mount -o remount,bind,ro "$root$3"
+    shift 3
+done
+shift
+mount --rbind /dev "$root/dev"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+exec chroot --userspec="$user" "$root" /usr/bin/env -i HOME=/tmp TERM=dumb "$@"

@@ -1,0 +1,56 @@
+#!/bin/bash
+# make.sh SUITE DIR: makes DIR a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in which
+# the plugin can be built and run, unless it is there already. Needs root and mmdebstrap; the
+# packages come from the Debian mirror that this machine's apt uses. DIR appears whole or not at
+# all, and runs that want it at the same time wait for one another.
+set -euo pipefail
+suite=$1 dir=$2
+
+mkdir -p "$(dirname "$dir")"
+exec 9>"$dir.lock"
+flock 9
+[ ! -d "$dir" ] || exit 0
+
+# shellcheck disable=SC2016  # apt's own variable
+mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) || {
+    echo "this machine's apt knows no Debian mirror to make it from" >&2
+    exit 1
+}
+
+# Of the bad plugins a few elements and GStreamer's analytics library are wanted. Their packages
+# pull in OpenCV and 270 others, so these files are taken out of them by hand.
+# shellcheck disable=SC2016  # expanded by the shell that runs the hook
+bad_plugins='
+set -eu
+cd "$1"
+lib=usr/lib/$(chroot . gcc -dumpmachine)
+chroot . sh -c "
+    apt-get install -qq --yes -o Dpkg::Use-Pty=0 \$(apt-cache depends gstreamer1.0-plugins-bad | sed -n \"s/.*Depends: \(libonnxruntime.*\)/\1/p\") >/dev/null
+    mkdir /tmp/bad && cd /tmp/bad && chmod 777 .
+    apt-get download -qq gstreamer1.0-plugins-bad libgstreamer-plugins-bad1.0-dev
+    for package in *.deb; do dpkg -x \$package .; done"
+for plugin in analyticsoverlay onnx tensordecoders videoparsersbad y4mdec; do
+    file=tmp/bad/$lib/gstreamer-1.0/libgst$plugin.so
+    if [ -e $file ]; then cp $file $lib/gstreamer-1.0/; fi
+done
+cp tmp/bad/$lib/pkgconfig/gstreamer-analytics-1.0.pc $lib/pkgconfig/
+cp -P tmp/bad/$lib/libgstanalytics-1.0.so $lib/
+rm -rf tmp/bad'
+
+packages=(ca-certificates gcc libc6-dev pkgconf libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
+    gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+    libgstreamer-plugins-bad1.0-0 libpangocairo-1.0-0)
+
+# What an interrupted run has left; never into something still mounted in there.
+rm -rf --one-file-system "$dir.tmp"
+# The release file of a testing suite is renewed often, and mirrors lag: its date is not checked
+# (its signature is).
+mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "${packages[*]}")" \
+    --aptopt='Acquire::Check-Valid-Until "false"' \
+    --aptopt='APT::Install-Recommends "false"' \
+    --dpkgopt='path-exclude=/usr/share/man/*' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook="$bad_plugins" \
+    "$suite" "$dir.tmp" "$mirror"
+mv "$dir.tmp" "$dir"

@@ -1,0 +1,164 @@
+#!/bin/bash
+# All checks and tests, on this machine's GStreamer and then on GStreamer 1.26 and 1.28 in small
+# Debian roots. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04;
+# it installs what is missing. The roots are kept in the user's cache folder (NMSFILTER_CACHE),
+# what is built in them under target/. NMSFILTER_TEST_DATA names the folder of recorded data
+# (../shared beside the checkout, unless set); tests that want it and do not find it say so.
+#
+# What cannot be run here is named as SKIPPED. Exit status: 0 if nothing failed; under CI=true
+# a skipped root counts as failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source pipelines/setup.sh
+
+checkout=$PWD
+cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
+export NMSFILTER_TEST_DATA
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failures=() skips=() counts=()
+
+announce() {
+    printf '\n=== [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"
+}
+
+# step NAME COMMAND...: runs the command, shows that and how long it took, notes if it failed.
+step() {
+    local name=$1 began=$SECONDS
+    shift
+    announce "$name"
+    if "$@" </dev/null 2>&1 | tee -a "$log"; then
+        echo "=== $name: done in $((SECONDS - began)) s"
+    else
+        echo "=== $name: FAILED after $((SECONDS - began)) s"
+        failures+=("$name")
+        return 1
+    fi
+}
+
+skip() {
+    echo
+    echo "SKIPPED: $1"
+    skips+=("$1")
+}
+
+# The tests passed and failed that cargo reports in the log.
+count() {
+    awk '/^test result:/ { passed += $4; failed += $6 }
+        END { printf "%d passed, %d failed", passed, failed }' "$log"
+}
+
+# tests WHERE STEP...: `cargo test` by way of the given command; its counts are kept for the end.
+tests() {
+    local where=$1 before after
+    shift
+    before=$(count)
+    # --show-output, so that a test that skips itself is heard.
+    step "$where: cargo test" "$@" cargo test --locked --no-fail-fast "${features[@]}" -- --show-output || true
+    after=$(count)
+    counts+=("$where: $(paste <(echo "$before") <(echo "$after") |
+        awk '{ printf "%d passed, %d failed", $5 - $1, $7 - $3 }')")
+}
+
+lints() {
+    local where=$1
+    shift
+    step "$where: cargo clippy" "$@" cargo clippy --locked --all-targets "${features[@]}" -- -D warnings || true
+}
+
+# The cargo feature for a GStreamer 1.$1.
+features_for() {
+    if [ "$1" -ge 28 ]; then features=(--features v1_28)
+    elif [ "$1" -ge 26 ]; then features=(--features v1_26)
+    elif [ "$1" -ge 24 ]; then features=(--features v1_24)
+    else features=(); fi
+}
+
+on_host() {
+    host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
+    features=()
+    # The analytics library's development files are not among what setup installs: their package
+    # brings OpenCV and hundreds of others along.
+    if pkg-config --exists gstreamer-analytics-1.0; then features_for "$host_minor"; fi
+    local where="GStreamer 1.$host_minor (this machine)"
+
+    step "cargo fmt" cargo fmt --check || true
+    lints "$where"
+    step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps "${features[@]}" || true
+    tests "$where"
+}
+
+# in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
+in_root() {
+    local suite=$1 minor=$2 root=$cache/roots/$1 where="GStreamer 1.$2 (Debian $1)"
+    features_for "$minor"
+    if [ "$host_minor" = "$minor" ] && [ ${#features[@]} -gt 0 ] && pkg-config --exists gstreamer-analytics-1.0; then
+        echo "$where: this machine has that version itself."
+        return
+    fi
+    if [ -n "$no_roots" ]; then
+        skip "$where, because $no_roots"
+        return
+    fi
+    if [ ! -d "$root" ]; then
+        if ! install_packages mmdebstrap; then
+            skip "$where, because mmdebstrap cannot be installed"
+            return
+        fi
+        announce "$where: making $root"
+        if ! as_root tests/roots/make.sh "$suite" "$root" </dev/null; then
+            skip "$where, because its root could not be made: see above"
+            return
+        fi
+    fi
+
+    mkdir -p "$target/$suite"
+    local enter=(as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)"
+        ro "$checkout" /src rw "$target/$suite" /target ro "$toolchain" /rust
+        rw "${CARGO_HOME:-$HOME/.cargo}" /cargo)
+    [ ! -d "$NMSFILTER_TEST_DATA" ] || enter+=(ro "$NMSFILTER_TEST_DATA" /data)
+    # RUSTUP_TOOLCHAIN: cargo prefers the proxies in its home, which would look for a rustup.
+    enter+=(-- env -C /src RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/cargo
+        CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target GST_REGISTRY=/target/gst-registry.bin
+        NMSFILTER_TEST_DATA=/data CI="${CI-}")
+    lints "$where" "${enter[@]}"
+    tests "$where" "${enter[@]}"
+}
+
+# Why no root can be entered here; empty if it can.
+why_no_roots() {
+    if ! can_be_root; then
+        echo "only root can make and enter it, and there is no usable sudo"
+    elif ! as_root unshare --mount true 2>/dev/null; then
+        echo "this machine does not let root unshare its mounts (an unprivileged container?)"
+    elif [ ! -x "$toolchain/bin/cargo" ] || [ "$toolchain" = /usr ]; then
+        echo "Rust is not a rustup toolchain that could be lent to it ($toolchain)"
+    fi
+}
+
+setup gstreamer1.0-libav
+if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
+    rustup component add rustfmt clippy
+fi
+# In the roots cargo works offline, with what is fetched here.
+cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
+toolchain=$(rustc --print sysroot)
+
+on_host
+no_roots=$(why_no_roots)
+in_root trixie 26
+in_root forky 28
+
+announce Summary
+printf '%s\n' "${counts[@]}"
+# Tests that lacked something say so at the start of a line.
+grep -iE '^skip(ped|ping)\b' "$log" | sort -u || true
+[ ${#skips[@]} = 0 ] || printf 'SKIPPED: %s\n' "${skips[@]}"
+[ ${#failures[@]} = 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
+count
+echo
+if [ "${CI-}" = true ] && [ ${#skips[@]} -gt 0 ]; then exit 1; fi
+[ ${#failures[@]} = 0 ]
