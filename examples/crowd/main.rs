@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Both halves show the middle of the same frame.
     let pipeline = gst::parse::launch(&format!(
         "compositor name=halves sink_1::xpos=960 ! videoconvert ! tee name=out
-           out. ! queue ! jpegenc quality=90 ! avimux ! filesink location={OUT}/crowd.avi
+           out. ! queue ! videoconvert ! video/x-raw,format=I420 ! jpegenc quality=75 ! avimux ! filesink location={OUT}/crowd.avi
            out. ! queue ! videoconvert ! video/x-raw,format=RGB ! appsink name=pictures sync=false
          crowdtestsrc truth=true num-buffers={FRAMES} ! tee name=crowd
            crowd. ! queue ! nmsfilter name=raw method=none ! roioverlay labels=never

@@ -42,4 +42,8 @@ impl Head for Windows {
             normalised: options.coordinates.normalised(tensors[0]),
         })
     }
+
+    fn label(&self, class: u32) -> Option<&'static str> {
+        (class == 0).then_some("object")
+    }
 }

@@ -219,10 +219,10 @@ fn backdrop(across: f32, down: f32) -> Colour {
             wall
         }
     } else {
-        // Joints between slabs meet at the vanishing point.
+        // Joints between slabs meet at the vanishing point, and are lost to sight before it.
         let away = 1.0 / (down - 0.2);
-        let joint =
-            ((across - 0.5) * away * 4.0).fract().abs() < 0.03 || (away * 2.0).fract() < 0.04;
+        let across_joint = ((across - 0.5) * away * 4.0).fract().abs() < 0.03;
+        let joint = down > 0.34 && (across_joint || (away * 2.0).fract() < 0.04);
         let slab = mix([158, 154, 148], [126, 124, 120], (down - 0.24) / 0.76);
         if joint {
             mix(slab, [92, 90, 88], 0.5)

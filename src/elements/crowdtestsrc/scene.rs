@@ -83,7 +83,7 @@ impl Scene {
             } else {
                 0.5
             };
-            let mut side = pitch * (0.55 + 0.35 * depth);
+            let mut side = pitch * (0.7 + 0.45 * depth);
             let way = w + 2.0 * side;
             let slot = way / members.max(1) as f32;
             side = side.min(slot * 0.7).max(SMALLEST_HEAD);
