@@ -86,6 +86,24 @@ setup_check_by_hand() {
     return 1
 }
 
+# Prints cargo's arguments for the features that this machine's GStreamer has, one per line. The
+# analytics library's development files are not among what setup installs: their package brings
+# OpenCV and hundreds of others along.
+setup_features() {
+    local minor
+    pkg-config --exists gstreamer-analytics-1.0 || return 0
+    minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
+    features_for "$minor"
+}
+
+# Prints cargo's arguments for GStreamer 1.$1, one per line.
+features_for() {
+    if [ "$1" -ge 28 ]; then printf '%s\n' --features v1_28
+    elif [ "$1" -ge 26 ]; then printf '%s\n' --features v1_26
+    elif [ "$1" -ge 24 ]; then printf '%s\n' --features v1_24
+    fi
+}
+
 # Puts a Rust new enough for the crate on PATH: the one that is there, or else rustup's stable one.
 setup_rust() {
     local wanted cargo_home=${CARGO_HOME:-$HOME/.cargo}

@@ -69,20 +69,9 @@ lints() {
     step "$where: cargo clippy" "$@" cargo clippy --locked --all-targets "${features[@]}" -- -D warnings || true
 }
 
-# The cargo feature for a GStreamer 1.$1.
-features_for() {
-    if [ "$1" -ge 28 ]; then features=(--features v1_28)
-    elif [ "$1" -ge 26 ]; then features=(--features v1_26)
-    elif [ "$1" -ge 24 ]; then features=(--features v1_24)
-    else features=(); fi
-}
-
 on_host() {
     host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
-    features=()
-    # The analytics library's development files are not among what setup installs: their package
-    # brings OpenCV and hundreds of others along.
-    if pkg-config --exists gstreamer-analytics-1.0; then features_for "$host_minor"; fi
+    mapfile -t features < <(setup_features)
     local where="GStreamer 1.$host_minor (this machine)"
 
     step "cargo fmt" cargo fmt --check || true
@@ -94,7 +83,7 @@ on_host() {
 # in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
 in_root() {
     local suite=$1 minor=$2 root=$cache/roots/$1 where="GStreamer 1.$2 (Debian $1)"
-    features_for "$minor"
+    mapfile -t features < <(features_for "$minor")
     if [ "$host_minor" = "$minor" ] && [ ${#features[@]} -gt 0 ] && pkg-config --exists gstreamer-analytics-1.0; then
         echo "$where: this machine has that version itself."
         return
