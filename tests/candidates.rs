@@ -1,0 +1,97 @@
+//! Real candidate lists, and what NumPy, ONNX Runtime and OpenCV keep of them at IoU 0.45.
+
+mod data;
+
+use gstnmsfilter::engine::{ClassThresholds, Cpu, Engine, Params, Reference};
+use gstnmsfilter::head::{self, Options};
+use gstnmsfilter::tensor::Tensor;
+
+/// A list: boxes, scores by row and class, and the rows kept without and with regard to class.
+struct List {
+    boxes: Vec<f32>,
+    scores: Vec<f32>,
+    classes: usize,
+    keep: [Vec<u32>; 2],
+}
+
+fn read(text: &str) -> List {
+    let rows: Vec<Vec<f64>> = text
+        .lines()
+        .skip(1)
+        .map(|line| {
+            line.split(',')
+                .map(|field| field.trim().parse().unwrap())
+                .collect()
+        })
+        .collect();
+    let class = |row: &Vec<f64>| row[5] as usize;
+    let classes = rows.iter().map(class).max().unwrap() + 1;
+    // A row's score stands in its class's column; the others hold minus infinity.
+    let mut scores = vec![f32::NEG_INFINITY; rows.len() * classes];
+    for (i, row) in rows.iter().enumerate() {
+        scores[i * classes + class(row)] = row[4] as f32;
+    }
+    let kept = |column: usize| {
+        (0..)
+            .zip(&rows)
+            .filter(|(_, row)| row[column] == 1.0)
+            .map(|(i, _)| i)
+            .collect()
+    };
+    List {
+        boxes: rows
+            .iter()
+            .flat_map(|row| row[..4].iter().map(|&edge| edge as f32))
+            .collect(),
+        scores,
+        classes,
+        keep: [kept(7), kept(8)],
+    }
+}
+
+#[test]
+fn every_list_keeps_what_others_keep() {
+    let Some(folder) = data::path("data/candidates") else {
+        return;
+    };
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 7);
+    for file in files {
+        let list = read(&std::fs::read_to_string(&file).unwrap());
+        let n = list.boxes.len() / 4;
+        let tensors = [
+            Tensor::from_slice("boxes", &[n, 4], &list.boxes),
+            Tensor::from_slice("scores", &[n, list.classes], &list.scores),
+        ];
+        let layout = head::choose(&tensors, None, Options::default())
+            .unwrap()
+            .layout;
+        for (class_agnostic, keep) in [(true, &list.keep[0]), (false, &list.keep[1])] {
+            let params = Params {
+                class_agnostic,
+                thresholds: ClassThresholds::uniform(f32::MIN),
+                ..Params::default()
+            };
+            for engine in [
+                &mut Reference::default() as &mut dyn Engine,
+                &mut Cpu::default(),
+            ] {
+                let name = engine.name();
+                let outcome = engine.run(&tensors, &layout, &params).unwrap();
+                assert_eq!(outcome.candidates, n, "{}: {name}", file.display());
+                let mut found: Vec<u32> = outcome.survivors.iter().map(|d| d.anchor).collect();
+                found.sort_unstable();
+                assert_eq!(&found, keep, "{}: {name}", file.display());
+            }
+        }
+        println!(
+            "{}: {n} candidates, {:?} kept",
+            file.display(),
+            list.keep.map(|k| k.len())
+        );
+    }
+}

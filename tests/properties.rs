@@ -1,0 +1,224 @@
+//! The engines held to each other and to the rules, on random scenes.
+//!
+//! A scene is drawn from a seed, which every failure names.
+
+mod scene;
+
+use gstnmsfilter::engine::{Cpu, Detection, Engine, Method, Outcome, Overlap, Params, Reference};
+use gstnmsfilter::head::Layout;
+use gstnmsfilter::tensor::Tensor;
+use scene::Scene;
+
+/// Survivors to the last bit, with the counts.
+fn bits(outcome: &Outcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
+    let survivors = outcome.survivors.iter().map(|d| {
+        let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);
+        [x1, y1, x2, y2, score, d.class, d.anchor]
+    });
+    (survivors.collect(), outcome.candidates, outcome.rejected)
+}
+
+fn survivors(
+    engine: &mut dyn Engine,
+    tensors: &[Tensor<'_>],
+    layout: &Layout,
+    params: &Params,
+) -> Vec<Detection> {
+    engine
+        .run(tensors, layout, params)
+        .unwrap()
+        .survivors
+        .to_vec()
+}
+
+/// Whether the first box suppresses the second: the rule, written once more.
+fn meet(higher: &Detection, lower: &Detection, params: &Params) -> bool {
+    let longer = params.pixel_offset;
+    let wide = f32::min(higher.x2, lower.x2) - f32::max(higher.x1, lower.x1) + longer;
+    let high = f32::min(higher.y2, lower.y2) - f32::max(higher.y1, lower.y1) + longer;
+    let same_class = params.class_agnostic || higher.class == lower.class;
+    if !same_class || wide <= 0.0 || high <= 0.0 {
+        return false;
+    }
+    let area = |d: &Detection| (d.x2 - d.x1 + longer) * (d.y2 - d.y1 + longer);
+    let whole = match params.overlap {
+        Overlap::Iou => area(higher) + area(lower) - wide * high,
+        Overlap::Representative => area(higher),
+        Overlap::Smaller => f32::min(area(higher), area(lower)),
+    };
+    match params.threshold_inclusive {
+        true => wide * high >= params.iou_threshold * whole,
+        false => wide * high > params.iou_threshold * whole,
+    }
+}
+
+fn ranked(detections: &[Detection]) -> bool {
+    let outranks = |a: &Detection, b: &Detection| {
+        a.score > b.score || (a.score == b.score && a.anchor < b.anchor)
+    };
+    detections
+        .windows(2)
+        .all(|pair| outranks(&pair[0], &pair[1]))
+}
+
+#[test]
+fn cpu_equals_reference_bit_for_bit_and_in_order() {
+    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+    let (mut candidates, mut left, mut rejected) = (0, 0, 0);
+    for seed in 0..12_000 {
+        let scene = Scene::any(seed);
+        let (tensors, layout) = scene.tensors();
+        let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
+        let found = cpu.run(&tensors, &layout, &scene.params).unwrap();
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
+        candidates += found.candidates;
+        left += found.survivors.len();
+        rejected += found.rejected;
+    }
+    println!("{candidates} candidates, {left} survivors, {rejected} rejected");
+    // The scenes are worth something: there is much to suppress, to keep and to reject.
+    assert!(candidates > 1_000_000 && left > 100_000 && rejected > 10_000);
+    assert!(left * 2 < candidates);
+}
+
+#[test]
+fn crowds_of_ten_thousand_candidates_are_equal_too() {
+    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+    let mut most = 0;
+    for seed in 0..12 {
+        let scene = Scene::large(seed, 10_000);
+        let (tensors, layout) = scene.tensors();
+        let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
+        let found = cpu.run(&tensors, &layout, &scene.params).unwrap();
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}");
+        most = most.max(found.candidates);
+    }
+    assert!(most > 9_000, "at most {most} candidates");
+}
+
+#[test]
+fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
+    let mut cpu = Cpu::default();
+    for seed in 0..1_000 {
+        let scene = Scene::plain(seed, Method::Greedy);
+        let (tensors, layout) = scene.tensors();
+        let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
+        let all = Params {
+            method: Method::None,
+            ..scene.params.clone()
+        };
+        let all = survivors(&mut cpu, &tensors, &layout, &all);
+        assert!(ranked(&kept) && ranked(&all), "seed {seed}");
+        for (rank, candidate) in all.iter().enumerate() {
+            let outranking = all[..rank].iter().filter(|other| kept.contains(other));
+            let met = outranking
+                .into_iter()
+                .any(|other| meet(other, candidate, &scene.params));
+            assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
+        }
+    }
+}
+
+#[test]
+fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
+    let mut cpu = Cpu::default();
+    for seed in 0..1_000 {
+        let scene = Scene::plain(seed, Method::MapReduce);
+        let (tensors, layout) = scene.tensors();
+        let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
+        let all = Params {
+            method: Method::None,
+            ..scene.params.clone()
+        };
+        let all = survivors(&mut cpu, &tensors, &layout, &all);
+        for (rank, candidate) in all.iter().enumerate() {
+            let met = all[..rank]
+                .iter()
+                .any(|other| meet(other, candidate, &scene.params));
+            assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
+        }
+        // The paper's single pass is the first round of greedy: it keeps no more.
+        let greedy = Params {
+            method: Method::Greedy,
+            ..scene.params.clone()
+        };
+        let greedy = survivors(&mut cpu, &tensors, &layout, &greedy);
+        assert!(
+            kept.iter().all(|survivor| greedy.contains(survivor)),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn caps_keep_the_highest_ranked() {
+    let mut cpu = Cpu::default();
+    for seed in 0..500 {
+        let scene = Scene::plain(seed, Method::Greedy);
+        let (tensors, layout) = scene.tensors();
+        let all = Params {
+            method: Method::None,
+            ..scene.params.clone()
+        };
+        let all = survivors(&mut cpu, &tensors, &layout, &all);
+        let cap = all.len() / 2 + 1;
+
+        let first = Params {
+            method: Method::None,
+            max_candidates: cap,
+            ..scene.params.clone()
+        };
+        let first = survivors(&mut cpu, &tensors, &layout, &first);
+        assert_eq!(
+            first,
+            all[..cap.min(all.len())],
+            "seed {seed}: max-candidates {cap}"
+        );
+
+        let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
+        let cap = kept.len() / 2 + 1;
+        let fewer = Params {
+            max_detections: cap,
+            ..scene.params.clone()
+        };
+        let fewer = survivors(&mut cpu, &tensors, &layout, &fewer);
+        assert_eq!(
+            fewer,
+            kept[..cap.min(kept.len())],
+            "seed {seed}: max-detections {cap}"
+        );
+    }
+}
+
+#[test]
+fn permuting_the_rows_permutes_nothing_but_ties() {
+    let mut cpu = Cpu::default();
+    for seed in 0..500 {
+        let scene = Scene::without_ties(seed);
+        let (permuted, order) = scene.permuted(seed);
+        let run = |engine: &mut Cpu, scene: &Scene| {
+            let (tensors, layout) = scene.tensors();
+            survivors(engine, &tensors, &layout, &scene.params)
+        };
+        let expected = run(&mut cpu, &scene);
+        let mut found = run(&mut cpu, &permuted);
+        for detection in &mut found {
+            detection.anchor = order[detection.anchor as usize] as u32;
+        }
+        assert_eq!(expected, found, "seed {seed}");
+    }
+}
+
+#[test]
+fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
+    let mut cpu = Cpu::default();
+    for seed in 0..500 {
+        let half = Scene::plain(seed, Method::Greedy).rounded_to_half();
+        let (tensors, layout) = half.tensors();
+        let single = half.widened();
+        let (wide_tensors, wide_layout) = single.tensors();
+        let expected = survivors(&mut cpu, &wide_tensors, &wide_layout, &half.params);
+        let found = survivors(&mut cpu, &tensors, &layout, &half.params);
+        assert_eq!(expected, found, "seed {seed}");
+    }
+}
