@@ -10,9 +10,9 @@
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
 //!
-//! The metadata follows the buffer through queues, tees and copies. It is tagged with the
-//! picture's content, size and orientation, so that elements which scale, crop, flip or replace
-//! the picture drop it: its coordinates would be wrong there.
+//! The metadata follows the buffer through queues, tees and copies. It bears a tag that no other
+//! element knows, so that an element which makes a new picture (scaled, cropped, flipped,
+//! converted) drops it: where the picture has moved, its coordinates would be wrong.
 
 use std::sync::Once;
 
@@ -21,7 +21,7 @@ use super::{ElementType, MAX_RANK, Shape, Storage, Tensor, TensorError, Tensors}
 /// The metadata's registered name.
 pub const META_NAME: &str = "NmsFilterTensor";
 
-const TAGS: &[&str] = &["video", "size", "orientation"];
+const TAGS: &[&str] = &["video", "nmsfilter-tensor"];
 
 /// Registers the metadata with GStreamer; repeated calls do nothing.
 ///
