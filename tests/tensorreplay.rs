@@ -194,7 +194,7 @@ fn mistakes_are_explained() {
         ),
         (
             "location=/tmp".into(),
-            "/tmp is raw: set the properties shape",
+            "/tmp cannot be read: Is a directory",
         ),
         (
             file("a.raw", b"1234"),
@@ -236,15 +236,15 @@ fn mistakes_are_explained() {
         ),
         (
             file("b.npy", &npy("<f8", false, "1,", &[0; 8])),
-            "holds '<f8' in C order; expected",
+            "expected elements '<f4' or '<f2', got \"<f8\"",
         ),
         (
             file("c.npy", &npy("<f4", true, "2, 2", &[0; 16])),
-            "in Fortran order; expected",
+            "got Fortran order",
         ),
         (
             file("d.npy", &npy(">f4", false, "1,", &[0; 4])),
-            "expected little-endian",
+            "got \">f4\"",
         ),
         (
             file("e.npy", &npy("<f4", false, "3,", &[0; 8])),
