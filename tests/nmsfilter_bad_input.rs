@@ -307,15 +307,10 @@ fn scores_that_are_not_finite_are_rejected() {
     ];
     let windows = tensor("windows", &[3, 4], rows.as_flattened().to_vec());
     assert_eq!(counts("", vec![windows]), [0, 3]);
-    let objectness = [
-        [5.0, 5.0, 2.0, 2.0, nan, 0.9],
-        [5.0, 5.0, 2.0, 2.0, 0.9, nan],
-    ];
-    let yolov5 = tensor(
-        "yolo-v5-out",
-        &[1, 2, 6],
-        objectness.as_flattened().to_vec(),
-    );
+    let mut rows = [[5.0, 5.0, 2.0, 2.0, 0.0, 0.0]; 6];
+    rows[0][4..].copy_from_slice(&[nan, 0.9]);
+    rows[1][4..].copy_from_slice(&[0.9, nan]);
+    let yolov5 = tensor("yolo-v5-out", &[1, 6, 6], rows.as_flattened().to_vec());
     assert_eq!(counts("", vec![yolov5]), [0, 2]);
 }
 
