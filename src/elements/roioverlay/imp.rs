@@ -3,7 +3,7 @@
     reason = "the accessors that the macro derives carry no documentation"
 )]
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -18,6 +18,7 @@ use super::colour::{self, Converter, DARK, Rgb};
 use super::surface::{Rect, Surface};
 use super::tags::{self, Caption, PADDING};
 use super::text::Font;
+use crate::elements::lock;
 
 /// The formats that can be drawn on: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [
@@ -75,11 +76,6 @@ pub struct RoiOverlay {
     settings: Mutex<Settings>,
     /// `None` before there are caps.
     converter: Mutex<Option<Converter>>,
-}
-
-/// A panic elsewhere must not take the element's locks with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[glib::object_subclass]
