@@ -18,7 +18,7 @@ use super::colour::{self, Converter, DARK, Rgb};
 use super::surface::{Rect, Surface};
 use super::tags::{self, Caption, PADDING};
 use super::text::Font;
-use crate::elements::lock;
+use crate::elements::{filter_templates, lock};
 
 /// The formats that can be drawn on: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [
@@ -105,18 +105,11 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = gst_video::VideoCapsBuilder::new()
-                .format_list(FORMATS)
-                .build();
-            [
-                ("sink", gst::PadDirection::Sink),
-                ("src", gst::PadDirection::Src),
-            ]
-            .map(|(name, direction)| {
-                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
-                    .expect("the template is sound")
-            })
-            .into()
+            filter_templates(
+                &gst_video::VideoCapsBuilder::new()
+                    .format_list(FORMATS)
+                    .build(),
+            )
         });
         &TEMPLATES
     }
