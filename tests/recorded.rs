@@ -7,7 +7,10 @@
 //! keep the same rows.
 
 mod data;
+mod pipeline;
+mod replay;
 
+use gst::prelude::*;
 use gstnmsfilter::engine::{Cpu, Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::head::{self, Coordinates, Options};
 use gstnmsfilter::tensor::Tensor;
@@ -86,6 +89,19 @@ fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2])
     let candidates = ours(decoder, shape, elements, all);
     let kept = ours(decoder, shape, elements, Params::default());
     assert_eq!([candidates.len(), kept.len()], counts);
+    let file = replay::File::new("raw", bytemuck::cast_slice(elements));
+    let [_, rows, columns] = shape else {
+        panic!("three dimensions")
+    };
+    let recording = format!("{} shape=1x{rows}x{columns}", file.location());
+    let replayed = replay::frame(&[recording], |nms| {
+        nms.set_property_from_str("decoder", decoder);
+        nms.set_property_from_str("coordinates", "normalised");
+    });
+    assert_eq!(
+        [replayed.candidates, replayed.survivors],
+        counts.map(|count| count as u64)
+    );
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
     assert_eq!(kept, theirs(&candidates, 0.45));
 }
