@@ -72,3 +72,18 @@ pub fn replay(model: &Model, picture: &Picture) -> Option<String> {
     });
     Some(elements.collect::<Vec<_>>().join(" ! "))
 }
+
+/// Elements that read an H.264 video, or `None` (said on the terminal) where none decodes it.
+pub fn video(file: &str) -> Option<String> {
+    let file = data::path(file)?;
+    let decoders = ["avdec_h264", "openh264dec"];
+    let found = |decoder: &&str| gst::ElementFactory::find(decoder).is_some();
+    let Some(decoder) = decoders.into_iter().find(found) else {
+        eprintln!("SKIPPED: no element decodes H.264; install one of {decoders:?}");
+        return None;
+    };
+    Some(format!(
+        "filesrc location={} ! qtdemux ! h264parse ! {decoder} ! videoconvert",
+        file.display()
+    ))
+}
