@@ -11,6 +11,7 @@ mod greedy;
 mod picture;
 mod pipeline;
 mod python;
+mod scratch;
 mod stock;
 mod tensors;
 
@@ -50,21 +51,6 @@ fn both(
     Some(frames.into_iter().zip(objects).collect())
 }
 
-/// Says which rows only one of two lists has, and gives how many.
-fn differences(name: &str, ours: &[Candidate], theirs: &[Candidate]) -> usize {
-    let missing = |from: &[Candidate], list: &[Candidate]| {
-        let rows = list.iter().filter(|c| !from.contains(c)).map(|c| c.row);
-        rows.collect::<Vec<_>>()
-    };
-    let (only_ours, only_theirs) = (missing(theirs, ours), missing(ours, theirs));
-    println!(
-        "{name}: {} ours, {} theirs; rows only ours {only_ours:?}, only theirs {only_theirs:?}",
-        ours.len(),
-        theirs.len(),
-    );
-    only_ours.len() + only_theirs.len()
-}
-
 /// ultralightfacedetectortensordec suppresses from the threshold on, as threshold-inclusive does,
 /// and compares boxes in fractions of the frame; no pair of these comes so close to the threshold
 /// that this shows. So the answers are the same, but for its boxes being whole pixels.
@@ -92,7 +78,8 @@ fn same_faces(name: &str, file: &str) -> Option<usize> {
         regions(&ours, ULTRAFACE.size),
         "{name}: ours"
     );
-    assert_eq!(differences(name, &ours, &theirs), 0);
+    assert_eq!(ours, theirs, "{name}: the same faces");
+    println!("{name}: {} faces", ours.len());
     Some(objects.len())
 }
 
@@ -111,21 +98,62 @@ fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordecs() {
     }
 }
 
-/// What yolov8tensordec's rules give is what it gives; what nmsfilter gives is NumPy's; and with
-/// the IoU of whole pixels replaced by the exact one, its rules give what ours do across classes.
-/// Returns how many frames the two differ in, in what they keep.
+/// Says of each candidate that only one of two lists has which one of the other list suppresses
+/// it, and gives how many there are.
+fn differences(
+    name: &str,
+    [ours, theirs]: [&[Candidate]; 2],
+    whole_iou: impl Fn(&Candidate, &Candidate) -> f32,
+) -> usize {
+    let mut count = 0;
+    for (whose, list, other) in [("ours", ours, theirs), ("theirs", theirs, ours)] {
+        for candidate in list.iter().filter(|candidate| !other.contains(candidate)) {
+            let suppressed = |by: &&Candidate| {
+                let iou = match whose {
+                    "ours" => whole_iou(by, candidate),
+                    _ => iou(by, candidate),
+                };
+                by.score >= candidate.score && iou > IOU
+            };
+            let by = other
+                .iter()
+                .find(suppressed)
+                .expect("something suppresses it");
+            println!(
+                "{name}: only {whose} keeps row {} {:?}; with row {} {:?} its IoU is {}, of whole \
+                 pixels {}",
+                candidate.row,
+                candidate.corners,
+                by.row,
+                by.corners,
+                iou(by, candidate),
+                whole_iou(by, candidate),
+            );
+            count += 1;
+        }
+    }
+    count
+}
+
+/// yolov8tensordec's rules give its boxes, and with the exact IoU in place of that of whole pixels
+/// they would give ours: its other rules, about boxes beyond the frame, find nothing to drop here.
+/// Gives how many frames there are and in how many something else is kept.
 fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
     let decoder = format!(
         "yolov8tensordec class-confidence-threshold={SCORE} max-detections={}",
         u32::MAX
     );
     let frames = both(name, &YOLOV8, source, "class-agnostic=true", &decoder)?;
-    let mut differing = 0;
+    let (mut differing, mut across, mut within) = (0, 0, 0);
     for (i, (frame, objects)) in frames.iter().enumerate() {
-        let name = format!("{name} {i}");
+        let name = format!("{name}, frame {i}");
         let output = &frame.tensors[0];
+        let whole_iou = |a: &Candidate, b: &Candidate| decoders::yolov8_iou(output, a, b);
+
         let candidates = candidates("yolov8", &frame.tensors, YOLOV8.size, SCORE);
-        let theirs = decoders::yolov8(output, &candidates, YOLOV8.size, IOU);
+        let taken = decoders::yolov8_candidates(output, &candidates, YOLOV8.size);
+        assert_eq!(taken, candidates, "{name}: candidates");
+        let theirs = greedy(&candidates, |a, b| whole_iou(a, b) > IOU);
         let expected: Vec<Object> = theirs
             .iter()
             .map(|candidate| decoders::yolov8_object(output, candidate))
@@ -133,8 +161,17 @@ fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
         assert_eq!(objects, &expected, "{name}: their rules");
         let ours = greedy(&candidates, |a, b| iou(a, b) > IOU);
         assert_eq!(frame.regions, regions(&ours, YOLOV8.size), "{name}: ours");
-        differing += usize::from(differences(&name, &ours, &theirs) > 0);
+
+        let classes = |a: &Candidate, b: &Candidate| a.class == b.class && iou(a, b) > IOU;
+        across += ours.len();
+        within += greedy(&candidates, classes).len();
+        differing += usize::from(differences(&name, [&ours, &theirs], whole_iou) > 0);
     }
+    println!(
+        "{name}: {differing} of {} frames differ; {across} boxes kept in all, {within} where \
+         classes are kept apart, as nmsfilter does unless told otherwise",
+        frames.len()
+    );
     Some([frames.len(), differing])
 }
 
@@ -145,7 +182,9 @@ fn a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
         return;
     };
     let source = format!("{picture} ! {}", scaled(&YOLOV8, true));
-    accounted_for("street_both", &source);
+    if let Some([frames, _]) = accounted_for("street_both", &source) {
+        assert_eq!(frames, 1);
+    }
 }
 
 #[test]
@@ -155,8 +194,9 @@ fn a_video_of_a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
         return;
     };
     let source = format!("{video} ! {}", scaled(&YOLOV8, true));
-    if let Some([frames, differing]) = accounted_for("towncentre", &source) {
-        println!("towncentre: {differing} of {frames} frames differ");
+    if let Some([frames, differing]) = accounted_for("towncentre_both", &source) {
         assert_eq!(frames, 96);
+        // Three where this was written; the model's numbers differ a little between CPUs.
+        assert!(differing < 20, "{differing}");
     }
 }

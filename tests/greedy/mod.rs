@@ -80,8 +80,7 @@ pub fn by_numpys_rules(
     head: &str,
     tensors: &[Recorded],
     size: [u32; 2],
-    score_threshold: f32,
-    iou_threshold: f32,
+    [score_threshold, iou_threshold]: [f32; 2],
 ) -> Kept {
     let candidates = candidates(head, tensors, size, score_threshold);
     Kept {

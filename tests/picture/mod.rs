@@ -1,11 +1,12 @@
 //! Pieces of pipelines around pictures: read, scale, record, draw.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gst::prelude::*;
 
 use super::python::{self, Picture};
+use super::scratch::Scratch;
 use super::stock::Model;
 use super::{data, pipeline};
 
@@ -63,14 +64,34 @@ pub fn pixels(source: &str) -> Picture {
     pictures.pop().expect("there is a picture")
 }
 
-/// Elements that attach what `record.py` made of the picture.
-pub fn replay(model: &Model, picture: &Picture) -> Option<String> {
-    let folder = python::record(&data::path(model.file)?, picture, model.range)?;
-    let elements = model.outputs.iter().map(|[output, id]| {
-        let file = folder.join(format!("{output}.npy"));
-        format!("tensorreplay location={} tensor-id={id}", file.display())
-    });
-    Some(elements.collect::<Vec<_>>().join(" ! "))
+/// A model's outputs for a picture, as files that go with this.
+pub struct Recording {
+    model: &'static Model,
+    folder: Scratch,
+}
+
+impl Recording {
+    /// Makes it; `None` (said on the terminal) where something is missing.
+    pub fn of(model: &'static Model, picture: &Picture) -> Option<Self> {
+        let folder = python::record(&data::path(model.file)?, picture, model.range)?;
+        Some(Self { model, folder })
+    }
+
+    /// The files, one for each output.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let file = |[output, _]: &[&str; 2]| self.folder.join(format!("{output}.npy"));
+        self.model.outputs.iter().map(file).collect()
+    }
+
+    /// Elements that attach them.
+    pub fn replay(&self) -> String {
+        let ids = self.model.outputs.iter().map(|[_, id]| id);
+        let element = |(id, file): (&&str, PathBuf)| {
+            format!("tensorreplay location={} tensor-id={id}", file.display())
+        };
+        let elements: Vec<String> = ids.zip(self.files()).map(element).collect();
+        elements.join(" ! ")
+    }
 }
 
 /// Elements that read an H.264 video, or `None` (said on the terminal) where none decodes it.

@@ -1,11 +1,12 @@
 //! Python as a maker of references: NumPy, and ONNX Runtime where GStreamer has none.
+#![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use super::greedy::{Candidate, Kept};
-use super::tensors::Recorded;
+use super::scratch::Scratch;
 
 /// Where this folder's scripts are.
 fn script(name: &str) -> PathBuf {
@@ -96,32 +97,15 @@ fn finish(command: &mut Command) -> Result<Output, String> {
     Err(format!("{command:?}: {}", last.unwrap_or("failed")))
 }
 
-/// What NumPy makes of tensors, or `None` (said on the terminal) where there is no NumPy.
-pub fn greedy(
-    head: &str,
-    tensors: &[Recorded],
-    size: [u32; 2],
-    score_threshold: f32,
-    iou_threshold: f32,
-) -> Option<Kept> {
+/// What NumPy keeps of the rows of these `.npy` files, or `None` (said on the terminal) where there
+/// is no NumPy.
+pub fn greedy(head: &str, files: &[PathBuf], size: [u32; 2], thresholds: [f32; 2]) -> Option<Kept> {
     let python = with("numpy")?;
-    let folder = scratch("numpy");
-    let numbers = [
-        score_threshold,
-        iou_threshold,
-        size[0] as f32,
-        size[1] as f32,
-    ];
     let mut command = Command::new(python);
     command.arg(script("greedy.py")).arg(head);
-    command.args(numbers.map(|number| number.to_string()));
-    for tensor in tensors {
-        let file = folder.join(format!("{}.npy", tensor.id));
-        tensor.write_npy(&file);
-        command.arg(file);
-    }
+    command.args(thresholds.map(|threshold| threshold.to_string()));
+    command.args(size.map(|side| side.to_string())).args(files);
     let output = finish(&mut command).unwrap_or_else(|error| panic!("{error}"));
-    std::fs::remove_dir_all(folder).unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
     let candidates = lines.next().unwrap().parse().unwrap();
@@ -152,27 +136,16 @@ pub struct Picture {
 /// Runs a model on a picture, letterboxed if need be, black and white made the ends of `range`;
 /// gives the folder of
 /// its outputs, one `.npy` each; or `None` (said on the terminal) where there is no ONNX Runtime.
-pub fn record(model: &Path, picture: &Picture, range: [f32; 2]) -> Option<PathBuf> {
+pub fn record(model: &Path, picture: &Picture, range: [f32; 2]) -> Option<Scratch> {
     let python = with("onnxruntime")?;
-    let folder = scratch("recorded");
+    let folder = Scratch::new();
     let file = folder.join("picture.rgba");
     std::fs::write(&file, &picture.rgba).unwrap();
     let mut command = Command::new(python);
     command.arg(script("record.py")).arg(model).arg(&file);
     command.args(picture.size.map(|side| side.to_string()));
-    command.args(range.map(|end| end.to_string())).arg(&folder);
+    command.args(range.map(|end| end.to_string())).arg(&*folder);
     finish(&mut command).unwrap_or_else(|error| panic!("{error}"));
     std::fs::remove_file(file).unwrap();
     Some(folder)
-}
-
-/// A new empty folder.
-fn scratch(name: &str) -> PathBuf {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let n = COUNT.fetch_add(1, Ordering::Relaxed);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{n}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
 }

@@ -40,14 +40,12 @@ pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
     }
 }
 
-/// What yolov8tensordec keeps: no box whose centre lies beyond the right or lower edge or half a
-/// frame before the others, or that is larger than the frame; then greedily, across classes, by
-/// the IoU of whole pixels, of boxes clipped at the left and upper edge.
-pub fn yolov8(
+/// The candidates that yolov8tensordec takes: none whose centre lies beyond the right or lower
+/// edge, or half a frame before the others, or that is larger than the frame.
+pub fn yolov8_candidates(
     output: &Recorded,
     candidates: &[Candidate],
     size: [u32; 2],
-    threshold: f32,
 ) -> Vec<Candidate> {
     let number = |row: usize, i: usize| output.elements[i * output.shape[2] + row];
     let inside = |candidate: &&Candidate| {
@@ -57,10 +55,12 @@ pub fn yolov8(
             -frame / 2.0 <= centre && centre <= frame && 0.0 < side && side <= frame
         })
     };
-    let candidates: Vec<Candidate> = candidates.iter().filter(inside).cloned().collect();
-    greedy(&candidates, |a, b| {
-        whole_iou(yolov8_object(output, a), yolov8_object(output, b)) > threshold
-    })
+    candidates.iter().filter(inside).cloned().collect()
+}
+
+/// yolov8tensordec's IoU: of whole pixels, clipped at the left and upper edge.
+pub fn yolov8_iou(output: &Recorded, a: &Candidate, b: &Candidate) -> f32 {
+    whole_iou(yolov8_object(output, a), yolov8_object(output, b))
 }
 
 fn whole_iou(a: Object, b: Object) -> f32 {

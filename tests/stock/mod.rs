@@ -1,4 +1,5 @@
 //! GStreamer's own inference element and tensor decoders.
+#![allow(dead_code, reason = "each test program uses some of it")]
 
 #[cfg(feature = "v1_28")]
 pub mod decoders;
@@ -6,6 +7,7 @@ pub mod decoders;
 use std::path::{Path, PathBuf};
 
 use super::data;
+use super::scratch::Scratch;
 
 /// A detector, and what the stock elements must know of it.
 pub struct Model {
@@ -21,7 +23,7 @@ pub struct Model {
     pub outputs: &'static [[&'static str; 2]],
 }
 
-pub const ULTRAFACE: Model = Model {
+pub static ULTRAFACE: Model = Model {
     file: "data/models/version-RFB-640.onnx",
     head: "ultraface",
     size: [640, 480],
@@ -35,12 +37,21 @@ pub const ULTRAFACE: Model = Model {
     ],
 };
 
-pub const YOLOV8: Model = Model {
+pub static YOLOV8: Model = Model {
     file: "data/models/yolov8n_int8_640.onnx",
     head: "yolov8",
     size: [640, 640],
     range: [0.0, 1.0],
     outputs: &[["output0", "yolo-v8-out"]],
+};
+
+/// Half precision, and so nothing for `onnxinference`; takes pictures of any size.
+pub static YOLOV5_HALF: Model = Model {
+    file: "data/models/yolov5n_fp16.onnx",
+    head: "yolov5",
+    size: [640, 640],
+    range: [0.0, 1.0],
+    outputs: &[["output", "yolo-v5-out"]],
 };
 
 /// `onnxinference` with this model as a piece of a pipeline, or `None` (said on the terminal)
@@ -83,11 +94,11 @@ fn with_ids(file: &Path, model: &Model) -> PathBuf {
         bytes.extend(field(14, &entry));
     }
     let name = file.file_name().expect("it is a file");
-    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-        "{}-{}",
-        std::process::id(),
-        name.display()
-    ));
-    std::fs::write(&copy, bytes).unwrap();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // Other tests may be using it, so it appears whole.
+    let folder = Scratch::new();
+    let unfinished = folder.join(name);
+    std::fs::write(&unfinished, bytes).unwrap();
+    std::fs::rename(unfinished, &copy).unwrap();
     copy
 }

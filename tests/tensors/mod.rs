@@ -1,4 +1,5 @@
 //! Tensors read back from a buffer.
+#![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::io::Write;
 use std::path::Path;
