@@ -1,8 +1,5 @@
 //! The plugin's entry points for GStreamer.
-#![allow(
-    missing_docs,
-    reason = "the items that the macro makes carry no documentation"
-)]
+#![allow(missing_docs, reason = "the items that the macro makes carry no documentation")]
 
 use crate::elements;
 

@@ -12,11 +12,7 @@ fn tensor(id: &str) -> NewTensor {
 }
 
 fn ids(buffer: &gst::BufferRef) -> Vec<String> {
-    tensor::read(buffer)
-        .unwrap()
-        .iter()
-        .map(|tensor| tensor.id.to_owned())
-        .collect()
+    tensor::read(buffer).unwrap().iter().map(|tensor| tensor.id.to_owned()).collect()
 }
 
 #[test]
@@ -32,14 +28,10 @@ fn what_was_attached_is_read_back_in_order() {
     assert_eq!(tensors[0].to_string(), "first (f32 1x2x3)");
     assert_eq!(tensors[1].to_string(), "second (f16 2)");
     let mapped = tensors[0].map().unwrap();
-    let Elements::F32(elements) = mapped.elements() else {
-        panic!("f32 was attached")
-    };
+    let Elements::F32(elements) = mapped.elements() else { panic!("f32 was attached") };
     assert_eq!(elements, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let mapped = tensors[1].map().unwrap();
-    let Elements::F16(elements) = mapped.elements() else {
-        panic!("f16 was attached")
-    };
+    let Elements::F16(elements) = mapped.elements() else { panic!("f16 was attached") };
     assert!(elements[0] == f16::from_f32(0.5) && elements[1].is_nan());
 }
 
@@ -53,9 +45,7 @@ fn copies_share_the_tensors_memory() {
     let address = |buffer: &gst::BufferRef| {
         let tensors = tensor::read(buffer).unwrap();
         let mapped = tensors[0].map().unwrap();
-        let Elements::F32(elements) = mapped.elements() else {
-            panic!("f32 was attached")
-        };
+        let Elements::F32(elements) = mapped.elements() else { panic!("f32 was attached") };
         elements.as_ptr() as usize
     };
     assert_eq!(address(&copy), address(&buffer));
@@ -79,9 +69,7 @@ fn behind(elements: &str) -> Vec<Vec<String>> {
         "videotestsrc name=in num-buffers=2 ! video/x-raw,format=I420,width=64,height=48
            ! {elements} ! fakesink name=out"
     ));
-    intercept(&pipeline, "in", |buffer| {
-        attach(buffer, &tensor("out")).unwrap()
-    });
+    intercept(&pipeline, "in", |buffer| attach(buffer, &tensor("out")).unwrap());
     let seen = watch(&pipeline, "out", ids);
     assert_eq!(run(&pipeline).error, None, "{elements}");
     std::mem::take(&mut *seen.lock().unwrap())
@@ -89,13 +77,9 @@ fn behind(elements: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn tensors_stay_where_the_picture_stays() {
-    for elements in [
-        "identity",
-        "queue ! queue",
-        "tee ! queue",
-        "videoconvert",
-        "videobalance hue=1",
-    ] {
+    for elements in
+        ["identity", "queue ! queue", "tee ! queue", "videoconvert", "videobalance hue=1"]
+    {
         assert_eq!(behind(elements), [["out"], ["out"]], "{elements}");
     }
 }
@@ -119,9 +103,7 @@ fn both_branches_of_a_tee_have_the_tensors() {
         "videotestsrc name=in num-buffers=2 ! tee name=t
            t. ! queue ! fakesink name=one t. ! queue ! fakesink name=two",
     );
-    intercept(&pipeline, "in", |buffer| {
-        attach(buffer, &tensor("out")).unwrap()
-    });
+    intercept(&pipeline, "in", |buffer| attach(buffer, &tensor("out")).unwrap());
     let (one, two) = (watch(&pipeline, "one", ids), watch(&pipeline, "two", ids));
     assert_eq!(run(&pipeline).error, None);
     assert_eq!(*one.lock().unwrap(), [["out"], ["out"]]);
@@ -142,18 +124,10 @@ fn a_tensor_larger_than_its_memory_is_not_attached() {
     );
     wrong.shape = Shape::new(&[usize::MAX, 2]).unwrap();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("multiply to more elements than memory can hold")
-    );
+    assert!(error.to_string().contains("multiply to more elements than memory can hold"));
     wrong.element = ElementType::Other("i8");
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("expected elements of type f16 or f32")
-    );
+    assert!(error.to_string().contains("expected elements of type f16 or f32"));
     assert!(ids(&buffer).is_empty());
 }
 
@@ -178,44 +152,26 @@ fn refused(write: impl FnOnce(&mut gst::StructureRef)) -> String {
 #[test]
 fn metadata_that_other_programs_write_is_read() {
     let buffer = foreign(|_| {});
-    assert_eq!(
-        tensor::read(&buffer).unwrap()[0].to_string(),
-        "foreign (f32 2)"
-    );
+    assert_eq!(tensor::read(&buffer).unwrap()[0].to_string(), "foreign (f32 2)");
     let scalar = foreign(|s| s.set("dims", gst::Array::new(Vec::<u64>::new())));
-    assert_eq!(
-        tensor::read(&scalar).unwrap()[0].to_string(),
-        "foreign (f32 scalar)"
-    );
+    assert_eq!(tensor::read(&scalar).unwrap()[0].to_string(), "foreign (f32 scalar)");
 }
 
 #[test]
 fn malformed_metadata_is_refused_with_the_reason() {
     for field in ["id", "type", "dims", "data"] {
         let message = refused(|s| s.remove_field(field));
-        assert_eq!(
-            message,
-            format!("metadata NmsFilterTensor: the field {field} is missing")
-        );
+        assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is missing"));
         let message = refused(|s| s.set(field, 0.5f64));
         let expected = format!("the field {field} has the unexpected type gdouble");
         assert!(message.ends_with(&expected), "{message}");
     }
     let message = refused(|s| s.set("type", "f64"));
-    assert!(
-        message.contains("tensor foreign: expected type f32 or f16, got f64"),
-        "{message}"
-    );
+    assert!(message.contains("tensor foreign: expected type f32 or f16, got f64"), "{message}");
     let message = refused(|s| s.set("dims", gst::Array::new([2i32])));
-    assert!(
-        message.contains("expected dims of type uint64, got gint"),
-        "{message}"
-    );
+    assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
     let message = refused(|s| s.set("dims", gst::Array::new([1u64; 9])));
-    assert_eq!(
-        message,
-        "tensor foreign: expected at most 8 dimensions, got 9"
-    );
+    assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
 }
 
 fn unmappable(buffer: &gst::BufferRef) -> TensorError {
@@ -225,27 +181,15 @@ fn unmappable(buffer: &gst::BufferRef) -> TensorError {
 #[test]
 fn memory_that_does_not_fit_the_shape_is_not_mapped() {
     let short = foreign(|s| s.set("dims", gst::Array::new([3u64])));
-    assert!(matches!(
-        unmappable(&short),
-        TensorError::TooShort {
-            needed: 12,
-            held: 8,
-            ..
-        }
-    ));
+    assert!(matches!(unmappable(&short), TensorError::TooShort { needed: 12, held: 8, .. }));
     let huge = foreign(|s| s.set("dims", gst::Array::new([u64::MAX / 2, 4])));
     assert!(matches!(unmappable(&huge), TensorError::TooLarge { .. }));
     let odd = foreign(|s| {
         let whole = gst::Buffer::with_size(64).unwrap();
-        let part = whole
-            .copy_region(gst::BufferCopyFlags::MEMORY, 1..9)
-            .unwrap();
+        let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 1..9).unwrap();
         s.set("data", part);
     });
-    assert!(matches!(
-        unmappable(&odd),
-        TensorError::Misaligned { align: 4, .. }
-    ));
+    assert!(matches!(unmappable(&odd), TensorError::Misaligned { align: 4, .. }));
 }
 
 #[test]

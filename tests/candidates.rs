@@ -20,11 +20,7 @@ fn read(text: &str) -> List {
     let rows: Vec<Vec<f64>> = text
         .lines()
         .skip(1)
-        .map(|line| {
-            line.split(',')
-                .map(|field| field.trim().parse().unwrap())
-                .collect()
-        })
+        .map(|line| line.split(',').map(|field| field.trim().parse().unwrap()).collect())
         .collect();
     let class = |row: &Vec<f64>| row[5] as usize;
     let classes = rows.iter().map(class).max().unwrap() + 1;
@@ -34,17 +30,10 @@ fn read(text: &str) -> List {
         scores[i * classes + class(row)] = row[4] as f32;
     }
     let kept = |column: usize| {
-        (0..)
-            .zip(&rows)
-            .filter(|(_, row)| row[column] == 1.0)
-            .map(|(i, _)| i)
-            .collect()
+        (0..).zip(&rows).filter(|(_, row)| row[column] == 1.0).map(|(i, _)| i).collect()
     };
     List {
-        boxes: rows
-            .iter()
-            .flat_map(|row| row[..4].iter().map(|&edge| edge as f32))
-            .collect(),
+        boxes: rows.iter().flat_map(|row| row[..4].iter().map(|&edge| edge as f32)).collect(),
         scores,
         classes,
         keep: [kept(7), kept(8)],
@@ -56,10 +45,7 @@ fn every_list_keeps_what_others_keep() {
     let Some(folder) = data::path("data/candidates") else {
         return;
     };
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|f| f.unwrap().path())
-        .collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
     assert_eq!(files.len(), 7);
     for file in files {
@@ -69,19 +55,14 @@ fn every_list_keeps_what_others_keep() {
             Tensor::from_slice("boxes", &[n, 4], &list.boxes),
             Tensor::from_slice("scores", &[n, list.classes], &list.scores),
         ];
-        let layout = head::choose(&tensors, None, Options::default())
-            .unwrap()
-            .layout;
+        let layout = head::choose(&tensors, None, Options::default()).unwrap().layout;
         for (class_agnostic, keep) in [(true, &list.keep[0]), (false, &list.keep[1])] {
             let params = Params {
                 class_agnostic,
                 thresholds: ClassThresholds::uniform(f32::MIN),
                 ..Params::default()
             };
-            for engine in [
-                &mut Reference::default() as &mut dyn Engine,
-                &mut Cpu::default(),
-            ] {
+            for engine in [&mut Reference::default() as &mut dyn Engine, &mut Cpu::default()] {
                 let name = engine.name();
                 let outcome = engine.run(&tensors, &layout, &params).unwrap();
                 assert_eq!(outcome.candidates, n, "{}: {name}", file.display());
@@ -92,16 +73,9 @@ fn every_list_keeps_what_others_keep() {
             let corners = head::BoxFormat::Corners;
             let replayed = replay::boxes(&list.boxes, &list.scores, corners, &params);
             let survivors = keep.len() as u64;
-            let expected = replay::Counts {
-                candidates: n as u64,
-                survivors,
-            };
+            let expected = replay::Counts { candidates: n as u64, survivors };
             assert_eq!(replayed, expected, "{} through a pipeline", file.display());
         }
-        println!(
-            "{}: {n} candidates, {:?} kept",
-            file.display(),
-            list.keep.map(|k| k.len())
-        );
+        println!("{}: {n} candidates, {:?} kept", file.display(), list.keep.map(|k| k.len()));
     }
 }

@@ -22,19 +22,10 @@ fn look(buffer: &gst::BufferRef) -> Frame {
     buffer.map_readable().unwrap().as_slice().hash(&mut pixels);
 
     let tensors = tensor::read(buffer).unwrap();
-    let layout = head::choose(&tensors, None, head::Options::default())
-        .unwrap()
-        .layout;
+    let layout = head::choose(&tensors, None, head::Options::default()).unwrap().layout;
     let decoded = |method| {
-        let params = Params {
-            method,
-            ..Params::default()
-        };
-        Cpu::default()
-            .run(&tensors, &layout, &params)
-            .unwrap()
-            .survivors
-            .to_vec()
+        let params = Params { method, ..Params::default() };
+        Cpu::default().run(&tensors, &layout, &params).unwrap().survivors.to_vec()
     };
     Frame {
         pts: buffer.pts().unwrap(),
@@ -75,11 +66,7 @@ fn iou(d: &Detection, [x, y, w, h]: [u32; 4]) -> f32 {
 #[test]
 fn a_default_frame_has_360_to_698_windows_all_above_the_default_threshold() {
     for frame in frames("crowdtestsrc num-buffers=500") {
-        assert!(
-            (360..=698).contains(&frame.windows.len()),
-            "{} windows",
-            frame.windows.len()
-        );
+        assert!((360..=698).contains(&frame.windows.len()), "{} windows", frame.windows.len());
     }
 }
 
@@ -87,29 +74,16 @@ fn a_default_frame_has_360_to_698_windows_all_above_the_default_threshold() {
 fn four_times_the_area_has_four_times_the_windows() {
     let caps = "video/x-raw,width=3840,height=2160";
     for frame in frames(&format!("crowdtestsrc num-buffers=20 ! {caps}")) {
-        assert!(
-            (1440..=2792).contains(&frame.windows.len()),
-            "{} windows",
-            frame.windows.len()
-        );
+        assert!((1440..=2792).contains(&frame.windows.len()), "{} windows", frame.windows.len());
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_crowd_and_another_seed_another() {
-    let run = |seed: u32| {
-        frames(&format!(
-            "crowdtestsrc truth=true num-buffers=5 seed={seed}"
-        ))
-    };
+    let run = |seed: u32| frames(&format!("crowdtestsrc truth=true num-buffers=5 seed={seed}"));
     let (first, again, other) = (run(1), run(1), run(2));
     assert_eq!(first, again);
-    assert!(
-        first
-            .iter()
-            .zip(&other)
-            .all(|(a, b)| a.pixels != b.pixels && a.truth != b.truth)
-    );
+    assert!(first.iter().zip(&other).all(|(a, b)| a.pixels != b.pixels && a.truth != b.truth));
 }
 
 #[test]
@@ -120,11 +94,7 @@ fn every_head_carries_the_same_windows() {
         for (expected, found) in windows.iter().zip(run(head)) {
             assert_eq!(expected.windows.len(), found.windows.len(), "{head}");
             assert_eq!(boxes(&expected.windows), boxes(&found.windows), "{head}");
-            assert_eq!(
-                boxes(&expected.survivors),
-                boxes(&found.survivors),
-                "{head}"
-            );
+            assert_eq!(boxes(&expected.survivors), boxes(&found.survivors), "{head}");
         }
     }
 }
@@ -145,14 +115,8 @@ fn greedy_suppression_finds_the_people_once_each() {
     }
     println!("{present} people present, {found} found, {duplicated} duplicated");
     assert!(found * 100 >= present * 97, "{found} of {present} found");
-    assert!(
-        duplicated * 100 < present,
-        "{duplicated} of {present} found twice"
-    );
-    assert!(
-        without > present * 4,
-        "without suppression there are {without} windows on people"
-    );
+    assert!(duplicated * 100 < present, "{duplicated} of {present} found twice");
+    assert!(without > present * 4, "without suppression there are {without} windows on people");
 }
 
 #[test]
@@ -160,10 +124,7 @@ fn true_boxes_lie_in_the_frame_and_only_where_asked() {
     for frame in frames("crowdtestsrc truth=true num-buffers=50") {
         assert!(frame.truth.len() >= 45, "{} people", frame.truth.len());
         for [x, y, w, h] in frame.truth {
-            assert!(
-                w > 0 && h > 0 && x + w <= 1920 && y + h <= 1080,
-                "{x},{y} {w}x{h}"
-            );
+            assert!(w > 0 && h > 0 && x + w <= 1920 && y + h <= 1080, "{x},{y} {w}x{h}");
         }
     }
     assert!(frames("crowdtestsrc num-buffers=1")[0].truth.is_empty());
@@ -179,18 +140,12 @@ fn the_number_of_people_can_be_set() {
 
 #[test]
 fn any_size_and_every_format_is_drawn() {
-    for size in [
-        "width=1,height=1",
-        "width=321,height=117",
-        "width=640,height=2000",
-    ] {
+    for size in ["width=1,height=1", "width=321,height=117", "width=640,height=2000"] {
         let frames = frames(&format!("crowdtestsrc num-buffers=3 ! video/x-raw,{size}"));
         assert_eq!(frames.len(), 3, "{size}");
     }
     for format in ["BGRx", "RGBx", "BGRA", "RGBA"] {
-        let frames = frames(&format!(
-            "crowdtestsrc num-buffers=1 ! video/x-raw,format={format}"
-        ));
+        let frames = frames(&format!("crowdtestsrc num-buffers=1 ! video/x-raw,format={format}"));
         assert_eq!(frames.len(), 1, "{format}");
     }
 }
@@ -200,18 +155,11 @@ fn time_runs_at_the_frame_rate_live_or_not() {
     for live in [false, true] {
         let source = format!("crowdtestsrc num-buffers=4 is-live={live}");
         let caps = "video/x-raw,width=64,height=36,framerate=30000/1001";
-        let pts: Vec<_> = frames(&format!("{source} ! {caps}"))
-            .iter()
-            .map(|f| f.pts)
-            .collect();
+        let pts: Vec<_> = frames(&format!("{source} ! {caps}")).iter().map(|f| f.pts).collect();
         // A live stream begins at the time when it was started.
         let since_first: Vec<_> = pts.iter().map(|&pts_n| pts_n - pts[0]).collect();
         let expected = [0, 33_366_666, 66_733_333, 100_100_000];
-        assert_eq!(
-            since_first,
-            expected.map(gst::ClockTime::from_nseconds),
-            "is-live={live}"
-        );
+        assert_eq!(since_first, expected.map(gst::ClockTime::from_nseconds), "is-live={live}");
         assert!(live || pts[0] == gst::ClockTime::ZERO);
     }
 }

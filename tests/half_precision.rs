@@ -25,10 +25,7 @@ fn kept_by_others() -> Option<Vec<Candidate>> {
     let list = data::path("data/candidates/yolov5nfp16_street.csv")?;
     let text = std::fs::read_to_string(list).unwrap();
     let rows = text.lines().skip(1).map(|line| {
-        let fields: Vec<f32> = line
-            .split(',')
-            .map(|field| field.parse().unwrap())
-            .collect();
+        let fields: Vec<f32> = line.split(',').map(|field| field.parse().unwrap()).collect();
         let candidate = Candidate {
             row: fields[6] as usize,
             class: fields[5] as usize,
@@ -75,15 +72,9 @@ fn half_precision_equals_numpys() {
     let plain = greedy::by_numpys_rules(head, &frame.tensors, size, [SCORE, IOU]);
     let numpy = python::greedy(head, &recording.files(), size, [SCORE, IOU]);
     assert_eq!(numpy.as_ref(), Some(&plain), "NumPy and the plain function");
-    let Kept {
-        candidates,
-        survivors,
-    } = plain;
+    let Kept { candidates, survivors } = plain;
     assert_eq!(frame.regions, regions(&survivors, size));
-    println!(
-        "street_half: {candidates} candidates, {} kept",
-        survivors.len()
-    );
+    println!("street_half: {candidates} candidates, {} kept", survivors.len());
 
     // The others scaled the picture by other means, so scores and edges differ a little.
     let found = |other: &&Candidate| {
@@ -91,13 +82,6 @@ fn half_precision_equals_numpys() {
         survivors.iter().any(same)
     };
     let (found, missed): (Vec<_>, Vec<_>) = others.iter().partition(found);
-    println!(
-        "of {} kept by others {} are found; not {missed:?}",
-        others.len(),
-        found.len()
-    );
-    assert!(
-        missed.iter().all(|other| other.score < 2.0 * SCORE),
-        "{missed:?}"
-    );
+    println!("of {} kept by others {} are found; not {missed:?}", others.len(), found.len());
+    assert!(missed.iter().all(|other| other.score < 2.0 * SCORE), "{missed:?}");
 }

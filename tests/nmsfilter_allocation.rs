@@ -17,9 +17,5 @@ fn upstream_sees_what_downstream_proposes() {
     let element = harness.element().unwrap();
     assert!(element.static_pad("sink").unwrap().query(&mut query));
     let position = query.find_allocation_meta::<gst_video::VideoMeta>();
-    assert_eq!(
-        position,
-        Some(0),
-        "downstream takes GstVideoMeta, and upstream is told so"
-    );
+    assert_eq!(position, Some(0), "downstream takes GstVideoMeta, and upstream is told so");
 }

@@ -29,13 +29,11 @@ fn look(buffer: &gst::BufferRef) -> Attached {
             (object.id(), label, [place.x, place.y, place.w, place.h])
         })
     });
-    let regions = buffer
-        .iter_meta::<VideoRegionOfInterestMeta>()
-        .map(|region| {
-            let (x, y, w, h) = region.rect();
-            let rect = [x, y, w, h].map(|side| side as i32);
-            (region.id() as u32, region.roi_type().to_owned(), rect)
-        });
+    let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
+        let (x, y, w, h) = region.rect();
+        let rect = [x, y, w, h].map(|side| side as i32);
+        (region.id() as u32, region.roi_type().to_owned(), rect)
+    });
     Attached {
         relation: relation.is_some(),
         objects: objects.collect(),
@@ -77,22 +75,10 @@ fn each_region_has_an_object_with_its_id() {
 #[test]
 fn the_relation_meta_is_there_even_without_objects() {
     let tensor = windows(7);
-    let found = frame("score-threshold=1", move |buffer| {
-        attach(buffer, &tensor).unwrap()
-    });
-    assert_eq!(
-        found,
-        Attached {
-            relation: true,
-            objects: vec![],
-            regions: vec![]
-        }
-    );
+    let found = frame("score-threshold=1", move |buffer| attach(buffer, &tensor).unwrap());
+    assert_eq!(found, Attached { relation: true, objects: vec![], regions: vec![] });
     let without = frame("", |_| {});
-    assert!(
-        !without.relation,
-        "a frame without tensors says nothing of what is there"
-    );
+    assert!(!without.relation, "a frame without tensors says nothing of what is there");
 }
 
 #[test]
@@ -101,9 +87,7 @@ fn either_kind_can_be_had_alone() {
     let roi = frame("attach=roi", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!((roi.relation, roi.regions.len()), (false, 3));
     let tensor = windows(3);
-    let objects = frame("attach=analytics", move |buffer| {
-        attach(buffer, &tensor).unwrap()
-    });
+    let objects = frame("attach=analytics", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!((objects.objects.len(), objects.regions.len()), (3, 0));
 }
 
@@ -124,9 +108,7 @@ fn objects_of_others_stay_and_ids_still_tie() {
 #[test]
 fn thousands_of_objects_are_attached() {
     let tensor = windows(5_000);
-    let found = frame("score-threshold=0", move |buffer| {
-        attach(buffer, &tensor).unwrap()
-    });
+    let found = frame("score-threshold=0", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!(found.objects.len(), 5_000);
     assert_eq!(found.objects, found.regions);
 }
@@ -148,13 +130,7 @@ mod tensor_meta {
         let data =
             gst::Buffer::from_slice(bytemuck::cast::<[f32; 4], [u8; 16]>([x, 9.0, 30.0, 0.9]));
         let id = gst::glib::Quark::from_str("windows");
-        Tensor::new_simple(
-            id,
-            TensorDataType::Float32,
-            data,
-            TensorDimOrder::RowMajor,
-            &[1, 4],
-        )
+        Tensor::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, &[1, 4])
     }
 
     fn add(buffer: &mut gst::BufferRef, tensors: Vec<Tensor>) {
@@ -174,11 +150,8 @@ mod tensor_meta {
             ],
         );
         attach(writable, &windows(1)).unwrap();
-        let listed: Vec<_> = tensor::read(&buffer)
-            .unwrap()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let listed: Vec<_> =
+            tensor::read(&buffer).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(listed, ["a (f32 1x2)", "b (f16 2)", "windows (f32 1x4)"]);
     }
 
@@ -186,17 +159,11 @@ mod tensor_meta {
     fn types_that_cannot_be_read_are_listed_by_name_and_not_mapped() {
         init();
         let mut buffer = gst::Buffer::new();
-        add(
-            buffer.get_mut().unwrap(),
-            vec![tensor("a", TensorDataType::Int32, &[2], 8)],
-        );
+        add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int32, &[2], 8)]);
         let tensors = tensor::read(&buffer).unwrap();
         assert_eq!(tensors[0].to_string(), "a (i32 2)");
         let error = tensors[0].map().unwrap_err().to_string();
-        assert!(
-            error.contains("expected elements of type f16 or f32"),
-            "{error}"
-        );
+        assert!(error.contains("expected elements of type f16 or f32"), "{error}");
     }
 
     #[test]
@@ -207,14 +174,8 @@ mod tensor_meta {
         let mut short = tensor("a", TensorDataType::Float32, &[1, 84, 8400], 2_822_400);
         short.data_mut().set_size(64);
         add(buffer.get_mut().unwrap(), vec![short]);
-        let error = tensor::read(&buffer).unwrap()[0]
-            .map()
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("needs 2822400 bytes, but its memory holds 64"),
-            "{error}"
-        );
+        let error = tensor::read(&buffer).unwrap()[0].map().unwrap_err().to_string();
+        assert!(error.contains("needs 2822400 bytes, but its memory holds 64"), "{error}");
     }
 
     #[test]
@@ -237,10 +198,7 @@ mod tensor_meta {
         let tensors = tensor::read(&copy).unwrap();
         assert_eq!(tensors.len(), 1);
         let mapped = tensors[0].map().unwrap();
-        assert!(matches!(
-            mapped.elements(),
-            Elements::F32([1.0, 9.0, 30.0, _])
-        ));
+        assert!(matches!(mapped.elements(), Elements::F32([1.0, 9.0, 30.0, _])));
         drop(mapped);
         drop(tensors);
         tensor::remove(copy.get_mut().unwrap());
@@ -257,15 +215,9 @@ mod tensor_meta {
         );
         intercept(&pipeline, "in", |buffer| add(buffer, vec![window(10.0)]));
         let count = |buffer: &gst::BufferRef| {
-            (
-                look(buffer).objects.len(),
-                tensor::read(buffer).unwrap().len(),
-            )
+            (look(buffer).objects.len(), tensor::read(buffer).unwrap().len())
         };
-        let (one, two) = (
-            watch(&pipeline, "one", count),
-            watch(&pipeline, "two", count),
-        );
+        let (one, two) = (watch(&pipeline, "one", count), watch(&pipeline, "two", count));
         assert_eq!(run(&pipeline).error, None);
         assert_eq!(*one.lock().unwrap(), [(1, 1); 3]);
         assert_eq!(*two.lock().unwrap(), [(1, 1); 3]);

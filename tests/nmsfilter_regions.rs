@@ -23,9 +23,7 @@ fn look(buffer: &gst::BufferRef) -> Vec<Region> {
     buffer
         .iter_meta::<VideoRegionOfInterestMeta>()
         .map(|meta| {
-            let detection = meta
-                .param("detection")
-                .expect("each region has its structure");
+            let detection = meta.param("detection").expect("each region has its structure");
             let edge = |name: &str| detection.get::<f64>(name).unwrap();
             Region {
                 kind: meta.roi_type().to_owned(),
@@ -82,12 +80,7 @@ fn boxes() -> Vec<NewTensor> {
         [200.0, 20.0, 300.0, 220.0],
         [400.0, 20.0, 480.0, 100.0],
     ];
-    let scores = [
-        [0.1, 0.3, 0.0],
-        [0.9, 0.0, 0.0],
-        [0.1, 0.0, 0.6],
-        [0.0, 0.7, 0.1],
-    ];
+    let scores = [[0.1, 0.3, 0.0], [0.9, 0.0, 0.0], [0.1, 0.0, 0.6], [0.0, 0.7, 0.1]];
     vec![
         tensor("boxes", &[4, 4], corners.as_flattened()),
         tensor("scores", &[4, 3], scores.as_flattened()),
@@ -107,10 +100,7 @@ fn survivors_become_regions_best_first() {
         edges: [100.0 / 640.0, 20.0 / 480.0, 120.0 / 640.0, 40.0 / 480.0],
     };
     assert_eq!(found[0], first);
-    let order: Vec<_> = found
-        .iter()
-        .map(|region| (region.label_id, region.rect.0))
-        .collect();
+    let order: Vec<_> = found.iter().map(|region| (region.label_id, region.rect.0)).collect();
     assert_eq!(order, [(0, 100), (1, 400), (2, 200), (1, 10)]);
     let ids: Vec<_> = found.iter().map(|region| region.id).collect();
     assert_eq!(ids, [0, 1, 2, 3]);
@@ -122,17 +112,11 @@ fn labels_come_from_the_file_then_the_head_then_the_number() {
     std::fs::write(&file, "person\r\n\nbicycle \n").unwrap();
     let labels = |properties: String, tensors| {
         frame(VGA, &properties, tensors, |buffer| {
-            regions(buffer)
-                .into_iter()
-                .map(|(kind, _)| kind)
-                .collect::<Vec<_>>()
+            regions(buffer).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
         })
     };
     let file = format!("label-file={}", file.display());
-    assert_eq!(
-        labels(file.clone(), boxes()),
-        ["person", "class-1", "bicycle", "class-1"]
-    );
+    assert_eq!(labels(file.clone(), boxes()), ["person", "class-1", "bicycle", "class-1"]);
     let window = || vec![tensor("windows", &[1, 4], &[10.0, 10.0, 20.0, 0.9])];
     assert_eq!(labels(String::new(), window()), ["object"]);
     assert_eq!(labels(file, window()), ["person"]);
@@ -146,28 +130,20 @@ fn labels_come_from_the_file_then_the_head_then_the_number() {
 #[test]
 fn classes_and_their_thresholds_can_be_chosen() {
     let lefts = |properties: &str| -> Vec<u32> {
-        rects(VGA, properties, boxes())
-            .into_iter()
-            .map(|rect| rect.0)
-            .collect()
+        rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect()
     };
     assert_eq!(lefts("classes=1"), [400, 10]);
     assert_eq!(lefts("classes=2,0"), [100, 200]);
     assert_eq!(lefts("class-thresholds=1:0.5"), [100, 400, 200]);
-    assert_eq!(
-        lefts("score-threshold=0.8 class-thresholds=2:0.1"),
-        [100, 200]
-    );
+    assert_eq!(lefts("score-threshold=0.8 class-thresholds=2:0.1"), [100, 200]);
     assert!(lefts("classes=7").is_empty());
 }
 
 #[test]
 fn sizes_are_pixels_of_the_frame() {
     let lefts = |properties: &str| -> Vec<u32> {
-        let mut lefts: Vec<u32> = rects(VGA, properties, boxes())
-            .into_iter()
-            .map(|rect| rect.0)
-            .collect();
+        let mut lefts: Vec<u32> =
+            rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect();
         lefts.sort_unstable();
         lefts
     };
@@ -200,19 +176,12 @@ fn suppression_heeds_class_unless_told_not_to() {
     };
     assert_eq!(rects(VGA, "", pair()).len(), 2);
     assert_eq!(rects(VGA, "class-agnostic=true", pair()).len(), 1);
-    assert_eq!(
-        rects(VGA, "class-agnostic=true method=none", pair()).len(),
-        2
-    );
+    assert_eq!(rects(VGA, "class-agnostic=true method=none", pair()).len(), 2);
 }
 
 #[test]
 fn boxes_are_clipped_to_the_frame() {
-    let rows = [
-        [-20.0, -30.0, 50.0, 0.9],
-        [620.0, 470.0, 40.0, 0.8],
-        [639.8, 100.0, 9.0, 0.7],
-    ];
+    let rows = [[-20.0, -30.0, 50.0, 0.9], [620.0, 470.0, 40.0, 0.8], [639.8, 100.0, 9.0, 0.7]];
     let windows = vec![tensor("windows", &[3, 4], rows.as_flattened())];
     let found = frame(VGA, "", windows, look);
     assert_eq!(found[0].rect, (0, 0, 30, 20));
@@ -229,20 +198,11 @@ fn coordinates_are_pixels_or_normalised_as_id_or_property_say() {
     let half = [0.5, 0.5, 0.25, 0.9];
     let quarter = [(320, 240, 160, 120)];
     assert_eq!(rects(VGA, "", window("a-normalized", half)), quarter);
-    assert_eq!(
-        rects(VGA, "coordinates=normalised", window("windows", half)),
-        quarter
-    );
+    assert_eq!(rects(VGA, "coordinates=normalised", window("windows", half)), quarter);
     let pixels = [100.0, 50.0, 20.0, 0.9];
-    assert_eq!(
-        rects(VGA, "", window("windows", pixels)),
-        [(100, 50, 20, 20)]
-    );
+    assert_eq!(rects(VGA, "", window("windows", pixels)), [(100, 50, 20, 20)]);
     let properties = "coordinates=pixels";
-    assert_eq!(
-        rects(VGA, properties, window("a-normalized", pixels)),
-        [(100, 50, 20, 20)]
-    );
+    assert_eq!(rects(VGA, properties, window("a-normalized", pixels)), [(100, 50, 20, 20)]);
 }
 
 #[test]
@@ -261,9 +221,7 @@ fn the_models_size_and_letterbox_are_undone() {
 #[test]
 fn tensors_stay_or_go_as_asked() {
     let left = |properties: &str| {
-        frame(VGA, properties, boxes(), |buffer| {
-            tensor::read(buffer).unwrap().len()
-        })
+        frame(VGA, properties, boxes(), |buffer| tensor::read(buffer).unwrap().len())
     };
     assert_eq!(left(""), 2);
     assert_eq!(left("keep-tensors=false"), 0);
@@ -286,9 +244,7 @@ fn no_region_overwrites_what_was_there() {
     let tensors = boxes();
     intercept(&pipeline, "in", move |buffer| {
         VideoRegionOfInterestMeta::add(buffer, "truth", (1, 2, 3, 4));
-        tensors
-            .iter()
-            .for_each(|tensor| attach(buffer, tensor).unwrap());
+        tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
     });
     let seen = watch(&pipeline, "nms", regions);
     assert_eq!(run(&pipeline).error, None);

@@ -23,15 +23,8 @@ fn tensors_may_change_shape_and_head_from_frame_to_frame() {
     // Ten anchors, the first two of which hold something.
     let yolov8 = |id: &str| {
         let mut elements = vec![0.0; 60];
-        for (number, columns) in [
-            [50.0, 150.0],
-            [50.0, 50.0],
-            [20.0, 20.0],
-            [20.0, 20.0],
-            [0.9, 0.8],
-        ]
-        .iter()
-        .enumerate()
+        for (number, columns) in
+            [[50.0, 150.0], [50.0, 50.0], [20.0, 20.0], [20.0, 20.0], [0.9, 0.8]].iter().enumerate()
         {
             elements[number * 10..number * 10 + 2].copy_from_slice(columns);
         }
@@ -39,11 +32,7 @@ fn tensors_may_change_shape_and_head_from_frame_to_frame() {
     };
     let tensors = [
         windows(&[[10.0, 10.0, 20.0, 0.9]]),
-        windows(&[
-            [10.0, 10.0, 20.0, 0.9],
-            [50.0, 10.0, 20.0, 0.9],
-            [90.0, 10.0, 20.0, 0.9],
-        ]),
+        windows(&[[10.0, 10.0, 20.0, 0.9], [50.0, 10.0, 20.0, 0.9], [90.0, 10.0, 20.0, 0.9]]),
         yolov8("yolo-v8-out"),
         windows(&[]),
     ];
@@ -69,31 +58,24 @@ fn properties_changed_at_every_buffer_apply_from_the_next() {
     );
     // Two boxes with an IoU of a third, and scores of 0.9 and 0.5.
     let tensor = windows(&[[10.0, 10.0, 20.0, 0.9], [20.0, 10.0, 20.0, 0.5]]);
-    intercept(&pipeline, "in", move |buffer| {
-        attach(buffer, &tensor).unwrap()
-    });
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
     let nms = pipeline.by_name("nms").unwrap();
     let frame = Arc::new(AtomicU32::new(0));
-    nms.static_pad("sink")
-        .unwrap()
-        .add_probe(gst::PadProbeType::BUFFER, {
-            let (nms, frame) = (nms.clone(), frame.clone());
-            move |_, _| {
-                let frame = frame.fetch_add(1, Ordering::SeqCst);
-                let iou = if frame.is_multiple_of(2) { 0.2f32 } else { 0.4 };
-                nms.set_property("iou-threshold", iou);
-                nms.set_property(
-                    "score-threshold",
-                    if frame.is_multiple_of(3) { 0.6f32 } else { 0.1 },
-                );
-                nms.set_property_from_str(
-                    "method",
-                    ["greedy", "map-reduce", "none"][frame as usize % 3],
-                );
-                nms.set_property("classes", frame.is_multiple_of(5).then_some("1"));
-                gst::PadProbeReturn::Ok
-            }
-        });
+    nms.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, {
+        let (nms, frame) = (nms.clone(), frame.clone());
+        move |_, _| {
+            let frame = frame.fetch_add(1, Ordering::SeqCst);
+            let iou = if frame.is_multiple_of(2) { 0.2f32 } else { 0.4 };
+            nms.set_property("iou-threshold", iou);
+            nms.set_property("score-threshold", if frame.is_multiple_of(3) { 0.6f32 } else { 0.1 });
+            nms.set_property_from_str(
+                "method",
+                ["greedy", "map-reduce", "none"][frame as usize % 3],
+            );
+            nms.set_property("classes", frame.is_multiple_of(5).then_some("1"));
+            gst::PadProbeReturn::Ok
+        }
+    });
     let seen = watch(&pipeline, "nms", count);
     assert_eq!(run(&pipeline).error, None);
     let expected: Vec<usize> = (0..60)
@@ -142,11 +124,7 @@ fn any_format_and_any_memory_passes() {
         harness.set_src_caps_str(caps);
         // Never mapped, so it may be empty.
         let mut buffer = gst::Buffer::new();
-        attach(
-            buffer.get_mut().unwrap(),
-            &windows(&[[10.0, 10.0, 20.0, 0.9]]),
-        )
-        .unwrap();
+        attach(buffer.get_mut().unwrap(), &windows(&[[10.0, 10.0, 20.0, 0.9]])).unwrap();
         let out = harness.push_and_pull(buffer).unwrap();
         assert_eq!(count(&out), 1, "{caps}");
     }
@@ -158,11 +136,7 @@ fn a_shared_buffer_is_copied_and_the_other_left_as_it_was() {
     let mut harness = gst_check::Harness::new("nmsfilter");
     harness.set_src_caps_str("video/x-raw,format=RGB,width=64,height=48,framerate=50/1");
     let mut buffer = gst::Buffer::with_size(64 * 48 * 3).unwrap();
-    attach(
-        buffer.get_mut().unwrap(),
-        &windows(&[[10.0, 10.0, 20.0, 0.9]]),
-    )
-    .unwrap();
+    attach(buffer.get_mut().unwrap(), &windows(&[[10.0, 10.0, 20.0, 0.9]])).unwrap();
     let out = harness.push_and_pull(buffer.clone()).unwrap();
     assert_eq!((count(&buffer), count(&out)), (0, 1));
     assert_eq!(gstnmsfilter::tensor::read(&out).unwrap().len(), 1);
@@ -194,9 +168,7 @@ fn stats_tell_what_happened() {
     });
     let ended = run(&pipeline);
     assert_eq!(ended.error, None);
-    let [structure] = &ended.stats[..] else {
-        panic!("one message: {:?}", ended.stats)
-    };
+    let [structure] = &ended.stats[..] else { panic!("one message: {:?}", ended.stats) };
     for (name, expected) in [
         ("frames", 10),
         ("frames-without-tensors", 2),
@@ -210,10 +182,7 @@ fn stats_tell_what_happened() {
     }
     assert_eq!(structure.get::<String>("engine").unwrap(), "cpu");
     let (mean, p99) = (stats(structure, "time-mean"), stats(structure, "time-p99"));
-    assert!(
-        mean > 0 && p99 > 0 && mean < 1_000_000_000,
-        "{mean} ns, {p99} ns"
-    );
+    assert!(mean > 0 && p99 > 0 && mean < 1_000_000_000, "{mean} ns, {p99} ns");
     let nms = pipeline.by_name("nms").unwrap();
     assert_eq!(nms.property::<gst::Structure>("stats"), *structure);
 }
@@ -237,9 +206,7 @@ fn the_stats_message_comes_once_at_the_end_or_at_the_stop() {
     nms.set_state(gst::State::Ready).unwrap();
     let bus = endless.bus().unwrap();
     let told = bus.iter().filter(|message| {
-        message
-            .structure()
-            .is_some_and(|structure| structure.name() == "nmsfilter-stats")
+        message.structure().is_some_and(|structure| structure.name() == "nmsfilter-stats")
     });
     assert_eq!(told.count(), 1, "at the stop");
     nms.set_state(gst::State::Null).unwrap();
@@ -265,11 +232,7 @@ fn a_second_without_tensors_earns_one_warning() {
         let seen = watch(&pipeline, "nms", |_| ());
         let ended = run(&pipeline);
         assert_eq!(ended.error, None);
-        assert_eq!(
-            seen.lock().unwrap().len(),
-            frames as usize,
-            "every buffer passes"
-        );
+        assert_eq!(seen.lock().unwrap().len(), frames as usize, "every buffer passes");
         ended.warnings
     };
     let warnings = frames(200, 1_000);
@@ -285,9 +248,7 @@ fn a_flushing_seek_goes_on_with_the_right_regions() {
         "crowdtestsrc num-buffers=60 ! video/x-raw,width=640,height=360 ! nmsfilter name=nms
            ! fakesink",
     );
-    let seen = watch(&pipeline, "nms", |buffer| {
-        (buffer.pts().unwrap(), regions(buffer))
-    });
+    let seen = watch(&pipeline, "nms", |buffer| (buffer.pts().unwrap(), regions(buffer)));
     pipeline.set_state(gst::State::Playing).unwrap();
     let whole = run(&pipeline);
     assert_eq!(whole.error, None);

@@ -11,23 +11,14 @@ use gstnmsfilter::tensor::Tensor;
 /// How many of the first `n` windows survive, by both engines and through a pipeline.
 fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [Tensor::from_slice("windows", &[n, 4], &windows[..n * 4])];
-    let layout = head::choose(&tensors, None, head::Options::default())
-        .unwrap()
-        .layout;
+    let layout = head::choose(&tensors, None, head::Options::default()).unwrap().layout;
     let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
     let expected = reference.run(&tensors, &layout, params).unwrap();
     let found = cpu.run(&tensors, &layout, params).unwrap();
-    assert_eq!(
-        expected.survivors, found.survivors,
-        "of the first {n} windows"
-    );
+    assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
     let replayed = replayed(n, params);
     let counts = [found.candidates, found.survivors.len()].map(|count| count as u64);
-    assert_eq!(
-        [replayed.candidates, replayed.survivors],
-        counts,
-        "{n} through a pipeline"
-    );
+    assert_eq!([replayed.candidates, replayed.survivors], counts, "{n} through a pipeline");
     found.survivors.len()
 }
 
@@ -38,9 +29,7 @@ fn replayed(n: usize, params: &Params) -> replay::Counts {
     let lines: String = text.split_inclusive('\n').take(n).collect();
     let file = replay::File::new("csv", lines.as_bytes());
     let format = head::BoxFormat::default();
-    replay::frame(&[file.location()], |nms| {
-        replay::set_up(nms, params, format)
-    })
+    replay::frame(&[file.location()], |nms| replay::set_up(nms, params, format))
 }
 
 /// Windows of any score, as the paper's program takes them.

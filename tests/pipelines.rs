@@ -34,11 +34,7 @@ fn play(name: &str) -> Option<Vec<Vec<Region>>> {
 fn assert_a_crowd(frames: &[Vec<Region>], count: usize) {
     assert_eq!(frames.len(), count);
     for regions in frames {
-        assert!(
-            (50..90).contains(&regions.len()),
-            "{} regions",
-            regions.len()
-        );
+        assert!((50..90).contains(&regions.len()), "{} regions", regions.len());
     }
 }
 
@@ -65,10 +61,7 @@ fn scale() {
     assert_a_crowd(&half, 50);
     for (full, half) in full.iter().flatten().zip(half.iter().flatten()) {
         let close = |a: u32, b: u32| a.abs_diff(b * 2) <= 2;
-        assert!(
-            full.1.iter().zip(half.1).all(|(&a, b)| close(a, b)),
-            "{full:?}, {half:?}"
-        );
+        assert!(full.1.iter().zip(half.1).all(|(&a, b)| close(a, b)), "{full:?}, {half:?}");
     }
 }
 
@@ -96,9 +89,7 @@ fn track() {
         ! fakesink name=out";
     let pipeline = parse(description);
     let seen = watch(&pipeline, "out", |buffer| {
-        let relation = buffer
-            .meta::<AnalyticsRelationMeta>()
-            .expect("attached to each frame");
+        let relation = buffer.meta::<AnalyticsRelationMeta>().expect("attached to each frame");
         let tracks = relation.iter::<AnalyticsTrackingMtd>();
         tracks.map(|track| track.info().0).collect::<Vec<_>>()
     });
@@ -107,11 +98,7 @@ fn track() {
     let detections: usize = seen.iter().map(Vec::len).sum();
     let tracks: std::collections::HashSet<_> = seen.iter().flatten().collect();
     assert!(detections > 50 * 50, "{detections} detections");
-    assert!(
-        tracks.len() < 100,
-        "{} tracks of {detections} detections",
-        tracks.len()
-    );
+    assert!(tracks.len() < 100, "{} tracks of {detections} detections", tracks.len());
 }
 
 #[test]
@@ -124,16 +111,5 @@ fn every_file_has_its_test() {
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
     files.sort();
-    assert_eq!(
-        files,
-        [
-            "crowd",
-            "overlay",
-            "scale",
-            "stock-overlay",
-            "tee",
-            "track",
-            "yolov8"
-        ]
-    );
+    assert_eq!(files, ["crowd", "overlay", "scale", "stock-overlay", "tee", "track", "yolov8"]);
 }

@@ -24,11 +24,7 @@ fn survivors(
     layout: &Layout,
     params: &Params,
 ) -> Vec<Detection> {
-    engine
-        .run(tensors, layout, params)
-        .unwrap()
-        .survivors
-        .to_vec()
+    engine.run(tensors, layout, params).unwrap().survivors.to_vec()
 }
 
 /// Whether the first box suppresses the second: the rule, written once more.
@@ -56,9 +52,7 @@ fn ranked(detections: &[Detection]) -> bool {
     let outranks = |a: &Detection, b: &Detection| {
         a.score > b.score || (a.score == b.score && a.anchor < b.anchor)
     };
-    detections
-        .windows(2)
-        .all(|pair| outranks(&pair[0], &pair[1]))
+    detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
 
 #[test]
@@ -103,17 +97,12 @@ fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
         let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
-        let all = Params {
-            method: Method::None,
-            ..scene.params.clone()
-        };
+        let all = Params { method: Method::None, ..scene.params.clone() };
         let all = survivors(&mut cpu, &tensors, &layout, &all);
         assert!(ranked(&kept) && ranked(&all), "seed {seed}");
         for (rank, candidate) in all.iter().enumerate() {
             let outranking = all[..rank].iter().filter(|other| kept.contains(other));
-            let met = outranking
-                .into_iter()
-                .any(|other| meet(other, candidate, &scene.params));
+            let met = outranking.into_iter().any(|other| meet(other, candidate, &scene.params));
             assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
         }
     }
@@ -126,27 +115,16 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
         let scene = Scene::plain(seed, Method::MapReduce);
         let (tensors, layout) = scene.tensors();
         let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
-        let all = Params {
-            method: Method::None,
-            ..scene.params.clone()
-        };
+        let all = Params { method: Method::None, ..scene.params.clone() };
         let all = survivors(&mut cpu, &tensors, &layout, &all);
         for (rank, candidate) in all.iter().enumerate() {
-            let met = all[..rank]
-                .iter()
-                .any(|other| meet(other, candidate, &scene.params));
+            let met = all[..rank].iter().any(|other| meet(other, candidate, &scene.params));
             assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
         }
         // The paper's single pass is the first round of greedy: it keeps no more.
-        let greedy = Params {
-            method: Method::Greedy,
-            ..scene.params.clone()
-        };
+        let greedy = Params { method: Method::Greedy, ..scene.params.clone() };
         let greedy = survivors(&mut cpu, &tensors, &layout, &greedy);
-        assert!(
-            kept.iter().all(|survivor| greedy.contains(survivor)),
-            "seed {seed}"
-        );
+        assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
     }
 }
 
@@ -156,37 +134,19 @@ fn caps_keep_the_highest_ranked() {
     for seed in 0..500 {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
-        let all = Params {
-            method: Method::None,
-            ..scene.params.clone()
-        };
+        let all = Params { method: Method::None, ..scene.params.clone() };
         let all = survivors(&mut cpu, &tensors, &layout, &all);
         let cap = all.len() / 2 + 1;
 
-        let first = Params {
-            method: Method::None,
-            max_candidates: cap,
-            ..scene.params.clone()
-        };
+        let first = Params { method: Method::None, max_candidates: cap, ..scene.params.clone() };
         let first = survivors(&mut cpu, &tensors, &layout, &first);
-        assert_eq!(
-            first,
-            all[..cap.min(all.len())],
-            "seed {seed}: max-candidates {cap}"
-        );
+        assert_eq!(first, all[..cap.min(all.len())], "seed {seed}: max-candidates {cap}");
 
         let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
         let cap = kept.len() / 2 + 1;
-        let fewer = Params {
-            max_detections: cap,
-            ..scene.params.clone()
-        };
+        let fewer = Params { max_detections: cap, ..scene.params.clone() };
         let fewer = survivors(&mut cpu, &tensors, &layout, &fewer);
-        assert_eq!(
-            fewer,
-            kept[..cap.min(kept.len())],
-            "seed {seed}: max-detections {cap}"
-        );
+        assert_eq!(fewer, kept[..cap.min(kept.len())], "seed {seed}: max-detections {cap}");
     }
 }
 

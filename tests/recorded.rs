@@ -19,41 +19,18 @@ const SIDE: f32 = 320.0;
 
 fn read(name: &str) -> Option<Vec<f32>> {
     let bytes = std::fs::read(data::path(&format!("data/recorded/{name}"))?).unwrap();
-    Some(
-        bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|&bytes| f32::from_le_bytes(bytes))
-            .collect(),
-    )
+    Some(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
 }
 
 /// Candidates and survivors by our rules, by both engines.
 fn ours(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec<Detection> {
     let tensors = [Tensor::from_slice("recorded", shape, elements)];
-    let options = Options {
-        coordinates: Coordinates::Normalised,
-        ..Options::default()
-    };
-    let layout = head::choose(&tensors, head::by_name(decoder), options)
-        .unwrap()
-        .layout;
-    let params = Params {
-        scale: [SIDE; 2],
-        ..params
-    };
+    let options = Options { coordinates: Coordinates::Normalised, ..Options::default() };
+    let layout = head::choose(&tensors, head::by_name(decoder), options).unwrap().layout;
+    let params = Params { scale: [SIDE; 2], ..params };
     let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
-    let expected = reference
-        .run(&tensors, &layout, &params)
-        .unwrap()
-        .survivors
-        .to_vec();
-    let found = cpu
-        .run(&tensors, &layout, &params)
-        .unwrap()
-        .survivors
-        .to_vec();
+    let expected = reference.run(&tensors, &layout, &params).unwrap().survivors.to_vec();
+    let found = cpu.run(&tensors, &layout, &params).unwrap().survivors.to_vec();
     assert_eq!(expected, found);
     found
 }
@@ -71,10 +48,7 @@ fn theirs(candidates: &[Detection], threshold: f32) -> Vec<u32> {
     };
     let mut kept: Vec<&Detection> = Vec::new();
     for candidate in candidates {
-        if kept
-            .iter()
-            .all(|other| iou(whole(other), whole(candidate)) <= threshold)
-        {
+        if kept.iter().all(|other| iou(whole(other), whole(candidate)) <= threshold) {
             kept.push(candidate);
         }
     }
@@ -82,26 +56,18 @@ fn theirs(candidates: &[Detection], threshold: f32) -> Vec<u32> {
 }
 
 fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2]) {
-    let all = Params {
-        method: Method::None,
-        ..Params::default()
-    };
+    let all = Params { method: Method::None, ..Params::default() };
     let candidates = ours(decoder, shape, elements, all);
     let kept = ours(decoder, shape, elements, Params::default());
     assert_eq!([candidates.len(), kept.len()], counts);
     let file = replay::File::new("raw", bytemuck::cast_slice(elements));
-    let [_, rows, columns] = shape else {
-        panic!("three dimensions")
-    };
+    let [_, rows, columns] = shape else { panic!("three dimensions") };
     let recording = format!("{} shape=1x{rows}x{columns}", file.location());
     let replayed = replay::frame(&[recording], |nms| {
         nms.set_property_from_str("decoder", decoder);
         nms.set_property_from_str("coordinates", "normalised");
     });
-    assert_eq!(
-        [replayed.candidates, replayed.survivors],
-        counts.map(|count| count as u64)
-    );
+    assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
     assert_eq!(kept, theirs(&candidates, 0.45));
 }
@@ -127,9 +93,8 @@ fn a_layout_by_columns_gives_the_same_as_by_rows() {
     let Some(elements) = read("yolov8_decoder_input.raw") else {
         return;
     };
-    let columns: Vec<f32> = (0..84)
-        .flat_map(|number| elements.iter().skip(number).step_by(84).copied())
-        .collect();
+    let columns: Vec<f32> =
+        (0..84).flat_map(|number| elements.iter().skip(number).step_by(84).copied()).collect();
     let by_rows = ours("yolov8", &[1, 2100, 84], &elements, Params::default());
     let by_columns = ours("yolov8", &[1, 84, 2100], &columns, Params::default());
     assert_eq!(by_rows, by_columns);
@@ -161,10 +126,7 @@ fn survivors_lie_where_the_recorder_drew_them() {
             let left = share((y1..y2).filter(|&y| near(x1, y)).count(), y2 - y1);
             let right = share((y1..y2).filter(|&y| near(x2, y)).count(), y2 - y1);
             let edges = [bottom, left, right];
-            assert!(
-                edges.iter().all(|&edge| edge > 0.95),
-                "{decoder}: {d:?}, {edges:?}"
-            );
+            assert!(edges.iter().all(|&edge| edge > 0.95), "{decoder}: {d:?}, {edges:?}");
             assert!(top > 0.5, "{decoder}: {d:?}, {top} of the upper edge");
         }
     }

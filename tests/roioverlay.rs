@@ -54,9 +54,7 @@ fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Reg
         let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, &info).unwrap();
         let stride = frame.plane_stride()[0] as usize;
         let rows = frame.plane_data(0).unwrap().chunks(stride).take(height);
-        rows.flat_map(|row| &row[..width * 3])
-            .copied()
-            .collect::<Vec<u8>>()
+        rows.flat_map(|row| &row[..width * 3]).copied().collect::<Vec<u8>>()
     });
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{format}");
@@ -95,10 +93,7 @@ fn a_box_has_its_colour_in_every_format_and_the_rest_stays() {
 fn without_regions_nothing_is_drawn() {
     for format in ["I420", "RGB"] {
         let picture = draw(format, 64, 48, "", &[]);
-        assert!(
-            picture.rgb.iter().all(|&byte| byte.abs_diff(0x60) <= 2),
-            "{format}"
-        );
+        assert!(picture.rgb.iter().all(|&byte| byte.abs_diff(0x60) <= 2), "{format}");
     }
 }
 
@@ -137,13 +132,11 @@ fn labels_are_drawn_where_they_have_room() {
     let region = [("face", 0, 0.87, (40, 60, 100, 50))];
     let above = |overlay: &str| {
         let picture = draw("RGB", 200, 160, overlay, &region);
-        (42..140)
-            .flat_map(|x| (44..58).map(move |y| (x, y)))
-            .any(|(x, y)| {
-                // Dark text on the class's colour.
-                let [r, g, b] = picture.at(x, y);
-                r < 70 && g < 70 && b < 70
-            })
+        (42..140).flat_map(|x| (44..58).map(move |y| (x, y))).any(|(x, y)| {
+            // Dark text on the class's colour.
+            let [r, g, b] = picture.at(x, y);
+            r < 70 && g < 70 && b < 70
+        })
     };
     assert!(above("labels=auto"));
     assert!(above("labels=always"));
@@ -153,21 +146,9 @@ fn labels_are_drawn_where_they_have_room() {
 #[test]
 fn seven_hundred_regions_on_a_frame_of_1080p_are_drawn() {
     let crowd: Vec<Region> = (0..700)
-        .map(|i| {
-            (
-                "face",
-                0,
-                0.5,
-                (i % 35 * 54, i / 35 * 53, 30 + i % 40, 30 + i % 40),
-            )
-        })
+        .map(|i| ("face", 0, 0.5, (i % 35 * 54, i / 35 * 53, 30 + i % 40, 30 + i % 40)))
         .collect();
     let picture = draw("NV12", 1920, 1080, "", &crowd);
-    let coloured = picture
-        .rgb
-        .as_chunks::<3>()
-        .0
-        .iter()
-        .filter(|&&rgb| near(rgb, YELLOW, 40));
+    let coloured = picture.rgb.as_chunks::<3>().0.iter().filter(|&&rgb| near(rgb, YELLOW, 40));
     assert!(coloured.count() > 700 * 100);
 }

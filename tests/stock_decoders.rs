@@ -65,19 +65,12 @@ fn same_faces(name: &str, file: &str) -> Option<usize> {
     };
     let tensor = |id: &str| frame.tensors.iter().position(|t| t.id == id).unwrap();
     let candidates = candidates("ultraface", &frame.tensors, ULTRAFACE.size, SCORE);
-    let theirs = decoders::ultraface(
-        &frame.tensors[tensor(ULTRAFACE.outputs[1][1])],
-        &candidates,
-        IOU,
-    );
+    let theirs =
+        decoders::ultraface(&frame.tensors[tensor(ULTRAFACE.outputs[1][1])], &candidates, IOU);
     let expected: Vec<Object> = theirs.iter().map(decoders::ultraface_object).collect();
     assert_eq!(objects, &expected, "{name}: their rules");
     let ours = greedy(&candidates, |a, b| iou(a, b) >= IOU);
-    assert_eq!(
-        frame.regions,
-        regions(&ours, ULTRAFACE.size),
-        "{name}: ours"
-    );
+    assert_eq!(frame.regions, regions(&ours, ULTRAFACE.size), "{name}: ours");
     assert_eq!(ours, theirs, "{name}: the same faces");
     println!("{name}: {} faces", ours.len());
     Some(objects.len())
@@ -115,10 +108,7 @@ fn differences(
                 };
                 by.score >= candidate.score && iou > IOU
             };
-            let by = other
-                .iter()
-                .find(suppressed)
-                .expect("something suppresses it");
+            let by = other.iter().find(suppressed).expect("something suppresses it");
             println!(
                 "{name}: only {whose} keeps row {} {:?}; with row {} {:?} its IoU is {}, of whole \
                  pixels {}",
@@ -139,10 +129,8 @@ fn differences(
 /// they would give ours: its other rules, about boxes beyond the frame, find nothing to drop here.
 /// Gives how many frames there are and in how many something else is kept.
 fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
-    let decoder = format!(
-        "yolov8tensordec class-confidence-threshold={SCORE} max-detections={}",
-        u32::MAX
-    );
+    let decoder =
+        format!("yolov8tensordec class-confidence-threshold={SCORE} max-detections={}", u32::MAX);
     let frames = both(name, &YOLOV8, source, "class-agnostic=true", &decoder)?;
     let (mut differing, mut across, mut within) = (0, 0, 0);
     for (i, (frame, objects)) in frames.iter().enumerate() {
@@ -154,10 +142,8 @@ fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
         let taken = decoders::yolov8_candidates(output, &candidates, YOLOV8.size);
         assert_eq!(taken, candidates, "{name}: candidates");
         let theirs = greedy(&candidates, |a, b| whole_iou(a, b) > IOU);
-        let expected: Vec<Object> = theirs
-            .iter()
-            .map(|candidate| decoders::yolov8_object(output, candidate))
-            .collect();
+        let expected: Vec<Object> =
+            theirs.iter().map(|candidate| decoders::yolov8_object(output, candidate)).collect();
         assert_eq!(objects, &expected, "{name}: their rules");
         let ours = greedy(&candidates, |a, b| iou(a, b) > IOU);
         assert_eq!(frame.regions, regions(&ours, YOLOV8.size), "{name}: ours");

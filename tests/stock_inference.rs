@@ -134,10 +134,6 @@ fn every_frame_of_a_video_equals_numpys() {
     if let Some(source) = source() {
         let counts = equals_numpy("towncentre", &YOLOV8, &source);
         assert_eq!(counts.len(), 96);
-        assert!(
-            counts
-                .iter()
-                .all(|&[candidates, kept]| candidates > 4 * kept)
-        );
+        assert!(counts.iter().all(|&[candidates, kept]| candidates > 4 * kept));
     }
 }

@@ -49,12 +49,7 @@ fn numbers(value: &Value) -> Vec<f32> {
 }
 
 fn indices(value: &Value) -> Vec<u32> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|index| index.as_u64().unwrap() as u32)
-        .collect()
+    value.as_array().unwrap().iter().map(|index| index.as_u64().unwrap() as u32).collect()
 }
 
 /// The rows that survive, best first.
@@ -81,19 +76,12 @@ impl Run<'_> {
             Tensor::from_slice("boxes", &[n, 4], self.boxes),
             Tensor::from_slice("scores", &[n, classes], &scores),
         ];
-        let options = Options {
-            box_format: self.format,
-            ..Options::default()
-        };
+        let options = Options { box_format: self.format, ..Options::default() };
         let layout = head::choose(&tensors, None, options).unwrap().layout;
         let rows = |survivors: &[Detection]| survivors.iter().map(|d| d.anchor).collect();
         let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
-        let expected: Vec<u32> = rows(
-            reference
-                .run(&tensors, &layout, &self.params)
-                .unwrap()
-                .survivors,
-        );
+        let expected: Vec<u32> =
+            rows(reference.run(&tensors, &layout, &self.params).unwrap().survivors);
         let found: Vec<u32> = rows(cpu.run(&tensors, &layout, &self.params).unwrap().survivors);
         assert_eq!(expected, found, "reference and cpu");
         let replayed = replay::boxes(self.boxes, &scores, self.format, &self.params);
@@ -127,14 +115,7 @@ fn params(case: &Value) -> Params {
 
 /// Corners from y, x in any order to x, y in order.
 fn in_order(boxes: &[f32]) -> Vec<f32> {
-    let ordered = |b: &[f32; 4]| {
-        [
-            b[1].min(b[3]),
-            b[0].min(b[2]),
-            b[1].max(b[3]),
-            b[0].max(b[2]),
-        ]
-    };
+    let ordered = |b: &[f32; 4]| [b[1].min(b[3]), b[0].min(b[2]), b[1].max(b[3]), b[0].max(b[2])];
     boxes.as_chunks::<4>().0.iter().flat_map(ordered).collect()
 }
 
@@ -145,20 +126,10 @@ fn run(op: &str, case: &Value) -> Option<Value> {
     let expected = &case["expected"];
     let single = |boxes: &[f32]| {
         let classes = case.get("classes").map_or_else(Vec::new, |classes| {
-            indices(classes)
-                .into_iter()
-                .map(|class| class as usize)
-                .collect()
+            indices(classes).into_iter().map(|class| class as usize).collect()
         });
         let params = params(case);
-        Run {
-            boxes,
-            format: BoxFormat::Corners,
-            scores: &scores,
-            classes,
-            params,
-        }
-        .keep()
+        Run { boxes, format: BoxFormat::Corners, scores: &scores, classes, params }.keep()
     };
     if expected.get("error").is_some() {
         let n = boxes.len() / 4;
@@ -166,9 +137,7 @@ fn run(op: &str, case: &Value) -> Option<Value> {
             Tensor::from_slice("boxes", &[n, 4], &boxes),
             Tensor::from_slice("scores", &[scores.len()], &scores),
         ];
-        return head::choose(&tensors, None, Options::default())
-            .ok()
-            .map(|_| Value::Null);
+        return head::choose(&tensors, None, Options::default()).ok().map(|_| Value::Null);
     }
     match op {
         "onnx_nms" => {
@@ -180,24 +149,13 @@ fn run(op: &str, case: &Value) -> Option<Value> {
             {
                 let boxes = numbers(boxes);
                 let boxes = if centre { boxes } else { in_order(&boxes) };
-                let format = if centre {
-                    BoxFormat::Centre
-                } else {
-                    BoxFormat::Corners
-                };
+                let format = if centre { BoxFormat::Centre } else { BoxFormat::Corners };
                 for (class, scores) in scores.as_array().unwrap().iter().enumerate() {
                     let (scores, params) = (numbers(scores), params(case));
-                    let run = Run {
-                        boxes: &boxes,
-                        format,
-                        scores: &scores,
-                        classes: vec![],
-                        params,
-                    };
+                    let run =
+                        Run { boxes: &boxes, format, scores: &scores, classes: vec![], params };
                     rows.extend(
-                        run.keep()
-                            .iter()
-                            .map(|row| serde_json::json!([batch, class, row])),
+                        run.keep().iter().map(|row| serde_json::json!([batch, class, row])),
                     );
                 }
             }
@@ -223,13 +181,9 @@ fn matches(case: &Value, found: &Option<Value>) -> bool {
     if case["compare"] == "count" {
         return expected["count"].as_u64() == Some(found.as_array().unwrap().len() as u64);
     }
-    let list = expected
-        .get("keep")
-        .unwrap_or(&expected["selected_indices"]);
+    let list = expected.get("keep").unwrap_or(&expected["selected_indices"]);
     // Padding behind the valid outputs is the source's own.
-    let valid = expected["valid_outputs"]
-        .as_u64()
-        .map(|valid| valid as usize);
+    let valid = expected["valid_outputs"].as_u64().map(|valid| valid as usize);
     let list = &list.as_array().unwrap()[..];
     let list = &list[..valid.unwrap_or(list.len())];
     let mut list = list.to_vec();
@@ -247,15 +201,9 @@ fn every_case_of_hard_suppression_is_met() {
         return;
     };
     let (mut covered, mut left_out, mut all) = (0, 0, 0);
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|f| f.unwrap().path())
-        .collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
-    for file in files
-        .iter()
-        .filter(|file| file.extension().is_some_and(|e| e == "json"))
-    {
+    for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "json")) {
         let name = file.file_name().unwrap().to_str().unwrap();
         let vectors: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         let op = vectors["semantics"]["op"].as_str().unwrap();
@@ -271,11 +219,7 @@ fn every_case_of_hard_suppression_is_met() {
                 continue;
             }
             let found = run(op, case);
-            assert!(
-                matches(case, &found),
-                "{title}: {found:?}, expected {}",
-                case["expected"]
-            );
+            assert!(matches(case, &found), "{title}: {found:?}, expected {}", case["expected"]);
             covered += 1;
         }
     }
@@ -296,27 +240,17 @@ fn boxes_meet_up_to_the_iou_that_gstreamer_computes() {
     let (mut met, mut negative) = (0, 0);
     for case in vectors["cases"].as_array().unwrap() {
         let boxes = numbers(&case["boxes"]);
-        let [a, b] = boxes.as_chunks::<4>().0 else {
-            panic!("two boxes")
-        };
-        if [a, b]
-            .iter()
-            .any(|b| b[0] < 0.0 || b[1] < 0.0 || b[2] <= 0.0 || b[3] <= 0.0)
-        {
+        let [a, b] = boxes.as_chunks::<4>().0 else { panic!("two boxes") };
+        if [a, b].iter().any(|b| b[0] < 0.0 || b[1] < 0.0 || b[2] <= 0.0 || b[3] <= 0.0) {
             negative += 1;
             continue;
         }
         let iou = case["expected"]["iou"].as_array().unwrap();
         let iou = (iou[0].as_f64().unwrap() / iou[1].as_f64().unwrap()) as f32;
-        let corners: Vec<f32> = [a, b]
-            .iter()
-            .flat_map(|b| [b[0], b[1], b[0] + b[2], b[1] + b[3]])
-            .collect();
+        let corners: Vec<f32> =
+            [a, b].iter().flat_map(|b| [b[0], b[1], b[0] + b[2], b[1] + b[3]]).collect();
         let left = |iou_threshold: f32| {
-            let params = Params {
-                iou_threshold,
-                ..Params::default()
-            };
+            let params = Params { iou_threshold, ..Params::default() };
             let run = Run {
                 boxes: &corners,
                 format: BoxFormat::Corners,
@@ -344,16 +278,8 @@ fn an_overlap_equal_to_the_threshold_suppresses_only_inclusively() {
     // smaller a half. 5 x 8 twice, sharing 2 x 8, has 16 of 64: an IoU of exactly a quarter.
     let cases = [
         (Overlap::Iou, [0.0, 0.0, 5.0, 8.0, 3.0, 0.0, 8.0, 8.0], 0.25),
-        (
-            Overlap::Representative,
-            [0.0, 0.0, 8.0, 4.0, 6.0, 0.0, 10.0, 4.0],
-            0.25,
-        ),
-        (
-            Overlap::Smaller,
-            [0.0, 0.0, 8.0, 4.0, 6.0, 0.0, 10.0, 4.0],
-            0.5,
-        ),
+        (Overlap::Representative, [0.0, 0.0, 8.0, 4.0, 6.0, 0.0, 10.0, 4.0], 0.25),
+        (Overlap::Smaller, [0.0, 0.0, 8.0, 4.0, 6.0, 0.0, 10.0, 4.0], 0.5),
     ];
     for (overlap, boxes, iou_threshold) in cases {
         for method in [Method::Greedy, Method::MapReduce] {
@@ -383,13 +309,8 @@ fn a_score_equal_to_the_threshold_enters() {
     let boxes = [0.0, 0.0, 4.0, 4.0, 10.0, 0.0, 14.0, 4.0];
     let scores = [0.25, 0.25f32.next_down()];
     let params = Params::default();
-    let run = Run {
-        boxes: &boxes,
-        format: BoxFormat::Corners,
-        scores: &scores,
-        classes: vec![],
-        params,
-    };
+    let run =
+        Run { boxes: &boxes, format: BoxFormat::Corners, scores: &scores, classes: vec![], params };
     assert_eq!(run.keep(), [0]);
 }
 

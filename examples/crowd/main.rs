@@ -75,21 +75,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let total = total.lock().expect("no probe panics");
     let milliseconds = |name: &str| stats.get::<u64>(name).map(|ns| ns as f64 / 1e6);
     println!("people present   {:6}", total.present);
-    println!(
-        "       found     {:6}  {:.2} %",
-        total.found,
-        total.percent(total.found)
-    );
-    println!(
-        "       missed    {:6}  {:.2} %",
-        total.missed(),
-        total.percent(total.missed())
-    );
-    println!(
-        "       duplicated{:6}  {:.2} %",
-        total.duplicated,
-        total.percent(total.duplicated)
-    );
+    println!("       found     {:6}  {:.2} %", total.found, total.percent(total.found));
+    println!("       missed    {:6}  {:.2} %", total.missed(), total.percent(total.missed()));
+    println!("       duplicated{:6}  {:.2} %", total.duplicated, total.percent(total.duplicated));
     println!("false windows    {:6}", total.elsewhere);
     println!(
         "per frame: {:.0} raw windows, {:.0} survivors, {:.3} ms in nmsfilter (99 %: {:.3} ms), engine {}",
@@ -111,9 +99,7 @@ fn probe(
     each: impl FnMut(Vec<Region>, Vec<Region>) + Send + Sync + 'static,
 ) {
     let element = pipeline.by_name(element).expect("the pipeline names it");
-    let pad = element
-        .static_pad("src")
-        .expect("a filter has a source pad");
+    let pad = element.static_pad("src").expect("a filter has a source pad");
     let each = Mutex::new(each);
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         let Some(buffer) = info.buffer_mut() else {
@@ -124,12 +110,7 @@ fn probe(
             let is_truth = region.roi_type() == "truth";
             let (x, y, w, h) = region.rect();
             let list = if is_truth { &mut truth } else { &mut found };
-            list.push(Region {
-                x1: x,
-                y1: y,
-                x2: x + w,
-                y2: y + h,
-            });
+            list.push(Region { x1: x, y1: y, x2: x + w, y2: y + h });
         }
         (each.lock().expect("no probe panics"))(truth, found);
 

@@ -28,15 +28,12 @@ fn any_video() -> gst::Caps {
 
 /// The pads of a filter whose input and output are alike.
 fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
-    [
-        ("sink", gst::PadDirection::Sink),
-        ("src", gst::PadDirection::Src),
-    ]
-    .map(|(name, direction)| {
-        gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
-            .expect("the template is sound")
-    })
-    .into()
+    [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
+        .map(|(name, direction)| {
+            gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
+                .expect("the template is sound")
+        })
+        .into()
 }
 
 /// Locks an element's mutex. A panic elsewhere must not take the element's locks with it.

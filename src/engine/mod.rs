@@ -112,8 +112,6 @@ pub trait Engine: Send {
 fn check_anchors(layout: &Layout) -> Result<(), EngineError> {
     match u32::try_from(layout.anchors) {
         Ok(_) => Ok(()),
-        Err(_) => Err(EngineError::Anchors {
-            anchors: layout.anchors,
-        }),
+        Err(_) => Err(EngineError::Anchors { anchors: layout.anchors }),
     }
 }

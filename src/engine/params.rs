@@ -53,29 +53,19 @@ pub struct ClassThresholds {
 impl ClassThresholds {
     /// The same threshold for every class.
     pub fn uniform(threshold: f32) -> Self {
-        Self {
-            default: threshold,
-            per_class: Vec::new(),
-        }
+        Self { default: threshold, per_class: Vec::new() }
     }
 
     /// The threshold of `class`.
     pub fn of(&self, class: u32) -> f32 {
-        self.per_class
-            .get(class as usize)
-            .copied()
-            .unwrap_or(self.default)
+        self.per_class.get(class as usize).copied().unwrap_or(self.default)
     }
 
     /// The lowest threshold of any of `classes` classes: a row below it is no candidate,
     /// whatever its class.
     pub fn lowest(&self, classes: usize) -> f32 {
         let listed = &self.per_class[..self.per_class.len().min(classes)];
-        let beyond = if classes > listed.len() {
-            self.default
-        } else {
-            f32::INFINITY
-        };
+        let beyond = if classes > listed.len() { self.default } else { f32::INFINITY };
         listed.iter().copied().fold(beyond, f32::min)
     }
 }
@@ -91,10 +81,7 @@ pub struct Sizes {
 
 impl Sizes {
     /// Any size.
-    pub const ANY: Self = Self {
-        min: [0.0; 2],
-        max: [f32::INFINITY; 2],
-    };
+    pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
 /// What to make candidates of and how to suppress them.

@@ -33,9 +33,7 @@ impl Engine for Reference {
             mapped[i] = Some(tensors[i].map()?);
         }
         let number = |field: &Field, anchor: usize, component: usize| -> f32 {
-            let tensor = mapped[field.tensor]
-                .as_ref()
-                .expect("every tensor of a layout is mapped");
+            let tensor = mapped[field.tensor].as_ref().expect("every tensor of a layout is mapped");
             match tensor.elements() {
                 Elements::F32(elements) => elements[field.index(anchor, component)],
                 Elements::F16(elements) => elements[field.index(anchor, component)].to_f32(),
@@ -140,23 +138,12 @@ fn decode(
     if width > sizes.max[0] || height > sizes.max[1] {
         return Row::Dropped;
     }
-    Row::Candidate(Detection {
-        x1,
-        y1,
-        x2,
-        y2,
-        score,
-        class,
-        anchor: anchor as u32,
-    })
+    Row::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: anchor as u32 })
 }
 
 /// Higher scores first, then earlier rows.
 fn rank(a: &Detection, b: &Detection) -> Ordering {
-    b.score
-        .partial_cmp(&a.score)
-        .expect("scores are finite")
-        .then(a.anchor.cmp(&b.anchor))
+    b.score.partial_cmp(&a.score).expect("scores are finite").then(a.anchor.cmp(&b.anchor))
 }
 
 fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
@@ -167,10 +154,7 @@ fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
             Method::MapReduce => &ranked[..i],
             Method::None => &[],
         };
-        if !outranking
-            .iter()
-            .any(|other| meet(other, candidate, params))
-        {
+        if !outranking.iter().any(|other| meet(other, candidate, params)) {
             survivors.push(*candidate);
         }
     }
@@ -196,9 +180,5 @@ fn meet(higher: &Detection, lower: &Detection, params: &Params) -> bool {
         Overlap::Smaller => area(higher).min(area(lower)),
     };
     let limit = params.iou_threshold * whole;
-    if params.threshold_inclusive {
-        intersection >= limit
-    } else {
-        intersection > limit
-    }
+    if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
 }

@@ -15,16 +15,7 @@ impl Head for Boxes {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &[
-            Role {
-                name: "boxes",
-                ids: &["boxes"],
-            },
-            Role {
-                name: "scores",
-                ids: &["scores"],
-            },
-        ]
+        &[Role { name: "boxes", ids: &["boxes"] }, Role { name: "scores", ids: &["scores"] }]
     }
 
     fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
@@ -34,10 +25,7 @@ impl Head for Boxes {
             head: self.name(),
             expected: self.expects(),
         };
-        let Matrix {
-            rows: anchors,
-            columns,
-        } = Matrix::of(boxes, self.name(), self.expects())?;
+        let Matrix { rows: anchors, columns } = Matrix::of(boxes, self.name(), self.expects())?;
         let components = options.box_format.components();
         if columns != components {
             return Err(shape_error(boxes));

@@ -80,20 +80,12 @@ pub fn choose(
     wanted: Option<&'static dyn Head>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let heads = || {
-        HEADS
-            .into_iter()
-            .filter(|head| wanted.is_none_or(|w| w.name() == head.name()))
-    };
+    let heads = || HEADS.into_iter().filter(|head| wanted.is_none_or(|w| w.name() == head.name()));
 
     for head in heads() {
         if let Some(places) = places_by_id(tensors, head)? {
             let layout = layout(tensors, head, &places, options)?;
-            return Ok(Choice {
-                head,
-                layout,
-                reason: Reason::Id,
-            });
+            return Ok(Choice { head, layout, reason: Reason::Id });
         }
     }
 
@@ -102,20 +94,12 @@ pub fn choose(
     for head in heads() {
         for places in assignments(tensors.len(), head.roles().len()) {
             match layout(tensors, head, &places, options) {
-                Ok(layout) => fits.push(Choice {
-                    head,
-                    layout,
-                    reason: Reason::Shape,
-                }),
+                Ok(layout) => fits.push(Choice { head, layout, reason: Reason::Shape }),
                 Err(error) => misfits.push(error),
             }
         }
     }
-    let most = fits
-        .iter()
-        .map(|fit| fit.head.roles().len())
-        .max()
-        .unwrap_or(0);
+    let most = fits.iter().map(|fit| fit.head.roles().len()).max().unwrap_or(0);
     fits.retain(|fit| fit.head.roles().len() == most);
 
     match fits.len() {
@@ -137,9 +121,7 @@ fn places_by_id(
             return Ok(None);
         };
         if let Some(other) = named.next() {
-            return Err(ChoiceError::Duplicate {
-                id: tensors[other].id.to_owned(),
-            });
+            return Err(ChoiceError::Duplicate { id: tensors[other].id.to_owned() });
         }
         places.push(place);
     }
@@ -185,9 +167,7 @@ fn no_fit(
     misfits: Vec<LayoutError>,
 ) -> ChoiceError {
     // A batch says more than the list of what fits nothing; so does the only reading there was.
-    let batch = misfits
-        .iter()
-        .position(|error| matches!(error, LayoutError::Batch { .. }));
+    let batch = misfits.iter().position(|error| matches!(error, LayoutError::Batch { .. }));
     let only = (misfits.len() == 1).then_some(0);
     if let Some(i) = batch.or(only) {
         return misfits[i].clone().into();
@@ -195,17 +175,12 @@ fn no_fit(
     let wanted = match wanted {
         Some(head) => format!("decoder {}, which expects {}", head.name(), head.expects()),
         None => {
-            let all: Vec<String> = HEADS
-                .iter()
-                .map(|head| format!("{} ({})", head.name(), head.expects()))
-                .collect();
+            let all: Vec<String> =
+                HEADS.iter().map(|head| format!("{} ({})", head.name(), head.expects())).collect();
             format!("any decoder: {}", all.join("; "))
         }
     };
-    ChoiceError::NoFit {
-        wanted,
-        tensors: list(tensors),
-    }
+    ChoiceError::NoFit { wanted, tensors: list(tensors) }
 }
 
 fn ambiguous(tensors: &[Tensor<'_>], fits: &[Choice]) -> ChoiceError {
@@ -216,14 +191,7 @@ fn ambiguous(tensors: &[Tensor<'_>], fits: &[Choice]) -> ChoiceError {
             format!("{name} in {} ways", fits.len()),
             "give the tensor that holds the detections an id that the decoder knows",
         ),
-        _ => (
-            names.join(" or "),
-            "set the property decoder to the right one",
-        ),
+        _ => (names.join(" or "), "set the property decoder to the right one"),
     };
-    ChoiceError::Ambiguous {
-        tensors: list(tensors),
-        readings,
-        advice,
-    }
+    ChoiceError::Ambiguous { tensors: list(tensors), readings, advice }
 }

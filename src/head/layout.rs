@@ -37,10 +37,7 @@ impl BoxFormat {
 pub enum Coordinates {
     /// As the head knows; by an id that ends in `-normalized`; else pixels.
     #[default]
-    #[enum_value(
-        name = "As the head or the tensor's id says, else pixels",
-        nick = "auto"
-    )]
+    #[enum_value(name = "As the head or the tensor's id says, else pixels", nick = "auto")]
     Auto = 0,
     /// Pixels of the model's input.
     #[enum_value(name = "Pixels of the model's input", nick = "pixels")]
@@ -78,22 +75,12 @@ pub struct Field {
 impl Field {
     /// Numbers of one anchor side by side, `row` elements from anchor to anchor.
     pub(super) fn rows(tensor: usize, offset: usize, row: usize) -> Self {
-        Self {
-            tensor,
-            offset,
-            anchor_stride: row,
-            component_stride: 1,
-        }
+        Self { tensor, offset, anchor_stride: row, component_stride: 1 }
     }
 
     /// The same number of all anchors side by side, `anchors` elements from number to number.
     pub(super) fn columns(tensor: usize, component: usize, anchors: usize) -> Self {
-        Self {
-            tensor,
-            offset: component * anchors,
-            anchor_stride: 1,
-            component_stride: anchors,
-        }
+        Self { tensor, offset: component * anchors, anchor_stride: 1, component_stride: anchors }
     }
 
     /// The element that holds number `component` of `anchor`.
@@ -124,6 +111,11 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Whether the other differs in nothing that parameters or labels depend on.
+    pub fn is_kin(&self, other: &Self) -> bool {
+        (self.head, self.classes, self.normalised) == (other.head, other.classes, other.normalised)
+    }
+
     /// The indices of the tensors that it reads, each once.
     pub fn tensors(&self) -> impl Iterator<Item = usize> {
         let second = (self.scores.tensor != self.boxes.tensor).then_some(self.scores.tensor);
@@ -132,13 +124,9 @@ impl Layout {
 
     /// Points each field at the buffer's tensors, `places[role]` being that of a role.
     pub(super) fn place(mut self, places: &[usize]) -> Self {
-        for field in [
-            Some(&mut self.boxes),
-            Some(&mut self.scores),
-            self.objectness.as_mut(),
-        ]
-        .into_iter()
-        .flatten()
+        for field in [Some(&mut self.boxes), Some(&mut self.scores), self.objectness.as_mut()]
+            .into_iter()
+            .flatten()
         {
             field.tensor = places[field.tensor];
         }
@@ -202,15 +190,8 @@ impl Matrix {
         check_element_type(tensor)?;
         match *tensor.shape {
             [rows, columns] | [1, rows, columns] => Ok(Self { rows, columns }),
-            [batch, _, _] => Err(LayoutError::Batch {
-                tensor: tensor.to_string(),
-                batch,
-            }),
-            _ => Err(LayoutError::Shape {
-                tensor: tensor.to_string(),
-                head,
-                expected,
-            }),
+            [batch, _, _] => Err(LayoutError::Batch { tensor: tensor.to_string(), batch }),
+            _ => Err(LayoutError::Shape { tensor: tensor.to_string(), head, expected }),
         }
     }
 }
@@ -218,18 +199,13 @@ impl Matrix {
 pub(super) fn check_element_type(tensor: &Tensor<'_>) -> Result<(), LayoutError> {
     match tensor.element {
         ElementType::F32 | ElementType::F16 => Ok(()),
-        ElementType::Other(_) => Err(LayoutError::ElementType {
-            tensor: tensor.to_string(),
-        }),
+        ElementType::Other(_) => Err(LayoutError::ElementType { tensor: tensor.to_string() }),
     }
 }
 
 pub(super) fn check_classes(tensor: &Tensor<'_>, classes: usize) -> Result<(), LayoutError> {
     if classes > MAX_CLASSES {
-        return Err(LayoutError::Classes {
-            tensor: tensor.to_string(),
-            classes,
-        });
+        return Err(LayoutError::Classes { tensor: tensor.to_string(), classes });
     }
     Ok(())
 }

@@ -65,13 +65,8 @@ pub struct Options {
 }
 
 /// Every head; a new one is a line here.
-pub const HEADS: [&dyn Head; 5] = [
-    &windows::Windows,
-    &boxes::Boxes,
-    &yolov5::Yolov5,
-    &yolov8::Yolov8,
-    &ultraface::UltraFace,
-];
+pub const HEADS: [&dyn Head; 5] =
+    [&windows::Windows, &boxes::Boxes, &yolov5::Yolov5, &yolov8::Yolov8, &ultraface::UltraFace];
 
 /// The head of that name.
 pub fn by_name(name: &str) -> Option<&'static dyn Head> {

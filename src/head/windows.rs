@@ -16,10 +16,7 @@ impl Head for Windows {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &[Role {
-            name: "windows",
-            ids: &["windows"],
-        }]
+        &[Role { name: "windows", ids: &["windows"] }]
     }
 
     fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {

@@ -20,17 +20,12 @@ impl Head for Yolov5 {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &[Role {
-            name: "output",
-            ids: &["yolo-v5-out", "yolo-v5-out-normalized"],
-        }]
+        &[Role { name: "output", ids: &["yolo-v5-out", "yolo-v5-out-normalized"] }]
     }
 
     fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let Matrix {
-            rows: anchors,
-            columns,
-        } = Matrix::of(tensors[0], self.name(), self.expects())?;
+        let Matrix { rows: anchors, columns } =
+            Matrix::of(tensors[0], self.name(), self.expects())?;
         if columns < 6 || (anchors < columns && anchors > 0) {
             return Err(LayoutError::Shape {
                 tensor: tensors[0].to_string(),

@@ -18,25 +18,14 @@ impl Head for Yolov8 {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &[Role {
-            name: "output",
-            ids: &["yolo-v8-out", "yolo-v8-out-normalized"],
-        }]
+        &[Role { name: "output", ids: &["yolo-v8-out", "yolo-v8-out-normalized"] }]
     }
 
     fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
         let Matrix { rows, columns } = Matrix::of(tensors[0], self.name(), self.expects())?;
         // No anchors at all: the dimension that is not zero holds the numbers.
-        let transposed = if columns == 0 {
-            false
-        } else {
-            rows == 0 || rows > columns
-        };
-        let (anchors, numbers) = if transposed {
-            (rows, columns)
-        } else {
-            (columns, rows)
-        };
+        let transposed = if columns == 0 { false } else { rows == 0 || rows > columns };
+        let (anchors, numbers) = if transposed { (rows, columns) } else { (columns, rows) };
         if numbers < 5 {
             return Err(LayoutError::Shape {
                 tensor: tensors[0].to_string(),

@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the items that the macro makes carry no documentation"
-)]
+#![allow(missing_docs, reason = "the items that the macro makes carry no documentation")]
 
 use gst::glib;
 
@@ -9,15 +6,9 @@ use gst::glib;
 #[glib::flags(name = "GstNmsFilterAttach")]
 pub enum Attach {
     /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
-    #[flags_value(
-        name = "GstVideoRegionOfInterestMeta with a detection structure",
-        nick = "roi"
-    )]
+    #[flags_value(name = "GstVideoRegionOfInterestMeta with a detection structure", nick = "roi")]
     ROI = 1,
     /// `GstAnalyticsODMtd`, where the plugin was built for GStreamer 1.24 or later.
-    #[flags_value(
-        name = "GstAnalyticsODMtd (GStreamer 1.24 and later)",
-        nick = "analytics"
-    )]
+    #[flags_value(name = "GstAnalyticsODMtd (GStreamer 1.24 and later)", nick = "analytics")]
     ANALYTICS = 2,
 }

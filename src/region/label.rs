@@ -27,15 +27,10 @@ impl Labels {
     /// # Errors
     /// Where the file cannot be read or is not UTF-8.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
-        let text = std::fs::read_to_string(path).map_err(|cause| LabelError {
-            path: path.to_owned(),
-            cause,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| LabelError { path: path.to_owned(), cause })?;
         let from_file = text.lines().map(|line| line.trim().to_owned()).collect();
-        Ok(Self {
-            from_file,
-            quarks: HashMap::new(),
-        })
+        Ok(Self { from_file, quarks: HashMap::new() })
     }
 
     /// The class of this label in the label file.
@@ -69,11 +64,7 @@ impl Labels {
     /// The label of `class`; never empty, the same quark every time.
     pub fn quark(&mut self, class: u32) -> glib::Quark {
         *self.quarks.entry(class).or_insert_with(|| {
-            match self
-                .from_file
-                .get(class as usize)
-                .filter(|label| !label.is_empty())
-            {
+            match self.from_file.get(class as usize).filter(|label| !label.is_empty()) {
                 Some(label) => glib::Quark::from_str(label),
                 None => glib::Quark::from_str(format!("class-{class}")),
             }

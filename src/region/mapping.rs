@@ -15,10 +15,7 @@ pub enum Letterbox {
     #[enum_value(name = "Centre: undistorted, borders on both sides", nick = "centre")]
     Centre = 1,
     /// Scaled without distortion, borders right or below.
-    #[enum_value(
-        name = "Top left: undistorted, border right or below",
-        nick = "top-left"
-    )]
+    #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
 }
 
@@ -98,12 +95,7 @@ impl Mapping {
         }
         match (model, letterbox) {
             ([0, 0], Letterbox::None) => {
-                let identity = Self {
-                    frame,
-                    model: frame,
-                    ratio: [1.0; 2],
-                    offset: [0.0; 2],
-                };
+                let identity = Self { frame, model: frame, ratio: [1.0; 2], offset: [0.0; 2] };
                 return Ok(identity);
             }
             ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
@@ -112,12 +104,7 @@ impl Mapping {
         }
         if letterbox == Letterbox::None {
             let ratio = [0, 1].map(|axis| f64::from(model[axis]) / f64::from(frame[axis]));
-            return Ok(Self {
-                frame,
-                model,
-                ratio,
-                offset: [0.0; 2],
-            });
+            return Ok(Self { frame, model, ratio, offset: [0.0; 2] });
         }
 
         // A frame of a single row or column has no even part.
@@ -134,12 +121,7 @@ impl Mapping {
             _ => [0.0; 2],
         };
         let ratio = [0, 1].map(|axis| picture[axis] / even[axis]);
-        Ok(Self {
-            frame,
-            model,
-            ratio,
-            offset,
-        })
+        Ok(Self { frame, model, ratio, offset })
     }
 
     /// The size of the model's input.
@@ -165,19 +147,8 @@ impl Mapping {
         };
         let (x1, x2) = (place(detection.x1, 0), place(detection.x2, 0));
         let (y1, y2) = (place(detection.y1, 1), place(detection.y2, 1));
-        let Detection {
-            score: confidence,
-            class,
-            ..
-        } = *detection;
-        (x1 < x2 && y1 < y2).then_some(Region {
-            x1,
-            y1,
-            x2,
-            y2,
-            confidence,
-            class,
-        })
+        let Detection { score: confidence, class, .. } = *detection;
+        (x1 < x2 && y1 < y2).then_some(Region { x1, y1, x2, y2, confidence, class })
     }
 }
 
@@ -186,15 +157,7 @@ mod tests {
     use super::*;
 
     fn detection(x1: f32, y1: f32, x2: f32, y2: f32) -> Detection {
-        Detection {
-            x1,
-            y1,
-            x2,
-            y2,
-            score: 0.5,
-            class: 0,
-            anchor: 0,
-        }
+        Detection { x1, y1, x2, y2, score: 0.5, class: 0, anchor: 0 }
     }
 
     fn corners(region: Option<Region>) -> [f32; 4] {
@@ -261,25 +224,14 @@ mod tests {
 
     #[test]
     fn a_region_covers_at_least_one_pixel_inside_the_frame() {
-        let region = Region {
-            x1: 99.8,
-            y1: 0.1,
-            x2: 100.0,
-            y2: 0.2,
-            confidence: 0.5,
-            class: 0,
-        };
+        let region = Region { x1: 99.8, y1: 0.1, x2: 100.0, y2: 0.2, confidence: 0.5, class: 0 };
         assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
     }
 
     #[test]
     fn half_a_model_size_is_an_error() {
         let error = Mapping::new([100, 50], [640, 0], Letterbox::None).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("model-width and model-height go together")
-        );
+        assert!(error.to_string().contains("model-width and model-height go together"));
     }
 
     #[test]

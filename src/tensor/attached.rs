@@ -63,10 +63,8 @@ impl NewTensor {
         shape: &[usize],
         elements: Vec<T>,
     ) -> Result<Self, TensorError> {
-        let shape = Shape::new(shape).ok_or_else(|| TensorError::Rank {
-            id: id.to_owned(),
-            rank: shape.len(),
-        })?;
+        let shape = Shape::new(shape)
+            .ok_or_else(|| TensorError::Rank { id: id.to_owned(), rank: shape.len() })?;
         Ok(Self {
             id: id.to_owned(),
             element: T::TYPE,
@@ -104,10 +102,7 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
     let structure = meta.mut_structure();
     structure.set("id", &tensor.id);
     structure.set("type", tensor.element.name());
-    structure.set(
-        "dims",
-        gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)),
-    );
+    structure.set("dims", gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
     structure.set("data", &tensor.data);
     Ok(())
 }
@@ -144,31 +139,19 @@ fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     let id = field::<&str>(structure, "id")?;
     let type_name = field::<&str>(structure, "type")?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
-        malformed(format!(
-            "tensor {id}: expected type f32 or f16, got {type_name}"
-        ))
+        malformed(format!("tensor {id}: expected type f32 or f16, got {type_name}"))
     })?;
 
     let dims = field::<gst::ArrayRef>(structure, "dims")?;
     let dims = dims.as_slice();
     if dims.len() > MAX_RANK {
-        return Err(TensorError::Rank {
-            id: id.to_owned(),
-            rank: dims.len(),
-        });
+        return Err(TensorError::Rank { id: id.to_owned(), rank: dims.len() });
     }
     let mut shape = [0; MAX_RANK];
     for (to, from) in shape.iter_mut().zip(dims) {
-        *to = from
-            .get::<u64>()
-            .ok()
-            .and_then(|dim| dim.try_into().ok())
-            .ok_or_else(|| {
-                malformed(format!(
-                    "tensor {id}: expected dims of type uint64, got {}",
-                    from.type_()
-                ))
-            })?;
+        *to = from.get::<u64>().ok().and_then(|dim| dim.try_into().ok()).ok_or_else(|| {
+            malformed(format!("tensor {id}: expected dims of type uint64, got {}", from.type_()))
+        })?;
     }
 
     let data = field::<&gst::BufferRef>(structure, "data")?;
@@ -184,9 +167,9 @@ fn field<'a, T: gst::glib::value::FromValue<'a>>(
     structure: &'a gst::StructureRef,
     name: &str,
 ) -> Result<T, TensorError> {
-    let value = structure.value(name).map_err(|_| TensorError::Malformed {
-        problem: format!("the field {name} is missing"),
-    })?;
+    let value = structure
+        .value(name)
+        .map_err(|_| TensorError::Malformed { problem: format!("the field {name} is missing") })?;
     // `SendValue` derefs to the value; the borrow is the structure's.
     gst::glib::Value::get::<T>(value).map_err(|_| TensorError::Malformed {
         problem: format!("the field {name} has the unexpected type {}", value.type_()),

@@ -3,9 +3,10 @@ use std::fmt;
 use half::f16;
 
 /// What a tensor's elements are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// IEEE 754 single precision, native byte order.
+    #[default]
     F32,
     /// IEEE 754 half precision, native byte order.
     F16,

@@ -42,12 +42,9 @@ impl<'a> MappedTensor<'a> {
         let bytes = match tensor.storage {
             // An empty buffer has no memory to map.
             _ if len == 0 => Bytes::Host(&[]),
-            Storage::Buffer(buffer) => {
-                Bytes::Mapped(buffer.map_readable().map_err(|cause| TensorError::Map {
-                    tensor: tensor.to_string(),
-                    cause: cause.to_string(),
-                })?)
-            }
+            Storage::Buffer(buffer) => Bytes::Mapped(buffer.map_readable().map_err(|cause| {
+                TensorError::Map { tensor: tensor.to_string(), cause: cause.to_string() }
+            })?),
             Storage::Host(bytes) => Bytes::Host(bytes),
             Storage::Missing => unreachable!("checked_len refuses it"),
         };
@@ -60,21 +57,11 @@ impl<'a> MappedTensor<'a> {
                 held: mapped.len(),
             });
         }
-        let align = tensor
-            .element
-            .size()
-            .expect("checked_len refuses other types");
+        let align = tensor.element.size().expect("checked_len refuses other types");
         if len > 0 && mapped.as_ptr().align_offset(align) != 0 {
-            return Err(TensorError::Misaligned {
-                tensor: tensor.to_string(),
-                align,
-            });
+            return Err(TensorError::Misaligned { tensor: tensor.to_string(), align });
         }
-        Ok(Self {
-            bytes,
-            element: tensor.element,
-            len,
-        })
+        Ok(Self { bytes, element: tensor.element, len })
     }
 
     /// The elements, exactly as many as the shape says.

@@ -117,10 +117,8 @@ impl<'a> Tensor<'a> {
     /// missing or shorter than the shape claims.
     pub fn checked_len(&self) -> Result<usize, TensorError> {
         let tensor = || self.to_string();
-        let size = self
-            .element
-            .size()
-            .ok_or_else(|| TensorError::ElementType { tensor: tensor() })?;
+        let size =
+            self.element.size().ok_or_else(|| TensorError::ElementType { tensor: tensor() })?;
         let needed = self
             .shape
             .elements()
@@ -132,11 +130,7 @@ impl<'a> Tensor<'a> {
             Storage::Missing => return Err(TensorError::Missing { tensor: tensor() }),
         };
         if held < needed {
-            return Err(TensorError::TooShort {
-                tensor: tensor(),
-                needed,
-                held,
-            });
+            return Err(TensorError::TooShort { tensor: tensor(), needed, held });
         }
         Ok(needed)
     }

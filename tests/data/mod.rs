@@ -6,18 +6,13 @@ use std::path::{Path, PathBuf};
 
 /// The path of a file among the real inputs, or `None` (said on the terminal) where it is missing.
 pub fn path(relative: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("NMSFILTER_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("NMSFILTER_TEST_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
     let path = folder.join(relative);
     if path.exists() {
         return Some(path);
     }
-    eprintln!(
-        "SKIPPED: {} is not there; set NMSFILTER_TEST_DATA",
-        path.display()
-    );
+    eprintln!("SKIPPED: {} is not there; set NMSFILTER_TEST_DATA", path.display());
     None
 }
 

@@ -27,21 +27,16 @@ pub struct Frame {
 impl Frame {
     /// Reads it.
     pub fn of(buffer: &gst::BufferRef) -> Self {
-        let regions = buffer
-            .iter_meta::<VideoRegionOfInterestMeta>()
-            .map(|region| {
-                let detection = region.param("detection").expect("every region has one");
-                let number = |name| detection.get::<f64>(name).unwrap();
-                Region {
-                    class: detection.get::<i32>("label_id").unwrap() as usize,
-                    score: number("confidence"),
-                    corners: ["x_min", "y_min", "x_max", "y_max"].map(number),
-                }
-            });
-        Self {
-            tensors: tensors::read(buffer),
-            regions: regions.collect(),
-        }
+        let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
+            let detection = region.param("detection").expect("every region has one");
+            let number = |name| detection.get::<f64>(name).unwrap();
+            Region {
+                class: detection.get::<i32>("label_id").unwrap() as usize,
+                score: number("confidence"),
+                corners: ["x_min", "y_min", "x_max", "y_max"].map(number),
+            }
+        });
+        Self { tensors: tensors::read(buffer), regions: regions.collect() }
     }
 }
 

@@ -61,18 +61,10 @@ pub fn candidates(
             }
             _ => panic!("no reference for {head}"),
         };
-        Candidate {
-            row,
-            class,
-            score,
-            corners,
-        }
+        Candidate { row, class, score, corners }
     };
     let rows = if head == "yolov8" { shape[2] } else { shape[1] };
-    (0..rows)
-        .map(row)
-        .filter(|candidate| candidate.score >= threshold)
-        .collect()
+    (0..rows).map(row).filter(|candidate| candidate.score >= threshold).collect()
 }
 
 /// What NumPy's greedy suppression within each class keeps.
@@ -85,9 +77,7 @@ pub fn by_numpys_rules(
     let candidates = candidates(head, tensors, size, score_threshold);
     Kept {
         candidates: candidates.len(),
-        survivors: greedy(&candidates, |a, b| {
-            a.class == b.class && iou(a, b) > iou_threshold
-        }),
+        survivors: greedy(&candidates, |a, b| a.class == b.class && iou(a, b) > iou_threshold),
     }
 }
 

@@ -17,10 +17,7 @@ pub fn picture(file: &str) -> Option<String> {
         "png" => "pngdec",
         _ => "jpegdec",
     };
-    Some(format!(
-        "filesrc location={} ! {decoder} ! videoconvert",
-        file.display()
-    ))
+    Some(format!("filesrc location={} ! {decoder} ! videoconvert", file.display()))
 }
 
 /// Elements that scale to the model's input.

@@ -30,9 +30,7 @@ pub struct Ended {
 impl Ended {
     /// The error, which there must have been.
     pub fn error(&self) -> &str {
-        self.error
-            .as_deref()
-            .expect("the pipeline ends with an error")
+        self.error.as_deref().expect("the pipeline ends with an error")
     }
 }
 
@@ -65,9 +63,7 @@ fn note(ended: &mut Ended, message: &gst::Message) -> bool {
         }
         gst::MessageView::Warning(warning) => ended.warnings.push(warning.error().to_string()),
         gst::MessageView::Element(element) => {
-            let structure = element
-                .structure()
-                .filter(|s| s.name() == "nmsfilter-stats");
+            let structure = element.structure().filter(|s| s.name() == "nmsfilter-stats");
             ended.stats.extend(structure.map(|s| s.to_owned()));
         }
         _ => {}
@@ -91,13 +87,8 @@ pub fn watch<T: Send + 'static>(
     look: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
 ) -> Arc<Mutex<Vec<T>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let element = pipeline
-        .by_name(element)
-        .expect("the pipeline has this element");
-    let pad = element
-        .static_pad("src")
-        .or_else(|| element.static_pad("sink"))
-        .unwrap();
+    let element = pipeline.by_name(element).expect("the pipeline has this element");
+    let pad = element.static_pad("src").or_else(|| element.static_pad("sink")).unwrap();
     pad.add_probe(gst::PadProbeType::BUFFER, {
         let seen = seen.clone();
         move |_, info| {
@@ -115,15 +106,10 @@ pub fn intercept(
     element: &str,
     act: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
 ) {
-    let element = pipeline
-        .by_name(element)
-        .expect("the pipeline has this element");
+    let element = pipeline.by_name(element).expect("the pipeline has this element");
     let pad = element.static_pad("src").unwrap();
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-        act(info
-            .buffer_mut()
-            .expect("it is a probe for buffers")
-            .make_mut());
+        act(info.buffer_mut().expect("it is a probe for buffers").make_mut());
         gst::PadProbeReturn::Ok
     });
 }

@@ -10,9 +10,7 @@ use super::scratch::Scratch;
 
 /// Where this folder's scripts are.
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/python")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(name)
 }
 
 /// An interpreter that has this module, or `None` (said on the terminal): the system's, or that
@@ -71,14 +69,7 @@ fn make_environment(folder: &Path) -> Result<(), String> {
     let parent = folder.parent().expect("it lies in the cache");
     std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
     finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--retries=1",
-        "--requirement",
-    ];
+    let pip = ["-m", "pip", "install", "--quiet", "--retries=1", "--requirement"];
     let mut python = Command::new(folder.join("bin/python"));
     finish(python.args(pip).arg(script("requirements.txt")))?;
     Ok(())
@@ -119,10 +110,7 @@ pub fn greedy(head: &str, files: &[PathBuf], size: [u32; 2], thresholds: [f32; 2
             corners: [3, 4, 5, 6].map(number),
         }
     });
-    Some(Kept {
-        candidates,
-        survivors: survivors.collect(),
-    })
+    Some(Kept { candidates, survivors: survivors.collect() })
 }
 
 /// A picture for [`record`].

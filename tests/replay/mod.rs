@@ -19,10 +19,8 @@ pub struct Counts {
 
 /// Runs one frame of 4096x4096 with recordings through `nmsfilter`, set up by `set_up`.
 pub fn frame(recordings: &[String], set_up: impl FnOnce(&gst::Element)) -> Counts {
-    let replays: String = recordings
-        .iter()
-        .map(|recording| format!("! tensorreplay {recording} "))
-        .collect();
+    let replays: String =
+        recordings.iter().map(|recording| format!("! tensorreplay {recording} ")).collect();
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY8,width=4096,height=4096
            {replays} ! nmsfilter name=nms ! fakesink"
@@ -32,10 +30,7 @@ pub fn frame(recordings: &[String], set_up: impl FnOnce(&gst::Element)) -> Count
     assert_eq!(ended.error, None, "{recordings:?}");
     let count = |name| ended.stats[0].get::<u64>(name).unwrap();
     // Survivors outside the frame count as rejected; nothing else is wrong with these inputs.
-    Counts {
-        candidates: count("candidates"),
-        survivors: count("survivors") + count("rejected"),
-    }
+    Counts { candidates: count("candidates"), survivors: count("survivors") + count("rejected") }
 }
 
 /// Gives `nmsfilter` the parameters of an engine.
@@ -47,10 +42,7 @@ pub fn set_up(nms: &gst::Element, params: &Params, format: BoxFormat) {
     nms.set_property("pixel-offset", params.pixel_offset as u32);
     nms.set_property("class-agnostic", params.class_agnostic);
     nms.set_property("score-threshold", params.thresholds.default);
-    nms.set_property(
-        "max-detections",
-        u32::try_from(params.max_detections).unwrap_or(0),
-    );
+    nms.set_property("max-detections", u32::try_from(params.max_detections).unwrap_or(0));
     nms.set_property("box-format", format);
 }
 

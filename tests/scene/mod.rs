@@ -61,19 +61,8 @@ struct Written {
 
 impl std::fmt::Debug for Scene {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            head,
-            rows,
-            classes,
-            half,
-            params,
-            ..
-        } = self;
-        write!(
-            f,
-            "{head:?}, {} rows, {classes} classes, half {half}, {params:?}",
-            rows.len()
-        )
+        let Self { head, rows, classes, half, params, .. } = self;
+        write!(f, "{head:?}, {} rows, {classes} classes, half {half}, {params:?}", rows.len())
     }
 }
 
@@ -110,11 +99,7 @@ impl Scene {
             _ => Head::UltraFace,
         };
         // Fewer rows than numbers are no YOLOv5 output.
-        let head = if head == Head::Yolov5 && rows < 26 {
-            Head::Windows
-        } else {
-            head
-        };
+        let head = if head == Head::Yolov5 && rows < 26 { Head::Windows } else { head };
         let classes = match head {
             Head::Windows | Head::UltraFace => 1,
             _ => *rng.choice(&[1, 1, 2, 3, 20]).unwrap(),
@@ -122,11 +107,7 @@ impl Scene {
         let params = any_params(rng, classes);
         let mut scene = Self::of(rng, head, classes, rows, params);
         scene.coordinates = *rng
-            .choice(&[
-                Coordinates::Auto,
-                Coordinates::Pixels,
-                Coordinates::Normalised,
-            ])
+            .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalised])
             .unwrap();
         if scene.coordinates == Coordinates::Normalised || head == Head::UltraFace {
             scene.params.scale = [rng.f32() * 2.0, 1.0 / 3.0];
@@ -150,13 +131,7 @@ impl Scene {
             sizes: Sizes::ANY,
             ..any_params(&mut rng, classes)
         };
-        let mut scene = Self::of(
-            &mut rng,
-            Head::Boxes(BoxFormat::Corners),
-            classes,
-            rows,
-            params,
-        );
+        let mut scene = Self::of(&mut rng, Head::Boxes(BoxFormat::Corners), classes, rows, params);
         scene.write();
         scene
     }
@@ -169,11 +144,7 @@ impl Scene {
         for (row, place) in scene.rows.iter_mut().zip(places) {
             let class = (0..scene.classes).max_by(|&a, &b| row[4 + a].total_cmp(&row[4 + b]));
             for c in 0..scene.classes {
-                row[4 + c] = if Some(c) == class {
-                    0.2 + place as f32 / 256.0
-                } else {
-                    0.0
-                };
+                row[4 + c] = if Some(c) == class { 0.2 + place as f32 / 256.0 } else { 0.0 };
             }
         }
         scene.write();
@@ -215,29 +186,14 @@ impl Scene {
         let tensors: Vec<Tensor<'_>> = self
             .tensors
             .iter()
-            .map(
-                |Written {
-                     id,
-                     shape,
-                     single,
-                     half,
-                 }| match self.half {
-                    false => Tensor::from_slice(id, shape, single),
-                    true => Tensor::from_slice(id, shape, half),
-                },
-            )
+            .map(|Written { id, shape, single, half }| match self.half {
+                false => Tensor::from_slice(id, shape, single),
+                true => Tensor::from_slice(id, shape, half),
+            })
             .collect();
-        let options = Options {
-            box_format: self.head.format(),
-            coordinates: self.coordinates,
-        };
+        let options = Options { box_format: self.head.format(), coordinates: self.coordinates };
         let choice = head::choose(&tensors, head::by_name(self.head.name()), options);
-        (
-            tensors,
-            choice
-                .expect("the head takes what was written for it")
-                .layout,
-        )
+        (tensors, choice.expect("the head takes what was written for it").layout)
     }
 
     /// Rows about objects: clusters, chains, identical boxes, and some anywhere.
@@ -269,29 +225,13 @@ impl Scene {
                     [x, y, x + side + jitter(rng), y + side + jitter(rng)]
                 }
             };
-            last = if coarse {
-                corners.map(f32::round)
-            } else {
-                corners
-            };
-            let score = if coarse {
-                rng.u32(0..17) as f32 / 16.0
-            } else {
-                rng.f32()
-            };
+            last = if coarse { corners.map(f32::round) } else { corners };
+            let score = if coarse { rng.u32(0..17) as f32 / 16.0 } else { rng.f32() };
             let class = rng.usize(0..classes);
             rows.push(row(rng, head, last, class, classes, score));
         }
         let coordinates = Coordinates::Auto;
-        Self {
-            params,
-            head,
-            rows,
-            classes,
-            coordinates,
-            half: false,
-            tensors: Vec::new(),
-        }
+        Self { params, head, rows, classes, coordinates, half: false, tensors: Vec::new() }
     }
 
     /// Numbers that make no sense, here and there.
@@ -323,9 +263,7 @@ impl Scene {
         let n = self.rows.len();
         let rows = &self.rows;
         let part = |from: usize, to: usize| -> Vec<f32> {
-            rows.iter()
-                .flat_map(|row| row[from..to].iter().copied())
-                .collect()
+            rows.iter().flat_map(|row| row[from..to].iter().copied()).collect()
         };
         let boxes = self.head.format().components();
         let numbers = boxes + self.classes;
@@ -341,9 +279,8 @@ impl Scene {
                 vec![("yolo-v8-out", vec![1, n, numbers], part(0, numbers))]
             }
             Head::Yolov8 { .. } if n >= numbers || n == 0 => {
-                let columns = (0..numbers)
-                    .flat_map(|i| rows.iter().map(move |row| row[i]))
-                    .collect();
+                let columns =
+                    (0..numbers).flat_map(|i| rows.iter().map(move |row| row[i])).collect();
                 vec![("yolo-v8-out", vec![1, numbers, n], columns)]
             }
             Head::Yolov8 { .. } => vec![("yolo-v8-out", vec![1, numbers, 0], vec![])],
@@ -355,11 +292,7 @@ impl Scene {
                         vec![1, n, 2],
                         background,
                     ),
-                    (
-                        "ssd-mobilenet-v1-variant-1-out-boxes",
-                        vec![1, n, 4],
-                        part(0, 4),
-                    ),
+                    ("ssd-mobilenet-v1-variant-1-out-boxes", vec![1, n, 4], part(0, 4)),
                 ]
             }
         };
@@ -367,12 +300,7 @@ impl Scene {
             .into_iter()
             .map(|(id, shape, single)| {
                 let half = single.iter().map(|&number| f16::from_f32(number)).collect();
-                Written {
-                    id,
-                    shape,
-                    single,
-                    half,
-                }
+                Written { id, shape, single, half }
             })
             .collect();
     }
@@ -410,24 +338,14 @@ fn any_params(rng: &mut Rng, classes: usize) -> Params {
     }
     let cap = |rng: &mut Rng| *rng.choice(&[0, 0, 0, 1, 7, 50]).unwrap();
     let sizes = match rng.u32(0..5) {
-        0 => Sizes {
-            min: [rng.f32() * 20.0, 5.0],
-            max: [rng.f32() * 100.0, 70.0],
-        },
+        0 => Sizes { min: [rng.f32() * 20.0, 5.0], max: [rng.f32() * 100.0, 70.0] },
         _ => Sizes::ANY,
     };
     Params {
         method: *rng
-            .choice(&[
-                Method::Greedy,
-                Method::Greedy,
-                Method::MapReduce,
-                Method::None,
-            ])
+            .choice(&[Method::Greedy, Method::Greedy, Method::MapReduce, Method::None])
             .unwrap(),
-        overlap: *rng
-            .choice(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller])
-            .unwrap(),
+        overlap: *rng.choice(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller]).unwrap(),
         iou_threshold: *rng.choice(&[0.0, 0.25, 0.3, 0.45, 0.5, 0.7, 1.0]).unwrap(),
         threshold_inclusive: rng.bool(),
         pixel_offset: if rng.u32(0..3) == 0 { 1.0 } else { 0.0 },

@@ -21,10 +21,7 @@ pub fn objects(buffer: &gst::BufferRef) -> Vec<Object> {
     };
     let objects = meta.iter::<AnalyticsODMtd>().map(|object| {
         let place = object.location().unwrap();
-        Object {
-            place: [place.x, place.y, place.w, place.h],
-            score: object.confidence_level(),
-        }
+        Object { place: [place.x, place.y, place.w, place.h], score: object.confidence_level() }
     });
     objects.collect()
 }

@@ -29,10 +29,7 @@ pub static ULTRAFACE: Model = Model {
     size: [640, 480],
     range: [-1.0, 1.0],
     outputs: &[
-        [
-            "scores",
-            "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
-        ],
+        ["scores", "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
         ["boxes", "ssd-mobilenet-v1-variant-1-out-boxes"],
     ],
 };
@@ -83,9 +80,7 @@ fn with_ids(file: &Path, model: &Model) -> PathBuf {
     let mut bytes = std::fs::read(file).unwrap();
     // Protocol Buffers add up: fields written after the end are as good as any before.
     let field = |number: u8, content: &[u8]| {
-        let length = u8::try_from(content.len())
-            .ok()
-            .filter(|&length| length < 128);
+        let length = u8::try_from(content.len()).ok().filter(|&length| length < 128);
         let length = length.expect("one byte holds the length");
         [&[number << 3 | 2, length], content].concat()
     };

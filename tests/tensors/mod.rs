@@ -41,11 +41,7 @@ impl Recorded {
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend(((width + 1) as u16).to_le_bytes());
         writeln!(bytes, "{header:width$}").unwrap();
-        bytes.extend(
-            self.elements
-                .iter()
-                .flat_map(|element| element.to_le_bytes()),
-        );
+        bytes.extend(self.elements.iter().flat_map(|element| element.to_le_bytes()));
         std::fs::write(file, bytes).unwrap();
     }
 }

@@ -17,20 +17,10 @@ const SHIRTS: [Colour; 10] = [
     [196, 120, 70],
     [110, 150, 160],
 ];
-const SKINS: [Colour; 5] = [
-    [244, 208, 180],
-    [226, 178, 142],
-    [192, 140, 104],
-    [142, 96, 66],
-    [98, 64, 46],
-];
-const HAIRS: [Colour; 5] = [
-    [40, 30, 26],
-    [84, 56, 36],
-    [150, 110, 60],
-    [120, 120, 122],
-    [24, 22, 24],
-];
+const SKINS: [Colour; 5] =
+    [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
+const HAIRS: [Colour; 5] =
+    [[40, 30, 26], [84, 56, 36], [150, 110, 60], [120, 120, 122], [24, 22, 24]];
 
 /// Where red, green and blue stand in a pixel of four bytes.
 pub(super) type Order = [usize; 3];
@@ -73,21 +63,13 @@ impl Canvas {
                 }
             })
             .collect();
-        Self {
-            width,
-            height,
-            background,
-            looks,
-        }
+        Self { width, height, background, looks }
     }
 
     /// Draws `people`, the last in front, into rows of `stride` bytes.
     pub fn draw(&self, people: &[Person], data: &mut [u8], stride: usize) {
         let row_bytes = self.width * 4;
-        for (row, line) in data
-            .chunks_mut(stride)
-            .zip(self.background.chunks_exact(self.width))
-        {
+        for (row, line) in data.chunks_mut(stride).zip(self.background.chunks_exact(self.width)) {
             row[..row_bytes].copy_from_slice(line.as_flattened());
         }
         for person in people {
@@ -104,77 +86,21 @@ impl Canvas {
         // Shoulders are the upper half of an ellipse, the rest of the body a block below it.
         let shoulders = y + half * 2.0;
         let body_end = y + half * 7.0;
-        ellipse(
-            x,
-            shoulders,
-            half * 1.75,
-            half * 1.0,
-            0.0,
-            shoulders,
-            look.shade,
-        );
-        ellipse(
-            x,
-            shoulders,
-            half * 1.62,
-            half * 0.92,
-            0.0,
-            shoulders,
-            look.shirt,
-        );
-        ellipse(
-            x,
-            shoulders,
-            half * 1.75,
-            f32::INFINITY,
-            shoulders,
-            body_end,
-            look.shade,
-        );
-        ellipse(
-            x,
-            shoulders,
-            half * 1.62,
-            f32::INFINITY,
-            shoulders,
-            body_end,
-            look.shirt,
-        );
+        ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, look.shade);
+        ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, look.shirt);
+        ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, look.shade);
+        ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, look.shirt);
         // A neck, hair, and a face that leaves some of the hair.
-        ellipse(
-            x,
-            y + half,
-            half * 0.42,
-            half * 0.5,
-            0.0,
-            f32::INFINITY,
-            look.skin,
-        );
+        ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, look.skin);
         ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, look.hair);
-        ellipse(
-            x,
-            y + half * 0.16,
-            half * 0.7,
-            half * 0.82,
-            0.0,
-            f32::INFINITY,
-            look.skin,
-        );
+        ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, look.skin);
         let eye = half * 0.09;
         for side in [-0.28, 0.28] {
             let cx = x + half * side;
             ellipse(cx, y + half * 0.05, eye, eye, 0.0, f32::INFINITY, look.hair);
         }
         let mouth = y + half * 0.55;
-        ellipse(
-            x,
-            mouth,
-            half * 0.24,
-            half * 0.06,
-            0.0,
-            f32::INFINITY,
-            look.shade,
-        );
+        ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, look.shade);
     }
 
     /// Fills the rows from `from` to `to` of an ellipse about (cx, cy) with radii (rx, ry).
@@ -213,22 +139,14 @@ fn backdrop(across: f32, down: f32) -> Colour {
     } else if down < 0.24 {
         let wall = [[168, 156, 146], [150, 146, 150], [178, 166, 150]][house % 3];
         let window = (across * 90.0).fract() > 0.4 && ((down - roof) * 30.0).fract() > 0.45;
-        if window {
-            mix(wall, [92, 104, 116], 0.7)
-        } else {
-            wall
-        }
+        if window { mix(wall, [92, 104, 116], 0.7) } else { wall }
     } else {
         // Joints between slabs meet at the vanishing point, and are lost to sight before it.
         let away = 1.0 / (down - 0.2);
         let across_joint = ((across - 0.5) * away * 4.0).fract().abs() < 0.03;
         let joint = down > 0.34 && (across_joint || (away * 2.0).fract() < 0.04);
         let slab = mix([158, 154, 148], [126, 124, 120], (down - 0.24) / 0.76);
-        if joint {
-            mix(slab, [92, 90, 88], 0.5)
-        } else {
-            slab
-        }
+        if joint { mix(slab, [92, 90, 88], 0.5) } else { slab }
     }
 }
 

@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the accessors that the macro derives carry no documentation"
-)]
+#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -81,15 +78,7 @@ impl State {
         let scene = Scene::new(width, height, people, settings.seed);
         let canvas = Canvas::new(&scene, people as usize, order(&info));
         let tensor = RawTensor::new(settings.head, u64::from(width) * u64::from(height));
-        Self {
-            info,
-            settings,
-            scene,
-            canvas,
-            tensor,
-            people: Vec::new(),
-            windows: Vec::new(),
-        }
+        Self { info, settings, scene, canvas, tensor, people: Vec::new(), windows: Vec::new() }
     }
 
     /// Draws a frame into `buffer` and hangs tensor and truth on it.
@@ -115,10 +104,7 @@ impl State {
         for person in self.people.iter().filter(|person| person.visible) {
             let [x1, y1, x2, y2] = person.head();
             let (x, y) = (clip(x1, self.scene.width), clip(y1, self.scene.height));
-            let (w, h) = (
-                clip(x2, self.scene.width) - x,
-                clip(y2, self.scene.height) - y,
-            );
+            let (w, h) = (clip(x2, self.scene.width) - x, clip(y2, self.scene.height) - y);
             VideoRegionOfInterestMeta::add(buffer, "truth", (x, y, w, h)).set_id(person.id as i32);
         }
     }
@@ -237,10 +223,7 @@ impl BaseSrcImpl for CrowdTestSrc {
 
     fn fixate(&self, mut caps: gst::Caps) -> gst::Caps {
         caps.truncate();
-        let structure = caps
-            .make_mut()
-            .structure_mut(0)
-            .expect("caps to fixate are not empty");
+        let structure = caps.make_mut().structure_mut(0).expect("caps to fixate are not empty");
         structure.fixate_field_nearest_int("width", DEFAULT_WIDTH);
         structure.fixate_field_nearest_int("height", DEFAULT_HEIGHT);
         structure.fixate_field_nearest_fraction("framerate", gst::Fraction::new(DEFAULT_RATE, 1));
@@ -277,10 +260,7 @@ impl BaseSrcImpl for CrowdTestSrc {
 
         let mut config = pool.config();
         config.set_params(Some(&caps), size, min, max);
-        if query
-            .find_allocation_meta::<gst_video::VideoMeta>()
-            .is_some()
-        {
+        if query.find_allocation_meta::<gst_video::VideoMeta>().is_some() {
             config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
         }
         pool.set_config(config)
@@ -304,9 +284,7 @@ impl BaseSrcImpl for CrowdTestSrc {
         segment.set_position(start);
         let state = lock(&self.state);
         // Before there are caps, only the beginning can be meant.
-        *lock(&self.next) = state
-            .as_ref()
-            .map_or(0, |state| frame_at(&state.info, start));
+        *lock(&self.next) = state.as_ref().map_or(0, |state| frame_at(&state.info, start));
         true
     }
 
@@ -325,12 +303,7 @@ impl BaseSrcImpl for CrowdTestSrc {
         let mut next = lock(&self.next);
         let frame = *next;
         state.fill(frame, buffer).map_err(|error| {
-            gst::element_imp_error!(
-                self,
-                gst::StreamError::Failed,
-                ("{error}"),
-                ["frame {frame}"]
-            );
+            gst::element_imp_error!(self, gst::StreamError::Failed, ("{error}"), ["frame {frame}"]);
             gst::FlowError::Error
         })?;
         let pts = time_of(&state.info, frame);
@@ -373,7 +346,5 @@ fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
 fn frame_at(info: &VideoInfo, time: gst::ClockTime) -> u64 {
     let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
     let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
-    time.nseconds()
-        .mul_div_ceil(frames, per_second)
-        .unwrap_or(0)
+    time.nseconds().mul_div_ceil(frames, per_second).unwrap_or(0)
 }

@@ -40,12 +40,7 @@ impl RawTensor {
             CrowdHead::Yolov5 => 25_200 * frames,
             CrowdHead::Yolov8 => 8_400 * frames,
         };
-        let mut tensor = Self {
-            head,
-            anchors,
-            empty: Vec::new(),
-            kept: Vec::new(),
-        };
+        let mut tensor = Self { head, anchors, empty: Vec::new(), kept: Vec::new() };
         tensor.fill_empty();
         tensor
     }
@@ -53,10 +48,7 @@ impl RawTensor {
     /// The tensor for these windows. Windows beyond the number of anchors are left out.
     pub fn with_windows(&mut self, windows: &[Window]) -> Result<NewTensor, gst::glib::BoolError> {
         if self.head == CrowdHead::Windows {
-            let rows = windows
-                .iter()
-                .flat_map(|w| [w.x, w.y, w.side, w.score])
-                .collect();
+            let rows = windows.iter().flat_map(|w| [w.x, w.y, w.side, w.score]).collect();
             let tensor = NewTensor::from_vec::<f32>("windows", &[windows.len(), 4], rows);
             return Ok(tensor.expect("two dimensions"));
         }
@@ -109,14 +101,8 @@ impl RawTensor {
         }
         let bytes: &[u8] = bytemuck::cast_slice(&self.empty);
         let mut buffer = gst::Buffer::with_size(bytes.len())?;
-        buffer
-            .make_mut()
-            .copy_from_slice(0, bytes)
-            .expect("the buffer is as large");
-        Ok(Kept {
-            buffer,
-            written: Vec::new(),
-        })
+        buffer.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
+        Ok(Kept { buffer, written: Vec::new() })
     }
 
     fn fill_empty(&mut self) {

@@ -68,21 +68,14 @@ impl Scene {
     pub fn new(width: u32, height: u32, people: u32, seed: u64) -> Self {
         let (w, h) = (width as f32, height as f32);
         // Six lanes of ten at 1920 x 1080.
-        let lanes = (people as f32 * 0.6 * h / w * 16.0 / 9.0)
-            .sqrt()
-            .round()
-            .max(1.0);
+        let lanes = (people as f32 * 0.6 * h / w * 16.0 / 9.0).sqrt().round().max(1.0);
         let pitch = h * 0.52 / lanes;
         let mut walkers = Vec::with_capacity(people as usize);
         for lane in 0..lanes as u32 {
             let share = |lane: u32| (u64::from(people) * u64::from(lane) / lanes as u64) as u32;
             let members = share(lane + 1) - share(lane);
             let mut noise = Noise::new(&[seed, 1, u64::from(lane)]);
-            let depth = if lanes > 1.0 {
-                lane as f32 / (lanes - 1.0)
-            } else {
-                0.5
-            };
+            let depth = if lanes > 1.0 { lane as f32 / (lanes - 1.0) } else { 0.5 };
             let mut side = pitch * (0.7 + 0.45 * depth);
             let way = w + 2.0 * side;
             let slot = way / members.max(1) as f32;
@@ -103,12 +96,7 @@ impl Scene {
                 });
             }
         }
-        Self {
-            width,
-            height,
-            seed,
-            walkers,
-        }
+        Self { width, height, seed, walkers }
     }
 
     /// Everyone in frame `frame`, far lanes first.
@@ -120,13 +108,7 @@ impl Scene {
             let x = (walker.start + walker.pace * time).rem_euclid(walker.way) - walker.side;
             let phase = (time / walker.step).fract();
             let bob = (phase - 0.5).abs() * walker.side * 0.12;
-            Person {
-                id,
-                x,
-                y: walker.y + bob,
-                side: walker.side,
-                visible: true,
-            }
+            Person { id, x, y: walker.y + bob, side: walker.side, visible: true }
         }));
         for i in 0..people.len() {
             let (person, nearer) = (people[i], &people[i + 1..]);
@@ -138,10 +120,7 @@ impl Scene {
         let head = person.head();
         let area = person.side * person.side;
         let frame = [0.0, 0.0, self.width as f32, self.height as f32];
-        let hidden: f32 = nearer
-            .iter()
-            .map(|other| intersection(head, other.head()))
-            .sum();
+        let hidden: f32 = nearer.iter().map(|other| intersection(head, other.head())).sum();
         intersection(head, frame) >= area / 2.0 && hidden <= area / 2.0
     }
 }

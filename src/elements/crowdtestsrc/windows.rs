@@ -48,10 +48,7 @@ pub(super) fn windows(scene: &Scene, frame: u64, people: &[Person], windows: &mu
     }
     clutter(scene, frame, people, windows);
     windows.sort_by(|a, b| {
-        a.side
-            .total_cmp(&b.side)
-            .then(a.y.total_cmp(&b.y))
-            .then(a.x.total_cmp(&b.x))
+        a.side.total_cmp(&b.side).then(a.y.total_cmp(&b.y)).then(a.x.total_cmp(&b.x))
     });
 }
 
@@ -81,12 +78,7 @@ fn cluster(person: &Person, count: usize, noise: &mut Noise, windows: &mut Vec<W
         let far = f32::from(distance(&neighbours[i])) * 0.35;
         let score = FAINTEST + (peak - FAINTEST) / (1.0 + far) - 0.01 * noise.unit();
         // A detector scans whole pixels.
-        windows.push(Window {
-            x: x.round(),
-            y: y.round(),
-            side,
-            score: score.max(FAINTEST),
-        });
+        windows.push(Window { x: x.round(), y: y.round(), side, score: score.max(FAINTEST) });
     }
 }
 
@@ -105,10 +97,7 @@ fn clutter(scene: &Scene, frame: u64, people: &[Person], windows: &mut Vec<Windo
         if windows.len() == on_heads + wanted {
             break;
         }
-        let side = noise
-            .between(16.0, 64.0)
-            .round()
-            .min(scene.width.min(scene.height) as f32);
+        let side = noise.between(16.0, 64.0).round().min(scene.width.min(scene.height) as f32);
         let window = Window {
             x: noise.between(0.0, scene.width as f32 - side).round(),
             y: noise.between(0.0, scene.height as f32 - side).round(),
@@ -117,9 +106,7 @@ fn clutter(scene: &Scene, frame: u64, people: &[Person], windows: &mut Vec<Windo
         };
         let clear = |other: [f32; 4]| intersection(window.corners(), other) == 0.0;
         if people.iter().all(|person| clear(person.head()))
-            && windows[on_heads..]
-                .iter()
-                .all(|other| clear(other.corners()))
+            && windows[on_heads..].iter().all(|other| clear(other.corners()))
         {
             windows.push(window);
         }

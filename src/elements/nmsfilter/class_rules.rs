@@ -11,11 +11,7 @@ pub(super) enum ClassRuleError {
         "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES} or a label \
          of the label file ({labels} labels loaded)"
     )]
-    UnknownClass {
-        property: &'static str,
-        name: String,
-        labels: usize,
-    },
+    UnknownClass { property: &'static str, name: String, labels: usize },
     #[error(
         "class-thresholds: cannot read {entry:?}; expected CLASS:THRESHOLD, as in person:0.5,7:0.3"
     )]
@@ -42,9 +38,7 @@ pub(super) fn thresholds(
         }
     }
     for entry in entries(class_thresholds) {
-        let malformed = || ClassRuleError::Entry {
-            entry: entry.to_owned(),
-        };
+        let malformed = || ClassRuleError::Entry { entry: entry.to_owned() };
         let (name, threshold) = entry.rsplit_once(':').ok_or_else(malformed)?;
         let threshold: f32 = threshold.trim().parse().map_err(|_| malformed())?;
         if !threshold.is_finite() {
@@ -59,22 +53,14 @@ pub(super) fn thresholds(
 }
 
 fn entries(list: Option<&str>) -> impl Iterator<Item = &str> {
-    list.unwrap_or("")
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
+    list.unwrap_or("").split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 fn class(property: &'static str, name: &str, labels: &Labels) -> Result<usize, ClassRuleError> {
     let by_label = labels.class(name).map(|class| class as usize);
-    by_label
-        .or_else(|| name.parse().ok())
-        .filter(|&class| class < MAX_CLASSES)
-        .ok_or_else(|| ClassRuleError::UnknownClass {
-            property,
-            name: name.to_owned(),
-            labels: labels.len(),
-        })
+    by_label.or_else(|| name.parse().ok()).filter(|&class| class < MAX_CLASSES).ok_or_else(|| {
+        ClassRuleError::UnknownClass { property, name: name.to_owned(), labels: labels.len() }
+    })
 }
 
 fn set(rules: &mut ClassThresholds, class: usize, threshold: f32) {
@@ -89,12 +75,7 @@ mod tests {
     use super::*;
 
     fn of(classes: &str, class_thresholds: &str) -> Result<ClassThresholds, ClassRuleError> {
-        thresholds(
-            0.25,
-            Some(classes),
-            Some(class_thresholds),
-            &Labels::default(),
-        )
+        thresholds(0.25, Some(classes), Some(class_thresholds), &Labels::default())
     }
 
     #[test]
@@ -114,10 +95,7 @@ mod tests {
     #[test]
     fn class_thresholds_leave_the_others_at_the_score_threshold() {
         let rules = of("", "1:0.5,3:-2").unwrap();
-        assert_eq!(
-            [0, 1, 2, 3, 4].map(|class| rules.of(class)),
-            [0.25, 0.5, 0.25, -2.0, 0.25]
-        );
+        assert_eq!([0, 1, 2, 3, 4].map(|class| rules.of(class)), [0.25, 0.5, 0.25, -2.0, 0.25]);
     }
 
     #[test]

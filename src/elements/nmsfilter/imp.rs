@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the accessors that the macro derives carry no documentation"
-)]
+#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
 
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
@@ -299,11 +296,7 @@ impl BaseTransformImpl for NmsFilter {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
         let engine = engine::select(settings.backend).map_err(|error| {
-            gst::error_msg!(
-                gst::LibraryError::Init,
-                ("{error}"),
-                ["{:?}", settings.backend]
-            )
+            gst::error_msg!(gst::LibraryError::Init, ("{error}"), ["{:?}", settings.backend])
         })?;
         if settings.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
             return Err(gst::error_msg!(
@@ -319,17 +312,8 @@ impl BaseTransformImpl for NmsFilter {
             })?,
             None => Labels::default(),
         };
-        gst::debug!(
-            CAT,
-            imp = self,
-            "engine {}, {} labels",
-            engine.name(),
-            labels.len()
-        );
-        *lock(&self.counted) = Counted {
-            stats: Stats::new(engine.name()),
-            ..Counted::default()
-        };
+        gst::debug!(CAT, imp = self, "engine {}, {} labels", engine.name(), labels.len());
+        *lock(&self.counted) = Counted { stats: Stats::new(engine.name()), ..Counted::default() };
         *lock(&self.session) = Some(Session::new(engine, labels, settings));
         Ok(())
     }
@@ -369,10 +353,7 @@ impl BaseTransformImpl for NmsFilter {
     ) -> Result<(), gst::LoggableError> {
         match self.obj().src_pad().peer_query(query) {
             true => Ok(()),
-            false => Err(gst::loggable_error!(
-                CAT,
-                "downstream proposes no allocation"
-            )),
+            false => Err(gst::loggable_error!(CAT, "downstream proposes no allocation")),
         }
     }
 
@@ -486,9 +467,7 @@ impl NmsFilter {
         };
         let element = self.obj();
         gst::info!(CAT, obj = element, "{structure}");
-        let message = gst::message::Element::builder(structure)
-            .src(&*element)
-            .build();
+        let message = gst::message::Element::builder(structure).src(&*element).build();
         // An element that is in no pipeline has no bus.
         let _ = element.post_message(message);
     }

@@ -31,10 +31,5 @@ glib::wrapper! {
 /// # Errors
 /// Where GStreamer refuses it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "nmsfilter",
-        gst::Rank::NONE,
-        NmsFilter::static_type(),
-    )
+    gst::Element::register(Some(plugin), "nmsfilter", gst::Rank::NONE, NmsFilter::static_type())
 }

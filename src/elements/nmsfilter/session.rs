@@ -33,6 +33,7 @@ struct Plan {
 }
 
 /// What the choice of a head depends on.
+#[derive(Default)]
 struct Signature {
     id: String,
     element: ElementType,
@@ -55,14 +56,7 @@ pub(super) enum Frame {
 
 impl Session {
     pub fn new(engine: Box<dyn Engine>, labels: Labels, settings: Settings) -> Self {
-        Self {
-            engine,
-            labels,
-            settings,
-            frame: None,
-            plan: None,
-            regions: Vec::new(),
-        }
+        Self { engine, labels, settings, frame: None, plan: None, regions: Vec::new() }
     }
 
     /// Takes over the element's settings; cheap where they have not changed.
@@ -89,24 +83,15 @@ impl Session {
         if tensors.is_empty() {
             return Ok(Frame::WithoutTensors);
         }
-        let plan = match self.plan.take().filter(|plan| plan.suits(&tensors)) {
-            Some(plan) => self.plan.insert(plan),
-            None => {
-                let plan = self.make_plan(element, &tensors)?;
-                self.plan.insert(plan)
-            }
+        let plan = match self.plan.take() {
+            Some(plan) if plan.suits(&tensors) => plan,
+            previous => self.make_plan(element, &tensors, previous)?,
         };
-        let outcome = self
-            .engine
-            .run(&tensors, &plan.choice.layout, &plan.params)?;
+        let plan = self.plan.insert(plan);
+        let outcome = self.engine.run(&tensors, &plan.choice.layout, &plan.params)?;
 
         self.regions.clear();
-        self.regions.extend(
-            outcome
-                .survivors
-                .iter()
-                .filter_map(|d| plan.mapping.region(d)),
-        );
+        self.regions.extend(outcome.survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = Counts::from(&outcome);
         drop(tensors);
         let (frame, kinds) = (plan.mapping.frame(), self.settings.attach);
@@ -118,26 +103,29 @@ impl Session {
         Ok(Frame::Decoded { counts, outside })
     }
 
-    /// Chooses the head and derives the engine's parameters.
+    /// Chooses the head and derives the engine's parameters; `previous` was made for other tensors
+    /// under the same settings and caps.
     fn make_plan(
         &mut self,
         element: &super::NmsFilter,
         tensors: &Tensors<'_>,
+        previous: Option<Plan>,
     ) -> Result<Plan, FrameError> {
         let settings = &self.settings;
+        let choice = head::choose(tensors, settings.decoder.head(), settings.head_options())?;
+        if let Some(plan) = previous.filter(|plan| plan.choice.layout.is_kin(&choice.layout)) {
+            return Ok(plan.for_tensors(tensors, choice));
+        }
+
         let frame = self.frame.ok_or(FrameError::NoCaps)?;
-        let mapping = Mapping::new(
-            frame,
-            [settings.model_width, settings.model_height],
-            settings.letterbox,
-        )?;
+        let model = [settings.model_width, settings.model_height];
+        let mapping = Mapping::new(frame, model, settings.letterbox)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
             settings.class_thresholds.as_deref(),
             &self.labels,
         )?;
-        let choice = head::choose(tensors, settings.decoder.head(), settings.head_options())?;
         let params = settings.params(&choice.layout, &mapping, thresholds);
         gst::info!(
             CAT,
@@ -147,55 +135,44 @@ impl Session {
             choice.reason,
             choice.layout.anchors,
             choice.layout.classes,
-            if choice.layout.normalised {
-                "normalised"
-            } else {
-                "pixel"
-            },
+            if choice.layout.normalised { "normalised" } else { "pixel" },
             frame[0],
             frame[1],
             self.engine.name(),
         );
         gst::debug!(CAT, obj = element, "{params:?}, {mapping:?}");
         self.labels.set_head(choice.head, choice.layout.classes);
-        let tensors = tensors
-            .iter()
-            .map(|tensor| Signature {
-                id: tensor.id.to_owned(),
-                element: tensor.element,
-                shape: tensor.shape.clone(),
-            })
-            .collect();
-        Ok(Plan {
-            tensors,
-            choice,
-            mapping,
-            params,
-        })
+        let plan = Plan { tensors: Vec::new(), choice: choice.clone(), mapping, params };
+        Ok(plan.for_tensors(tensors, choice))
     }
 }
 
 impl Plan {
+    /// The same for tensors of other shapes, such as windows of which there are as many as were
+    /// found. Allocates nothing where ids stay.
+    fn for_tensors(mut self, tensors: &Tensors<'_>, choice: Choice) -> Self {
+        self.tensors.resize_with(tensors.len(), Signature::default);
+        for (ours, theirs) in self.tensors.iter_mut().zip(tensors) {
+            if ours.id != theirs.id {
+                ours.id = theirs.id.to_owned();
+            }
+            ours.element = theirs.element;
+            ours.shape = theirs.shape.clone();
+        }
+        self.choice = choice;
+        self
+    }
+
     /// Whether it was made for tensors like these.
     fn suits(&self, tensors: &Tensors<'_>) -> bool {
         self.tensors.len() == tensors.len()
-            && self
-                .tensors
-                .iter()
-                .zip(tensors)
-                .all(|(ours, theirs)| ours == theirs)
+            && self.tensors.iter().zip(tensors).all(|(ours, theirs)| ours == theirs)
     }
 }
 
 /// What a developer wants to know of it in an error message.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "engine {}, frame {:?}, {:?}",
-            self.engine.name(),
-            self.frame,
-            self.settings
-        )
+        write!(f, "engine {}, frame {:?}, {:?}", self.engine.name(), self.frame, self.settings)
     }
 }

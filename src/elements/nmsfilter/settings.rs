@@ -103,10 +103,7 @@ impl Default for Settings {
 impl Settings {
     /// What tensors do not say of themselves.
     pub fn head_options(&self) -> head::Options {
-        head::Options {
-            box_format: self.box_format,
-            coordinates: self.coordinates,
-        }
+        head::Options { box_format: self.box_format, coordinates: self.coordinates }
     }
 
     /// The engine's parameters for a layout and a mapping.
@@ -130,11 +127,7 @@ impl Settings {
             class_agnostic: self.class_agnostic,
             thresholds,
             sizes: Sizes { min, max },
-            scale: if layout.normalised {
-                mapping.model()
-            } else {
-                [1.0; 2]
-            },
+            scale: if layout.normalised { mapping.model() } else { [1.0; 2] },
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
         }
@@ -149,9 +142,8 @@ mod tests {
     fn every_head_has_a_value_of_the_decoder_property() {
         let class = glib::EnumClass::new::<Decoder>();
         let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
-        let names: Vec<_> = std::iter::once("auto")
-            .chain(head::HEADS.map(|head| head.name()))
-            .collect();
+        let names: Vec<_> =
+            std::iter::once("auto").chain(head::HEADS.map(|head| head.name())).collect();
         assert_eq!(nicks, names);
     }
 
@@ -162,9 +154,6 @@ mod tests {
         let tensor = crate::tensor::Tensor::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = head::choose(&[tensor], None, settings.head_options()).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
-        assert_eq!(
-            settings.params(&choice.layout, &mapping, thresholds),
-            Params::default()
-        );
+        assert_eq!(settings.params(&choice.layout, &mapping, thresholds), Params::default());
     }
 }

@@ -55,8 +55,7 @@ impl Stats {
         self.rejected += (outcome.rejected + outside) as u64;
         self.bytes_uploaded += outcome.bytes_uploaded;
         self.bytes_downloaded += outcome.bytes_downloaded;
-        self.time
-            .saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Whether any frame has been counted.

@@ -31,9 +31,9 @@ pub(super) fn of_class(class: i32) -> Rgb {
 
 /// The colour of a label without a class number; the same on every run (FNV-1a).
 pub(super) fn of_label(label: &str) -> Rgb {
-    let hash = label.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = label
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     of_class((hash % PALETTE.len() as u32) as i32)
 }
 
@@ -65,18 +65,9 @@ impl Converter {
             _ => (0.299, 0.114),
         };
         let full = colorimetry.range() == VideoColorRange::Range0_255;
-        let (luma_offset, luma_scale, chroma_scale) = if full {
-            (0.0, 255.0, 255.0)
-        } else {
-            (16.0, 219.0, 224.0)
-        };
-        Self(Some(Yuv {
-            red,
-            blue,
-            luma_offset,
-            luma_scale,
-            chroma_scale,
-        }))
+        let (luma_offset, luma_scale, chroma_scale) =
+            if full { (0.0, 255.0, 255.0) } else { (16.0, 219.0, 224.0) };
+        Self(Some(Yuv { red, blue, luma_offset, luma_scale, chroma_scale }))
     }
 
     /// The components of `colour` in the order in which GStreamer numbers them.
@@ -104,19 +95,13 @@ mod tests {
     fn converter(format: VideoFormat, colorimetry: &str) -> Converter {
         gst::init().unwrap();
         let colorimetry: VideoColorimetry = colorimetry.parse().unwrap();
-        let info = VideoInfo::builder(format, 64, 64)
-            .colorimetry(&colorimetry)
-            .build()
-            .unwrap();
+        let info = VideoInfo::builder(format, 64, 64).colorimetry(&colorimetry).build().unwrap();
         Converter::new(&info)
     }
 
     #[test]
     fn rgb_stays_rgb() {
-        assert_eq!(
-            converter(VideoFormat::Rgb, "sRGB").components([1, 2, 3]),
-            [1, 2, 3]
-        );
+        assert_eq!(converter(VideoFormat::Rgb, "sRGB").components([1, 2, 3]), [1, 2, 3]);
     }
 
     #[test]

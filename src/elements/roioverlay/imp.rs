@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the accessors that the macro derives carry no documentation"
-)]
+#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -105,11 +102,7 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            filter_templates(
-                &gst_video::VideoCapsBuilder::new()
-                    .format_list(FORMATS)
-                    .build(),
-            )
+            filter_templates(&gst_video::VideoCapsBuilder::new().format_list(FORMATS).build())
         });
         &TEMPLATES
     }
@@ -141,11 +134,8 @@ impl VideoFilterImpl for RoiOverlay {
         let settings = *lock(&self.settings);
         let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
 
-        let mut regions: Vec<Drawn> = frame
-            .buffer()
-            .iter_meta::<VideoRegionOfInterestMeta>()
-            .map(Drawn::new)
-            .collect();
+        let mut regions: Vec<Drawn> =
+            frame.buffer().iter_meta::<VideoRegionOfInterestMeta>().map(Drawn::new).collect();
         // Faint ones first, so that a strong one's box is on top.
         regions.sort_by(|a, b| {
             let order = |drawn: &Drawn| drawn.caption.confidence.unwrap_or(f64::INFINITY);
@@ -164,10 +154,7 @@ impl VideoFilterImpl for RoiOverlay {
         }
 
         regions.reverse();
-        let captions: Vec<_> = regions
-            .iter()
-            .map(|region| region.caption.clone())
-            .collect();
+        let captions: Vec<_> = regions.iter().map(|region| region.caption.clone()).collect();
         for tag in tags::place(&captions, settings.labels, font, bounds) {
             let Rect { x1, y1, .. } = tag.rect;
             surface.fill(tag.rect, regions[tag.caption].colour, GROUND_ALPHA);
@@ -193,18 +180,10 @@ impl Drawn {
         // Anything beyond is far outside any frame.
         let clamp = |value: u32| value.min(1 << 24) as i32;
         let (x1, y1) = (clamp(x), clamp(y));
-        let region = Rect {
-            x1,
-            y1,
-            x2: clamp(x.saturating_add(w)),
-            y2: clamp(y.saturating_add(h)),
-        };
+        let region =
+            Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
         Self {
-            caption: Caption {
-                region,
-                label,
-                confidence,
-            },
+            caption: Caption { region, label, confidence },
             colour: class.map_or_else(|| colour::of_label(label), colour::of_class),
         }
     }
@@ -231,34 +210,8 @@ fn frame(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, colour: Rgb, alp
     surface.fill(Rect { y1: bottom, ..rect }, colour, alpha);
     let (left, right) = ((x1 + width).min(x2), (x2 - width).max(x1));
     if left >= right {
-        return surface.fill(
-            Rect {
-                y1: top,
-                y2: bottom,
-                ..rect
-            },
-            colour,
-            alpha,
-        );
+        return surface.fill(Rect { y1: top, y2: bottom, ..rect }, colour, alpha);
     }
-    surface.fill(
-        Rect {
-            x1,
-            y1: top,
-            x2: left,
-            y2: bottom,
-        },
-        colour,
-        alpha,
-    );
-    surface.fill(
-        Rect {
-            x1: right,
-            y1: top,
-            x2,
-            y2: bottom,
-        },
-        colour,
-        alpha,
-    );
+    surface.fill(Rect { x1, y1: top, x2: left, y2: bottom }, colour, alpha);
+    surface.fill(Rect { x1: right, y1: top, x2, y2: bottom }, colour, alpha);
 }

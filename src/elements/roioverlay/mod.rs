@@ -29,10 +29,7 @@ glib::wrapper! {
 pub enum LabelMode {
     /// Where they have room.
     #[default]
-    #[enum_value(
-        name = "Where they have room, shortened where that helps",
-        nick = "auto"
-    )]
+    #[enum_value(name = "Where they have room, shortened where that helps", nick = "auto")]
     Auto = 0,
     /// On every region, in full.
     #[enum_value(name = "On every region, in full", nick = "always")]
@@ -47,10 +44,5 @@ pub enum LabelMode {
 /// # Errors
 /// Where GStreamer refuses it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "roioverlay",
-        gst::Rank::NONE,
-        RoiOverlay::static_type(),
-    )
+    gst::Element::register(Some(plugin), "roioverlay", gst::Rank::NONE, RoiOverlay::static_type())
 }

@@ -34,12 +34,7 @@ impl Rect {
     /// The same with `by` pixels more on each side.
     pub fn grown(&self, by: i32) -> Self {
         let Self { x1, y1, x2, y2 } = *self;
-        Self {
-            x1: x1 - by,
-            y1: y1 - by,
-            x2: x2 + by,
-            y2: y2 + by,
-        }
+        Self { x1: x1 - by, y1: y1 - by, x2: x2 + by, y2: y2 + by }
     }
 }
 
@@ -67,12 +62,7 @@ impl<'a, 'b> Surface<'a, 'b> {
 
     pub fn bounds(&self) -> Rect {
         let (x2, y2) = (self.frame.width() as i32, self.frame.height() as i32);
-        Rect {
-            x1: 0,
-            y1: 0,
-            x2,
-            y2,
-        }
+        Rect { x1: 0, y1: 0, x2, y2 }
     }
 
     /// Blends `colour` into the pixels of `rect`; `alpha` is 0 (none) to 255 (covered).

@@ -59,13 +59,11 @@ pub(super) fn place(
             LabelMode::Never => None,
             LabelMode::Always => {
                 let text = caption.full();
-                spots(&caption.region, size(font, &text), frame)
-                    .next()
-                    .map(|rect| Tag {
-                        caption: i,
-                        rect,
-                        text,
-                    })
+                spots(&caption.region, size(font, &text), frame).next().map(|rect| Tag {
+                    caption: i,
+                    rect,
+                    text,
+                })
             }
             LabelMode::Auto => room_for(i, captions, &tags, font, frame),
         };
@@ -85,33 +83,21 @@ fn room_for(
     let caption = &captions[i];
     let region = &caption.region;
     let widest = (region.x2 - region.x1) * 3 / 2;
-    for text in [Some(caption.full()), caption.short()]
-        .into_iter()
-        .flatten()
-    {
+    for text in [Some(caption.full()), caption.short()].into_iter().flatten() {
         if size(font, &text)[0] > widest {
             continue;
         }
         for rect in spots(region, size(font, &text), frame) {
-            let free = tags
-                .iter()
-                .all(|tag| tag.rect.intersection(&rect).is_none());
+            let free = tags.iter().all(|tag| tag.rect.intersection(&rect).is_none());
             let harmless = || {
                 captions.iter().enumerate().all(|(j, other)| {
-                    let covered = other
-                        .region
-                        .intersection(&rect)
-                        .map_or(0, |both| both.area());
+                    let covered = other.region.intersection(&rect).map_or(0, |both| both.area());
                     // A tag may hide more of a large box, since little of it is lost.
                     j == i || covered * COVERED <= other.region.area()
                 })
             };
             if free && harmless() {
-                return Some(Tag {
-                    caption: i,
-                    rect,
-                    text,
-                });
+                return Some(Tag { caption: i, rect, text });
             }
         }
     }
@@ -131,12 +117,7 @@ fn spots(
 ) -> impl Iterator<Item = Rect> + use<> {
     let x = region.x1.min(frame.x2 - width).max(0);
     [region.y1 - height, region.y2, region.y1]
-        .map(|y| Rect {
-            x1: x,
-            y1: y,
-            x2: x + width,
-            y2: y + height,
-        })
+        .map(|y| Rect { x1: x, y1: y, x2: x + width, y2: y + height })
         .into_iter()
         .filter(move |rect| rect.y1 >= 0 && rect.y2 <= frame.y2)
 }
@@ -145,33 +126,16 @@ fn spots(
 mod tests {
     use super::*;
 
-    const FRAME: Rect = Rect {
-        x1: 0,
-        y1: 0,
-        x2: 640,
-        y2: 480,
-    };
+    const FRAME: Rect = Rect { x1: 0, y1: 0, x2: 640, y2: 480 };
 
     fn caption(x: i32, y: i32, side: i32) -> Caption<'static> {
-        let region = Rect {
-            x1: x,
-            y1: y,
-            x2: x + side,
-            y2: y + side,
-        };
-        Caption {
-            region,
-            label: "face",
-            confidence: Some(0.873),
-        }
+        let region = Rect { x1: x, y1: y, x2: x + side, y2: y + side };
+        Caption { region, label: "face", confidence: Some(0.873) }
     }
 
     fn texts(captions: &[Caption<'_>], mode: LabelMode) -> Vec<String> {
         let font = Font::for_frame(480);
-        place(captions, mode, font, FRAME)
-            .into_iter()
-            .map(|tag| tag.text)
-            .collect()
+        place(captions, mode, font, FRAME).into_iter().map(|tag| tag.text).collect()
     }
 
     #[test]
@@ -197,33 +161,18 @@ mod tests {
 
     #[test]
     fn tags_neither_collide_nor_bury_other_regions_nor_leave_the_frame() {
-        let crowd: Vec<_> = (0..400)
-            .map(|i| caption(i % 20 * 31, i / 20 * 23, 22 + i % 7 * 6))
-            .collect();
+        let crowd: Vec<_> =
+            (0..400).map(|i| caption(i % 20 * 31, i / 20 * 23, 22 + i % 7 * 6)).collect();
         let tags = place(&crowd, LabelMode::Auto, Font::for_frame(480), FRAME);
         assert!(!tags.is_empty());
         for (i, tag) in tags.iter().enumerate() {
-            assert_eq!(
-                tag.rect.intersection(&FRAME),
-                Some(tag.rect),
-                "{tag:?} leaves the frame"
-            );
+            assert_eq!(tag.rect.intersection(&FRAME), Some(tag.rect), "{tag:?} leaves the frame");
             for other in &tags[..i] {
-                assert_eq!(
-                    tag.rect.intersection(&other.rect),
-                    None,
-                    "{tag:?} meets {other:?}"
-                );
+                assert_eq!(tag.rect.intersection(&other.rect), None, "{tag:?} meets {other:?}");
             }
             for (j, other) in crowd.iter().enumerate().filter(|(j, _)| *j != tag.caption) {
-                let both = other
-                    .region
-                    .intersection(&tag.rect)
-                    .map_or(0, |both| both.area());
-                assert!(
-                    both * COVERED <= other.region.area(),
-                    "{tag:?} buries region {j}"
-                );
+                let both = other.region.intersection(&tag.rect).map_or(0, |both| both.area());
+                assert!(both * COVERED <= other.region.area(), "{tag:?} buries region {j}");
             }
         }
     }
@@ -237,15 +186,9 @@ mod tests {
 
     #[test]
     fn scores_beyond_one_are_no_percentages() {
-        let raw = Caption {
-            confidence: Some(41.84),
-            ..caption(100, 100, 160)
-        };
+        let raw = Caption { confidence: Some(41.84), ..caption(100, 100, 160) };
         assert_eq!(texts(&[raw], LabelMode::Auto), ["face 41.8"]);
-        let unknown = Caption {
-            confidence: None,
-            ..caption(100, 100, 160)
-        };
+        let unknown = Caption { confidence: None, ..caption(100, 100, 160) };
         assert_eq!(texts(&[unknown], LabelMode::Auto), ["face"]);
     }
 }

@@ -42,16 +42,9 @@ impl Font {
                 .expect("every size has a question mark");
             let (width, height) = (glyph.width() as i32, glyph.height() as i32);
             let left = x + i * step;
-            let rect = Rect {
-                x1: left,
-                y1: y,
-                x2: left + width,
-                y2: y + height,
-            };
+            let rect = Rect { x1: left, y1: y, x2: left + width, y2: y + height };
             surface.blend(rect, colour, |px, py| {
-                glyph
-                    .pixel((px - left) as usize, (py - y) as usize)
-                    .unwrap_or(0)
+                glyph.pixel((px - left) as usize, (py - y) as usize).unwrap_or(0)
             });
         }
     }

@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the accessors that the macro derives carry no documentation"
-)]
+#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -136,31 +133,14 @@ impl BaseTransformImpl for TensorReplay {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
         let open = || {
-            let location = settings
-                .location
-                .as_deref()
-                .ok_or(RecordingError::NoLocation)?;
-            let Settings {
-                tensor_id,
-                raw_type,
-                shape,
-                ..
-            } = &settings;
+            let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
+            let Settings { tensor_id, raw_type, shape, .. } = &settings;
             let format = Format::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
             Recording::open(location, format)
         };
         let recording = open().map_err(|error| message(&error))?;
-        gst::debug!(
-            CAT,
-            imp = self,
-            "opened {:?}: {recording:?}",
-            settings.location
-        );
-        *lock(&self.state) = Some(State {
-            recording,
-            repeat: settings.repeat,
-            frame: 0,
-        });
+        gst::debug!(CAT, imp = self, "opened {:?}: {recording:?}", settings.location);
+        *lock(&self.state) = Some(State { recording, repeat: settings.repeat, frame: 0 });
         Ok(())
     }
 

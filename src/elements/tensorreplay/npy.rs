@@ -35,18 +35,13 @@ impl Header {
         let rest = file.strip_prefix(b"\x93NUMPY").ok_or(HeaderError::NotNpy)?;
         let (text_at, text_len) = match rest {
             [1, _, a, b, ..] => (10, usize::from(u16::from_le_bytes([*a, *b]))),
-            [2 | 3, _, a, b, c, d, ..] => (
-                12,
-                u32::from_le_bytes([*a, *b, *c, *d])
-                    .try_into()
-                    .unwrap_or(usize::MAX),
-            ),
+            [2 | 3, _, a, b, c, d, ..] => {
+                (12, u32::from_le_bytes([*a, *b, *c, *d]).try_into().unwrap_or(usize::MAX))
+            }
             _ => return Err(HeaderError::NotNpy),
         };
         let len = text_len.saturating_add(text_at);
-        let text = file
-            .get(text_at..len)
-            .ok_or(HeaderError::Lacks("its end"))?;
+        let text = file.get(text_at..len).ok_or(HeaderError::Lacks("its end"))?;
         let text = str::from_utf8(text).map_err(|_| HeaderError::Lacks("its text"))?;
 
         let descr = entry(text, "'descr':").and_then(|rest| between(rest, '\'', '\''));
@@ -63,11 +58,7 @@ impl Header {
         if order.starts_with("True") && shape.len() > 1 {
             return Err(HeaderError::FortranOrder);
         }
-        Ok(Self {
-            element,
-            shape,
-            len,
-        })
+        Ok(Self { element, shape, len })
     }
 }
 
@@ -78,9 +69,7 @@ fn entry<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 
 /// What stands between the two, the first of which comes first.
 fn between(text: &str, open: char, close: char) -> Option<&str> {
-    text.strip_prefix(open)?
-        .split_once(close)
-        .map(|(inside, _)| inside)
+    text.strip_prefix(open)?.split_once(close).map(|(inside, _)| inside)
 }
 
 /// `1, 84, 8400`, or `4,`, or nothing for a scalar.

@@ -20,30 +20,18 @@ pub(super) enum RecordingError {
     #[error("{path} has {size} bytes, more than the {LARGEST_FILE} that are read at most")]
     TooLarge { path: String, size: u64 },
     #[error("{path}, line {line}: expected four numbers x,y,side,score, got {found:?}")]
-    Csv {
-        path: String,
-        line: usize,
-        found: String,
-    },
+    Csv { path: String, line: usize, found: String },
     #[error("{path} is not a .npy file that can be read: {cause}")]
     Npy { path: String, cause: HeaderError },
     #[error(
         "{path} is not a .npy file that can be read: its shape is {found}, but {held} bytes follow"
     )]
-    NpySize {
-        path: String,
-        found: String,
-        held: usize,
-    },
+    NpySize { path: String, found: String, held: usize },
     #[error(
         "{path} has the shape {found}, but the property shape says {wanted}; they must be equal, \
          or the file's have one dimension more in front, a tensor for each frame"
     )]
-    NpyShape {
-        path: String,
-        found: String,
-        wanted: String,
-    },
+    NpyShape { path: String, found: String, wanted: String },
     #[error("{path} is raw: set the properties shape, as in 1x84x8400, and element-type")]
     NoShape { path: String },
     #[error("shape: cannot read {0:?}; expected up to 8 dimensions such as 1x84x8400")]
@@ -52,13 +40,7 @@ pub(super) enum RecordingError {
         "{path} holds {held} bytes; expected a multiple of the {needed} that a tensor of {element} \
          {shape} takes"
     )]
-    Size {
-        path: String,
-        held: usize,
-        needed: usize,
-        element: ElementType,
-        shape: String,
-    },
+    Size { path: String, held: usize, needed: usize, element: ElementType, shape: String },
     #[error("{path} holds no tensor")]
     Empty { path: String },
     #[error("location: cannot use {0:?} as a pattern; expected one %d or %05d and no other %")]
@@ -84,11 +66,7 @@ impl Format {
         shape: Option<&str>,
     ) -> Result<Self, RecordingError> {
         let shape = shape.map(parse_shape).transpose()?;
-        Ok(Self {
-            tensor_id,
-            raw_type,
-            shape,
-        })
+        Ok(Self { tensor_id, raw_type, shape })
     }
 }
 
@@ -105,11 +83,7 @@ pub(super) enum Recording {
     /// All of them, read from one file.
     File(Vec<NewTensor>),
     /// A file per frame, read when it is its turn. `last` is the number of frames, once known.
-    Files {
-        pattern: Pattern,
-        format: Format,
-        last: Option<u64>,
-    },
+    Files { pattern: Pattern, format: Format, last: Option<u64> },
 }
 
 impl Recording {
@@ -119,11 +93,7 @@ impl Recording {
             None => Ok(Self::File(load(location, &format)?)),
             Some(pattern) => {
                 single(&pattern.path(0), &format)?;
-                Ok(Self::Files {
-                    pattern,
-                    format,
-                    last: None,
-                })
+                Ok(Self::Files { pattern, format, last: None })
             }
         }
     }
@@ -138,15 +108,9 @@ impl Recording {
             Self::File(tensors) => {
                 let len = tensors.len() as u64;
                 let frame = if repeat { frame % len } else { frame };
-                Ok(usize::try_from(frame)
-                    .ok()
-                    .and_then(|i| tensors.get(i).cloned()))
+                Ok(usize::try_from(frame).ok().and_then(|i| tensors.get(i).cloned()))
             }
-            Self::Files {
-                pattern,
-                format,
-                last,
-            } => {
+            Self::Files { pattern, format, last } => {
                 if last.is_none() && !Path::new(&pattern.path(frame)).exists() {
                     *last = Some(frame);
                 }
@@ -180,66 +144,38 @@ impl Pattern {
         let (width, after) = rest.split_once('d').ok_or_else(bad)?;
         let width = match width {
             "" => 0,
-            digits => digits
-                .parse()
-                .ok()
-                .filter(|&width| width <= 20)
-                .ok_or_else(bad)?,
+            digits => digits.parse().ok().filter(|&width| width <= 20).ok_or_else(bad)?,
         };
         if after.contains('%') {
             return Err(bad());
         }
-        Ok(Some(Self {
-            before: before.to_owned(),
-            width,
-            after: after.to_owned(),
-        }))
+        Ok(Some(Self { before: before.to_owned(), width, after: after.to_owned() }))
     }
 
     fn path(&self, frame: u64) -> String {
-        format!(
-            "{}{frame:0width$}{}",
-            self.before,
-            self.after,
-            width = self.width
-        )
+        format!("{}{frame:0width$}{}", self.before, self.after, width = self.width)
     }
 }
 
 /// The only tensor of a file.
 fn single(path: &str, format: &Format) -> Result<NewTensor, RecordingError> {
-    load(path, format)?
-        .pop()
-        .ok_or_else(|| RecordingError::Empty {
-            path: path.to_owned(),
-        })
+    load(path, format)?.pop().ok_or_else(|| RecordingError::Empty { path: path.to_owned() })
 }
 
 /// The tensors of a file, at least one; its ending says how to read it.
 fn load(path: &str, format: &Format) -> Result<Vec<NewTensor>, RecordingError> {
-    let read_error = |cause| RecordingError::Read {
-        path: path.to_owned(),
-        cause,
-    };
+    let read_error = |cause| RecordingError::Read { path: path.to_owned(), cause };
     let size = std::fs::metadata(path).map_err(read_error)?.len();
     if size > LARGEST_FILE {
-        return Err(RecordingError::TooLarge {
-            path: path.to_owned(),
-            size,
-        });
+        return Err(RecordingError::TooLarge { path: path.to_owned(), size });
     }
     let bytes = std::fs::read(path).map_err(read_error)?;
-    let ending = Path::new(path)
-        .extension()
-        .and_then(|ending| ending.to_str())
-        .unwrap_or("");
+    let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("");
     match ending.to_ascii_lowercase().as_str() {
         "csv" | "txt" => load_csv(path, &bytes, format),
         "npy" => load_npy(path, &bytes, format),
         _ => {
-            let no_shape = || RecordingError::NoShape {
-                path: path.to_owned(),
-            };
+            let no_shape = || RecordingError::NoShape { path: path.to_owned() };
             let shape = format.shape.clone().ok_or_else(no_shape)?;
             let element = match format.raw_type {
                 RawType::F32 => ElementType::F32,
@@ -258,18 +194,10 @@ fn load_csv(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>,
 }
 
 fn load_npy(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>, RecordingError> {
-    let Header {
-        element,
-        shape: found,
-        len,
-    } = Header::read(bytes).map_err(|cause| RecordingError::Npy {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let Header { element, shape: found, len } = Header::read(bytes)
+        .map_err(|cause| RecordingError::Npy { path: path.to_owned(), cause })?;
     let data = &bytes[len..];
-    let expected = found
-        .elements()
-        .and_then(|n| n.checked_mul(element.size()?));
+    let expected = found.elements().and_then(|n| n.checked_mul(element.size()?));
     if expected != Some(data.len()) {
         let (path, found, held) = (path.to_owned(), found.to_string(), data.len());
         return Err(RecordingError::NpySize { path, found, held });
@@ -278,11 +206,7 @@ fn load_npy(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>,
         Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
         Some(wanted) => {
             let (found, wanted) = (found.to_string(), wanted.to_string());
-            return Err(RecordingError::NpyShape {
-                path: path.to_owned(),
-                found,
-                wanted,
-            });
+            return Err(RecordingError::NpyShape { path: path.to_owned(), found, wanted });
         }
         None => found,
     };
@@ -298,35 +222,19 @@ fn cut(
     format: &Format,
 ) -> Result<Vec<NewTensor>, RecordingError> {
     let id = format.tensor_id.clone().unwrap_or_else(|| stem(path));
-    let needed = shape
-        .elements()
-        .and_then(|n| n.checked_mul(element.size()?));
-    let needed = needed.ok_or_else(|| TensorError::TooLarge {
-        tensor: format!("{id} ({element} {shape})"),
-    })?;
+    let needed = shape.elements().and_then(|n| n.checked_mul(element.size()?));
+    let needed = needed
+        .ok_or_else(|| TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") })?;
     let held = bytes.len();
     if needed == 0 && held == 0 {
-        return Ok(vec![NewTensor {
-            id,
-            element,
-            shape,
-            data: gst::Buffer::new(),
-        }]);
+        return Ok(vec![NewTensor { id, element, shape, data: gst::Buffer::new() }]);
     }
     if needed == 0 || !held.is_multiple_of(needed) {
         let (path, shape) = (path.to_owned(), shape.to_string());
-        return Err(RecordingError::Size {
-            path,
-            held,
-            needed,
-            element,
-            shape,
-        });
+        return Err(RecordingError::Size { path, held, needed, element, shape });
     }
     if held == 0 {
-        return Err(RecordingError::Empty {
-            path: path.to_owned(),
-        });
+        return Err(RecordingError::Empty { path: path.to_owned() });
     }
     bytes
         .chunks_exact(needed)
@@ -335,22 +243,13 @@ fn cut(
             let mut data = gst::Buffer::with_size(needed).map_err(|_| TensorError::TooLarge {
                 tensor: format!("{id} ({element} {shape})"),
             })?;
-            data.make_mut()
-                .copy_from_slice(0, chunk)
-                .expect("the buffer is as large");
-            Ok(NewTensor {
-                id: id.clone(),
-                element,
-                shape: shape.clone(),
-                data,
-            })
+            data.make_mut().copy_from_slice(0, chunk).expect("the buffer is as large");
+            Ok(NewTensor { id: id.clone(), element, shape: shape.clone(), data })
         })
         .collect()
 }
 
 /// The file's name without folder and ending.
 fn stem(path: &str) -> String {
-    Path::new(path)
-        .file_stem()
-        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+    Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

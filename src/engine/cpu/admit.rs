@@ -26,19 +26,12 @@ pub(super) fn admit(
     numbers: impl FnOnce() -> [f32; 4],
 ) -> Row {
     // Plus zero: scores are compared by their bits when ranked, and minus zero equals zero.
-    let score = row
-        .objectness
-        .map_or(row.best, |objectness| objectness * row.best)
-        + 0.0;
+    let score = row.objectness.map_or(row.best, |objectness| objectness * row.best) + 0.0;
     if !row.best.is_finite() || !score.is_finite() {
         return Row::Rejected;
     }
     let threshold = params.thresholds.of(row.class);
-    if row
-        .objectness
-        .map_or(score, |objectness| objectness.min(score))
-        < threshold
-    {
+    if row.objectness.map_or(score, |objectness| objectness.min(score)) < threshold {
         return Row::Dropped;
     }
 
@@ -56,15 +49,7 @@ pub(super) fn admit(
         return Row::Dropped;
     }
     let Scored { anchor, class, .. } = row;
-    Row::Candidate(Detection {
-        x1,
-        y1,
-        x2,
-        y2,
-        score,
-        class,
-        anchor,
-    })
+    Row::Candidate(Detection { x1, y1, x2, y2, score, class, anchor })
 }
 
 fn corners(numbers: [f32; 4], format: BoxFormat, [sx, sy]: [f32; 2]) -> [f32; 4] {

@@ -43,9 +43,7 @@ impl Decoder {
         let lowest = params.thresholds.lowest(layout.classes);
         for anchor in 0..layout.anchors {
             // Objectness lies with the scores.
-            let objectness = layout
-                .objectness
-                .map(|field| scores[field.index(anchor, 0)].to_f32());
+            let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)].to_f32());
             if let Some(objectness) = objectness {
                 if !objectness.is_finite() {
                     self.rejected += 1;
@@ -62,12 +60,7 @@ impl Decoder {
                     (best, class) = (score, c as u32);
                 }
             }
-            let row = Scored {
-                anchor: anchor as u32,
-                objectness,
-                best,
-                class,
-            };
+            let row = Scored { anchor: anchor as u32, objectness, best, class };
             self.take(row, layout, params, boxes);
         }
     }
@@ -100,12 +93,7 @@ impl Decoder {
                 }
             }
             for (i, (&best, &class)) in best.iter().zip(&*class).enumerate() {
-                let row = Scored {
-                    anchor: (start + i) as u32,
-                    objectness: None,
-                    best,
-                    class,
-                };
+                let row = Scored { anchor: (start + i) as u32, objectness: None, best, class };
                 self.take(row, layout, params, boxes);
             }
         }

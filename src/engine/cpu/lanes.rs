@@ -18,13 +18,7 @@ pub(super) struct Lanes {
 impl Lanes {
     pub fn clear(&mut self) {
         self.len = 0;
-        for lane in [
-            &mut self.x1,
-            &mut self.y1,
-            &mut self.x2,
-            &mut self.y2,
-            &mut self.area,
-        ] {
+        for lane in [&mut self.x1, &mut self.y1, &mut self.x2, &mut self.y2, &mut self.area] {
             lane.clear();
         }
         self.class.clear();

@@ -64,9 +64,7 @@ impl Cpu {
     ) -> Result<(), EngineError> {
         let boxes = tensors[layout.boxes.tensor].map()?;
         let apart = layout.scores.tensor != layout.boxes.tensor;
-        let scores = apart
-            .then(|| tensors[layout.scores.tensor].map())
-            .transpose()?;
+        let scores = apart.then(|| tensors[layout.scores.tensor].map()).transpose()?;
         let scores = scores.as_ref().unwrap_or(&boxes);
 
         let decoder = &mut self.decoder;
@@ -104,9 +102,6 @@ impl Cpu {
 impl Detection {
     /// Higher scores first, then earlier rows.
     fn rank(&self, other: &Self) -> std::cmp::Ordering {
-        other
-            .score
-            .total_cmp(&self.score)
-            .then(self.anchor.cmp(&other.anchor))
+        other.score.total_cmp(&self.score).then(self.anchor.cmp(&other.anchor))
     }
 }
