@@ -14,5 +14,5 @@ cargo build --release --locked "${features[@]}" --lib --example crowd
 echo "3/3 Running the crowd"
 "${CARGO_TARGET_DIR:-target}/release/examples/crowd"
 echo
-echo "To use the plugin:  export GST_PLUGIN_PATH=$(realpath "${CARGO_TARGET_DIR:-target}/release")"
+echo "To use the plugin:  export GST_PLUGIN_PATH='$(realpath "${CARGO_TARGET_DIR:-target}/release")'"
 echo "To look at it:      gst-inspect-1.0 nmsfilter"

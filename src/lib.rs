@@ -1,8 +1,8 @@
 //! Decodes detector tensors on video buffers and suppresses duplicate detections.
 //!
 //! Data flows one way, and the modules are the stations on its way: [`tensor`] (what arrives and
-//! where it lies), `head` (what it means), `engine` (decode and suppression), `region` (what
-//! leaves); [`elements`] drive them.
+//! where it lies), [`head`] (what it means), [`engine`] (decode and suppression), [`region`] (what
+//! leaves). The [`elements`] drive them; `nmsfilter` is the one that the plugin is for.
 #![warn(missing_docs)]
 
 pub mod elements;

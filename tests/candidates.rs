@@ -1,6 +1,8 @@
 //! Real candidate lists, and what NumPy, ONNX Runtime and OpenCV keep of them at IoU 0.45.
 
 mod data;
+mod pipeline;
+mod replay;
 
 use gstnmsfilter::engine::{ClassThresholds, Cpu, Engine, Params, Reference};
 use gstnmsfilter::head::{self, Options};
@@ -87,6 +89,14 @@ fn every_list_keeps_what_others_keep() {
                 found.sort_unstable();
                 assert_eq!(&found, keep, "{}: {name}", file.display());
             }
+            let corners = head::BoxFormat::Corners;
+            let replayed = replay::boxes(&list.boxes, &list.scores, corners, &params);
+            let survivors = keep.len() as u64;
+            let expected = replay::Counts {
+                candidates: n as u64,
+                survivors,
+            };
+            assert_eq!(replayed, expected, "{} through a pipeline", file.display());
         }
         println!(
             "{}: {n} candidates, {:?} kept",

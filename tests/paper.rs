@@ -1,12 +1,14 @@
 //! The paper's own windows, and what its own program leaves of them.
 
 mod data;
+mod pipeline;
+mod replay;
 
 use gstnmsfilter::engine::{ClassThresholds, Cpu, Engine, Method, Overlap, Params, Reference};
 use gstnmsfilter::head;
 use gstnmsfilter::tensor::Tensor;
 
-/// How many of the first `n` windows survive, by both engines.
+/// How many of the first `n` windows survive, by both engines and through a pipeline.
 fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [Tensor::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = head::choose(&tensors, None, head::Options::default())
@@ -19,7 +21,26 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
         expected.survivors, found.survivors,
         "of the first {n} windows"
     );
+    let replayed = replayed(n, params);
+    let counts = [found.candidates, found.survivors.len()].map(|count| count as u64);
+    assert_eq!(
+        [replayed.candidates, replayed.survivors],
+        counts,
+        "{n} through a pipeline"
+    );
     found.survivors.len()
+}
+
+/// The same from the first `n` lines of the paper's file, through a pipeline.
+fn replayed(n: usize, params: &Params) -> replay::Counts {
+    let file = data::path("data/oscars/detections.txt").unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: String = text.split_inclusive('\n').take(n).collect();
+    let file = replay::File::new("csv", lines.as_bytes());
+    let format = head::BoxFormat::default();
+    replay::frame(&[file.location()], |nms| {
+        replay::set_up(nms, params, format)
+    })
 }
 
 /// Windows of any score, as the paper's program takes them.

@@ -1,6 +1,6 @@
 //! Other projects' test cases of hard suppression.
 //!
-//! Each case is driven through the `boxes` head and both engines. Adapted in form only: corners
+//! Each case is driven through the `boxes` head, by both engines and through a pipeline. Adapted in form only: corners
 //! are put in order, where the source allows any; boxes given as y, x are turned to x, y; a source
 //! that drops `score <= t` gets the next number above `t` as the threshold below which we drop; an
 //! operator that selects a box for several classes is run one class at a time, since a row here
@@ -8,6 +8,8 @@
 //! up.
 
 mod data;
+mod pipeline;
+mod replay;
 
 use gstnmsfilter::engine::{
     ClassThresholds, Cpu, Detection, Engine, Method, Overlap, Params, Reference,
@@ -94,6 +96,8 @@ impl Run<'_> {
         );
         let found: Vec<u32> = rows(cpu.run(&tensors, &layout, &self.params).unwrap().survivors);
         assert_eq!(expected, found, "reference and cpu");
+        let replayed = replay::boxes(self.boxes, &scores, self.format, &self.params);
+        assert_eq!(replayed.survivors, found.len() as u64, "through a pipeline");
         found
     }
 }

@@ -1,5 +1,7 @@
 //! The plugin's elements.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::tensor;
 
 pub mod crowdtestsrc;
@@ -19,16 +21,25 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     tensorreplay::register(plugin)
 }
 
-/// The pads of a filter that never touches pixels: any raw video in any memory.
-fn any_video_templates() -> Vec<gst::PadTemplate> {
-    let caps = gst::Caps::builder("video/x-raw").any_features().build();
+/// Any raw video in any memory, for filters that never touch pixels.
+fn any_video() -> gst::Caps {
+    gst::Caps::builder("video/x-raw").any_features().build()
+}
+
+/// The pads of a filter whose input and output are alike.
+fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
     [
         ("sink", gst::PadDirection::Sink),
         ("src", gst::PadDirection::Src),
     ]
     .map(|(name, direction)| {
-        gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
+        gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
             .expect("the template is sound")
     })
     .into()
+}
+
+/// Locks an element's mutex. A panic elsewhere must not take the element's locks with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,9 @@ use crate::tensor::Tensor;
 /// YOLOv5 (also v6 and v7): a row is centre x, centre y, width, height, objectness and one score
 /// per class. A row whose objectness is below the threshold is dropped, then one whose
 /// objectness x best class is.
+///
+/// A model has at least as many anchors as numbers per anchor; what has fewer is a YOLOv8 output
+/// or something else on its side, and read by rows it would give boxes of nonsense.
 pub struct Yolov5;
 
 impl Head for Yolov5 {
@@ -13,7 +16,7 @@ impl Head for Yolov5 {
     }
 
     fn expects(&self) -> &'static str {
-        "one tensor [1,N,5+C] of rows cx, cy, w, h, objectness, C class scores"
+        "one tensor [1,N,5+C], N >= 5+C, of rows cx, cy, w, h, objectness, C class scores"
     }
 
     fn roles(&self) -> &'static [Role] {
@@ -28,7 +31,7 @@ impl Head for Yolov5 {
             rows: anchors,
             columns,
         } = Matrix::of(tensors[0], self.name(), self.expects())?;
-        if columns < 6 {
+        if columns < 6 || (anchors < columns && anchors > 0) {
             return Err(LayoutError::Shape {
                 tensor: tensors[0].to_string(),
                 head: self.name(),

@@ -10,29 +10,33 @@
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
 //!
-//! The metadata follows the buffer through queues, tees and copies. It is tagged with the
-//! picture's content, size and orientation, so that elements which scale, crop, flip or replace
-//! the picture drop it: its coordinates would be wrong there.
+//! The metadata follows the buffer through queues, tees and copies. It bears a tag that no other
+//! element knows, so that an element which makes a new picture (scaled, cropped, flipped,
+//! converted) drops it: where the picture has moved, its coordinates would be wrong.
 
-use std::sync::Once;
+use std::sync::OnceLock;
 
 use super::{ElementType, MAX_RANK, Shape, Storage, Tensor, TensorError, Tensors};
 
 /// The metadata's registered name.
 pub const META_NAME: &str = "NmsFilterTensor";
 
-const TAGS: &[&str] = &["video", "size", "orientation"];
+const TAGS: &[&str] = &["video", "nmsfilter-tensor"];
+
+/// The metadata's type. Names are compared by GStreamer at the cost of an allocation each time.
+static API: OnceLock<gst::glib::Type> = OnceLock::new();
 
 /// Registers the metadata with GStreamer; repeated calls do nothing.
 ///
 /// [`attach`] calls this itself.
 pub fn register() {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
+    API.get_or_init(|| {
         // An application that embeds this crate may also have loaded the plugin.
         if !gst::meta::CustomMeta::is_registered(META_NAME) {
             gst::meta::CustomMeta::register(META_NAME, TAGS);
         }
+        gst::glib::Type::from_name(format!("{META_NAME}-api"))
+            .expect("GStreamer names a custom metadata's type so")
     });
 }
 
@@ -118,8 +122,8 @@ pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) -> Result
         if tensors.is_full() {
             break;
         }
-        if let Some(custom) = meta.try_as_custom_meta()
-            && custom.has_name(META_NAME)
+        if API.get() == Some(&meta.api())
+            && let Some(custom) = meta.try_as_custom_meta()
         {
             tensors.push(parse(structure(custom))?);
         }
@@ -192,9 +196,7 @@ fn field<'a, T: gst::glib::value::FromValue<'a>>(
 /// Removes the attached tensors from `buffer`.
 pub fn remove(buffer: &mut gst::BufferRef) {
     buffer.foreach_meta_mut(|meta| {
-        let ours = meta
-            .try_as_custom_meta()
-            .is_some_and(|custom| custom.has_name(META_NAME));
+        let ours = API.get() == Some(&meta.api());
         std::ops::ControlFlow::Continue(if ours {
             gst::buffer::BufferMetaForeachAction::Remove
         } else {

@@ -128,8 +128,11 @@ pub fn intercept(
     });
 }
 
-/// The type and pixels of each region on `buffer`.
-pub fn regions(buffer: &gst::BufferRef) -> Vec<(String, [u32; 4])> {
+/// The type of a region, and its left, top, width and height in pixels.
+pub type Region = (String, [u32; 4]);
+
+/// The regions on `buffer`, in order.
+pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
     buffer
         .iter_meta::<VideoRegionOfInterestMeta>()
         .map(|region| {

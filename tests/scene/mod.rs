@@ -109,6 +109,12 @@ impl Scene {
             6 => Head::Yolov8 { transposed: true },
             _ => Head::UltraFace,
         };
+        // Fewer rows than numbers are no YOLOv5 output.
+        let head = if head == Head::Yolov5 && rows < 26 {
+            Head::Windows
+        } else {
+            head
+        };
         let classes = match head {
             Head::Windows | Head::UltraFace => 1,
             _ => *rng.choice(&[1, 1, 2, 3, 20]).unwrap(),

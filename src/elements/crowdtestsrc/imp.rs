@@ -3,7 +3,7 @@
     reason = "the accessors that the macro derives carry no documentation"
 )]
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -18,6 +18,7 @@ use super::draw::{Canvas, Order};
 use super::raw_tensor::RawTensor;
 use super::scene::{Person, Scene, default_people};
 use super::windows::{Window, windows};
+use crate::elements::lock;
 use crate::tensor::{TensorError, attached};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -166,11 +167,6 @@ pub struct CrowdTestSrc {
     state: Mutex<Option<State>>,
     /// The number of the next frame.
     next: Mutex<u64>,
-}
-
-/// A panic elsewhere must not take the element's locks with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn order(info: &VideoInfo) -> Order {

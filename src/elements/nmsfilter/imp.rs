@@ -4,7 +4,7 @@
 )]
 
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use gst::glib;
@@ -18,6 +18,7 @@ use gst_base::subclass::prelude::*;
 use super::session::{Frame, Session};
 use super::settings::{Decoder, Settings};
 use super::stats::Stats;
+use crate::elements::{any_video, filter_templates, lock};
 use crate::engine::{self, Backend, Method, Overlap};
 use crate::head::{BoxFormat, Coordinates};
 use crate::region::{Attach, HAS_ANALYTICS, Labels, Letterbox};
@@ -228,11 +229,6 @@ enum Awaited {
     Settled,
 }
 
-/// A panic elsewhere must not take the element's locks with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[glib::object_subclass]
 impl ObjectSubclass for NmsFilter {
     const NAME: &'static str = "GstNmsFilter";
@@ -288,7 +284,7 @@ impl ElementImpl for NmsFilter {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(crate::elements::any_video_templates);
+            LazyLock::new(|| filter_templates(&any_video()));
         &TEMPLATES
     }
 }

@@ -3,7 +3,7 @@
     reason = "the accessors that the macro derives carry no documentation"
 )]
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -18,6 +18,7 @@ use super::colour::{self, Converter, DARK, Rgb};
 use super::surface::{Rect, Surface};
 use super::tags::{self, Caption, PADDING};
 use super::text::Font;
+use crate::elements::{filter_templates, lock};
 
 /// The formats that can be drawn on: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [
@@ -77,11 +78,6 @@ pub struct RoiOverlay {
     converter: Mutex<Option<Converter>>,
 }
 
-/// A panic elsewhere must not take the element's locks with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[glib::object_subclass]
 impl ObjectSubclass for RoiOverlay {
     const NAME: &'static str = "GstRoiOverlay";
@@ -109,18 +105,11 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = gst_video::VideoCapsBuilder::new()
-                .format_list(FORMATS)
-                .build();
-            [
-                ("sink", gst::PadDirection::Sink),
-                ("src", gst::PadDirection::Src),
-            ]
-            .map(|(name, direction)| {
-                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
-                    .expect("the template is sound")
-            })
-            .into()
+            filter_templates(
+                &gst_video::VideoCapsBuilder::new()
+                    .format_list(FORMATS)
+                    .build(),
+            )
         });
         &TEMPLATES
     }

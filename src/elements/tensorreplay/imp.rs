@@ -3,7 +3,7 @@
     reason = "the accessors that the macro derives carry no documentation"
 )]
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -12,6 +12,7 @@ use gst_base::subclass::prelude::*;
 
 use super::RawType;
 use super::recording::{Format, Recording, RecordingError};
+use crate::elements::{any_video, filter_templates, lock};
 use crate::tensor::attached;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -93,11 +94,6 @@ pub struct TensorReplay {
     state: Mutex<Option<State>>,
 }
 
-/// A panic elsewhere must not take the element's locks with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[glib::object_subclass]
 impl ObjectSubclass for TensorReplay {
     const NAME: &'static str = "GstTensorReplay";
@@ -125,7 +121,7 @@ impl ElementImpl for TensorReplay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(crate::elements::any_video_templates);
+            LazyLock::new(|| filter_templates(&any_video()));
         &TEMPLATES
     }
 }

@@ -8,6 +8,7 @@
 
 mod csv;
 mod imp;
+mod npy;
 mod recording;
 
 use gst::glib;

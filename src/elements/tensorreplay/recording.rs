@@ -1,8 +1,8 @@
 //! Files of recorded tensors, and which of them a frame gets.
 
-use std::io::{Cursor, Read};
 use std::path::Path;
 
+use super::npy::{Header, HeaderError};
 use super::{RawType, csv};
 use crate::tensor::attached::NewTensor;
 use crate::tensor::{ElementType, Shape, TensorError};
@@ -26,9 +26,15 @@ pub(super) enum RecordingError {
         found: String,
     },
     #[error("{path} is not a .npy file that can be read: {cause}")]
-    Npy { path: String, cause: String },
-    #[error("{path} holds {found}; expected little-endian f4 or f2 in C order: convert it")]
-    NpyType { path: String, found: String },
+    Npy { path: String, cause: HeaderError },
+    #[error(
+        "{path} is not a .npy file that can be read: its shape is {found}, but {held} bytes follow"
+    )]
+    NpySize {
+        path: String,
+        found: String,
+        held: usize,
+    },
     #[error(
         "{path} has the shape {found}, but the property shape says {wanted}; they must be equal, \
          or the file's have one dimension more in front, a tensor for each frame"
@@ -252,44 +258,24 @@ fn load_csv(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>,
 }
 
 fn load_npy(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>, RecordingError> {
-    let npy = |cause: String| RecordingError::Npy {
+    let Header {
+        element,
+        shape: found,
+        len,
+    } = Header::read(bytes).map_err(|cause| RecordingError::Npy {
         path: path.to_owned(),
         cause,
-    };
-    let mut reader = Cursor::new(bytes);
-    let header =
-        npyz::NpyHeader::from_reader(&mut reader).map_err(|error| npy(error.to_string()))?;
-    let descr = header.dtype().descr();
-    let element = match descr.trim_matches('\'') {
-        "<f4" => Some(ElementType::F32),
-        "<f2" => Some(ElementType::F16),
-        _ => None,
-    };
-    let in_order = header.order() == npyz::Order::C || header.shape().len() < 2;
-    let element = element
-        .filter(|_| in_order)
-        .ok_or_else(|| RecordingError::NpyType {
-            path: path.to_owned(),
-            found: format!("{descr} in {:?} order", header.order()),
-        })?;
-    let dims: Option<Vec<usize>> = header
-        .shape()
-        .iter()
-        .map(|&dim| usize::try_from(dim).ok())
-        .collect();
-    let found = dims.and_then(|dims| Shape::new(&dims)).ok_or_else(|| {
-        npy(format!(
-            "expected at most 8 dimensions, got {:?}",
-            header.shape()
-        ))
     })?;
-
-    let mut data = Vec::new();
-    reader
-        .read_to_end(&mut data)
-        .map_err(|error| npy(error.to_string()))?;
+    let data = &bytes[len..];
+    let expected = found
+        .elements()
+        .and_then(|n| n.checked_mul(element.size()?));
+    if expected != Some(data.len()) {
+        let (path, found, held) = (path.to_owned(), found.to_string(), data.len());
+        return Err(RecordingError::NpySize { path, found, held });
+    }
     let shape = match &format.shape {
-        Some(wanted) if *found == **wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
+        Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
         Some(wanted) => {
             let (found, wanted) = (found.to_string(), wanted.to_string());
             return Err(RecordingError::NpyShape {
@@ -298,18 +284,9 @@ fn load_npy(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>,
                 wanted,
             });
         }
-        None => found.clone(),
+        None => found,
     };
-    let expected = found
-        .elements()
-        .and_then(|n| n.checked_mul(element.size()?));
-    if expected != Some(data.len()) {
-        return Err(npy(format!(
-            "its shape is {found}, but {} bytes follow",
-            data.len()
-        )));
-    }
-    cut(path, &data, element, shape, format)
+    cut(path, data, element, shape, format)
 }
 
 /// Cuts a file's bytes into tensors that share them.

@@ -1,0 +1,101 @@
+//! Once warm, neither the engine nor the element allocates per frame; what GStreamer allocates for
+//! its own metadata is not Rust's and not counted.
+
+mod pipeline;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use gst_check::Harness;
+use gstnmsfilter::engine::{Cpu, Engine, Method, Params};
+use gstnmsfilter::head;
+use gstnmsfilter::tensor::Tensor;
+use gstnmsfilter::tensor::attached::{NewTensor, attach};
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting by thread.
+struct Counting;
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread in `work`.
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = COUNT.with(Cell::get);
+    work();
+    COUNT.with(Cell::get) - before
+}
+
+/// Windows in rows that overlap their neighbours.
+fn windows(count: usize) -> Vec<f32> {
+    (0..count)
+        .flat_map(|i| {
+            [
+                (i % 50) as f32 * 12.0,
+                (i / 50) as f32 * 12.0,
+                20.0,
+                0.9 - i as f32 * 1e-4,
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn the_engine_allocates_nothing_once_warm() {
+    let (windows, columns) = (windows(700), vec![0.5f32; 84 * 2100]);
+    let tensors = [
+        [Tensor::from_slice("windows", &[700, 4], &windows)],
+        [Tensor::from_slice("yolo-v8-out", &[1, 84, 2100], &columns)],
+    ];
+    let mut cpu = Cpu::default();
+    for tensors in &tensors {
+        let layout = head::choose(tensors, None, head::Options::default())
+            .unwrap()
+            .layout;
+        for method in [Method::None, Method::Greedy, Method::MapReduce] {
+            let params = Params {
+                method,
+                ..Params::default()
+            };
+            let mut run = || assert!(cpu.run(tensors, &layout, &params).unwrap().candidates > 0);
+            run();
+            assert_eq!(allocations(run), 0, "{method:?}");
+        }
+    }
+}
+
+#[test]
+fn the_element_allocates_nothing_once_warm() {
+    pipeline::init();
+    let mut harness = Harness::new("nmsfilter");
+    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");
+    let tensor = NewTensor::from_vec("windows", &[700, 4], windows(700)).unwrap();
+    let mut frame = || {
+        let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
+        attach(buffer.get_mut().unwrap(), &tensor).unwrap();
+        let count = allocations(|| assert!(harness.push(buffer).is_ok()));
+        let regions = pipeline::regions(&harness.pull().unwrap()).len();
+        assert!(regions > 100, "{regions} regions");
+        count
+    };
+    // The first frame chooses the head, names the labels and grows the buffers.
+    frame();
+    assert_eq!(frame(), 0);
+}

@@ -1,0 +1,348 @@
+//! Recorded tensors: every format, every order of frames, every mistake.
+
+mod data;
+mod pipeline;
+
+use std::path::{Path, PathBuf};
+
+use gstnmsfilter::tensor::{self, Elements};
+use pipeline::{Ended, parse, run, watch};
+
+/// A folder of this test's own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{name}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What each of `frames` frames gets, as `id (type shape): first element`.
+fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
+           ! tensorreplay {properties} ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        let tensors = tensor::read(buffer).unwrap();
+        let mapped = tensors[0].map().unwrap();
+        let first = match mapped.elements() {
+            Elements::F32(elements) => elements.first().copied(),
+            Elements::F16(elements) => elements.first().map(|element| element.to_f32()),
+        };
+        format!(
+            "{}: {}",
+            tensors[0],
+            first.map_or("none".into(), |first| first.to_string())
+        )
+    });
+    let ended = run(&pipeline);
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    (seen, ended)
+}
+
+fn ok(properties: &str, frames: u32) -> Vec<String> {
+    let (seen, ended) = replay(properties, frames);
+    assert_eq!(ended.error, None, "{properties}");
+    seen
+}
+
+fn refused(properties: &str) -> String {
+    let (seen, ended) = replay(properties, 3);
+    assert!(seen.is_empty(), "{properties}: {seen:?}");
+    ended.error().to_owned()
+}
+
+/// A .npy file of version 1.
+fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let mut header =
+        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({shape}), }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.bytes());
+    file.extend(data);
+    file
+}
+
+fn bytes(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    numbers.into_iter().flat_map(f32::to_le_bytes).collect()
+}
+
+#[test]
+fn csv_is_one_tensor_of_windows_for_every_frame() {
+    let folder = Folder::new("csv");
+    let file = folder.file("crowd.csv", b"778,59,24,41.84\r\n\r\n 1 , 2,3, -4e0\n");
+    assert_eq!(
+        ok(&format!("location={file}"), 2),
+        ["windows (f32 2x4): 778"; 2]
+    );
+    let file = folder.file("crowd.txt", b"");
+    assert_eq!(
+        ok(&format!("location={file}"), 1),
+        ["windows (f32 0x4): none"]
+    );
+}
+
+#[test]
+fn npy_brings_its_shape_and_type() {
+    let folder = Folder::new("npy");
+    let single = folder.file(
+        "out.npy",
+        &npy("<f4", false, "1, 2, 3", &bytes((5..11).map(|i| i as f32))),
+    );
+    assert_eq!(ok(&format!("location={single}"), 1), ["out (f32 1x2x3): 5"]);
+    let half = [half::f16::from_f32(0.5); 4];
+    let half = folder.file(
+        "half.npy",
+        &npy("<f2", false, "4,", bytemuck::cast_slice(&half)),
+    );
+    assert_eq!(
+        ok(&format!("location={half} tensor-id=scores"), 1),
+        ["scores (f16 4): 0.5"]
+    );
+}
+
+#[test]
+fn raw_takes_shape_and_type_from_the_properties() {
+    let folder = Folder::new("raw");
+    let file = folder.file("out.raw", &bytes([7.0, 8.0]));
+    assert_eq!(
+        ok(&format!("location={file} shape=1x2"), 1),
+        ["out (f32 1x2): 7"]
+    );
+    let halves = ok(&format!("location={file} shape=4 element-type=f16"), 1);
+    assert!(halves[0].starts_with("out (f16 4): "), "{halves:?}");
+}
+
+#[test]
+fn a_file_of_several_tensors_has_one_for_each_frame_and_starts_over() {
+    let folder = Folder::new("several");
+    let raw = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let npy = folder.file(
+        "out.npy",
+        &npy("<f4", false, "3, 1", &bytes([1.0, 2.0, 3.0])),
+    );
+    for file in [raw, npy] {
+        let seen = ok(&format!("location={file} shape=1"), 5);
+        assert_eq!(
+            seen,
+            [1, 2, 3, 1, 2].map(|first| format!("out (f32 1): {first}"))
+        );
+    }
+}
+
+#[test]
+fn without_repeat_the_stream_ends_with_the_recording() {
+    let folder = Folder::new("end");
+    let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    assert_eq!(
+        ok(&format!("location={file} shape=1 repeat=false"), 9).len(),
+        3
+    );
+    // One tensor is for every frame.
+    assert_eq!(
+        ok(&format!("location={file} shape=3 repeat=false"), 9).len(),
+        9
+    );
+}
+
+#[test]
+fn a_pattern_names_a_file_for_each_frame() {
+    let folder = Folder::new("pattern");
+    for i in 0..3 {
+        folder.file(&format!("{i:03}.raw"), &bytes([i as f32]));
+    }
+    let location = folder.0.join("%03d.raw");
+    let common = format!("location={} shape=1 tensor-id=out", location.display());
+    let seen = ok(&common, 5);
+    assert_eq!(
+        seen,
+        [0, 1, 2, 0, 1].map(|first| format!("out (f32 1): {first}"))
+    );
+    assert_eq!(ok(&format!("{common} repeat=false"), 5).len(), 3);
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let folder = Folder::new("mistakes");
+    let file = |name: &str, bytes: &[u8]| format!("location={}", folder.file(name, bytes));
+    let cases = [
+        ("".into(), "location is not set"),
+        (
+            "location=/nowhere/out.npy".into(),
+            "/nowhere/out.npy cannot be read: No such file",
+        ),
+        (
+            "location=/tmp".into(),
+            "/tmp cannot be read: Is a directory",
+        ),
+        (
+            file("a.raw", b"1234"),
+            "set the properties shape, as in 1x84x8400, and element-type",
+        ),
+        (
+            file("b.raw", b"1234") + " shape=1,2",
+            "shape: cannot read \"1,2\"",
+        ),
+        (
+            file("c.raw", b"1234") + " shape=1x1x1x1x1x1x1x1x1",
+            "up to 8 dimensions",
+        ),
+        (
+            file("d.raw", b"123456") + " shape=1",
+            "holds 6 bytes; expected a multiple of the 4 that a tensor of f32 1 takes",
+        ),
+        (file("e.raw", b"") + " shape=1", "holds no tensor"),
+        (
+            file("f.raw", b"1234") + " shape=0x4",
+            "expected a multiple of the 0",
+        ),
+        (
+            file("g.raw", b"1234") + " shape=99999999999x99999999999",
+            "multiply to more elements than memory can hold",
+        ),
+        (
+            file("a.csv", b"1,2,3,4\n1,2,3\n"),
+            "a.csv, line 2: expected four numbers x,y,side,score",
+        ),
+        (
+            file("b.csv", b"1,2,3,x\n"),
+            "line 1: expected four numbers x,y,side,score, got \"1,2,3,x\"",
+        ),
+        (file("c.csv", b"1,2,3,4,5\n"), "line 1"),
+        (
+            file("a.npy", b"no array"),
+            "is not a .npy file that can be read",
+        ),
+        (
+            file("b.npy", &npy("<f8", false, "1,", &[0; 8])),
+            "expected elements '<f4' or '<f2', got \"<f8\"",
+        ),
+        (
+            file("c.npy", &npy("<f4", true, "2, 2", &[0; 16])),
+            "got Fortran order",
+        ),
+        (
+            file("d.npy", &npy(">f4", false, "1,", &[0; 4])),
+            "got \">f4\"",
+        ),
+        (
+            file("e.npy", &npy("<f4", false, "3,", &[0; 8])),
+            "its shape is 3, but 8 bytes follow",
+        ),
+        (
+            file("f.npy", &npy("<f4", false, "3,", &[0; 12])) + " shape=2",
+            "has the shape 3, but the property shape says 2",
+        ),
+        (
+            file(
+                "g.npy",
+                &npy("<f4", false, "99999999999, 99999999999", &[0; 8]),
+            ),
+            "but 8 bytes follow",
+        ),
+        (
+            "location=/tmp/%s.npy shape=1".into(),
+            "expected one %d or %05d and no other %",
+        ),
+        (
+            "location=/tmp/%d-%d.npy shape=1".into(),
+            "expected one %d or %05d and no other %",
+        ),
+        (
+            "location=/nowhere/%d.raw shape=1".into(),
+            "/nowhere/0.raw cannot be read",
+        ),
+    ];
+    for (properties, expected) in cases {
+        let message = refused(&properties);
+        assert!(message.contains(expected), "{properties}: {message}");
+    }
+}
+
+#[test]
+fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
+    let folder = Folder::new("broken");
+    folder.file("0.raw", &bytes([0.0]));
+    folder.file("1.raw", b"12");
+    let location = folder.0.join("%d.raw");
+    let (seen, ended) = replay(&format!("location={} shape=1", location.display()), 3);
+    assert_eq!(seen.len(), 1);
+    assert!(
+        ended.error().contains("1.raw holds 2 bytes"),
+        "{}",
+        ended.error()
+    );
+}
+
+#[test]
+fn a_flush_starts_the_recording_over() {
+    use gst::prelude::*;
+    let folder = Folder::new("flush");
+    let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay location={file} shape=1 ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        let tensors = tensor::read(buffer).unwrap();
+        let mapped = tensors[0].map().unwrap();
+        let Elements::F32(elements) = mapped.elements() else {
+            panic!("f32 is replayed")
+        };
+        elements[0]
+    });
+    pipeline.set_state(gst::State::Paused).unwrap();
+    pipeline.state(gst::ClockTime::from_seconds(10)).0.unwrap();
+    seen.lock().unwrap().clear();
+    pipeline
+        .seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO)
+        .unwrap();
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(seen.lock().unwrap()[0], 1.0);
+}
+
+#[test]
+fn the_real_recordings_have_the_shapes_they_should() {
+    for (file, properties, expected) in [
+        (
+            "data/oscars/detections.txt",
+            "",
+            "windows (f32 2997x4): 778",
+        ),
+        (
+            "data/recorded/yolov5_decoder_input.raw",
+            "shape=1x6300x85",
+            "yolov5_decoder_input (f32 1x6300x85): ",
+        ),
+        (
+            "data/recorded/yolov8_decoder_input.raw",
+            "shape=1x2100x84",
+            "yolov8_decoder_input (f32 1x2100x84): ",
+        ),
+    ] {
+        let Some(path) = data::path(file) else { return };
+        let seen = ok(&format!("location={} {properties}", path.display()), 1);
+        assert!(seen[0].starts_with(expected), "{seen:?}");
+    }
+}
