@@ -33,6 +33,11 @@ fn both(
     decoder: &str,
 ) -> Option<Vec<(Frame, Vec<Object>)>> {
     let inference = stock::onnxinference(model)?;
+    let factory = decoder.split(' ').next()?;
+    if gst::ElementFactory::find(factory).is_none() {
+        eprintln!("SKIPPED: this GStreamer has no {factory}");
+        return None;
+    }
     let pipeline = pipeline::parse(&format!(
         "{source} ! {inference} ! tee name=tee
          tee. ! queue ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU} {settings}

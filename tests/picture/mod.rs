@@ -95,9 +95,10 @@ impl Recording {
 pub fn video(file: &str) -> Option<String> {
     let file = data::path(file)?;
     let decoders = ["avdec_h264", "openh264dec"];
-    let found = |decoder: &&str| gst::ElementFactory::find(decoder).is_some();
-    let Some(decoder) = decoders.into_iter().find(found) else {
-        eprintln!("SKIPPED: no element decodes H.264; install one of {decoders:?}");
+    let has = |element: &&str| gst::ElementFactory::find(element).is_some();
+    let decoder = decoders.into_iter().find(has);
+    let Some(decoder) = decoder.filter(|_| has(&"h264parse")) else {
+        eprintln!("SKIPPED: no H.264; install h264parse and one of {decoders:?}");
         return None;
     };
     Some(format!(
