@@ -82,7 +82,9 @@ on_host() {
 
 # in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
 in_root() {
-    local suite=$1 minor=$2 root=$cache/roots/$1 where="GStreamer 1.$2 (Debian $1)"
+    local suite=$1 minor=$2 root where="GStreamer 1.$2 (Debian $1)"
+    # Another recipe makes another root.
+    root=$cache/roots/$1-$(sha256sum tests/roots/make.sh | cut -c 1-8)
     mapfile -t features < <(features_for "$minor")
     if [ "$host_minor" = "$minor" ] && [ ${#features[@]} -gt 0 ] && pkg-config --exists gstreamer-analytics-1.0; then
         echo "$where: this machine has that version itself."
@@ -128,7 +130,7 @@ why_no_roots() {
     fi
 }
 
-setup gstreamer1.0-libav
+setup gstreamer1.0-libav python3-venv
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
 fi

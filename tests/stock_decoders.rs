@@ -85,14 +85,14 @@ fn same_faces(name: &str, file: &str) -> Option<usize> {
 fn faces_of_a_crowd_equal_ultralightfacedetectortensordecs() {
     let name = "crowd_selfie_both";
     if let Some(faces) = same_faces(name, "data/images/crowd_selfie.jpg") {
-        assert_eq!(faces, 268);
+        assert!((265..=271).contains(&faces), "{faces}");
     }
 }
 
 #[test]
 fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordecs() {
     if let Some(faces) = same_faces("oscars_both", "data/oscars/oscars.png") {
-        assert_eq!(faces, 150);
+        assert!((147..=153).contains(&faces), "{faces}");
     }
 }
 

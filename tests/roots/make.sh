@@ -39,7 +39,8 @@ rm -rf tmp/bad'
 
 packages=(ca-certificates gcc libc6-dev pkgconf libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
     gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
-    libgstreamer-plugins-bad1.0-0 libpangocairo-1.0-0)
+    libgstreamer-plugins-bad1.0-0 libpangocairo-1.0-0
+    gstreamer1.0-libav python3-numpy)
 
 # What an interrupted run has left; never into something still mounted in there.
 rm -rf --one-file-system "$dir.tmp"
