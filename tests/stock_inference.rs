@@ -93,8 +93,8 @@ fn inferred(name: &str, model: &'static Model, file: &str, borders: bool) -> Opt
     Some(counts)
 }
 
-/// NumPy keeps 268, as does the stock decoder. Decoded and scaled by Python libraries the picture
-/// gives other tensors, of which NumPy keeps 265 or 266 in as many candidates.
+/// NumPy keeps 268, as does the stock decoder. Decoded or scaled by other libraries, the picture
+/// gives other tensors; of those NumPy keeps 265 or 266.
 #[test]
 fn faces_of_a_crowd_equal_numpys() {
     let file = "data/images/crowd_selfie.jpg";
