@@ -61,7 +61,8 @@ fn half_precision_equals_numpys() {
         let tensors = gstnmsfilter::tensor::read(buffer).unwrap();
         tensors[0].to_string()
     });
-    assert_eq!(pipeline::run(&pipeline).error, None);
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.error, None);
     assert_eq!(
         *arriving.lock().unwrap(),
         ["yolo-v5-out (f16 1x25200x85)"],
@@ -74,6 +75,8 @@ fn half_precision_equals_numpys() {
     assert_eq!(numpy.as_ref(), Some(&plain), "NumPy and the plain function");
     let Kept { candidates, survivors } = plain;
     assert_eq!(frame.regions, regions(&survivors, size));
+    let counted = ended.stats.last().expect("it posts its counts");
+    assert_eq!(counted.get("candidates"), Ok(candidates as u64));
     println!("street_half: {candidates} candidates, {} kept", survivors.len());
 
     // The others scaled the picture by other means, so scores and edges differ a little.

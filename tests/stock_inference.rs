@@ -1,8 +1,8 @@
 //! nmsfilter behind GStreamer's own inference element, on pictures and a video of real crowds.
 //!
 //! The reference is NumPy on the very tensors that the element saw: literally, where there is a
-//! Python with NumPy, and by a plain function of the same meaning everywhere. In GStreamer 1.28 the
-//! stock decoders sit beside it. Where GStreamer has no inference element, tensors are recorded
+//! Python with NumPy, and by a plain function of the same meaning everywhere. `stock_decoders.rs`
+//! compares with the stock decoders. Where GStreamer has no inference element, tensors are recorded
 //! with ONNX Runtime from the same pixels and replayed.
 
 mod data;
