@@ -90,6 +90,11 @@ impl Run<'_> {
     }
 }
 
+/// The rows that survive of corners with scores of one class.
+fn keep(boxes: &[f32], scores: &[f32], params: Params) -> Vec<u32> {
+    Run { boxes, format: BoxFormat::Corners, scores, classes: vec![], params }.keep()
+}
+
 /// Drops what the source drops: scores up to `threshold`, or none where there is none.
 fn above(threshold: &Value) -> ClassThresholds {
     ClassThresholds::uniform(match threshold.as_f64() {
@@ -251,14 +256,8 @@ fn boxes_meet_up_to_the_iou_that_gstreamer_computes() {
             [a, b].iter().flat_map(|b| [b[0], b[1], b[0] + b[2], b[1] + b[3]]).collect();
         let left = |iou_threshold: f32| {
             let params = Params { iou_threshold, ..Params::default() };
-            let run = Run {
-                boxes: &corners,
-                format: BoxFormat::Corners,
-                scores: &[0.9, 0.8],
-                classes: vec![],
-                params,
-            };
-            run.keep().len()
+            let kept = keep(&corners, &[0.9, 0.8], params);
+            kept.len()
         };
         if iou > 0.0 {
             assert_eq!(left(iou - 1e-5), 1, "{}", case["name"]);
@@ -291,14 +290,8 @@ fn an_overlap_equal_to_the_threshold_suppresses_only_inclusively() {
                     threshold_inclusive,
                     ..Params::default()
                 };
-                let run = Run {
-                    boxes: &boxes,
-                    format: BoxFormat::Corners,
-                    scores: &[0.9, 0.8],
-                    classes: vec![],
-                    params,
-                };
-                assert_eq!(run.keep().len(), left, "{overlap:?} {method:?}");
+                let kept = keep(&boxes, &[0.9, 0.8], params);
+                assert_eq!(kept.len(), left, "{overlap:?} {method:?}");
             }
         }
     }
@@ -309,9 +302,8 @@ fn a_score_equal_to_the_threshold_enters() {
     let boxes = [0.0, 0.0, 4.0, 4.0, 10.0, 0.0, 14.0, 4.0];
     let scores = [0.25, 0.25f32.next_down()];
     let params = Params::default();
-    let run =
-        Run { boxes: &boxes, format: BoxFormat::Corners, scores: &scores, classes: vec![], params };
-    assert_eq!(run.keep(), [0]);
+    let kept = keep(&boxes, &scores, params);
+    assert_eq!(kept, [0]);
 }
 
 #[test]
@@ -324,13 +316,7 @@ fn boxes_that_only_touch_do_not_meet_unless_a_pixel_is_added() {
             pixel_offset,
             ..Params::default()
         };
-        let run = Run {
-            boxes: &boxes,
-            format: BoxFormat::Corners,
-            scores: &[0.9, 0.8],
-            classes: vec![],
-            params,
-        };
-        assert_eq!(run.keep().len(), left, "offset {pixel_offset}");
+        let kept = keep(&boxes, &[0.9, 0.8], params);
+        assert_eq!(kept.len(), left, "offset {pixel_offset}");
     }
 }
