@@ -170,6 +170,12 @@ fn malformed_metadata_is_refused_with_the_reason() {
     assert!(message.contains("tensor foreign: expected type f32 or f16, got f64"), "{message}");
     let message = refused(|s| s.set("dims", gst::Array::new([2i32])));
     assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
+    for field in ["id", "type"] {
+        let message = refused(|s| s.set(field, None::<String>));
+        assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is NULL"));
+    }
+    let message = refused(|s| s.set("data", None::<gst::Buffer>));
+    assert_eq!(message, "metadata NmsFilterTensor: the field data is NULL");
     let message = refused(|s| s.set("dims", gst::Array::new([1u64; 9])));
     assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
 }

@@ -16,6 +16,8 @@
 
 use std::sync::OnceLock;
 
+use gst::glib::prelude::StaticType;
+
 use super::{ElementType, MAX_RANK, Shape, Storage, Tensor, TensorError, Tensors};
 
 /// The metadata's registered name.
@@ -28,16 +30,22 @@ static API: OnceLock<gst::glib::Type> = OnceLock::new();
 
 /// Registers the metadata with GStreamer; repeated calls do nothing.
 ///
-/// [`attach`] calls this itself.
+/// What reads and writes the metadata calls this itself.
 pub fn register() {
-    API.get_or_init(|| {
+    api();
+}
+
+/// The metadata's type, registered if need be: another copy of this crate in the same program, as
+/// in a plugin beside an application, has its own [`API`] and may have written what this one reads.
+fn api() -> gst::glib::Type {
+    *API.get_or_init(|| {
         // An application that embeds this crate may also have loaded the plugin.
         if !gst::meta::CustomMeta::is_registered(META_NAME) {
             gst::meta::CustomMeta::register(META_NAME, TAGS);
         }
         gst::glib::Type::from_name(format!("{META_NAME}-api"))
             .expect("GStreamer names a custom metadata's type so")
-    });
+    })
 }
 
 /// A tensor to attach: it owns a reference to its memory.
@@ -113,11 +121,12 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 /// # Errors
 /// Where a structure lacks a field or has one of another type.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) -> Result<(), TensorError> {
+    let api = api();
     for meta in buffer.iter_meta::<gst::Meta>() {
         if tensors.is_full() {
             break;
         }
-        if API.get() == Some(&meta.api())
+        if meta.api() == api
             && let Some(custom) = meta.try_as_custom_meta()
         {
             tensors.push(parse(structure(custom))?);
@@ -163,7 +172,7 @@ fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     })
 }
 
-fn field<'a, T: gst::glib::value::FromValue<'a>>(
+fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
     structure: &'a gst::StructureRef,
     name: &str,
 ) -> Result<T, TensorError> {
@@ -172,14 +181,19 @@ fn field<'a, T: gst::glib::value::FromValue<'a>>(
         .map_err(|_| TensorError::Malformed { problem: format!("the field {name} is missing") })?;
     // `SendValue` derefs to the value; the borrow is the structure's.
     gst::glib::Value::get::<T>(value).map_err(|_| TensorError::Malformed {
-        problem: format!("the field {name} has the unexpected type {}", value.type_()),
+        problem: if value.type_() == T::static_type() {
+            format!("the field {name} is NULL")
+        } else {
+            format!("the field {name} has the unexpected type {}", value.type_())
+        },
     })
 }
 
 /// Removes the attached tensors from `buffer`.
 pub fn remove(buffer: &mut gst::BufferRef) {
+    let api = api();
     buffer.foreach_meta_mut(|meta| {
-        let ours = API.get() == Some(&meta.api());
+        let ours = meta.api() == api;
         std::ops::ControlFlow::Continue(if ours {
             gst::buffer::BufferMetaForeachAction::Remove
         } else {

@@ -1,0 +1,23 @@
+//! Tensors that something else in the program has attached, before this copy of the crate did
+//! anything. Alone in its program for that.
+
+use gstnmsfilter::tensor;
+use gstnmsfilter::tensor::attached::META_NAME;
+
+#[test]
+fn tensors_of_another_writer_are_read_and_removed() {
+    gst::init().unwrap();
+    gst::meta::CustomMeta::register(META_NAME, &["video", "nmsfilter-tensor"]);
+    let mut buffer = gst::Buffer::new();
+    let writable = buffer.get_mut().unwrap();
+    let mut meta = gst::meta::CustomMeta::add(writable, META_NAME).unwrap();
+    let structure = meta.mut_structure();
+    structure.set("id", "foreign");
+    structure.set("type", "f16");
+    structure.set("dims", gst::Array::new([2u64]));
+    structure.set("data", gst::Buffer::with_size(4).unwrap());
+
+    assert_eq!(tensor::read(&buffer).unwrap()[0].to_string(), "foreign (f16 2)");
+    tensor::remove(buffer.get_mut().unwrap());
+    assert!(tensor::read(&buffer).unwrap().is_empty());
+}
