@@ -153,7 +153,7 @@ fn mistakes_are_explained() {
     let cases = [
         ("".into(), "location is not set"),
         ("location=/nowhere/out.npy".into(), "/nowhere/out.npy cannot be read: No such file"),
-        ("location=/tmp".into(), "/tmp cannot be read: Is a directory"),
+        ("location=/tmp".into(), "/tmp is not a file"),
         (file("a.raw", b"1234"), "set the properties shape, as in 1x84x8400, and element-type"),
         (file("b.raw", b"1234") + " shape=1,2", "shape: cannot read \"1,2\""),
         (file("c.raw", b"1234") + " shape=1x1x1x1x1x1x1x1x1", "up to 8 dimensions"),
@@ -191,6 +191,8 @@ fn mistakes_are_explained() {
         ),
         ("location=/tmp/%s.npy shape=1".into(), "expected one %d or %05d and no other %"),
         ("location=/tmp/%d-%d.npy shape=1".into(), "expected one %d or %05d and no other %"),
+        ("location=/tmp/%5d.npy shape=1".into(), "expected one %d or %05d and no other %"),
+        ("location=/tmp/%0+5d.npy shape=1".into(), "expected one %d or %05d and no other %"),
         ("location=/nowhere/%d.raw shape=1".into(), "/nowhere/0.raw cannot be read"),
     ];
     for (properties, expected) in cases {
@@ -208,6 +210,161 @@ fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
     let (seen, ended) = replay(&format!("location={} shape=1", location.display()), 3);
     assert_eq!(seen.len(), 1);
     assert!(ended.error().contains("1.raw holds 2 bytes"), "{}", ended.error());
+}
+
+#[test]
+fn a_pattern_whose_first_file_goes_away_is_an_error() {
+    use gst::prelude::*;
+    let folder = Folder::new("gone");
+    let file = folder.file("0.raw", &bytes([0.0]));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay name=replay location={} shape=1 ! fakesink",
+        folder.0.join("%d.raw").display()
+    ));
+    // Opened with the state, read with the first buffer.
+    let replay = pipeline.by_name("replay").unwrap();
+    replay.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+        let _ = std::fs::remove_file(&file);
+        gst::PadProbeReturn::Ok
+    });
+    let ended = run(&pipeline);
+    assert!(ended.error().contains("0.raw cannot be read: No such file"), "{}", ended.error());
+}
+
+#[test]
+fn a_file_of_a_pattern_holds_one_tensor() {
+    let folder = Folder::new("two-in-one");
+    folder.file("0.raw", &bytes([1.0, 2.0]));
+    let location = folder.0.join("%d.raw");
+    let message = refused(&format!("location={} shape=1", location.display()));
+    assert!(message.contains("0.raw holds 2 tensors; expected one"), "{message}");
+}
+
+#[test]
+fn the_files_of_a_pattern_share_the_id_of_the_first() {
+    let folder = Folder::new("pattern-id");
+    folder.file("out-0.raw", &bytes([5.0]));
+    folder.file("out-1.raw", &bytes([6.0]));
+    let location = folder.0.join("out-%d.raw");
+    let seen = ok(&format!("location={} shape=1", location.display()), 2);
+    assert_eq!(seen, ["out-0 (f32 1): 5", "out-0 (f32 1): 6"]);
+}
+
+#[test]
+fn each_of_several_elements_adds_its_tensor_behind_those_there() {
+    let folder = Folder::new("chain");
+    let scores = folder.file("scores.raw", &bytes([0.5, 0.25]));
+    let boxes = folder.file("boxes.raw", &bytes([0.0; 8]));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay location={scores} shape=1x2x1 ! tensorreplay location={boxes} shape=1x2x4
+           ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        tensor::read(buffer).unwrap().iter().map(|tensor| tensor.to_string()).collect::<Vec<_>>()
+    });
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(*seen.lock().unwrap(), [["scores (f32 1x2x1)", "boxes (f32 1x2x4)"]; 2]);
+}
+
+/// Where the elements of each frame's tensor lie in memory.
+fn addresses(properties: &str, frames: u32) -> Vec<usize> {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
+           ! tensorreplay {properties} ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        let tensors = tensor::read(buffer).unwrap();
+        let mapped = tensors[0].map().unwrap();
+        let Elements::F32(elements) = mapped.elements() else { panic!("f32 is replayed") };
+        elements.as_ptr() as usize
+    });
+    assert_eq!(run(&pipeline).error, None, "{properties}");
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[test]
+fn frames_share_what_was_read() {
+    let folder = Folder::new("shared");
+    let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let every = addresses(&format!("location={file} shape=3"), 3);
+    assert_eq!(every, [every[0]; 3]);
+    let each = addresses(&format!("location={file} shape=1"), 4);
+    assert_eq!(each, [0, 4, 8, 0].map(|offset| each[0] + offset));
+}
+
+#[test]
+fn what_is_not_a_file_is_not_read() {
+    // Reading it would never end.
+    let message = refused("location=/dev/zero shape=1");
+    assert!(message.contains("/dev/zero is not a file"), "{message}");
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let folder = Folder::new("large");
+    let path = folder.file("out.raw", b"");
+    // It takes no room on the disk.
+    std::fs::File::options().write(true).open(&path).unwrap().set_len((1 << 30) + 4).unwrap();
+    let message = refused(&format!("location={path} shape=1"));
+    assert!(message.contains("has 1073741828 bytes, more than the 1073741824"), "{message}");
+}
+
+/// The first error on the pipeline's bus.
+fn first_error(pipeline: &gst::Pipeline) -> gst::glib::Error {
+    use gst::prelude::*;
+    let message = pipeline.bus().unwrap().pop_filtered(&[gst::MessageType::Error]).unwrap();
+    let gst::MessageView::Error(error) = message.view() else { unreachable!() };
+    error.error()
+}
+
+#[test]
+fn the_kind_of_mistake_is_told_when_the_pipeline_is_prerolled() {
+    use gst::prelude::*;
+    let folder = Folder::new("kinds");
+    let fail = |properties: &str| {
+        let pipeline =
+            parse(&format!("videotestsrc ! tensorreplay {properties} ! fakesink name=out"));
+        assert!(pipeline.set_state(gst::State::Paused).is_err(), "{properties}");
+        let error = first_error(&pipeline);
+        pipeline.set_state(gst::State::Null).unwrap();
+        error
+    };
+    let raw = folder.file("out.raw", b"12");
+    let csv = folder.file("out.csv", b"1,2");
+    assert!(fail("").matches(gst::ResourceError::NotFound));
+    assert!(fail("location=/nowhere/out.npy").matches(gst::ResourceError::NotFound));
+    assert!(fail("location=/tmp").matches(gst::ResourceError::OpenRead));
+    assert!(fail(&format!("location={raw}")).matches(gst::LibraryError::Settings));
+    assert!(fail(&format!("location={raw} shape=1")).matches(gst::StreamError::Format));
+    assert!(fail(&format!("location={csv}")).matches(gst::StreamError::Format));
+}
+
+#[test]
+fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
+    use gst::prelude::*;
+    let folder = Folder::new("again");
+    let good = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let pipeline = parse(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay name=replay location=/nowhere/out.raw shape=1 ! fakesink name=out",
+    );
+    let seen = watch(&pipeline, "out", |buffer| {
+        let tensors = tensor::read(buffer).unwrap();
+        let mapped = tensors[0].map().unwrap();
+        let Elements::F32(elements) = mapped.elements() else { panic!("f32 is replayed") };
+        elements[0]
+    });
+    let replay = pipeline.by_name("replay").unwrap();
+    assert!(pipeline.set_state(gst::State::Paused).is_err());
+    pipeline.set_state(gst::State::Ready).unwrap();
+    first_error(&pipeline);
+    replay.set_property("location", &good);
+    for _ in 0..3 {
+        assert_eq!(run(&pipeline).error, None);
+        assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [1.0, 2.0]);
+    }
 }
 
 #[test]

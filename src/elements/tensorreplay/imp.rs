@@ -8,7 +8,8 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::RawType;
-use super::recording::{Format, Recording, RecordingError};
+use super::file::{Format, Kind};
+use super::recording::{Recording, RecordingError};
 use crate::elements::{any_video, filter_templates, lock};
 use crate::tensor::attached;
 
@@ -62,7 +63,7 @@ pub struct TensorReplay {
     #[property(
         name = "tensor-id", get, set, type = Option<String>, member = tensor_id,
         nick = "Tensor id",
-        blurb = "The tensor's id (unset: windows for CSV, else the file's name without ending)",
+        blurb = "The tensor's id (unset: windows for CSV, else the (first) file's name without ending)",
         mutable_ready
     )]
     #[property(
@@ -135,11 +136,12 @@ impl BaseTransformImpl for TensorReplay {
         let open = || {
             let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
             let Settings { tensor_id, raw_type, shape, .. } = &settings;
+            gst::debug!(CAT, imp = self, "{location} is read as {:?}", Kind::of(location));
             let format = Format::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
             Recording::open(location, format)
         };
         let recording = open().map_err(|error| message(&error))?;
-        gst::debug!(CAT, imp = self, "opened {:?}: {recording:?}", settings.location);
+        gst::debug!(CAT, imp = self, "opened {recording:?}");
         *lock(&self.state) = Some(State { recording, repeat: settings.repeat, frame: 0 });
         Ok(())
     }
@@ -186,7 +188,13 @@ impl BaseTransformImpl for TensorReplay {
 
 fn message(error: &RecordingError) -> gst::ErrorMessage {
     match error {
-        RecordingError::NoLocation | RecordingError::Read { .. } => {
+        RecordingError::NoLocation => {
+            gst::error_msg!(gst::ResourceError::NotFound, ("{error}"), ["{error:?}"])
+        }
+        error if error.is_not_found() => {
+            gst::error_msg!(gst::ResourceError::NotFound, ("{error}"), ["{error:?}"])
+        }
+        RecordingError::Read { .. } | RecordingError::NotAFile { .. } => {
             gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
         }
         RecordingError::Shape(_) | RecordingError::NoShape { .. } | RecordingError::Pattern(_) => {

@@ -4,11 +4,29 @@
 //! gst-launch-1.0 videotestsrc ! video/x-raw,width=1920,height=744 ! tensorreplay location=windows.csv ! nmsfilter ! fakesink
 //! ```
 //!
-//! Each element attaches one tensor; chain several for models with several outputs.
+//! Each element attaches one tensor, behind those that are there; chain several for models with
+//! several outputs. The ending of `location` says how a file is read:
+//!
+//! | ending | content | shape | id, unless `tensor-id` is set |
+//! | --- | --- | --- | --- |
+//! | `.csv`, `.txt` | lines `x,y,side,score` | f32, `Nx4` | `windows` |
+//! | `.npy` | little-endian f32 or f16 in C order | the file's | the file's name without ending |
+//! | any other | raw, in native byte order | `shape`, `element-type` | the file's name without ending |
+//!
+//! One tensor is attached to every frame. A tensor for each frame is either a file for each (a
+//! `location` such as `frame%05d.npy`, counted from 0, all with the id of the first), or one file
+//! that holds several of `shape`: raw, or `.npy` with one dimension more in front. Frames are the
+//! buffers since the element started or was last flushed, wherever a seek went. Past the last
+//! recorded frame the recording starts over or, with `repeat=false`, the stream ends.
+//!
+//! A file is read into memory once, at most 1 GiB of it, and frames share it; with a file for each
+//! frame, each is read when it is its turn.
 
 mod csv;
+mod file;
 mod imp;
 mod npy;
+mod pattern;
 mod recording;
 
 use gst::glib;

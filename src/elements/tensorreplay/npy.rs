@@ -44,11 +44,13 @@ impl Header {
         let text = file.get(text_at..len).ok_or(HeaderError::Lacks("its end"))?;
         let text = str::from_utf8(text).map_err(|_| HeaderError::Lacks("its text"))?;
 
-        let descr = entry(text, "'descr':").and_then(|rest| between(rest, '\'', '\''));
-        let element = match descr.ok_or(HeaderError::Lacks("'descr'"))? {
-            "<f4" => ElementType::F32,
-            "<f2" => ElementType::F16,
-            other => return Err(HeaderError::Element(other.to_owned())),
+        let descr = entry(text, "'descr':").ok_or(HeaderError::Lacks("'descr'"))?;
+        let element = match between(descr, '\'', '\'') {
+            Some("<f4") => ElementType::F32,
+            Some("<f2") => ElementType::F16,
+            Some(other) => return Err(HeaderError::Element(other.to_owned())),
+            // Records are described by a list.
+            None => return Err(HeaderError::Element(descr.chars().take(40).collect())),
         };
         let dims = entry(text, "'shape':").and_then(|rest| between(rest, '(', ')'));
         let dims = dims.ok_or(HeaderError::Lacks("'shape'"))?;
@@ -124,6 +126,13 @@ mod tests {
             assert!(Header::read(&file[..len]).is_err(), "after {len} bytes");
         }
         assert!(Header::read(&file).is_ok());
+    }
+
+    #[test]
+    fn records_are_refused_with_their_description() {
+        let records = read(1, &PLAIN.replace("'<f4'", "[('x', '<f4')]"));
+        let Err(HeaderError::Element(found)) = records else { panic!("{records:?}") };
+        assert!(found.starts_with("[('x', '<f4')]"), "{found}");
     }
 
     #[test]

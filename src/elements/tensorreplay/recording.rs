@@ -1,14 +1,10 @@
-//! Files of recorded tensors, and which of them a frame gets.
+//! Which recorded tensor a frame gets.
 
-use std::path::Path;
-
-use super::npy::{Header, HeaderError};
-use super::{RawType, csv};
+use super::file::{Format, LARGEST_FILE, TensorFile};
+use super::npy::HeaderError;
+use super::pattern::Pattern;
 use crate::tensor::attached::NewTensor;
-use crate::tensor::{ElementType, Shape, TensorError};
-
-/// The largest file that is read; more is taken for a mistake.
-const LARGEST_FILE: u64 = 1 << 30;
+use crate::tensor::{ElementType, TensorError};
 
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +13,8 @@ pub(super) enum RecordingError {
     NoLocation,
     #[error("{path} cannot be read: {cause}")]
     Read { path: String, cause: std::io::Error },
+    #[error("{path} is not a file; expected a .csv, .npy or raw file")]
+    NotAFile { path: String },
     #[error("{path} has {size} bytes, more than the {LARGEST_FILE} that are read at most")]
     TooLarge { path: String, size: u64 },
     #[error("{path}, line {line}: expected four numbers x,y,side,score, got {found:?}")]
@@ -43,57 +41,46 @@ pub(super) enum RecordingError {
     Size { path: String, held: usize, needed: usize, element: ElementType, shape: String },
     #[error("{path} holds no tensor")]
     Empty { path: String },
+    #[error("{path} holds {count} tensors; expected one, since each frame has a file of its own")]
+    Several { path: String, count: u64 },
     #[error("location: cannot use {0:?} as a pattern; expected one %d or %05d and no other %")]
     Pattern(String),
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// How to read files.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Format {
-    /// `None`: by the file.
-    pub tensor_id: Option<String>,
-    pub raw_type: RawType,
-    /// `None`: by the file.
-    pub shape: Option<Shape>,
-}
-
-impl Format {
-    pub fn new(
-        tensor_id: Option<String>,
-        raw_type: RawType,
-        shape: Option<&str>,
-    ) -> Result<Self, RecordingError> {
-        let shape = shape.map(parse_shape).transpose()?;
-        Ok(Self { tensor_id, raw_type, shape })
+impl RecordingError {
+    /// Whether there is no such file.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Read { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound)
     }
-}
-
-fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
-    let dims: Result<Vec<usize>, _> = text.split('x').map(|dim| dim.trim().parse()).collect();
-    dims.ok()
-        .and_then(|dims| Shape::new(&dims))
-        .ok_or_else(|| RecordingError::Shape(text.to_owned()))
 }
 
 /// The tensors of a recording, one per frame.
 #[derive(Debug)]
 pub(super) enum Recording {
     /// All of them, read from one file.
-    File(Vec<NewTensor>),
-    /// A file per frame, read when it is its turn. `last` is the number of frames, once known.
-    Files { pattern: Pattern, format: Format, last: Option<u64> },
+    File(TensorFile),
+    /// A file per frame, read when it is its turn.
+    Files {
+        pattern: Pattern,
+        format: Format,
+        /// How many files there are, at least one; `None` until the end was reached.
+        count: Option<u64>,
+    },
 }
 
 impl Recording {
     /// Opens the file, or the first of the files where `location` is a pattern.
-    pub fn open(location: &str, format: Format) -> Result<Self, RecordingError> {
+    pub fn open(location: &str, mut format: Format) -> Result<Self, RecordingError> {
         match Pattern::parse(location)? {
-            None => Ok(Self::File(load(location, &format)?)),
+            None => Ok(Self::File(TensorFile::load(location, &format)?)),
             Some(pattern) => {
-                single(&pattern.path(0), &format)?;
-                Ok(Self::Files { pattern, format, last: None })
+                let path = pattern.path(0);
+                let first = TensorFile::load(&path, &format)?.only(&path)?;
+                // Every frame's tensor is the same output of the same model.
+                format.tensor_id = Some(first.id);
+                Ok(Self::Files { pattern, format, count: None })
             }
         }
     }
@@ -104,152 +91,25 @@ impl Recording {
     /// One tensor in one file is for every frame, and has no end.
     pub fn frame(&mut self, frame: u64, repeat: bool) -> Result<Option<NewTensor>, RecordingError> {
         match self {
-            Self::File(tensors) if tensors.len() == 1 => Ok(Some(tensors[0].clone())),
-            Self::File(tensors) => {
-                let len = tensors.len() as u64;
-                let frame = if repeat { frame % len } else { frame };
-                Ok(usize::try_from(frame).ok().and_then(|i| tensors.get(i).cloned()))
+            Self::File(file) => {
+                let repeat = repeat || file.count() == 1;
+                Ok(file.tensor(if repeat { frame % file.count() } else { frame }))
             }
-            Self::Files { pattern, format, last } => {
-                if last.is_none() && !Path::new(&pattern.path(frame)).exists() {
-                    *last = Some(frame);
-                }
-                let frame = match *last {
-                    Some(last) if frame >= last && !repeat => return Ok(None),
-                    Some(last) => frame % last,
-                    None => frame,
+            Self::Files { pattern, format, count } => {
+                let load = |frame| {
+                    let path = pattern.path(frame);
+                    TensorFile::load(&path, format)?.only(&path)
                 };
-                single(&pattern.path(frame), format).map(Some)
+                let end = match *count {
+                    Some(end) => end,
+                    None => match load(frame) {
+                        // There is a first file, or it could not have been opened.
+                        Err(error) if error.is_not_found() && frame > 0 => *count.insert(frame),
+                        loaded => return loaded.map(Some),
+                    },
+                };
+                if frame >= end && !repeat { Ok(None) } else { load(frame % end).map(Some) }
             }
         }
     }
-}
-
-/// A location with a frame number in it.
-#[derive(Debug)]
-pub(super) struct Pattern {
-    before: String,
-    /// Digits, filled up with zeros.
-    width: usize,
-    after: String,
-}
-
-impl Pattern {
-    /// `None` for a location without `%`.
-    fn parse(location: &str) -> Result<Option<Self>, RecordingError> {
-        let Some((before, rest)) = location.split_once('%') else {
-            return Ok(None);
-        };
-        let bad = || RecordingError::Pattern(location.to_owned());
-        let (width, after) = rest.split_once('d').ok_or_else(bad)?;
-        let width = match width {
-            "" => 0,
-            digits => digits.parse().ok().filter(|&width| width <= 20).ok_or_else(bad)?,
-        };
-        if after.contains('%') {
-            return Err(bad());
-        }
-        Ok(Some(Self { before: before.to_owned(), width, after: after.to_owned() }))
-    }
-
-    fn path(&self, frame: u64) -> String {
-        format!("{}{frame:0width$}{}", self.before, self.after, width = self.width)
-    }
-}
-
-/// The only tensor of a file.
-fn single(path: &str, format: &Format) -> Result<NewTensor, RecordingError> {
-    load(path, format)?.pop().ok_or_else(|| RecordingError::Empty { path: path.to_owned() })
-}
-
-/// The tensors of a file, at least one; its ending says how to read it.
-fn load(path: &str, format: &Format) -> Result<Vec<NewTensor>, RecordingError> {
-    let read_error = |cause| RecordingError::Read { path: path.to_owned(), cause };
-    let size = std::fs::metadata(path).map_err(read_error)?.len();
-    if size > LARGEST_FILE {
-        return Err(RecordingError::TooLarge { path: path.to_owned(), size });
-    }
-    let bytes = std::fs::read(path).map_err(read_error)?;
-    let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("");
-    match ending.to_ascii_lowercase().as_str() {
-        "csv" | "txt" => load_csv(path, &bytes, format),
-        "npy" => load_npy(path, &bytes, format),
-        _ => {
-            let no_shape = || RecordingError::NoShape { path: path.to_owned() };
-            let shape = format.shape.clone().ok_or_else(no_shape)?;
-            let element = match format.raw_type {
-                RawType::F32 => ElementType::F32,
-                RawType::F16 => ElementType::F16,
-            };
-            cut(path, &bytes, element, shape, format)
-        }
-    }
-}
-
-fn load_csv(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>, RecordingError> {
-    let numbers = csv::parse(path, &String::from_utf8_lossy(bytes))?;
-    let shape = [numbers.len() / csv::COLUMNS, csv::COLUMNS];
-    let id = format.tensor_id.as_deref().unwrap_or("windows");
-    Ok(vec![NewTensor::from_vec(id, &shape, numbers)?])
-}
-
-fn load_npy(path: &str, bytes: &[u8], format: &Format) -> Result<Vec<NewTensor>, RecordingError> {
-    let Header { element, shape: found, len } = Header::read(bytes)
-        .map_err(|cause| RecordingError::Npy { path: path.to_owned(), cause })?;
-    let data = &bytes[len..];
-    let expected = found.elements().and_then(|n| n.checked_mul(element.size()?));
-    if expected != Some(data.len()) {
-        let (path, found, held) = (path.to_owned(), found.to_string(), data.len());
-        return Err(RecordingError::NpySize { path, found, held });
-    }
-    let shape = match &format.shape {
-        Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
-        Some(wanted) => {
-            let (found, wanted) = (found.to_string(), wanted.to_string());
-            return Err(RecordingError::NpyShape { path: path.to_owned(), found, wanted });
-        }
-        None => found,
-    };
-    cut(path, data, element, shape, format)
-}
-
-/// Cuts a file's bytes into tensors that share them.
-fn cut(
-    path: &str,
-    bytes: &[u8],
-    element: ElementType,
-    shape: Shape,
-    format: &Format,
-) -> Result<Vec<NewTensor>, RecordingError> {
-    let id = format.tensor_id.clone().unwrap_or_else(|| stem(path));
-    let needed = shape.elements().and_then(|n| n.checked_mul(element.size()?));
-    let needed = needed
-        .ok_or_else(|| TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") })?;
-    let held = bytes.len();
-    if needed == 0 && held == 0 {
-        return Ok(vec![NewTensor { id, element, shape, data: gst::Buffer::new() }]);
-    }
-    if needed == 0 || !held.is_multiple_of(needed) {
-        let (path, shape) = (path.to_owned(), shape.to_string());
-        return Err(RecordingError::Size { path, held, needed, element, shape });
-    }
-    if held == 0 {
-        return Err(RecordingError::Empty { path: path.to_owned() });
-    }
-    bytes
-        .chunks_exact(needed)
-        .map(|chunk| {
-            // GStreamer's own memory, which is aligned for any element.
-            let mut data = gst::Buffer::with_size(needed).map_err(|_| TensorError::TooLarge {
-                tensor: format!("{id} ({element} {shape})"),
-            })?;
-            data.make_mut().copy_from_slice(0, chunk).expect("the buffer is as large");
-            Ok(NewTensor { id: id.clone(), element, shape: shape.clone(), data })
-        })
-        .collect()
-}
-
-/// The file's name without folder and ending.
-fn stem(path: &str) -> String {
-    Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

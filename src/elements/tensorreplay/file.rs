@@ -1,0 +1,203 @@
+//! One file of recorded tensors.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::npy::Header;
+use super::recording::RecordingError;
+use super::{RawType, csv};
+use crate::tensor::attached::NewTensor;
+use crate::tensor::{ElementType, Shape, TensorError};
+
+/// The largest file that is read; more is taken for a mistake.
+pub(super) const LARGEST_FILE: u64 = 1 << 30;
+
+/// How to read files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Format {
+    /// `None`: by the file.
+    pub tensor_id: Option<String>,
+    pub raw_type: RawType,
+    /// `None`: by the file.
+    pub shape: Option<Shape>,
+}
+
+impl Format {
+    pub fn new(
+        tensor_id: Option<String>,
+        raw_type: RawType,
+        shape: Option<&str>,
+    ) -> Result<Self, RecordingError> {
+        let shape = shape.map(parse_shape).transpose()?;
+        Ok(Self { tensor_id, raw_type, shape })
+    }
+}
+
+fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
+    let dims: Result<Vec<usize>, _> = text.split('x').map(|dim| dim.trim().parse()).collect();
+    dims.ok()
+        .and_then(|dims| Shape::new(&dims))
+        .ok_or_else(|| RecordingError::Shape(text.to_owned()))
+}
+
+/// What a file's ending says of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Csv,
+    Npy,
+    Raw,
+}
+
+impl Kind {
+    pub fn of(path: &str) -> Self {
+        let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("");
+        match ending.to_ascii_lowercase().as_str() {
+            "csv" | "txt" => Self::Csv,
+            "npy" => Self::Npy,
+            _ => Self::Raw,
+        }
+    }
+}
+
+/// The tensors of one file.
+#[derive(Debug)]
+pub(super) struct TensorFile {
+    /// What all of them have in common. The data is that of all, one behind the other.
+    tensors: NewTensor,
+    /// How many there are, at least one.
+    count: u64,
+}
+
+impl TensorFile {
+    /// Reads the file; its ending says how.
+    pub fn load(path: &str, format: &Format) -> Result<Self, RecordingError> {
+        let bytes = read(path)?;
+        let (tensors, count) = match Kind::of(path) {
+            Kind::Csv => (windows(path, &bytes, format)?, 1),
+            Kind::Npy => npy(path, &bytes, format)?,
+            Kind::Raw => {
+                let no_shape = || RecordingError::NoShape { path: path.to_owned() };
+                let shape = format.shape.clone().ok_or_else(no_shape)?;
+                let element = match format.raw_type {
+                    RawType::F32 => ElementType::F32,
+                    RawType::F16 => ElementType::F16,
+                };
+                divide(path, &bytes, element, shape, format)?
+            }
+        };
+        Ok(Self { tensors, count })
+    }
+
+    /// The file's only tensor.
+    pub fn only(self, path: &str) -> Result<NewTensor, RecordingError> {
+        match self.count {
+            1 => Ok(self.tensors),
+            count => Err(RecordingError::Several { path: path.to_owned(), count }),
+        }
+    }
+
+    /// How many tensors there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The tensor at this position, which shares the file's memory; `None` past the last.
+    pub fn tensor(&self, position: u64) -> Option<NewTensor> {
+        let all = &self.tensors;
+        if position >= self.count {
+            return None;
+        }
+        if self.count == 1 {
+            return Some(all.clone());
+        }
+        let len = all.data.size() / usize::try_from(self.count).ok()?;
+        let begin = usize::try_from(position).ok()? * len;
+        let data = all
+            .data
+            .copy_region(gst::BufferCopyFlags::MEMORY, begin..begin + len)
+            .expect("the region lies within the buffer");
+        Some(NewTensor { data, ..all.clone() })
+    }
+}
+
+fn read(path: &str) -> Result<Vec<u8>, RecordingError> {
+    let read_error = |cause| RecordingError::Read { path: path.to_owned(), cause };
+    let too_large = |size| RecordingError::TooLarge { path: path.to_owned(), size };
+    // Before it is opened: opening a pipe would wait for someone to write to it.
+    let metadata = std::fs::metadata(path).map_err(read_error)?;
+    if !metadata.is_file() {
+        return Err(RecordingError::NotAFile { path: path.to_owned() });
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(too_large(metadata.len()));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(read_error)?;
+    // A file can grow, or be one of the system's that say they were empty.
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(read_error)?;
+    match bytes.len() as u64 {
+        size if size > LARGEST_FILE => Err(too_large(size)),
+        _ => Ok(bytes),
+    }
+}
+
+fn windows(path: &str, bytes: &[u8], format: &Format) -> Result<NewTensor, RecordingError> {
+    let numbers = csv::parse(path, &String::from_utf8_lossy(bytes))?;
+    let shape = [numbers.len() / csv::COLUMNS, csv::COLUMNS];
+    let id = format.tensor_id.as_deref().unwrap_or("windows");
+    Ok(NewTensor::from_vec(id, &shape, numbers)?)
+}
+
+fn npy(path: &str, bytes: &[u8], format: &Format) -> Result<(NewTensor, u64), RecordingError> {
+    let Header { element, shape: found, len } = Header::read(bytes)
+        .map_err(|cause| RecordingError::Npy { path: path.to_owned(), cause })?;
+    let data = &bytes[len..];
+    let expected = found.elements().and_then(|n| n.checked_mul(element.size()?));
+    if expected != Some(data.len()) {
+        let (path, found, held) = (path.to_owned(), found.to_string(), data.len());
+        return Err(RecordingError::NpySize { path, found, held });
+    }
+    let shape = match &format.shape {
+        Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
+        Some(wanted) => {
+            let (found, wanted) = (found.to_string(), wanted.to_string());
+            return Err(RecordingError::NpyShape { path: path.to_owned(), found, wanted });
+        }
+        None => found,
+    };
+    divide(path, data, element, shape, format)
+}
+
+/// A file's bytes as tensors of this shape, and how many there are.
+fn divide(
+    path: &str,
+    bytes: &[u8],
+    element: ElementType,
+    shape: Shape,
+    format: &Format,
+) -> Result<(NewTensor, u64), RecordingError> {
+    let id = format.tensor_id.clone().unwrap_or_else(|| stem(path));
+    let too_large = || TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") };
+    let needed = shape.elements().and_then(|n| n.checked_mul(element.size()?));
+    let needed = needed.ok_or_else(too_large)?;
+    let held = bytes.len();
+    if needed == 0 && held == 0 {
+        return Ok((NewTensor { id, element, shape, data: gst::Buffer::new() }, 1));
+    }
+    if needed == 0 || !held.is_multiple_of(needed) {
+        let (path, shape) = (path.to_owned(), shape.to_string());
+        return Err(RecordingError::Size { path, held, needed, element, shape });
+    }
+    if held == 0 {
+        return Err(RecordingError::Empty { path: path.to_owned() });
+    }
+    // GStreamer's own memory, which is aligned for any element; every tensor is a multiple of one.
+    let mut data = gst::Buffer::with_size(held).map_err(|_| too_large())?;
+    data.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
+    Ok((NewTensor { id, element, shape, data }, (held / needed) as u64))
+}
+
+/// The file's name without folder and ending.
+fn stem(path: &str) -> String {
+    Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
