@@ -205,6 +205,53 @@ mod tensor_meta {
         assert!(tensor::read(&copy).unwrap().is_empty());
     }
 
+    /// The first versions of 1.26 have one for each buffer.
+    #[cfg(feature = "v1_28")]
+    #[test]
+    fn several_metas_on_a_buffer_are_read_in_order_and_copied() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        let writable = buffer.get_mut().unwrap();
+        add(writable, vec![window(1.0), tensor("a", TensorDataType::Float16, &[3], 6)]);
+        // GStreamer makes it empty.
+        TensorMeta::add(writable);
+        add(writable, vec![tensor("b", TensorDataType::Float64, &[1], 8)]);
+        let expected = ["windows (f32 1x4)", "a (f16 3)", "b (f64 1)"];
+        let listed = |buffer: &gst::BufferRef| -> Vec<_> {
+            tensor::read(buffer).unwrap().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(listed(&buffer), expected);
+
+        let mut copy = gst::Buffer::new();
+        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
+        assert_eq!(listed(&copy), expected);
+        let address = |buffer: &gst::BufferRef| {
+            let tensors = tensor::read(buffer).unwrap();
+            let mapped = tensors[0].map().unwrap();
+            let Elements::F32(elements) = mapped.elements() else { panic!("it is f32") };
+            elements.as_ptr() as usize
+        };
+        assert_eq!(address(&copy), address(&buffer), "the memory is shared");
+        drop(buffer);
+        assert_eq!(listed(&copy), expected, "the copy owns what it needs");
+    }
+
+    #[test]
+    fn a_tensor_without_memory_and_name_is_listed_and_not_mapped() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        // SAFETY: this makes a tensor of one dimension with everything zero, for us to keep.
+        let bare: Tensor = unsafe {
+            gst::glib::translate::from_glib_full(gst_analytics::ffi::gst_tensor_alloc(1))
+        };
+        add(buffer.get_mut().unwrap(), vec![bare, window(1.0)]);
+        let tensors = tensor::read(&buffer).unwrap();
+        assert_eq!(tensors.len(), 2);
+        assert_eq!((tensors[0].id, &tensors[0].shape[..]), ("", &[0][..]));
+        assert_eq!(tensors[1].id, "windows");
+        assert!(tensors[0].map().is_err());
+    }
+
     /// Behind a tee the buffer is shared, and 1.26 copies it without its tensors.
     #[test]
     fn both_branches_of_a_tee_are_decoded_and_keep_their_tensors() {

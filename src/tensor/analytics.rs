@@ -4,6 +4,7 @@
 //! heads decide by id and shape. Nothing in the metadata ties the memory's size to the shape;
 //! [`Tensor::map`](super::Tensor::map) checks that.
 
+use gst::glib::translate::ToGlibPtr;
 use gst_analytics::{TensorDataType, TensorMeta};
 
 use super::{ElementType, Shape, Storage, Tensor, Tensors};
@@ -20,7 +21,7 @@ pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
                 continue;
             };
             tensors.push(Tensor {
-                id: tensor.id().as_str(),
+                id: id(tensor),
                 element: element_type(tensor.data_type()),
                 shape,
                 storage: storage(tensor),
@@ -37,14 +38,27 @@ fn slice<'a>(meta: &gst::MetaRef<'a, TensorMeta>) -> &'a [gst_analytics::Tensor]
     unsafe { &*tensors }
 }
 
+/// GStreamer's side of the tensor.
+fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
+    let raw: *const gst_analytics::ffi::GstTensor = tensor.to_glib_none().0;
+    // SAFETY: `raw` points to a live GstTensor for as long as `tensor` is borrowed.
+    unsafe { &*raw }
+}
+
+/// The tensor's name; unlike the binding's `id()`, this allows for there being none, as in a
+/// tensor that nobody has filled in.
+fn id(tensor: &gst_analytics::Tensor) -> &str {
+    match raw(tensor).id {
+        0 => "",
+        _ => tensor.id().as_str(),
+    }
+}
+
 /// The tensor's memory; unlike the binding's `data()`, this allows for there being none.
 fn storage(tensor: &gst_analytics::Tensor) -> Storage<'_> {
-    use gst::glib::translate::ToGlibPtr;
-    let raw: *const gst_analytics::ffi::GstTensor = tensor.to_glib_none().0;
-    // SAFETY: `raw` points to a live GstTensor for as long as `tensor` is borrowed, and a buffer
-    // that is not NULL lives as long as it.
+    // SAFETY: a buffer that is not NULL lives as long as its tensor.
     unsafe {
-        match (*raw).data {
+        match raw(tensor).data {
             data if data.is_null() => Storage::Missing,
             data => Storage::Buffer(gst::BufferRef::from_ptr(data)),
         }
