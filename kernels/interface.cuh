@@ -1,0 +1,134 @@
+// The kernels' interface: what the host passes, what it gets, how much memory it provides.
+//
+// One frame is four launches on one stream, each over what the one before left in the workspace:
+//
+//   kernel                grid (blocks of THREADS threads)         parameters, in order
+//   decode_<B>_<S>        decode_blocks(frame.anchors, .lanes)     Frame by value, void *workspace
+//   order                 fill_blocks(multiprocessors, capacity)   void *workspace
+//   decide                fill_blocks(multiprocessors, capacity)   void *workspace
+//   publish               1 block of PUBLISH_THREADS threads       void *workspace, Outcome *outcome
+//
+// <B> and <S> are the element types, f32 or f16, of the tensor that holds the boxes and of that
+// which holds the scores (and objectness). No kernel takes dynamic shared memory. The three later
+// kernels read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of
+// the four is instantiated once per shape, and only decode's parameters change with the frame.
+// `order` and `decide` are right with any number of blocks from 1 up.
+//
+// The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where
+// capacity is not less than frame.anchors. Its first HEADER_BYTES bytes must be zero before the
+// first frame; `publish` makes them ready for the next. After a launch that failed, zero them again.
+//
+// The outcome may be device memory or mapped host memory of outcome_bytes(capacity) bytes, aligned
+// to 16. `sequence` is written last, after everything else is visible to the host: a host that
+// waits for it to become the frame's number reads a whole outcome.
+//
+// Survivors, their order and their bits depend on the tensors and the frame alone.
+#pragma once
+
+#if defined(__CUDACC_RTC__) || defined(NMSFILTER_FREESTANDING)
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#else
+#include <stdint.h>
+#endif
+
+#if defined(__CUDACC__) || defined(__CUDA__)
+#define NMSFILTER_BOTH __host__ __device__
+#else
+#define NMSFILTER_BOTH
+#endif
+
+// Threads of a block, of every kernel but publish.
+#define THREADS 256
+#define PUBLISH_THREADS 1024
+
+// How numbers make a box (src/head/layout.rs).
+enum : uint32_t { CORNERS = 0, CENTRE = 1, SQUARE = 2 };
+// Which candidates survive (src/engine/params.rs).
+enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
+// When two boxes overlap too much.
+enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
+
+// Number c of anchor a is element a * anchor_stride + c * component_stride from the address.
+struct Field {
+    uint64_t address;          // device address of number 0 of anchor 0; 0 where there is no field
+    uint64_t anchor_stride;    // in elements
+    uint64_t component_stride; // in elements
+};
+
+// All that a frame's kernels are told. Plain data, 8-byte aligned, no padding, 168 bytes.
+struct Frame {
+    Field boxes;
+    Field scores;
+    Field objectness;          // of the scores' element type; address 0: none
+    uint64_t class_thresholds; // device address of `listed` floats, by class; 0 where listed is 0
+    uint32_t listed;           // classes with a threshold of their own
+    float threshold;           // of all other classes
+    float lowest_threshold;    // the lowest of any of the layout's classes
+    uint32_t anchors;
+    uint32_t classes;
+    uint32_t lanes;            // threads that share an anchor: lanes_for(classes)
+    uint32_t box_format;
+    float scale[2];
+    float min_size[2];
+    float max_size[2];
+    uint32_t method;
+    uint32_t overlap;
+    float iou_threshold;
+    float pixel_offset;
+    uint32_t threshold_inclusive; // 0 or 1
+    uint32_t class_agnostic;      // 0 or 1
+    uint32_t max_candidates;      // 0: all
+    uint32_t max_detections;      // 0: all
+    uint32_t sequence;            // the frame's number, given back in Outcome::sequence
+};
+
+// src/engine/mod.rs: Detection
+struct Detection {
+    float x1, y1, x2, y2;
+    float score;
+    uint32_t class_index;
+    uint32_t anchor;
+};
+
+// What the host gets; `survivors` detections follow, 28 bytes each.
+struct Outcome {
+    uint32_t sequence;   // Frame::sequence, written last
+    uint32_t candidates; // before any cap
+    uint32_t rejected;
+    uint32_t survivors;  // the detections that follow, by rank
+    uint32_t rounds;     // the longest chain of decisions that waited for one another; a figure of
+                         // this run, which may differ from run to run
+    uint32_t reserved[3];
+};
+
+static_assert(sizeof(Field) == 24 && sizeof(Frame) == 168, "src/engine/cuda mirrors it");
+static_assert(sizeof(Detection) == 28 && sizeof(Outcome) == 32, "src/engine/cuda mirrors it");
+
+// Threads that share an anchor: few scores are read by one.
+NMSFILTER_BOTH constexpr uint32_t lanes_for(uint32_t classes) { return classes < 8 ? 1 : 8; }
+
+NMSFILTER_BOTH constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
+    return anchors == 0 ? 1 : uint32_t((uint64_t(anchors) * lanes + THREADS - 1) / THREADS);
+}
+
+// Fills the device, but launches no more blocks than there can be work for (a warp and more to a
+// candidate, so that few candidates fill a large device too).
+NMSFILTER_BOTH constexpr uint32_t fill_blocks(uint32_t multiprocessors, uint32_t capacity) {
+    return capacity == 0 ? 1 : capacity < 4 * multiprocessors ? capacity : 4 * multiprocessors;
+}
+
+#define HEADER_BYTES 512
+
+// For n anchors: the header and 64.125 bytes each, n rounded up to a multiple of 2048.
+NMSFILTER_BOTH constexpr uint64_t padded(uint32_t capacity) {
+    return (uint64_t(capacity) + 2047) / 2048 * 2048;
+}
+NMSFILTER_BOTH constexpr uint64_t workspace_bytes(uint32_t capacity) {
+    return HEADER_BYTES + padded(capacity) * 64 + padded(capacity) / 8;
+}
+NMSFILTER_BOTH constexpr uint64_t outcome_bytes(uint32_t capacity) {
+    return sizeof(Outcome) + (uint64_t(capacity) * sizeof(Detection) + 15) / 16 * 16;
+}
