@@ -1,0 +1,86 @@
+// What the kernels need of CUDA C++ beyond the language, under every compiler that builds them:
+// nvcc and NVRTC; clang without CUDA's own headers (freestanding.cuh comes first then); and g++,
+// where emulate/cuda_on_host.h stands in for a device.
+#pragma once
+
+#include "interface.cuh"
+
+#if defined(__CUDACC__) || defined(__CUDA__)
+
+#define KERNEL(threads, blocks_per_multiprocessor) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
+#define DEVICE __device__ __forceinline__
+// One object that a block's threads share.
+#define BLOCK_SHARED(type, name) __shared__ type name
+#define LOOK_YIELDS()
+
+// A moment's rest between two looks at a word that another warp will write.
+DEVICE void rest() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    __nanosleep(20);
+#endif
+}
+
+#else
+#include "emulate/cuda_on_host.h"
+#endif
+
+#define ALL_LANES 0xffffffffu
+#define WARP 32u
+#define WARPS (THREADS / WARP)
+
+DEVICE uint32_t lane_index() { return threadIdx.x % WARP; }
+DEVICE uint32_t warp_index() { return threadIdx.x / WARP; }
+
+DEVICE uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+DEVICE uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+// IEEE single precision, each operation rounded by itself: never contracted.
+DEVICE float plus(float a, float b) { return __fadd_rn(a, b); }
+DEVICE float minus(float a, float b) { return __fsub_rn(a, b); }
+DEVICE float times(float a, float b) { return __fmul_rn(a, b); }
+
+DEVICE bool finite_number(float a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
+
+// Half precision to single, exactly: subnormals too.
+DEVICE float widen(uint16_t half) {
+    const uint32_t sign = uint32_t(half & 0x8000u) << 16;
+    const uint32_t magnitude = uint32_t(half & 0x7fffu) << 13;
+    if (magnitude >= 0x0f800000u) {
+        return __uint_as_float(sign | 0x7f800000u | magnitude);
+    }
+    // The exponents' biases differ by 112; a product with a power of two is exact.
+    const float scaled = times(__uint_as_float(magnitude), __uint_as_float(0x77800000u));
+    return __uint_as_float(sign | __float_as_uint(scaled));
+}
+
+// A word that other warps write while this one looks.
+DEVICE uint32_t look(const uint32_t *word) {
+    LOOK_YIELDS();
+    return *(const volatile uint32_t *)word;
+}
+DEVICE void show(uint32_t *word, uint32_t value) { *(volatile uint32_t *)word = value; }
+
+DEVICE uint32_t warp_max(uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(ALL_LANES, value);
+#else
+#pragma unroll
+    for (uint32_t distance = WARP / 2; distance != 0; distance /= 2) {
+        value = greater(value, __shfl_xor_sync(ALL_LANES, value, distance));
+    }
+    return value;
+#endif
+}
+
+DEVICE uint32_t warp_sum(uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(ALL_LANES, value);
+#else
+#pragma unroll
+    for (uint32_t distance = WARP / 2; distance != 0; distance /= 2) {
+        value += __shfl_xor_sync(ALL_LANES, value, distance);
+    }
+    return value;
+#endif
+}

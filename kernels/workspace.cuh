@@ -1,0 +1,69 @@
+// What passes from kernel to kernel, in device memory.
+#pragma once
+
+#include "portable.cuh"
+
+struct Header {
+    uint32_t candidates; // counted up by decode
+    uint32_t rejected;   // likewise
+    uint32_t ticket;     // the next candidate, by rank, that a warp of decide takes
+    uint32_t rounds;     // the longest chain of decisions
+    uint32_t reserved[12];
+    Frame frame; // as decode was given it
+};
+static_assert(sizeof(Header) <= HEADER_BYTES, "the header's room");
+
+// Of a candidate, in the two lowest bits; the bits above are the length of the chain of decisions
+// that led there.
+enum : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2, DECISION = 3, CHAIN_SHIFT = 2 };
+
+// The arrays behind the header, each of padded(frame.anchors) elements.
+struct Workspace {
+    Header *header;
+
+    // In the order in which warps of decode arrive.
+    float4 *found_box;
+    uint64_t *found_key;
+    uint32_t *found_class;
+
+    // By rank.
+    float4 *box; // x1, y1, x2, y2
+    uint64_t *key;
+    float *area; // with the pixel offset
+    uint32_t *class_index;
+    uint32_t *state;
+    uint32_t *alive; // a bit for each: it survives
+
+    DEVICE Workspace(void *memory, uint32_t anchors) {
+        const uint64_t n = padded(anchors);
+        header = (Header *)memory;
+        char *const arrays = (char *)memory + HEADER_BYTES;
+        found_box = (float4 *)arrays;
+        box = (float4 *)(arrays + n * 16);
+        found_key = (uint64_t *)(arrays + n * 32);
+        key = (uint64_t *)(arrays + n * 40);
+        found_class = (uint32_t *)(arrays + n * 48);
+        class_index = (uint32_t *)(arrays + n * 52);
+        area = (float *)(arrays + n * 56);
+        state = (uint32_t *)(arrays + n * 60);
+        alive = (uint32_t *)(arrays + n * 64);
+    }
+};
+
+// Greater is higher in rank: score descending, then anchor. Scores are finite and never minus zero.
+DEVICE uint64_t rank_key(float score, uint32_t anchor) {
+    const uint32_t bits = __float_as_uint(score);
+    const uint32_t ordered = (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
+    return uint64_t(ordered) << 32 | uint32_t(~anchor);
+}
+DEVICE uint32_t key_anchor(uint64_t key) { return ~uint32_t(key); }
+DEVICE float key_score(uint64_t key) {
+    const uint32_t ordered = uint32_t(key >> 32);
+    return __uint_as_float((ordered & 0x80000000u) ? ordered & 0x7fffffffu : ~ordered);
+}
+
+// How many candidates enter suppression.
+DEVICE uint32_t contenders(const Header *header) {
+    const uint32_t found = header->candidates, cap = header->frame.max_candidates;
+    return cap != 0 && cap < found ? cap : found;
+}
