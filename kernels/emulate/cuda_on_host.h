@@ -1,0 +1,467 @@
+// Runs the kernels on the host, so that their logic is tested where there is no GPU.
+//
+// Each thread of a block is a fiber with a stack of its own. A fiber runs until it has to wait for
+// its warp (votes, shuffles) or its block (barriers), or rests while another warp should get on;
+// several blocks are resident at a time. Which runs next is drawn from a seed, and so is where a
+// fiber is interrupted at an atomic operation or a volatile read: a kernel whose result depends on
+// the order of threads shows it. A block's shared memory starts as rubbish, and a collective that
+// not all lanes reach ends the process with a message.
+#pragma once
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace cuda_on_host {
+
+struct Index {
+    uint32_t x = 1, y = 1, z = 1;
+};
+
+#if defined(__x86_64__)
+// Keeps the callee-saved registers on the stack that is left.
+extern "C" void nmsfilter_switch_stacks(void **left, void *entered);
+__asm__(R"(
+    .text
+    .weak nmsfilter_switch_stacks
+    .type nmsfilter_switch_stacks, @function
+nmsfilter_switch_stacks:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size nmsfilter_switch_stacks, . - nmsfilter_switch_stacks
+)");
+#endif
+
+constexpr size_t STACK_BYTES = 64 * 1024;
+
+struct Block;
+
+struct Fiber {
+    std::unique_ptr<char[]> stack{new char[STACK_BYTES]};
+#if defined(__x86_64__)
+    void *context = nullptr;
+#else
+    ucontext_t context;
+#endif
+    Block *block = nullptr;
+    Index thread;
+    uint32_t warp = 0, lane = 0;
+    enum { READY, IN_WARP, AT_BARRIER, FINISHED } state = FINISHED;
+    uint64_t collectives = 0; // of its warp, that it has reached
+    uint64_t barriers = 0;    // of its block, that it has reached
+    bool rests = false;       // it gave way of its own will
+};
+
+struct Warp {
+    uint32_t lanes = 0; // a bit for each that there is
+    uint64_t collectives = 0; // complete ones
+    uint32_t arrived[2] = {};
+    uint64_t values[2][32] = {};
+};
+
+struct Block {
+    Index index;
+    std::vector<Fiber> fibers;
+    std::vector<Warp> warps;
+    uint32_t live = 0, arrived = 0;
+    uint64_t barriers = 0; // complete ones
+    int all[2] = {1, 1};   // what __syncthreads_and gathers
+    std::vector<char> shared;
+};
+
+struct Device {
+    Index grid, block;
+    const std::function<void()> *body = nullptr;
+    uint64_t random = 1;
+    Fiber *running = nullptr;
+#if defined(__x86_64__)
+    void *context = nullptr;
+#else
+    ucontext_t context;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    void *fake_stack = nullptr;
+    const void *stack = nullptr;
+    size_t stack_bytes = 0;
+#endif
+    std::vector<std::unique_ptr<Block>> resident;
+
+    uint32_t draw(uint32_t below) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        return uint32_t((random >> 32) % below);
+    }
+};
+
+inline thread_local Device device;
+
+[[noreturn]] inline void fail(const char *why) {
+    fprintf(stderr, "emulated kernel: %s\n", why);
+    abort();
+}
+
+// From the running fiber back to the scheduler.
+inline void give_way() {
+    Fiber *self = device.running;
+#if defined(__SANITIZE_ADDRESS__)
+    void *fake = nullptr;
+    __sanitizer_start_switch_fiber(self->state == Fiber::FINISHED ? nullptr : &fake, device.stack,
+                                   device.stack_bytes);
+#endif
+#if defined(__x86_64__)
+    nmsfilter_switch_stacks(&self->context, device.context);
+#else
+    swapcontext(&self->context, &device.context);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake, &device.stack, &device.stack_bytes);
+#endif
+}
+
+inline void complete_barrier(Block &block) {
+    if (block.live != 0 && block.arrived == block.live) {
+        block.arrived = 0;
+        block.barriers++;
+        block.all[block.barriers % 2] = 1;
+    }
+}
+
+inline void fiber_main() {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &device.stack, &device.stack_bytes);
+#endif
+    (*device.body)();
+    Fiber *self = device.running;
+    self->state = Fiber::FINISHED;
+    self->block->live--;
+    complete_barrier(*self->block);
+    give_way();
+    fail("a finished thread runs on");
+}
+
+inline void resume(Fiber &fiber) {
+    device.running = &fiber;
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(&device.fake_stack, fiber.stack.get(), STACK_BYTES);
+#endif
+#if defined(__x86_64__)
+    nmsfilter_switch_stacks(&device.context, fiber.context);
+#else
+    swapcontext(&device.context, &fiber.context);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(device.fake_stack, nullptr, nullptr);
+#endif
+}
+
+inline void prepare(Fiber &fiber) {
+#if defined(__SANITIZE_ADDRESS__)
+    // A finished fiber leaves its last frames behind.
+    __asan_unpoison_memory_region(fiber.stack.get(), STACK_BYTES);
+#endif
+#if defined(__x86_64__)
+    // As nmsfilter_switch_stacks left it: six registers, then the address to return to. The stack
+    // is aligned there as after a call.
+    uintptr_t top = (uintptr_t)(fiber.stack.get() + STACK_BYTES) & ~uintptr_t(15);
+    void **at = (void **)top;
+    *--at = nullptr;
+    *--at = (void *)fiber_main;
+    for (int i = 0; i < 6; i++) {
+        *--at = nullptr;
+    }
+    fiber.context = at;
+#else
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = STACK_BYTES;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, fiber_main, 0);
+#endif
+}
+
+inline void begin(Block &block, uint64_t number) {
+    const Index size = device.block, grid = device.grid;
+    const uint32_t threads = size.x * size.y * size.z;
+    block.index.x = uint32_t(number % grid.x);
+    block.index.y = uint32_t(number / grid.x % grid.y);
+    block.index.z = uint32_t(number / grid.x / grid.y);
+    if (block.fibers.size() != threads) {
+        block.fibers = std::vector<Fiber>(threads);
+    }
+    block.warps.assign((threads + 31) / 32, Warp());
+    block.live = threads;
+    block.arrived = 0;
+    block.barriers = 0;
+    block.all[0] = block.all[1] = 1;
+    block.shared = std::vector<char>();
+    for (uint32_t i = 0; i < threads; i++) {
+        Fiber &fiber = block.fibers[i];
+        fiber.block = &block;
+        fiber.thread.x = i % size.x;
+        fiber.thread.y = i / size.x % size.y;
+        fiber.thread.z = i / size.x / size.y;
+        fiber.warp = i / 32;
+        fiber.lane = i % 32;
+        fiber.state = Fiber::READY;
+        fiber.collectives = fiber.barriers = 0;
+        block.warps[fiber.warp].lanes |= 1u << fiber.lane;
+        prepare(fiber);
+    }
+}
+
+inline bool is_ready(const Fiber &fiber) {
+    switch (fiber.state) {
+    case Fiber::READY: return true;
+    case Fiber::IN_WARP:
+        return fiber.block->warps[fiber.warp].collectives >= fiber.collectives;
+    case Fiber::AT_BARRIER: return fiber.block->barriers >= fiber.barriers;
+    case Fiber::FINISHED: return false;
+    }
+    return false;
+}
+
+// Runs a warp's lanes for a while; whether any of them got on.
+inline bool run_warp(Block &block, uint32_t warp) {
+    const uint32_t first = warp * 32;
+    const uint32_t count = uint32_t(block.fibers.size()) - first < 32
+                               ? uint32_t(block.fibers.size()) - first
+                               : 32;
+    bool any = false;
+    for (uint32_t turn = 0, turns = 1 + device.draw(16); turn < turns; turn++) {
+        const uint32_t start = device.draw(count);
+        bool moved = false, rested = false;
+        for (uint32_t i = 0; i < count; i++) {
+            Fiber &fiber = block.fibers[first + (start + i) % count];
+            if (is_ready(fiber)) {
+                fiber.state = Fiber::READY;
+                fiber.rests = false;
+                resume(fiber);
+                moved = true;
+                rested |= fiber.rests;
+            }
+        }
+        any |= moved;
+        if (!moved || rested) {
+            break;
+        }
+    }
+    return any;
+}
+
+// Runs `body` once for every thread of `grid` blocks of `block` threads, at most `resident` blocks
+// at a time.
+inline void launch(Index grid, Index block, uint32_t resident, uint64_t seed,
+                   const std::function<void()> &body) {
+    device.grid = grid;
+    device.block = block;
+    device.body = &body;
+    device.random = seed * 0x9e3779b97f4a7c15u | 1;
+    const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    uint64_t next = 0;
+    size_t active = 0;
+    for (; active < resident && next < blocks; active++) {
+        if (device.resident.size() == active) {
+            device.resident.emplace_back(new Block);
+        }
+        begin(*device.resident[active], next++);
+    }
+    while (active != 0) {
+        bool any = false;
+        for (size_t i = 0; i < active; i++) {
+            Block &one = *device.resident[(i + device.draw(uint32_t(active))) % active];
+            const uint32_t warps = uint32_t(one.warps.size()), start = device.draw(warps);
+            for (uint32_t w = 0; w < warps && one.live != 0; w++) {
+                any |= run_warp(one, (start + w) % warps);
+            }
+        }
+        bool finished = false;
+        for (size_t i = 0; i < active;) {
+            if (device.resident[i]->live != 0) {
+                i++;
+            } else if (finished = true; next < blocks) {
+                begin(*device.resident[i++], next++);
+            } else {
+                std::swap(device.resident[i], device.resident[--active]);
+            }
+        }
+        if (!any && !finished) {
+            for (size_t i = 0; i < active; i++) {
+                for (uint32_t w = 0; w < device.resident[i]->warps.size(); w++) {
+                    any |= run_warp(*device.resident[i], w);
+                }
+            }
+            if (!any) {
+                fail("threads wait for others that never come");
+            }
+        }
+    }
+}
+
+// Every lane's value at the warp's next collective.
+inline const uint64_t *gather(uint32_t mask, uint64_t value) {
+    Fiber *self = device.running;
+    Warp &warp = self->block->warps[self->warp];
+    if (mask != warp.lanes) {
+        fail("a collective of some lanes only");
+    }
+    const uint32_t slot = self->collectives++ % 2;
+    warp.values[slot][self->lane] = value;
+    warp.arrived[slot] |= 1u << self->lane;
+    if (warp.arrived[slot] == warp.lanes) {
+        warp.arrived[slot] = 0;
+        warp.collectives++;
+    } else {
+        self->state = Fiber::IN_WARP;
+        give_way();
+    }
+    return warp.values[slot];
+}
+
+inline int barrier(int value) {
+    Fiber *self = device.running;
+    Block &block = *self->block;
+    const uint32_t slot = block.barriers % 2;
+    block.all[slot] &= value != 0;
+    block.arrived++;
+    self->barriers = block.barriers + 1;
+    // The other slot is made ready by complete_barrier; this one keeps its value until the next.
+    complete_barrier(block);
+    if (block.barriers < self->barriers) {
+        self->state = Fiber::AT_BARRIER;
+        give_way();
+    }
+    return block.all[slot];
+}
+
+inline void rest() {
+    device.running->rests = true;
+    give_way();
+}
+
+// Where the order of threads could matter, it varies.
+inline void interrupt() {
+    if (device.draw(8) == 0) {
+        give_way();
+    }
+}
+
+template <typename T> T &shared() {
+    Block &block = *device.running->block;
+    if (block.shared.empty()) {
+        block.shared.assign(sizeof(T), char(0xa5));
+    } else if (block.shared.size() != sizeof(T)) {
+        fail("a kernel shares one object");
+    }
+    return *(T *)block.shared.data();
+}
+
+template <typename T> T from_bits(uint64_t bits) {
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+template <typename T> uint64_t to_bits(T value) {
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+
+} // namespace cuda_on_host
+
+#define KERNEL(threads, blocks_per_multiprocessor) static void
+#define DEVICE inline
+#define BLOCK_SHARED(type, name) type &name = cuda_on_host::shared<type>()
+#define LOOK_YIELDS() cuda_on_host::interrupt()
+
+#define threadIdx (cuda_on_host::device.running->thread)
+#define blockIdx (cuda_on_host::device.running->block->index)
+#define blockDim (cuda_on_host::device.block)
+#define gridDim (cuda_on_host::device.grid)
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+inline void rest() { cuda_on_host::rest(); }
+
+inline uint32_t __float_as_uint(float a) { return uint32_t(cuda_on_host::to_bits(a)); }
+inline float __uint_as_float(uint32_t a) { return cuda_on_host::from_bits<float>(a); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline int __popc(uint32_t a) { return __builtin_popcount(a); }
+inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }
+template <typename T> T __ldg(const T *at) { return *at; }
+
+inline void __syncthreads() { cuda_on_host::barrier(1); }
+inline int __syncthreads_and(int value) { return cuda_on_host::barrier(value); }
+inline void __threadfence_block() {}
+inline void __threadfence_system() {}
+
+inline uint32_t __ballot_sync(uint32_t mask, bool value) {
+    const uint64_t *all = cuda_on_host::gather(mask, value);
+    uint32_t votes = 0;
+    for (int i = 0; i < 32; i++) {
+        votes |= uint32_t(mask >> i & 1 ? all[i] : 0) << i;
+    }
+    return votes;
+}
+inline bool __any_sync(uint32_t mask, bool value) { return __ballot_sync(mask, value) != 0; }
+template <typename T> T __shfl_sync(uint32_t mask, T value, uint32_t lane) {
+    return cuda_on_host::from_bits<T>(
+        cuda_on_host::gather(mask, cuda_on_host::to_bits(value))[lane]);
+}
+template <typename T> T __shfl_xor_sync(uint32_t mask, T value, uint32_t distance) {
+    const uint32_t lane = cuda_on_host::device.running->lane;
+    return __shfl_sync(mask, value, lane ^ distance);
+}
+template <typename T> T __shfl_up_sync(uint32_t mask, T value, uint32_t distance) {
+    const uint32_t lane = cuda_on_host::device.running->lane;
+    return __shfl_sync(mask, value, lane < distance ? lane : lane - distance);
+}
+
+inline uint32_t atomicAdd(uint32_t *at, uint32_t value) {
+    cuda_on_host::interrupt();
+    const uint32_t old = *at;
+    *at += value;
+    return old;
+}
+inline uint32_t atomicOr(uint32_t *at, uint32_t value) {
+    cuda_on_host::interrupt();
+    const uint32_t old = *at;
+    *at |= value;
+    return old;
+}
+inline uint32_t atomicMax(uint32_t *at, uint32_t value) {
+    cuda_on_host::interrupt();
+    const uint32_t old = *at;
+    *at = value > old ? value : old;
+    return old;
+}

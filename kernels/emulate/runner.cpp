@@ -1,0 +1,42 @@
+// The pipeline of kernels over host memory, for tests: a C interface.
+#include "../nmsfilter.cu"
+#include "../paper.cu"
+
+using cuda_on_host::Index;
+using cuda_on_host::launch;
+
+extern "C" {
+
+uint64_t nmsfilter_emulated_workspace_bytes(uint32_t capacity) { return workspace_bytes(capacity); }
+uint64_t nmsfilter_emulated_outcome_bytes(uint32_t capacity) { return outcome_bytes(capacity); }
+uint32_t nmsfilter_emulated_lanes(uint32_t classes) { return lanes_for(classes); }
+
+// One frame on an imagined device of `multiprocessors`, of whose blocks `resident` run at a time.
+void nmsfilter_emulated_run(const Frame *frame, int boxes_are_f16, int scores_are_f16,
+                            void *workspace, Outcome *outcome, uint32_t multiprocessors,
+                            uint32_t resident, uint64_t seed) {
+    const Index threads{THREADS};
+    const Index fill{fill_blocks(multiprocessors, frame->anchors)};
+    launch(Index{decode_blocks(frame->anchors, frame->lanes)}, threads, resident, seed, [=] {
+        if (boxes_are_f16) {
+            scores_are_f16 ? decode_f16_f16(*frame, workspace) : decode_f16_f32(*frame, workspace);
+        } else {
+            scores_are_f16 ? decode_f32_f16(*frame, workspace) : decode_f32_f32(*frame, workspace);
+        }
+    });
+    launch(fill, threads, resident, seed + 1, [=] { order(workspace); });
+    launch(fill, threads, resident, seed + 2, [=] { decide(workspace); });
+    launch(Index{1}, Index{PUBLISH_THREADS}, 1, seed + 3, [=] { publish(workspace, outcome); });
+}
+
+// The paper's two algorithms; `matrix` is preset here.
+void nmsfilter_emulated_paper(const float *windows, uint32_t n, float theta, uint8_t *matrix,
+                              uint8_t *survives, uint32_t capacity, uint32_t k, uint64_t seed) {
+    memset(matrix, 1, size_t(capacity) * capacity);
+    const uint32_t tiles = (n + 15) / 16;
+    launch(Index{tiles, tiles}, Index{16, 16}, 4, seed,
+           [=] { paper_map((const float4 *)windows, n, theta, matrix, capacity); });
+    launch(Index{capacity}, Index{capacity / k}, 4, seed + 1,
+           [=] { paper_reduce(matrix, survives, capacity, k); });
+}
+}
