@@ -1,0 +1,452 @@
+// The kernels on a GPU by themselves: are they right, and how long do they take?
+//
+//   nvcc -std=c++17 -O3 -arch=native --fmad=false bench.cu -o bench
+//   ./bench WINDOWS.csv [random scenes]
+//
+// WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what differs
+// from the plain rules, if anything does, then one table. GPU times are those of a graph that
+// holds 20 frames, replayed 20 times between two events, divided by 400; the best of 5 such runs.
+// Wall times run from the launch of a graph of one frame to the moment when the host has read its
+// sequence number from mapped memory; medians of 2000.
+#include "../../kernels/emulate/plain.h"
+#include "../../kernels/nmsfilter.cu"
+#include "../../kernels/paper.cu"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#define CHECK(call)                                                                               \
+    do {                                                                                          \
+        const cudaError_t error = (call);                                                         \
+        if (error != cudaSuccess) {                                                               \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error));        \
+            exit(2);                                                                              \
+        }                                                                                         \
+    } while (0)
+
+static cudaStream_t stream;
+static uint32_t multiprocessors;
+
+__global__ void empty() {}
+// Makes the counters ready where a graph ends before publish.
+__global__ void begin_again(Header *header) {
+    header->candidates = header->rejected = header->ticket = header->rounds = 0;
+}
+
+template <typename T> struct OnDevice {
+    T *at = nullptr;
+    explicit OnDevice(size_t count) { CHECK(cudaMalloc(&at, count * sizeof(T) + 16)); }
+    explicit OnDevice(const std::vector<T> &values) : OnDevice(values.size()) {
+        CHECK(cudaMemcpy(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    }
+    ~OnDevice() { cudaFree(at); }
+    OnDevice(const OnDevice &) = delete;
+};
+
+// A workspace and an outcome in mapped host memory, for frames of up to `capacity` anchors.
+struct Pipeline {
+    char *workspace = nullptr;
+    Outcome *outcome = nullptr;
+
+    explicit Pipeline(uint32_t capacity) {
+        CHECK(cudaMalloc(&workspace, workspace_bytes(capacity)));
+        CHECK(cudaMemset(workspace, 0xa5, workspace_bytes(capacity)));
+        CHECK(cudaMemset(workspace, 0, HEADER_BYTES));
+        CHECK(cudaHostAlloc(&outcome, outcome_bytes(capacity), cudaHostAllocMapped));
+    }
+    ~Pipeline() {
+        cudaFree(workspace);
+        cudaFreeHost(outcome);
+    }
+    Pipeline(const Pipeline &) = delete;
+
+    // The first `kernels` of the four.
+    void enqueue(const Frame &frame, bool boxes_half, bool scores_half, int kernels = 4) const {
+        const auto decode = boxes_half ? (scores_half ? decode_f16_f16 : decode_f16_f32)
+                                       : (scores_half ? decode_f32_f16 : decode_f32_f32);
+        const uint32_t fill = fill_blocks(multiprocessors, frame.anchors);
+        decode<<<decode_blocks(frame.anchors, frame.lanes), THREADS, 0, stream>>>(frame, workspace);
+        if (kernels > 1) {
+            order<<<fill, THREADS, 0, stream>>>(workspace);
+        }
+        if (kernels > 2) {
+            decide<<<fill, THREADS, 0, stream>>>(workspace);
+        }
+        if (kernels > 3) {
+            publish<<<1, PUBLISH_THREADS, 0, stream>>>(workspace, outcome);
+        }
+    }
+    const Detection *survivors() const { return (const Detection *)(outcome + 1); }
+};
+
+static cudaGraphExec_t capture(const std::function<void()> &work) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    work();
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    return exec;
+}
+
+// Microseconds of GPU time that `work` takes.
+static double gpu_time(const std::function<void()> &work) {
+    const cudaGraphExec_t exec = capture([&] {
+        for (int i = 0; i < 20; i++) {
+            work();
+        }
+    });
+    cudaEvent_t from, to;
+    CHECK(cudaEventCreate(&from));
+    CHECK(cudaEventCreate(&to));
+    double best = 1.0e9;
+    for (int run = 0; run < 6; run++) {
+        CHECK(cudaEventRecord(from, stream));
+        for (int i = 0; i < 20; i++) {
+            CHECK(cudaGraphLaunch(exec, stream));
+        }
+        CHECK(cudaEventRecord(to, stream));
+        CHECK(cudaEventSynchronize(to));
+        float milliseconds;
+        CHECK(cudaEventElapsedTime(&milliseconds, from, to));
+        if (run > 0) {
+            best = std::min(best, milliseconds * 1000.0 / 400.0);
+        }
+    }
+    CHECK(cudaEventDestroy(from));
+    CHECK(cudaEventDestroy(to));
+    CHECK(cudaGraphExecDestroy(exec));
+    return best;
+}
+
+static double median(const std::function<void()> &work) {
+    std::vector<double> times;
+    for (int i = 0; i < 2200; i++) {
+        const auto from = std::chrono::steady_clock::now();
+        work();
+        const auto to = std::chrono::steady_clock::now();
+        if (i >= 200) {
+            times.push_back(std::chrono::duration<double, std::micro>(to - from).count());
+        }
+    }
+    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+    return times[times.size() / 2];
+}
+
+static Frame plain_frame(uint32_t anchors, uint32_t classes, uint32_t format) {
+    Frame frame;
+    memset(&frame, 0, sizeof frame);
+    frame.anchors = anchors;
+    frame.classes = classes;
+    frame.lanes = lanes_for(classes);
+    frame.box_format = format;
+    frame.scale[0] = frame.scale[1] = 1.0f;
+    frame.max_size[0] = frame.max_size[1] = INFINITY;
+    frame.iou_threshold = 0.45f;
+    frame.sequence = 1;
+    return frame;
+}
+
+// Of a tensor of rows that hold the box first, and the score last.
+static Frame rows_of(const float *rows, uint32_t anchors, uint32_t width, uint32_t format) {
+    Frame frame = plain_frame(anchors, 1, format);
+    frame.boxes = {(uint64_t)rows, width, 1};
+    frame.scores = {(uint64_t)(rows + width - 1), width, 1};
+    return frame;
+}
+
+static bool same(const char *what, const plain::Result &expected, const Pipeline &pipeline) {
+    const std::string wrong =
+        plain::difference(expected, *pipeline.outcome, pipeline.survivors());
+    if (!wrong.empty()) {
+        printf("WRONG %s: %s\n", what, wrong.c_str());
+    }
+    return wrong.empty();
+}
+
+static bool random_scenes(uint32_t scenes) {
+    bool right = true;
+    Pipeline pipeline(8192);
+    for (uint32_t seed = 1; seed <= scenes && right; seed++) {
+        const plain::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
+        Frame frame = scene.frame;
+        const plain::Result expected = plain::run(frame, scene.boxes_half, scene.scores_half);
+        // One copy for the boxes' tensor and one for the scores', which may be the same.
+        const auto start = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
+            return f16.empty() ? (const char *)f32.data() : (const char *)f16.data();
+        };
+        const auto bytes = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
+            return f16.empty() ? f32.size() * 4 : f16.size() * 2;
+        };
+        const char *boxes = start(scene.boxes_f32, scene.boxes_f16);
+        const char *scores = start(scene.scores_f32, scene.scores_f16);
+        const size_t box_bytes = bytes(scene.boxes_f32, scene.boxes_f16);
+        const size_t score_bytes = bytes(scene.scores_f32, scene.scores_f16);
+        OnDevice<char> d_boxes(std::vector<char>(boxes, boxes + box_bytes));
+        OnDevice<char> d_scores(std::vector<char>(scores, scores + score_bytes));
+        OnDevice<float> d_thresholds(scene.thresholds);
+        const auto move = [&](uint64_t &address) {
+            if (address != 0 && score_bytes != 0 && address >= (uint64_t)scores &&
+                address <= (uint64_t)scores + score_bytes) {
+                address = address - (uint64_t)scores + (uint64_t)d_scores.at;
+            } else if (address != 0) {
+                address = address - (uint64_t)boxes + (uint64_t)d_boxes.at;
+            }
+        };
+        move(frame.boxes.address);
+        move(frame.scores.address);
+        move(frame.objectness.address);
+        frame.class_thresholds = frame.listed != 0 ? (uint64_t)d_thresholds.at : 0;
+        pipeline.enqueue(frame, scene.boxes_half, scene.scores_half);
+        CHECK(cudaStreamSynchronize(stream));
+        right = same(("scene " + std::to_string(seed)).c_str(), expected, pipeline);
+    }
+    return right;
+}
+
+struct Times {
+    double begin, decode, order, decide, publish, wall, wall_events;
+};
+
+static Times times_of(const Pipeline &pipeline, const Frame &frame) {
+    Header *const header = (Header *)pipeline.workspace;
+    double through[5];
+    for (int kernels = 0; kernels <= 4; kernels++) {
+        through[kernels] = gpu_time([&] {
+            begin_again<<<1, 1, 0, stream>>>(header);
+            if (kernels > 0) {
+                pipeline.enqueue(frame, false, false, kernels);
+            }
+        });
+        begin_again<<<1, 1, 0, stream>>>(header);
+        CHECK(cudaStreamSynchronize(stream));
+    }
+    const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(frame, false, false); });
+    volatile uint32_t *const sequence = &pipeline.outcome->sequence;
+    const double wall = median([&] {
+        *sequence = 0;
+        CHECK(cudaGraphLaunch(exec, stream));
+        while (*sequence != frame.sequence) {
+        }
+    });
+    CHECK(cudaStreamSynchronize(stream));
+    const double wall_sync = median([&] {
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+    });
+    CHECK(cudaGraphExecDestroy(exec));
+    return {through[0], through[1] - through[0], through[2] - through[1],
+            through[3] - through[2], through[4] - through[3], wall, wall_sync};
+}
+
+static void print_times(const char *what, uint32_t candidates, const Outcome &outcome,
+                        const Times &t) {
+    printf("%-26s %6u %6u %3u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f | %7.2f %7.2f\n", what,
+           candidates, outcome.survivors, outcome.rounds, t.decode, t.order, t.decide, t.publish,
+           t.order + t.decide + t.publish, t.decode + t.order + t.decide + t.publish, t.wall,
+           t.wall_events);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: bench WINDOWS.csv [random scenes]\n");
+        return 2;
+    }
+    cudaDeviceProp properties;
+    CHECK(cudaGetDeviceProperties(&properties, 0));
+    multiprocessors = uint32_t(properties.multiProcessorCount);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    printf("%s, compute capability %d.%d, %u multiprocessors\n", properties.name,
+           properties.major, properties.minor, multiprocessors);
+
+    std::vector<float> windows;
+    std::ifstream file(argv[1]);
+    for (std::string line, number; std::getline(file, line);) {
+        std::stringstream numbers(line);
+        while (std::getline(numbers, number, ',')) {
+            windows.push_back(strtof(number.c_str(), nullptr));
+        }
+    }
+    if (windows.size() != 2997 * 4) {
+        fprintf(stderr, "expected 2997 windows of 4 numbers in %s, got %zu numbers\n", argv[1],
+                windows.size());
+        return 2;
+    }
+
+    bool right = true;
+    const uint32_t scenes = argc > 2 ? uint32_t(atoi(argv[2])) : 2000;
+    right &= random_scenes(scenes);
+    printf("random scenes: %u %s\n", scenes, right ? "right" : "WRONG");
+
+    const double launch_sync = median([&] {
+        empty<<<1, 1, 0, stream>>>();
+        CHECK(cudaStreamSynchronize(stream));
+    });
+    const double empties = gpu_time([&] {
+        for (int i = 0; i < 3; i++) {
+            empty<<<1, 1, 0, stream>>>();
+        }
+    });
+    printf("empty launch + sync, wall: %.2f us; three empty kernels of a graph: %.2f us\n\n",
+           launch_sync, empties);
+    printf("%-26s %6s %6s %3s | %7s %7s %7s %7s | %7s %7s | %7s %7s\n", "GPU us, greedy", "n",
+           "left", "rds", "decode", "order", "decide", "publish", "o+d+p", "all", "wall",
+           "w. sync");
+
+    const uint32_t counts[] = {200, 360, 698, 1027, 2048, 2895, 2997};
+    OnDevice<float> d_windows(windows);
+    {
+        Pipeline pipeline(2997);
+        for (uint32_t n : counts) {
+            Frame frame = rows_of(d_windows.at, n, 4, SQUARE);
+            for (float iou : {0.3f, 0.5f}) {
+                frame.iou_threshold = iou;
+                Frame on_host = frame;
+                on_host.boxes.address = (uint64_t)windows.data();
+                on_host.scores.address = (uint64_t)(windows.data() + 3);
+                const plain::Result expected = plain::run(on_host, false, false);
+                pipeline.enqueue(frame, false, false);
+                CHECK(cudaStreamSynchronize(stream));
+                right &= same("windows", expected, pipeline);
+                char what[64];
+                snprintf(what, sizeof what, "windows, IoU %.1f", iou);
+                print_times(what, n, *pipeline.outcome, times_of(pipeline, frame));
+            }
+        }
+    }
+
+    for (uint32_t n : {1000u, 8400u, 30000u}) {
+        std::vector<float> rows;
+        plain::Random random(n);
+        for (uint32_t i = 0; i < n; i++) {
+            const float x = 1820.0f * random.unit(), y = 980.0f * random.unit();
+            const float w = 10.0f + 190.0f * random.unit(), h = 10.0f + 190.0f * random.unit();
+            for (float value : {x, y, x + w, y + h, random.unit()}) {
+                rows.push_back(value);
+            }
+        }
+        OnDevice<float> d_rows(rows);
+        Pipeline pipeline(n);
+        const Frame frame = rows_of(d_rows.at, n, 5, CORNERS);
+        Frame on_host = frame;
+        on_host.boxes.address = (uint64_t)rows.data();
+        on_host.scores.address = (uint64_t)(rows.data() + 4);
+        const plain::Result expected = plain::run(on_host, false, false);
+        pipeline.enqueue(frame, false, false);
+        CHECK(cudaStreamSynchronize(stream));
+        right &= same("random boxes", expected, pipeline);
+        print_times("random boxes, IoU 0.45", n, *pipeline.outcome, times_of(pipeline, frame));
+    }
+
+    {
+        // YOLOv8: 4 + 80 rows of 8400; about 700 candidates in some tens of clusters.
+        const uint32_t n = 8400;
+        std::vector<float> tensor(84 * size_t(n));
+        plain::Random random(8);
+        for (uint32_t a = 0; a < n; a++) {
+            const uint32_t cluster = random.below(40);
+            const bool candidate = random.once_in(12);
+            const float w = 30.0f + 60.0f * random.unit(), h = 30.0f + 60.0f * random.unit();
+            const float part[4] = {40.0f + 80.0f * float(cluster % 8) + 12.0f * random.unit(),
+                                   60.0f + 120.0f * float(cluster / 8) + 12.0f * random.unit(), w,
+                                   h};
+            for (uint32_t c = 0; c < 4; c++) {
+                tensor[c * size_t(n) + a] = part[c];
+            }
+            for (uint32_t c = 0; c < 80; c++) {
+                tensor[(4 + c) * size_t(n) + a] = 0.1f * random.unit();
+            }
+            if (candidate) {
+                tensor[(4 + cluster % 3) * size_t(n) + a] = 0.3f + 0.7f * random.unit();
+            }
+        }
+        OnDevice<float> d_tensor(tensor);
+        Pipeline pipeline(n);
+        Frame frame = plain_frame(n, 80, CENTRE);
+        frame.threshold = frame.lowest_threshold = 0.25f;
+        frame.boxes = {(uint64_t)d_tensor.at, 1, n};
+        frame.scores = {(uint64_t)(d_tensor.at + 4 * size_t(n)), 1, n};
+        Frame on_host = frame;
+        on_host.boxes.address = (uint64_t)tensor.data();
+        on_host.scores.address = (uint64_t)(tensor.data() + 4 * size_t(n));
+        const plain::Result expected = plain::run(on_host, false, false);
+        pipeline.enqueue(frame, false, false);
+        CHECK(cudaStreamSynchronize(stream));
+        right &= same("yolov8", expected, pipeline);
+        print_times("yolov8 84x8400", pipeline.outcome->candidates, *pipeline.outcome,
+                    times_of(pipeline, frame));
+    }
+
+    printf("\n%-26s %6s %6s | %7s %7s %7s | %8s %8s\n", "the paper's kernels, GPU us", "n", "left",
+           "memset", "map", "reduce", "map+red.", "with it");
+    const uint32_t capacity = 4096, k = 32;
+    windows.resize(capacity * 4);
+    OnDevice<float> d_padded(capacity * 4);
+    OnDevice<uint8_t> d_matrix(size_t(capacity) * capacity), d_survives(capacity);
+    Pipeline pipeline(2997);
+    for (uint32_t n : counts) {
+        std::vector<float> padded = windows;
+        std::fill(padded.begin() + n * 4, padded.end(), 0.0f);
+        CHECK(cudaMemcpy(d_padded.at, padded.data(), padded.size() * 4, cudaMemcpyHostToDevice));
+        const dim3 tiles((n + 15) / 16, (n + 15) / 16), tile(16, 16);
+        const auto preset = [&] {
+            CHECK(cudaMemsetAsync(d_matrix.at, 1, size_t(capacity) * capacity, stream));
+        };
+        const auto map = [&] {
+            paper_map<<<tiles, tile, 0, stream>>>((const float4 *)d_padded.at, n, 0.3f,
+                                                  d_matrix.at, capacity);
+        };
+        const auto reduce = [&] {
+            paper_reduce<<<capacity, capacity / k, 0, stream>>>(d_matrix.at, d_survives.at,
+                                                                capacity, k);
+        };
+        preset();
+        map();
+        reduce();
+        std::vector<uint8_t> survives(capacity);
+        CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaMemcpy(survives.data(), d_survives.at, capacity, cudaMemcpyDeviceToHost));
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            left += survives[i];
+        }
+        // The same survivors from this project's kernels, told to do as the paper's do.
+        Frame frame = rows_of(d_windows.at, n, 4, SQUARE);
+        frame.method = MAP_REDUCE;
+        frame.overlap = REPRESENTATIVE;
+        frame.iou_threshold = 0.3f;
+        frame.threshold_inclusive = 1;
+        frame.pixel_offset = 1.0f;
+        pipeline.enqueue(frame, false, false);
+        CHECK(cudaStreamSynchronize(stream));
+        uint32_t shared = 0;
+        for (uint32_t i = 0; i < pipeline.outcome->survivors; i++) {
+            shared += survives[pipeline.survivors()[i].anchor];
+        }
+        if (shared != left || pipeline.outcome->survivors != left) {
+            printf("WRONG map-reduce, n = %u: the paper's kernels leave %u, these %u, %u in common\n",
+                   n, left, pipeline.outcome->survivors, shared);
+            right = false;
+        }
+        const double t_memset = gpu_time(preset), t_map = gpu_time(map),
+                     t_reduce = gpu_time(reduce);
+        const double both = gpu_time([&] {
+            map();
+            reduce();
+        });
+        const double all = gpu_time([&] {
+            preset();
+            map();
+            reduce();
+        });
+        printf("%-26s %6u %6u | %7.2f %7.2f %7.2f | %8.2f %8.2f\n", "", n, left, t_memset, t_map,
+               t_reduce, both, all);
+    }
+    printf("\n%s\n", right ? "ALL RIGHT" : "SOMETHING IS WRONG");
+    return right ? 0 : 1;
+}
