@@ -58,9 +58,6 @@ struct Team {
     uint32_t chain; // the longest chain among what they waited for
 };
 
-// Groups of 32 candidates that a warp looks at between two looks at states.
-#define GROUPS_AT_ONCE 4u
-
 DEVICE void survive(const Workspace &workspace, uint32_t rank, uint32_t chain) {
     show(&workspace.state[rank], SURVIVES | chain << CHAIN_SHIFT);
     atomicOr(&workspace.alive[rank / 32], 1u << rank % 32);
@@ -110,12 +107,17 @@ DEVICE void inspect(const Workspace &workspace, const Rule &rule, Hand<Tile> &ha
     }
 }
 
+// Groups of 32 candidates that a warp looks at between two looks at states: as many as registers
+// hold without spilling.
+template <uint32_t Tile> NMSFILTER_BOTH constexpr uint32_t groups_at_once() { return Tile == 1 ? 4 : 2; }
+
 // Decides the `count` candidates from rank `first` on, at most `Tile`; each candidate looked at is
 // compared with all of them. Where `parts` warps share them (Tile is 1 then), this is number
 // `part`, which looks at every `parts`-th group; `team` is theirs.
 template <uint32_t Tile>
 DEVICE void settle(const Workspace &workspace, const Rule &rule, uint32_t first, uint32_t count,
                    uint32_t part, uint32_t parts, Team *team) {
+    constexpr uint32_t GROUPS_AT_ONCE = groups_at_once<Tile>();
     const uint32_t lane = lane_index();
     Hand<Tile> hand;
     hand.open = (1u << count) - 1;
@@ -222,13 +224,24 @@ DEVICE void settle(const Workspace &workspace, const Rule &rule, uint32_t first,
     }
 }
 
+// Candidates that a warp decides together where there are many, so that it reads the others once
+// for all of them.
+#define TILE 2u
+
 // What a block's warps share.
 struct Turn {
     uint32_t first; // the rank that this turn begins with
     Team teams[WARPS];
 };
 
-KERNEL(THREADS, 4) decide(void *memory) {
+// Blocks that a multiprocessor is to hold: with four, assemblers for older GPUs spill.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define DECIDE_BLOCKS 4
+#else
+#define DECIDE_BLOCKS 3
+#endif
+
+KERNEL(THREADS, DECIDE_BLOCKS) decide(void *memory) {
     BLOCK_SHARED(Turn, turn);
     Header *const header = (Header *)memory;
     const uint32_t count = contenders(header);
@@ -237,8 +250,9 @@ KERNEL(THREADS, 4) decide(void *memory) {
     const uint32_t warps = gridDim.x * WARPS;
 
     if (count > warps / 2) {
-        // Enough for every warp to work by itself, and where there is plenty, on four at a time.
-        const uint32_t tile = count <= 2 * warps ? 1 : 4;
+        // Enough for every warp to work by itself, and where there is plenty, on several
+        // candidates at a time.
+        const uint32_t tile = count <= 2 * warps ? 1 : TILE;
         for (;;) {
             uint32_t first = 0;
             if (lane_index() == 0) {
@@ -251,7 +265,7 @@ KERNEL(THREADS, 4) decide(void *memory) {
             if (tile == 1) {
                 settle<1>(workspace, rule, first, 1, 0, 1, nullptr);
             } else {
-                settle<4>(workspace, rule, first, lesser(count - first, 4), 0, 1, nullptr);
+                settle<TILE>(workspace, rule, first, lesser(count - first, TILE), 0, 1, nullptr);
             }
         }
     }

@@ -42,7 +42,7 @@ typedef unsigned long long uint64_t;
 
 // Threads of a block, of every kernel but publish.
 #define THREADS 256
-#define PUBLISH_THREADS 1024
+#define PUBLISH_THREADS 512
 
 // How numbers make a box (src/head/layout.rs).
 enum : uint32_t { CORNERS = 0, CENTRE = 1, SQUARE = 2 };

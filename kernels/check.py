@@ -1,0 +1,66 @@
+"""Assembles PTX for each architecture and tabulates what each kernel takes; see check.sh."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ARCHITECTURES = (53, 62, 72, 75, 87, 90, 110)
+
+
+def assembler(tools: pathlib.Path, toolkit: str) -> pathlib.Path:
+    for path in (tools / toolkit).rglob("ptxas"):
+        path.chmod(0o755)
+        return path
+    sys.exit(f"no ptxas in {tools / toolkit}; remove the folder and run again")
+
+
+def assemble(ptxas: pathlib.Path, ptx: pathlib.Path, architecture: int) -> str:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as cubin:
+        command = [ptxas, f"-arch=sm_{architecture}", "-v", ptx, "-o", cubin.name]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{ptx.name} for sm_{architecture} with {ptxas}:\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def kernels(report: str):
+    """Name, registers, spilled bytes and shared bytes of each kernel of an assembler's report."""
+    for part in report.split("Compiling entry function '")[1:]:
+        name = part.split("'", 1)[0]
+        numbers = [
+            re.search(pattern, part)
+            for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem")
+        ]
+        registers, spilled, shared = (int(n.group(1)) if n else 0 for n in numbers)
+        yield name, registers, spilled, shared
+
+
+def main() -> None:
+    tools, folder = (pathlib.Path(argument) for argument in sys.argv[1:])
+    toolkits = {toolkit: assembler(tools, toolkit) for toolkit in ("11", "12", "13")}
+    rows, spills = {}, []
+    for ptx in sorted(folder.glob("*.ptx")):
+        least = int(ptx.name.split(".sm_")[1].split(".")[0])
+        assemble(toolkits["11"], ptx, 87)
+        for architecture in ARCHITECTURES:
+            if architecture < least:
+                continue
+            report = assemble(toolkits["13" if architecture > 90 else "12"], ptx, architecture)
+            for name, registers, spilled, shared in kernels(report):
+                cells = rows.setdefault((ptx.name, name), {})
+                cells[architecture] = f"{registers}/{spilled}/{shared}"
+                if spilled:
+                    spills.append(f"{name} of {ptx.name} spills {spilled} bytes on sm_{architecture}")
+    print("registers / bytes spilled / bytes shared")
+    print(f"{'':38}" + "".join(f"{f'sm_{a}':>12}" for a in ARCHITECTURES))
+    for (ptx, name), cells in rows.items():
+        print(f"{ptx:22}{name:16}" + "".join(f"{cells.get(a, '-'):>12}" for a in ARCHITECTURES))
+    if not rows:
+        sys.exit(f"no PTX in {folder}")
+    if spills:
+        sys.exit("\n".join(spills))
+
+
+main()

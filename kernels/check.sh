@@ -1,0 +1,31 @@
+#!/bin/sh
+# Holds the checked-in PTX to its sources, and compiles every kernel in it to machine code for the
+# GPUs that users have: kernels/check.sh
+#
+# Prints registers, spilled bytes and shared memory of each kernel on each, and fails where the PTX
+# is not what build.sh makes, where a kernel spills, or where the assembler of CUDA 11.8 refuses
+# what older drivers must take. Needs clang-19 (build.sh) and Python 3; NVIDIA's assemblers come
+# from the Python package index into a folder of their own (NMSFILTER_CUDA_TOOLS).
+set -eu
+cd "$(dirname "$0")"
+tools=${NMSFILTER_CUDA_TOOLS:-../target/cuda-tools}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+./build.sh "$work/ptx"
+if ! diff -rq "$work/ptx" ptx; then
+    echo "check.sh: kernels/ptx is not what the sources give; run kernels/build.sh and commit" >&2
+    exit 1
+fi
+
+# Folder, packages
+fetch() {
+    [ -e "$tools/$1/.complete" ] && return
+    python3 -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --no-deps --target "$tools/$1" $2
+    touch "$tools/$1/.complete"
+}
+fetch 11 nvidia-cuda-nvcc-cu11==11.8.89
+fetch 12 nvidia-cuda-nvcc-cu12==12.9.86
+fetch 13 nvidia-cuda-nvcc==13.5.37
+
+python3 check.py "$tools" ptx
