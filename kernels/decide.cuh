@@ -70,7 +70,7 @@ DEVICE void survive(const Workspace &workspace, uint32_t rank, uint32_t chain) {
 template <uint32_t Tile> struct Hand {
     Ranked own[Tile];
     uint32_t pending[Tile]; // bit g: this lane's candidate of the window's group g meets it
-    uint32_t chain[Tile];   // the longest chain that this lane has seen
+    uint32_t chain[Tile];   // the longest chain that this lane has seen; the candidate's, once decided
     uint32_t open;          // bit t: not known to be suppressed
 };
 
@@ -78,6 +78,7 @@ template <uint32_t Tile>
 DEVICE void suppress(const Workspace &workspace, Hand<Tile> &hand, uint32_t first, uint32_t t,
                      uint32_t chain) {
     hand.open &= ~(1u << t);
+    hand.chain[t] = chain;
     if (lane_index() == 0) {
         show(&workspace.state[first + t], SUPPRESSED | chain << CHAIN_SHIFT);
     }
@@ -199,14 +200,17 @@ DEVICE void settle(const Workspace &workspace, const Rule &rule, uint32_t first,
         if (rule.method != NONE) {
 #pragma unroll
             for (uint32_t k = 0; k < t; k++) {
-                const bool counts = rule.method == MAP_REDUCE || (survivors >> k & 1) != 0;
-                suppressed = suppressed || (counts && meet(hand.own[k], hand.own[t], rule));
+                if (!suppressed && meet(hand.own[k], hand.own[t], rule)) {
+                    suppressed = rule.method == MAP_REDUCE || (survivors >> k & 1) != 0;
+                    chain = suppressed ? hand.chain[k] : greater(chain, hand.chain[k]);
+                }
             }
         }
         if (suppressed) {
-            suppress(workspace, hand, first, t, 1);
+            suppress(workspace, hand, first, t, chain);
             continue;
         }
+        hand.chain[t] = chain + 1;
         survivors |= 1u << t;
         if (lane != 0) {
             continue;
