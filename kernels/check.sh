@@ -3,9 +3,9 @@
 # GPUs that users have: kernels/check.sh
 #
 # Prints registers, spilled bytes and shared memory of each kernel on each, and fails where the PTX
-# is not what build.sh makes, where a kernel spills, or where the assembler of CUDA 11.8 refuses
-# what older drivers must take. Needs clang-19 (build.sh) and Python 3; NVIDIA's assemblers come
-# from the Python package index into a folder of their own (NMSFILTER_CUDA_TOOLS).
+# is not what build.sh makes, where a kernel spills, or where an assembler refuses it. Then runs the
+# kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3; NVIDIA's
+# assemblers come from the Python package index into a folder of their own (NMSFILTER_CUDA_TOOLS).
 set -eu
 cd "$(dirname "$0")"
 tools=${NMSFILTER_CUDA_TOOLS:-../target/cuda-tools}
@@ -29,3 +29,8 @@ fetch 12 nvidia-cuda-nvcc-cu12==12.9.86
 fetch 13 nvidia-cuda-nvcc==13.5.37
 
 python3 check.py "$tools" ptx
+
+echo "the kernels emulated under AddressSanitizer:"
+g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
+    -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
+"$work/check" 1 300
