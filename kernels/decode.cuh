@@ -79,10 +79,12 @@ DEVICE Row make_candidate(const Frame &frame, uint32_t anchor, float objectness,
 // Scores that a thread has under way at a time: with eight threads to an anchor, all of 80 classes.
 #define SCORES_AT_ONCE 10u
 
+#define DECODE_WARPS (DECODE_THREADS / WARP)
+
 // What a block's eight warps found, where they share anchors.
 struct BestOfWarps {
-    float score[WARPS][WARP];
-    uint32_t class_index[WARPS][WARP];
+    float score[DECODE_WARPS][WARP];
+    uint32_t class_index[DECODE_WARPS][WARP];
 };
 
 DEVICE bool is_better(float score, uint32_t class_index, float best, uint32_t best_class) {
@@ -98,7 +100,7 @@ DEVICE void decode(const Frame &frame, void *memory) {
     const Workspace workspace(memory, frame.anchors);
     Header *const header = workspace.header;
     const uint32_t lane = lane_index(), warp = warp_index();
-    if (blockIdx.x == 0 && threadIdx.x == THREADS - 1) {
+    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         header->frame = frame;
     }
 
@@ -106,13 +108,13 @@ DEVICE void decode(const Frame &frame, void *memory) {
     uint64_t row;
     uint32_t part;
     if (frame.lanes == 1) {
-        row = uint64_t(blockIdx.x) * THREADS + threadIdx.x;
+        row = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
         part = 0;
     } else if (by_warps) {
         row = uint64_t(blockIdx.x) * WARP + lane;
         part = warp;
     } else {
-        row = uint64_t(blockIdx.x) * (THREADS / 8) + threadIdx.x / 8;
+        row = uint64_t(blockIdx.x) * (DECODE_THREADS / 8) + threadIdx.x / 8;
         part = lane % 8;
     }
     const uint32_t anchor = uint32_t(row);
@@ -158,7 +160,7 @@ DEVICE void decode(const Frame &frame, void *memory) {
             return;
         }
 #pragma unroll
-        for (uint32_t w = 1; w < WARPS; w++) {
+        for (uint32_t w = 1; w < DECODE_WARPS; w++) {
             const float score = partial.score[w][lane];
             const uint32_t class_index = partial.class_index[w][lane];
             if (is_better(score, class_index, best, best_class)) {
@@ -208,7 +210,7 @@ DEVICE void decode(const Frame &frame, void *memory) {
 }
 
 #define DECODE(name, Boxes, Scores)                                \
-    KERNEL(THREADS, 4) name(const Frame frame, void *workspace) {  \
+    KERNEL(DECODE_THREADS, 4) name(const Frame frame, void *workspace) {  \
         decode<Boxes, Scores>(frame, workspace);                   \
     }
 DECODE(decode_f32_f32, F32, F32)

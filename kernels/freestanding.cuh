@@ -50,6 +50,7 @@ FREESTANDING float __uint_as_float(unsigned a) { return __builtin_bit_cast(float
 FREESTANDING float __fadd_rn(float a, float b) { return __nvvm_add_rn_f(a, b); }
 FREESTANDING float __fsub_rn(float a, float b) { return __nvvm_add_rn_f(a, -b); }
 FREESTANDING float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
+FREESTANDING float __fdiv_rn(float a, float b) { return __nvvm_div_rn_f(a, b); }
 FREESTANDING float fminf(float a, float b) { return __nvvm_fmin_f(a, b); }
 FREESTANDING float fmaxf(float a, float b) { return __nvvm_fmax_f(a, b); }
 FREESTANDING int __popc(unsigned a) { return __builtin_popcount(a); }
@@ -95,6 +96,6 @@ FREESTANDING unsigned atomicMax(unsigned *at, unsigned value) {
     return __nvvm_atom_max_gen_ui(at, value);
 }
 
+FREESTANDING void __syncwarp() { __nvvm_bar_warp_sync(0xffffffffu); }
 FREESTANDING int __syncthreads_and(int value) { return __nvvm_bar0_and(value); }
-FREESTANDING void __threadfence_block() { __nvvm_membar_cta(); }
 FREESTANDING void __threadfence_system() { __nvvm_membar_sys(); }

@@ -2,17 +2,17 @@
 //
 // One frame is four launches on one stream, each over what the one before left in the workspace:
 //
-//   kernel                grid (blocks of THREADS threads)         parameters, in order
+//   kernel                blocks                                   parameters, in order
 //   decode_<B>_<S>        decode_blocks(frame.anchors, .lanes)     Frame by value, void *workspace
-//   order                 fill_blocks(multiprocessors, capacity)   void *workspace
-//   decide                fill_blocks(multiprocessors, capacity)   void *workspace
-//   publish               1 block of PUBLISH_THREADS threads       void *workspace, Outcome *outcome
+//   map                   map_blocks(multiprocessors, capacity)    void *workspace
+//   reduce                reduce_blocks(multiprocessors, capacity) void *workspace
+//   publish               1                                        void *workspace, Outcome *outcome
 //
 // <B> and <S> are the element types, f32 or f16, of the tensor that holds the boxes and of that
-// which holds the scores (and objectness). No kernel takes dynamic shared memory. The three later
-// kernels read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of
+// which holds the scores (and objectness). Blocks are of DECODE_THREADS, MAP_THREADS,
+// REDUCE_THREADS and PUBLISH_THREADS; none takes dynamic shared memory. The three later kernels read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of
 // the four is instantiated once per shape, and only decode's parameters change with the frame.
-// `order` and `decide` are right with any number of blocks from 1 up.
+// `map` and `reduce` are right with any number of blocks from 1 up.
 //
 // The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where
 // capacity is not less than frame.anchors. Its first HEADER_BYTES bytes must be zero before the
@@ -40,9 +40,11 @@ typedef unsigned long long uint64_t;
 #define NMSFILTER_BOTH
 #endif
 
-// Threads of a block, of every kernel but publish.
-#define THREADS 256
-#define PUBLISH_THREADS 512
+// Threads of a block.
+#define DECODE_THREADS 256
+#define MAP_THREADS 384
+#define REDUCE_THREADS 256
+#define PUBLISH_THREADS 1024
 
 // How numbers make a box (src/head/layout.rs).
 enum : uint32_t { CORNERS = 0, CENTRE = 1, SQUARE = 2 };
@@ -111,23 +113,28 @@ static_assert(sizeof(Detection) == 28 && sizeof(Outcome) == 32, "src/engine/cuda
 NMSFILTER_BOTH constexpr uint32_t lanes_for(uint32_t classes) { return classes < 8 ? 1 : 8; }
 
 NMSFILTER_BOTH constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
-    return anchors == 0 ? 1 : uint32_t((uint64_t(anchors) * lanes + THREADS - 1) / THREADS);
+    return anchors == 0 ? 1 : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
 }
 
-// Fills the device, but launches no more blocks than there can be work for (a warp and more to a
-// candidate, so that few candidates fill a large device too).
-NMSFILTER_BOTH constexpr uint32_t fill_blocks(uint32_t multiprocessors, uint32_t capacity) {
-    return capacity == 0 ? 1 : capacity < 4 * multiprocessors ? capacity : 4 * multiprocessors;
+// A block to a multiprocessor, so that each reads all candidates once.
+NMSFILTER_BOTH constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity) {
+    return capacity == 0 ? 1 : capacity < multiprocessors ? capacity : multiprocessors;
+}
+
+// A warp to a candidate, but no more than run at a time.
+NMSFILTER_BOTH constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity) {
+    const uint32_t warps = REDUCE_THREADS / 32, wanted = (capacity + warps - 1) / warps;
+    return wanted == 0 ? 1 : wanted < 8 * multiprocessors ? wanted : 8 * multiprocessors;
 }
 
 #define HEADER_BYTES 512
 
-// For n anchors: the header and 64.125 bytes each, n rounded up to a multiple of 2048.
+// For n anchors: the header and 324 bytes each, n rounded up to a multiple of 4096.
 NMSFILTER_BOTH constexpr uint64_t padded(uint32_t capacity) {
-    return (uint64_t(capacity) + 2047) / 2048 * 2048;
+    return (uint64_t(capacity) + 4095) / 4096 * 4096;
 }
 NMSFILTER_BOTH constexpr uint64_t workspace_bytes(uint32_t capacity) {
-    return HEADER_BYTES + padded(capacity) * 64 + padded(capacity) / 8;
+    return HEADER_BYTES + padded(capacity) * 324;
 }
 NMSFILTER_BOTH constexpr uint64_t outcome_bytes(uint32_t capacity) {
     return sizeof(Outcome) + (uint64_t(capacity) * sizeof(Detection) + 15) / 16 * 16;

@@ -1,5 +1,5 @@
 // The module that the plugin loads; interface.cuh says how it is driven.
 #include "decode.cuh"
-#include "order.cuh"
-#include "decide.cuh"
+#include "map.cuh"
+#include "reduce.cuh"
 #include "publish.cuh"

@@ -28,8 +28,8 @@ KERNEL(256, 1) paper_map(const float4 *windows, uint32_t n, float theta, uint8_t
     const float height = plus(minus(fminf(plus(a.y, a.z), plus(b.y, b.z)), fmaxf(a.y, b.y)), 1.0f);
     const float side = plus(b.z, 1.0f);
     const bool apart = width <= 0.0f || height <= 0.0f;
-    const bool below = times(width, height) < times(theta, times(side, side));
-    matrix[uint64_t(i) * capacity + j] = (apart || below) && b.z != 0.0f;
+    const float overlap = apart ? 0.0f : __fdiv_rn(times(width, height), times(side, side));
+    matrix[uint64_t(i) * capacity + j] = overlap < theta && b.z != 0.0f;
 }
 
 // Algorithm 2. One block for each row, which it takes in k partitions.

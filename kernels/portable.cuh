@@ -27,7 +27,6 @@ DEVICE void rest() {
 
 #define ALL_LANES 0xffffffffu
 #define WARP 32u
-#define WARPS (THREADS / WARP)
 
 DEVICE uint32_t lane_index() { return threadIdx.x % WARP; }
 DEVICE uint32_t warp_index() { return threadIdx.x / WARP; }

@@ -4,13 +4,17 @@
 #include "workspace.cuh"
 
 #define PUBLISH_WARPS (PUBLISH_THREADS / WARP)
-// Survivors written between two barriers.
-#define LISTED 2048u
+// Candidates whose fate a thread reads at once.
+#define FATES 4u
 #define DETECTION_WORDS 7u
 
+struct alignas(16) Fates {
+    uint32_t of[FATES];
+};
+
 struct Listing {
-    uint32_t of_warp[PUBLISH_WARPS]; // survivors up to and with each warp's
-    uint32_t rank[LISTED];
+    uint32_t of_warp[PUBLISH_WARPS]; // survivors of each warp's candidates
+    uint32_t rank[FATES * PUBLISH_THREADS];
 };
 
 KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
@@ -22,13 +26,22 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
     const uint32_t lane = lane_index(), warp = warp_index();
     uint32_t *const destination = (uint32_t *)(outcome + 1);
 
-    const uint32_t words = (contending + 31) / 32;
-    uint32_t total = 0; // survivors of the words before
-    for (uint32_t from = 0; from < words; from += PUBLISH_THREADS) {
-        // Each thread has a word of 32 candidates; `position` is that of its first survivor.
-        const uint32_t w = from + threadIdx.x;
-        const uint32_t alive = w < words ? workspace.alive[w] : 0;
-        uint32_t through = __popc(alive);
+    uint32_t total = 0; // survivors of the candidates before
+    for (uint64_t from = 0; from < contending; from += FATES * PUBLISH_THREADS) {
+        const uint32_t first = uint32_t(from) + FATES * threadIdx.x;
+        Fates fates = {};
+        if (first < contending) {
+            fates = *(const Fates *)(workspace.fate + first);
+        }
+        uint32_t alive = 0;
+#pragma unroll
+        for (uint32_t i = 0; i < FATES; i++) {
+            const bool survives =
+                first + i < contending && (fates.of[i] & DECISION) == SURVIVES;
+            alive |= uint32_t(survives) << i;
+        }
+        const uint32_t own = __popc(alive);
+        uint32_t through = own;
 #pragma unroll
         for (uint32_t distance = 1; distance < WARP; distance *= 2) {
             const uint32_t below = __shfl_up_sync(ALL_LANES, through, distance);
@@ -38,43 +51,24 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
             listing.of_warp[warp] = through;
         }
         __syncthreads();
-        uint32_t position = through - __popc(alive), here = 0;
+        const uint32_t of_warp = listing.of_warp[lane];
+        const uint32_t here = warp_sum(of_warp);
+        uint32_t position = through - own + warp_sum(lane < warp ? of_warp : 0);
 #pragma unroll
-        for (uint32_t i = 0; i < PUBLISH_WARPS; i++) {
-            position += i < warp ? listing.of_warp[i] : 0;
-            here += listing.of_warp[i];
+        for (uint32_t i = 0; i < FATES; i++) {
+            if (alive >> i & 1) {
+                listing.rank[position++] = first + i;
+            }
         }
+        __syncthreads();
+        // Word by word, so that neighbours write side by side: the destination may be the host's
+        // memory.
         const uint32_t room = most == 0 ? here : lesser(here, most - total);
-
-        for (uint32_t start = 0; start < room; start += LISTED) {
-            const uint32_t end = lesser(room, start + LISTED);
-            uint32_t at = position;
-            for (uint32_t left = alive; left != 0; left &= left - 1) {
-                if (at >= start && at < end) {
-                    listing.rank[at - start] = w * 32 + (__ffs(left) - 1);
-                }
-                at++;
-            }
-            __syncthreads();
-            // Word by word, so that neighbours write side by side: the destination may be the
-            // host's memory.
-            const uint32_t count = (end - start) * DETECTION_WORDS;
-            uint32_t *const to = destination + uint64_t(total + start) * DETECTION_WORDS;
-            for (uint32_t q = threadIdx.x; q < count; q += PUBLISH_THREADS) {
-                const uint32_t rank = listing.rank[q / DETECTION_WORDS];
-                const uint32_t part = q % DETECTION_WORDS;
-                uint32_t value;
-                if (part < 4) {
-                    value = ((const uint32_t *)&workspace.box[rank])[part];
-                } else if (part == 5) {
-                    value = workspace.class_index[rank];
-                } else {
-                    const uint64_t key = workspace.key[rank];
-                    value = part == 4 ? __float_as_uint(key_score(key)) : key_anchor(key);
-                }
-                to[q] = value;
-            }
-            __syncthreads();
+        uint32_t *const to = destination + uint64_t(total) * DETECTION_WORDS;
+        for (uint32_t q = threadIdx.x; q < room * DETECTION_WORDS; q += PUBLISH_THREADS) {
+            const uint32_t rank = listing.rank[q / DETECTION_WORDS];
+            const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];
+            to[q] = words[q % DETECTION_WORDS];
         }
         total += room;
         __syncthreads();
@@ -95,3 +89,4 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
         show(&outcome->sequence, header->frame.sequence);
     }
 }
+static_assert(PUBLISH_WARPS == WARP, "a lane for each warp");

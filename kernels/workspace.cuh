@@ -6,7 +6,7 @@
 struct Header {
     uint32_t candidates; // counted up by decode
     uint32_t rejected;   // likewise
-    uint32_t ticket;     // the next candidate, by rank, that a warp of decide takes
+    uint32_t ticket;     // the next ranks that a block of reduce takes
     uint32_t rounds;     // the longest chain of decisions
     uint32_t reserved[12];
     Frame frame; // as decode was given it
@@ -17,36 +17,47 @@ static_assert(sizeof(Header) <= HEADER_BYTES, "the header's room");
 // that led there.
 enum : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2, DECISION = 3, CHAIN_SHIFT = 2 };
 
+// A candidate in its place, beginning with the words of a Detection.
+struct alignas(16) Ranked {
+    float4 box; // x1, y1, x2, y2
+    float score;
+    uint32_t class_index;
+    uint32_t anchor;
+    uint32_t reserved;
+};
+
+// Of a candidate's hits, those that outrank it and meet it: how many there are, the candidate's own
+// slot, then theirs, of as many as there is room for.
+#define HIT_WORDS 64u
+#define HIT_ROOM (HIT_WORDS - 2)
+static_assert(HIT_WORDS == 2 * WARP, "two to a lane");
+
 // The arrays behind the header, each of padded(frame.anchors) elements.
 struct Workspace {
     Header *header;
 
-    // In the order in which warps of decode arrive.
+    // By slot, the order in which warps of decode arrive.
     float4 *found_box;
     uint64_t *found_key;
     uint32_t *found_class;
+    uint32_t *state;
 
     // By rank.
-    float4 *box; // x1, y1, x2, y2
-    uint64_t *key;
-    float *area; // with the pixel offset
-    uint32_t *class_index;
-    uint32_t *state;
-    uint32_t *alive; // a bit for each: it survives
+    Ranked *ranked;
+    uint32_t *hits; // HIT_WORDS each
+    uint32_t *fate; // as `state`
 
     DEVICE Workspace(void *memory, uint32_t anchors) {
         const uint64_t n = padded(anchors);
         header = (Header *)memory;
         char *const arrays = (char *)memory + HEADER_BYTES;
-        found_box = (float4 *)arrays;
-        box = (float4 *)(arrays + n * 16);
-        found_key = (uint64_t *)(arrays + n * 32);
-        key = (uint64_t *)(arrays + n * 40);
-        found_class = (uint32_t *)(arrays + n * 48);
-        class_index = (uint32_t *)(arrays + n * 52);
-        area = (float *)(arrays + n * 56);
-        state = (uint32_t *)(arrays + n * 60);
-        alive = (uint32_t *)(arrays + n * 64);
+        hits = (uint32_t *)arrays;
+        ranked = (Ranked *)(arrays + n * 256);
+        found_box = (float4 *)(arrays + n * 288);
+        found_key = (uint64_t *)(arrays + n * 304);
+        found_class = (uint32_t *)(arrays + n * 312);
+        state = (uint32_t *)(arrays + n * 316);
+        fate = (uint32_t *)(arrays + n * 320);
     }
 };
 

@@ -416,13 +416,14 @@ inline float __uint_as_float(uint32_t a) { return cuda_on_host::from_bits<float>
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
 inline int __popc(uint32_t a) { return __builtin_popcount(a); }
 inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }
 template <typename T> T __ldg(const T *at) { return *at; }
 
 inline void __syncthreads() { cuda_on_host::barrier(1); }
 inline int __syncthreads_and(int value) { return cuda_on_host::barrier(value); }
-inline void __threadfence_block() {}
+inline void __syncwarp() { cuda_on_host::gather(~0u, 0); }
 inline void __threadfence_system() {}
 
 inline uint32_t __ballot_sync(uint32_t mask, bool value) {

@@ -15,17 +15,17 @@ uint32_t nmsfilter_emulated_lanes(uint32_t classes) { return lanes_for(classes);
 void nmsfilter_emulated_run(const Frame *frame, int boxes_are_f16, int scores_are_f16,
                             void *workspace, Outcome *outcome, uint32_t multiprocessors,
                             uint32_t resident, uint64_t seed) {
-    const Index threads{THREADS};
-    const Index fill{fill_blocks(multiprocessors, frame->anchors)};
-    launch(Index{decode_blocks(frame->anchors, frame->lanes)}, threads, resident, seed, [=] {
+    launch(Index{decode_blocks(frame->anchors, frame->lanes)}, Index{DECODE_THREADS}, resident, seed, [=] {
         if (boxes_are_f16) {
             scores_are_f16 ? decode_f16_f16(*frame, workspace) : decode_f16_f32(*frame, workspace);
         } else {
             scores_are_f16 ? decode_f32_f16(*frame, workspace) : decode_f32_f32(*frame, workspace);
         }
     });
-    launch(fill, threads, resident, seed + 1, [=] { order(workspace); });
-    launch(fill, threads, resident, seed + 2, [=] { decide(workspace); });
+    launch(Index{map_blocks(multiprocessors, frame->anchors)}, Index{MAP_THREADS}, resident,
+           seed + 1, [=] { map(workspace); });
+    launch(Index{reduce_blocks(multiprocessors, frame->anchors)}, Index{REDUCE_THREADS}, resident,
+           seed + 2, [=] { reduce(workspace); });
     launch(Index{1}, Index{PUBLISH_THREADS}, 1, seed + 3, [=] { publish(workspace, outcome); });
 }
 

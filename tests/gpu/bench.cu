@@ -68,13 +68,14 @@ struct Pipeline {
     void enqueue(const Frame &frame, bool boxes_half, bool scores_half, int kernels = 4) const {
         const auto decode = boxes_half ? (scores_half ? decode_f16_f16 : decode_f16_f32)
                                        : (scores_half ? decode_f32_f16 : decode_f32_f32);
-        const uint32_t fill = fill_blocks(multiprocessors, frame.anchors);
-        decode<<<decode_blocks(frame.anchors, frame.lanes), THREADS, 0, stream>>>(frame, workspace);
+        decode<<<decode_blocks(frame.anchors, frame.lanes), DECODE_THREADS, 0, stream>>>(frame,
+                                                                                         workspace);
         if (kernels > 1) {
-            order<<<fill, THREADS, 0, stream>>>(workspace);
+            map<<<map_blocks(multiprocessors, frame.anchors), MAP_THREADS, 0, stream>>>(workspace);
         }
         if (kernels > 2) {
-            decide<<<fill, THREADS, 0, stream>>>(workspace);
+            reduce<<<reduce_blocks(multiprocessors, frame.anchors), REDUCE_THREADS, 0, stream>>>(
+                workspace);
         }
         if (kernels > 3) {
             publish<<<1, PUBLISH_THREADS, 0, stream>>>(workspace, outcome);
@@ -210,7 +211,7 @@ static bool random_scenes(uint32_t scenes) {
 }
 
 struct Times {
-    double begin, decode, order, decide, publish, wall, wall_events;
+    double begin, decode, map, reduce, publish, wall, wall_events;
 };
 
 static Times times_of(const Pipeline &pipeline, const Frame &frame) {
@@ -247,8 +248,8 @@ static Times times_of(const Pipeline &pipeline, const Frame &frame) {
 static void print_times(const char *what, uint32_t candidates, const Outcome &outcome,
                         const Times &t) {
     printf("%-26s %6u %6u %3u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f | %7.2f %7.2f\n", what,
-           candidates, outcome.survivors, outcome.rounds, t.decode, t.order, t.decide, t.publish,
-           t.order + t.decide + t.publish, t.decode + t.order + t.decide + t.publish, t.wall,
+           candidates, outcome.survivors, outcome.rounds, t.decode, t.map, t.reduce, t.publish,
+           t.map + t.reduce, t.decode + t.map + t.reduce + t.publish, t.wall,
            t.wall_events);
 }
 
@@ -295,7 +296,7 @@ int main(int argc, char **argv) {
     printf("empty launch + sync, wall: %.2f us; three empty kernels of a graph: %.2f us\n\n",
            launch_sync, empties);
     printf("%-26s %6s %6s %3s | %7s %7s %7s %7s | %7s %7s | %7s %7s\n", "GPU us, greedy", "n",
-           "left", "rds", "decode", "order", "decide", "publish", "o+d+p", "all", "wall",
+           "left", "rds", "decode", "map", "reduce", "publish", "m+r", "all", "wall",
            "w. sync");
 
     const uint32_t counts[] = {200, 360, 698, 1027, 2048, 2895, 2997};
