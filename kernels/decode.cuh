@@ -102,6 +102,7 @@ DEVICE void decode(const Frame &frame, void *memory) {
     const uint32_t lane = lane_index(), warp = warp_index();
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         header->frame = frame;
+        header->began = device_clock();
     }
 
     const bool by_warps = frame.lanes != 1 && frame.scores.anchor_stride == 1;

@@ -103,7 +103,9 @@ struct Outcome {
     uint32_t survivors;  // the detections that follow, by rank
     uint32_t rounds;     // the longest chain of decisions that waited for one another; a figure of
                          // this run, which may differ from run to run
-    uint32_t reserved[3];
+    uint32_t nanoseconds; // from decode's beginning, by the device's clock, which some GPUs advance
+                          // once in a microsecond only
+    uint32_t reserved[2];
 };
 
 static_assert(sizeof(Field) == 24 && sizeof(Frame) == 168, "src/engine/cuda mirrors it");

@@ -21,6 +21,13 @@ DEVICE void rest() {
 #endif
 }
 
+// Nanoseconds.
+DEVICE uint64_t device_clock() {
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
 #else
 #include "emulate/cuda_on_host.h"
 #endif

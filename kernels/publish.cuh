@@ -80,6 +80,7 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
         outcome->rejected = header->rejected;
         outcome->survivors = total;
         outcome->rounds = contending != 0 && header->rounds == 0 ? 1 : header->rounds;
+        outcome->nanoseconds = uint32_t(device_clock() - header->began);
         header->candidates = 0;
         header->rejected = 0;
         header->ticket = 0;

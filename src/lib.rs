@@ -2,9 +2,11 @@
 //!
 //! Data flows one way, and the modules are the stations on its way: [`tensor`] (what arrives and
 //! where it lies), [`head`] (what it means), [`engine`] (decode and suppression), [`region`] (what
-//! leaves). The [`elements`] drive them; `nmsfilter` is the one that the plugin is for.
+//! leaves). The [`elements`] drive them; `nmsfilter` is the one that the plugin is for. [`device`] is
+//! the way to a GPU, for tensors that lie there and for the engine that runs there.
 #![warn(missing_docs)]
 
+pub mod device;
 pub mod elements;
 pub mod engine;
 pub mod head;

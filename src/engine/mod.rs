@@ -1,7 +1,8 @@
 //! Decode, map, reduce, order, publish: from a head's rows to surviving detections.
 //!
 //! Every engine gives the same survivors, in the same order, with the same bits. [`Reference`] is
-//! the plain version that is obviously right; [`Cpu`] is built for speed and held to it by tests.
+//! the plain version that is obviously right; [`Cpu`] and [`Cuda`] are built for speed and held to it
+//! by tests; [`select`] chooses, and with [`Backend::Auto`] goes to where the tensor lies.
 //!
 //! # From row to candidate
 //! All arithmetic is IEEE single precision without contraction; f16 elements are widened first.
@@ -26,16 +27,23 @@
 //! meets it; `map-reduce` where none at all that outranks it does (Oro et al. 2020); `none` keeps
 //! all. [`Params::max_detections`] then keeps the highest-ranked survivors.
 
+mod auto;
 mod cpu;
+pub mod cuda;
 mod params;
 mod reference;
 mod select;
 
+pub use auto::Auto;
 pub use cpu::Cpu;
+pub use cuda::Cuda;
 pub use params::{ClassThresholds, Method, Overlap, Params, Sizes};
 pub use reference::Reference;
-pub use select::{Backend, SelectError, select};
+pub use select::{Backend, Selection, select};
 
+use std::time::Duration;
+
+use crate::device::{DeviceError, DriverError};
 use crate::head::Layout;
 use crate::tensor::{Tensor, TensorError};
 
@@ -43,7 +51,7 @@ use crate::tensor::{Tensor, TensorError};
 pub const LONGEST_SIDE: f32 = 1.0e9;
 
 /// A candidate or survivor.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Detection {
     /// Left edge, in pixels of the model's input.
@@ -65,16 +73,42 @@ pub struct Detection {
 /// What an engine made of one frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
+    /// The name of the engine that made it.
+    pub engine: &'static str,
     /// What survives, by rank.
     pub survivors: &'a [Detection],
     /// How many rows became candidates, before any cap.
     pub candidates: usize,
     /// How many rows were rejected for numbers that make no sense.
     pub rejected: usize,
-    /// Bytes copied to a device.
+    /// What a GPU had to do with it.
+    pub device: DeviceWork,
+}
+
+/// What a frame asked of a GPU: nothing, on the CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceWork {
+    /// Bytes copied to it: tensors that were not there already, thresholds by class that changed.
     pub bytes_uploaded: u64,
-    /// Bytes copied from a device.
+    /// Bytes that came from it: 32 with the counts, 28 for each survivor.
     pub bytes_downloaded: u64,
+    /// Launches, of all kernels at once.
+    pub launches: u64,
+    /// The longest chain of decisions that waited for one another.
+    pub rounds: u64,
+    /// From the first kernel's beginning to the last one's end, by the GPU's clock, which some
+    /// GPUs advance once in a microsecond only.
+    pub time: Duration,
+}
+
+impl std::ops::AddAssign for DeviceWork {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes_uploaded += other.bytes_uploaded;
+        self.bytes_downloaded += other.bytes_downloaded;
+        self.launches += other.launches;
+        self.rounds += other.rounds;
+        self.time += other.time;
+    }
 }
 
 /// Why an engine gives no result.
@@ -89,6 +123,46 @@ pub enum EngineError {
         /// Rows there are.
         anchors: usize,
     },
+    /// The GPU cannot be used, or no more.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A tensor lies on another GPU than the engine's.
+    #[error(
+        "tensor {tensor} lies on GPU {is}, the element's is GPU {expected}; \
+         set cuda-device-id to {is}, or to -1 to follow the tensors"
+    )]
+    OtherDevice {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// Where it lies.
+        is: u32,
+        /// Where it should.
+        expected: u32,
+    },
+    /// A tensor's memory gives an address that is no GPU's.
+    #[error("tensor {tensor}: its memory gives the address {address:#x}, which is on no GPU")]
+    NotOnDevice {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// What it gives.
+        address: u64,
+    },
+    /// The kernels came to an end without saying what came of it.
+    #[error("the GPU ended its work without a result")]
+    NoResult,
+}
+
+impl From<DriverError> for EngineError {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error.into())
+    }
+}
+
+impl EngineError {
+    /// Whether the GPU is to blame, rather than what it was given.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self, Self::Device(_) | Self::NoResult)
+    }
 }
 
 /// Something that decodes and suppresses.
@@ -106,6 +180,11 @@ pub trait Engine: Send {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError>;
+
+    /// The failure after which the engine went on without the GPU; told once.
+    fn take_failure(&mut self) -> Option<&EngineError> {
+        None
+    }
 }
 
 /// Row indices are published as u32.

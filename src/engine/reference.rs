@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 
 use super::params::cap;
 use super::{
-    Detection, Engine, EngineError, LONGEST_SIDE, Method, Outcome, Overlap, Params, check_anchors,
+    Detection, DeviceWork, Engine, EngineError, LONGEST_SIDE, Method, Outcome, Overlap, Params,
+    check_anchors,
 };
 use crate::head::{BoxFormat, Field, Layout};
 use crate::tensor::{Elements, MappedTensor, Tensor};
@@ -56,11 +57,11 @@ impl Engine for Reference {
         self.survivors = suppress(&candidates, params);
         self.survivors.truncate(cap(params.max_detections));
         Ok(Outcome {
+            engine: self.name(),
             survivors: &self.survivors,
             candidates: count,
             rejected,
-            bytes_uploaded: 0,
-            bytes_downloaded: 0,
+            device: DeviceWork::default(),
         })
     }
 }

@@ -64,9 +64,14 @@ impl<'a> MappedTensor<'a> {
         Ok(Self { bytes, element: tensor.element, len })
     }
 
+    /// The elements' bytes, exactly as many as the shape says.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes.as_slice()[..self.len]
+    }
+
     /// The elements, exactly as many as the shape says.
     pub fn elements(&self) -> Elements<'_> {
-        let bytes = &self.bytes.as_slice()[..self.len];
+        let bytes = self.bytes();
         // Length, alignment and type were checked in `new`.
         match (self.element, bytes.is_empty()) {
             (ElementType::F16, true) => Elements::F16(&[]),

@@ -4,13 +4,15 @@
 //! metadata turns that into [`Tensor`]s: [`attached`] for the plugin's own metadata (any
 //! GStreamer) and, with the cargo feature `v1_26`, `analytics` for `GstTensorMeta`. A reader
 //! borrows from the buffer; looking at a tensor's id and shape touches none of its memory. Memory
-//! is mapped by [`Tensor::map`] alone, which checks it against the claimed shape first.
+//! is mapped by [`Tensor::map`], or for a GPU by [`Tensor::map_on_device`], which check it against the
+//! claimed shape first.
 
 #[cfg(feature = "v1_26")]
 pub mod analytics;
 pub mod attached;
 mod element;
 mod mapped;
+pub mod memory;
 
 use std::fmt;
 
@@ -18,6 +20,7 @@ use arrayvec::ArrayVec;
 
 pub use element::{Element, ElementType};
 pub use mapped::{Elements, MappedTensor};
+use memory::MappedOnDevice;
 
 /// The most dimensions a tensor can have.
 pub const MAX_RANK: usize = 8;
@@ -74,7 +77,7 @@ impl fmt::Display for Shape {
 /// Where a tensor's elements lie.
 #[derive(Clone, Copy, Debug)]
 pub enum Storage<'a> {
-    /// In a buffer, which may have to be mapped.
+    /// In a buffer, which may have to be mapped, and may be a GPU's memory.
     Buffer(&'a gst::BufferRef),
     /// In plain host memory.
     Host(&'a [u8]),
@@ -142,6 +145,38 @@ impl<'a> Tensor<'a> {
     /// mapped.
     pub fn map(&self) -> Result<MappedTensor<'a>, TensorError> {
         MappedTensor::new(self)
+    }
+
+    /// Whether the elements lie in a GPU's memory.
+    pub fn is_on_device(&self) -> bool {
+        match self.storage {
+            Storage::Buffer(buffer) => memory::is_on_device(buffer),
+            Storage::Host(_) | Storage::Missing => false,
+        }
+    }
+
+    /// The elements' address on a GPU; `None` where they are not on one.
+    ///
+    /// # Errors
+    /// As [`checked_len`](Self::checked_len), and where the memory is misaligned or gives no
+    /// address.
+    pub fn map_on_device(&self) -> Result<Option<MappedOnDevice<'a>>, TensorError> {
+        let needed = self.checked_len()?;
+        let Storage::Buffer(buffer) = self.storage else {
+            return Ok(None);
+        };
+        let Some(mapped) = MappedOnDevice::new(self, buffer)? else {
+            return Ok(None);
+        };
+        let tensor = || self.to_string();
+        if mapped.len() < needed {
+            return Err(TensorError::TooShort { tensor: tensor(), needed, held: mapped.len() });
+        }
+        let align = self.element.size().expect("checked_len refuses other types");
+        if !mapped.address().is_multiple_of(align as u64) {
+            return Err(TensorError::Misaligned { tensor: tensor(), align });
+        }
+        Ok(Some(mapped))
     }
 }
 

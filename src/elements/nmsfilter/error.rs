@@ -36,6 +36,9 @@ impl FrameError {
             Self::Tensor(_) | Self::Choice(_) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
+            Self::Engine(error) if error.is_of_device() => {
+                gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
+            }
             Self::Engine(_) | Self::Attach(_) => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }

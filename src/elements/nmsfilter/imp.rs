@@ -183,7 +183,7 @@ pub struct NmsFilter {
         name = "cuda-device-id", get, set, type = i32, member = cuda_device_id,
         minimum = -1, default = Settings::default().cuda_device_id,
         nick = "CUDA device id",
-        blurb = "Which GPU backend=cuda uses (-1: the first; not in this version)",
+        blurb = "Which GPU is used, if any (-1: the one where the tensors lie, or the first)",
         mutable_ready
     )]
     #[property(
@@ -240,8 +240,9 @@ impl ObjectImpl for NmsFilter {
             let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                 .nick("Stats")
                 .blurb(
-                    "Frames, candidates, survivors, rejected rows, bytes moved, engine, and \
-                     nanoseconds per frame, since the element started",
+                    "Since the element started: frames, candidates, survivors, rejected rows; bytes \
+                     moved to and from the GPU, launches and rounds there; nanoseconds per frame, and \
+                     per launch by the GPU's clock",
                 )
                 .read_only()
                 .build();
@@ -295,8 +296,13 @@ impl BaseTransformImpl for NmsFilter {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        let engine = engine::select(settings.backend).map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Init, ("{error}"), ["{:?}", settings.backend])
+        let ordinal = u32::try_from(settings.cuda_device_id).ok();
+        let selection = engine::select(settings.backend, ordinal).map_err(|error| {
+            gst::error_msg!(
+                gst::LibraryError::Init,
+                ("{error}; backend=cuda needs an NVIDIA GPU, backend=auto does without"),
+                ["backend {:?}, cuda-device-id {}", settings.backend, settings.cuda_device_id]
+            )
         })?;
         if settings.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
             return Err(gst::error_msg!(
@@ -312,7 +318,11 @@ impl BaseTransformImpl for NmsFilter {
             })?,
             None => Labels::default(),
         };
-        gst::debug!(CAT, imp = self, "engine {}, {} labels", engine.name(), labels.len());
+        gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.len());
+        if let Some(warning) = selection.warning {
+            self.warn_of_cpu(&warning);
+        }
+        let engine = selection.engine;
         *lock(&self.counted) = Counted { stats: Stats::new(engine.name()), ..Counted::default() };
         *lock(&self.session) = Some(Session::new(engine, labels, settings));
         Ok(())
@@ -396,8 +406,12 @@ impl BaseTransformImpl for NmsFilter {
         session.follow(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer);
         let context = result.as_ref().err().map(|_| session.to_string());
+        let failure = session.take_failure();
         *lock(&self.session) = Some(session);
 
+        if let Some(failure) = failure {
+            self.warn_of_cpu(&failure);
+        }
         match result {
             Ok(Frame::WithoutTensors) => self.count_without_tensors(buffer.pts()),
             Ok(Frame::Decoded { counts, outside }) => {
@@ -424,6 +438,16 @@ impl BaseTransformImpl for NmsFilter {
 }
 
 impl NmsFilter {
+    /// Tells the user why the GPU is not used.
+    fn warn_of_cpu(&self, why: &dyn std::fmt::Display) {
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Failed,
+            ("{why}; decoding goes on on the CPU"),
+            ["backend=cpu does so without a warning"]
+        );
+    }
+
     /// Counts a frame without tensors; the first second of nothing else earns one warning.
     fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");

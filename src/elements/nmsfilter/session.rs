@@ -67,6 +67,11 @@ impl Session {
         }
     }
 
+    /// The failure of the GPU after which the engine went on without it; told once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.engine.take_failure().map(ToString::to_string)
+    }
+
     /// Takes over the size of the frames to come.
     pub fn set_frame(&mut self, frame: [u32; 2]) {
         self.frame = Some(frame);
@@ -130,7 +135,8 @@ impl Session {
         gst::info!(
             CAT,
             obj = element,
-            "decoder {} chosen {}: {} anchors, {} classes, {} coordinates; frame {}x{}, engine {}",
+            "decoder {} chosen {}: {} anchors, {} classes, {} coordinates; frame {}x{}, tensors in \
+             {} memory",
             choice.head.name(),
             choice.reason,
             choice.layout.anchors,
@@ -138,7 +144,7 @@ impl Session {
             if choice.layout.normalised { "normalised" } else { "pixel" },
             frame[0],
             frame[1],
-            self.engine.name(),
+            if tensors.iter().any(Tensor::is_on_device) { "device" } else { "host" },
         );
         gst::debug!(CAT, obj = element, "{params:?}, {mapping:?}");
         self.labels.set_head(choice.head, choice.layout.classes);

@@ -2,18 +2,18 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::engine::Outcome;
+use crate::engine::{DeviceWork, Outcome};
 
 /// Counts since the element started.
 pub(super) struct Stats {
+    /// The one that did the last frame.
     engine: &'static str,
     frames: u64,
     frames_without_tensors: u64,
     candidates: u64,
     survivors: u64,
     rejected: u64,
-    bytes_uploaded: u64,
-    bytes_downloaded: u64,
+    device: DeviceWork,
     /// Nanoseconds per frame with tensors.
     time: Histogram<u64>,
 }
@@ -35,8 +35,7 @@ impl Stats {
             candidates: 0,
             survivors: 0,
             rejected: 0,
-            bytes_uploaded: 0,
-            bytes_downloaded: 0,
+            device: DeviceWork::default(),
             time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are sound"),
         }
     }
@@ -53,14 +52,20 @@ impl Stats {
         self.candidates += outcome.candidates as u64;
         self.survivors += (outcome.survivors - outside) as u64;
         self.rejected += (outcome.rejected + outside) as u64;
-        self.bytes_uploaded += outcome.bytes_uploaded;
-        self.bytes_downloaded += outcome.bytes_downloaded;
+        self.engine = outcome.engine;
+        self.device += outcome.device;
         self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Whether any frame has been counted.
     pub fn is_empty(&self) -> bool {
         self.frames == 0
+    }
+
+    /// Nanoseconds that a launch took, by the GPU's clock.
+    fn device_time_mean(&self) -> u64 {
+        let total = u64::try_from(self.device.time.as_nanos()).unwrap_or(u64::MAX);
+        total.checked_div(self.device.launches).unwrap_or(0)
     }
 
     /// The counts as the property `stats` and the message `nmsfilter-stats` show them; times are
@@ -72,9 +77,12 @@ impl Stats {
             .field("candidates", self.candidates)
             .field("survivors", self.survivors)
             .field("rejected", self.rejected)
-            .field("bytes-uploaded", self.bytes_uploaded)
-            .field("bytes-downloaded", self.bytes_downloaded)
             .field("engine", self.engine)
+            .field("bytes-uploaded", self.device.bytes_uploaded)
+            .field("bytes-downloaded", self.device.bytes_downloaded)
+            .field("launches", self.device.launches)
+            .field("rounds", self.device.rounds)
+            .field("device-time-mean", self.device_time_mean())
             .field("time-mean", self.time.mean().round() as u64)
             .field("time-p99", self.time.value_at_quantile(0.99))
             .build()
@@ -86,8 +94,8 @@ pub(super) struct Counts {
     pub candidates: usize,
     pub survivors: usize,
     pub rejected: usize,
-    pub bytes_uploaded: u64,
-    pub bytes_downloaded: u64,
+    pub engine: &'static str,
+    pub device: DeviceWork,
 }
 
 impl From<&Outcome<'_>> for Counts {
@@ -96,8 +104,8 @@ impl From<&Outcome<'_>> for Counts {
             candidates: outcome.candidates,
             survivors: outcome.survivors.len(),
             rejected: outcome.rejected,
-            bytes_uploaded: outcome.bytes_uploaded,
-            bytes_downloaded: outcome.bytes_downloaded,
+            engine: outcome.engine,
+            device: outcome.device,
         }
     }
 }

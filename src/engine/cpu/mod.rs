@@ -6,7 +6,7 @@ mod decode;
 mod lanes;
 
 use super::params::cap;
-use super::{Detection, Engine, EngineError, Method, Outcome, Params, check_anchors};
+use super::{Detection, DeviceWork, Engine, EngineError, Method, Outcome, Params, check_anchors};
 use crate::head::Layout;
 use crate::tensor::{Elements, Tensor};
 use decode::Decoder;
@@ -46,11 +46,11 @@ impl Engine for Cpu {
         candidates.sort_unstable_by(Detection::rank);
         self.suppress(params);
         Ok(Outcome {
+            engine: self.name(),
             survivors: &self.survivors,
             candidates: count,
             rejected: self.decoder.rejected,
-            bytes_uploaded: 0,
-            bytes_downloaded: 0,
+            device: DeviceWork::default(),
         })
     }
 }

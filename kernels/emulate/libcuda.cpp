@@ -1,0 +1,374 @@
+// A GPU that is not there: the driver's functions that the plugin calls, over host memory and the
+// emulated kernels. Built as libcuda.so.1 (libcuda.sh), it stands in for NVIDIA's library, so that
+// all but the GPU itself is tested on any machine.
+//
+// NMSFILTER_EMULATED_DEVICES says how many GPUs it has (1), 0 being a driver without any. Device
+// memory starts as rubbish, is known to lie on one GPU, and may not be freed twice.
+#include "../nmsfilter.cu"
+
+#include <map>
+#include <mutex>
+
+using cuda_on_host::Index;
+
+typedef uint32_t Result;
+enum : Result {
+    DONE = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    INVALID_CONTEXT = 201,
+    INVALID_PTX = 218,
+    NOT_FOUND = 500,
+};
+
+#define MULTIPROCESSORS 2u
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+struct Context {
+    int ordinal;
+};
+struct Allocation {
+    size_t bytes;
+    int ordinal; // -1: the host's
+};
+struct Function {
+    const char *name;
+    uint32_t threads;
+    std::vector<size_t> parameters; // their bytes
+};
+struct Node {
+    const Function *function;
+    uint32_t blocks;
+    std::vector<std::vector<char>> parameters;
+};
+struct Graph {
+    std::vector<std::unique_ptr<Node>> nodes;
+};
+struct Executable {
+    std::vector<Node> nodes;
+    std::vector<const Node *> from; // whose copies they are
+};
+// CUDA_KERNEL_NODE_PARAMS
+struct NodeParameters {
+    const Function *function;
+    uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void **parameters;
+    void **extra;
+};
+
+static const Function FUNCTIONS[] = {
+    {"decode_f32_f32", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_f32_f16", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_f16_f32", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_f16_f16", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"map", MAP_THREADS, {8}},
+    {"reduce", REDUCE_THREADS, {8}},
+    {"publish", PUBLISH_THREADS, {8, 8}},
+};
+
+static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+static thread_local std::vector<Context *> current;
+static std::mutex lock;
+static std::map<uint64_t, Allocation> allocations;
+
+static int device_count() {
+    const char *const said = getenv("NMSFILTER_EMULATED_DEVICES");
+    return said ? atoi(said) : 1;
+}
+
+static Result allocate(void **at, size_t bytes, int ordinal) {
+    if (bytes == 0) {
+        return INVALID_VALUE;
+    }
+    char *const memory = (char *)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (!memory) {
+        return OUT_OF_MEMORY;
+    }
+    memset(memory, 0xa5, bytes);
+    *at = memory;
+    std::lock_guard<std::mutex> guard(lock);
+    allocations[(uint64_t)memory] = {bytes, ordinal};
+    return DONE;
+}
+
+static Result release(uint64_t at, bool of_host) {
+    std::lock_guard<std::mutex> guard(lock);
+    const auto found = allocations.find(at);
+    if (found == allocations.end() || (found->second.ordinal < 0) != of_host) {
+        return INVALID_VALUE;
+    }
+    allocations.erase(found);
+    free((void *)at);
+    return DONE;
+}
+
+// Whether `bytes` from `at` on are one GPU's memory.
+static bool on_device(uint64_t at, size_t bytes, int *ordinal = nullptr) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto found = allocations.upper_bound(at);
+    if (found == allocations.begin()) {
+        return false;
+    }
+    --found;
+    if (found->second.ordinal < 0 || at + bytes > found->first + found->second.bytes) {
+        return false;
+    }
+    if (ordinal) {
+        *ordinal = found->second.ordinal;
+    }
+    return true;
+}
+
+static bool fill(Node &node, const NodeParameters &from) {
+    if (!from.function || from.block_x != from.function->threads || from.block_y != 1 ||
+        from.block_z != 1 || from.grid_x == 0 || from.grid_y != 1 || from.grid_z != 1 ||
+        from.shared_bytes != 0 || !from.parameters) {
+        return false;
+    }
+    node.function = from.function;
+    node.blocks = from.grid_x;
+    node.parameters.clear();
+    for (size_t i = 0; i < from.function->parameters.size(); i++) {
+        const char *const value = (const char *)from.parameters[i];
+        node.parameters.emplace_back(value, value + from.function->parameters[i]);
+    }
+    return true;
+}
+
+template <typename T> static T parameter(const Node &node, size_t number) {
+    T value;
+    memcpy(&value, node.parameters[number].data(), sizeof value);
+    return value;
+}
+
+static void run(const Node &node, uint64_t seed) {
+    const size_t kernel = size_t(node.function - FUNCTIONS);
+    const Index blocks{node.blocks}, threads{node.function->threads};
+    if (kernel < 4) {
+        const Frame frame = parameter<Frame>(node, 0);
+        void *const workspace = parameter<void *>(node, 1);
+        // Blocks beyond the frame's anchors have nothing to do; the emulation is spared them.
+        const Index needed{lesser(node.blocks, decode_blocks(frame.anchors, frame.lanes))};
+        cuda_on_host::launch(needed, threads, 3, seed, [=] {
+            switch (kernel) {
+            case 0: decode_f32_f32(frame, workspace); break;
+            case 1: decode_f32_f16(frame, workspace); break;
+            case 2: decode_f16_f32(frame, workspace); break;
+            default: decode_f16_f16(frame, workspace);
+            }
+        });
+        return;
+    }
+    void *const workspace = parameter<void *>(node, 0);
+    const uint32_t candidates = ((const Header *)workspace)->candidates;
+    switch (kernel) {
+    case 4:
+        cuda_on_host::launch(blocks, threads, 3, seed, [=] { map(workspace); });
+        break;
+    case 5: {
+        // Likewise: a block takes one turn for each REDUCE_WARPS candidates.
+        const Index needed{lesser(node.blocks, candidates / REDUCE_WARPS + 1)};
+        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace); });
+        break;
+    }
+    default: {
+        Outcome *const outcome = parameter<Outcome *>(node, 1);
+        cuda_on_host::launch(blocks, threads, 1, seed, [=] { publish(workspace, outcome); });
+    }
+    }
+}
+
+EXPORT Result cuInit(uint32_t) { return device_count() > 0 ? DONE : NO_DEVICE; }
+EXPORT Result cuDriverGetVersion(int *version) {
+    *version = 11040;
+    return DONE;
+}
+EXPORT Result cuGetErrorName(Result code, const char **text) {
+    switch (code) {
+    case INVALID_VALUE: *text = "CUDA_ERROR_INVALID_VALUE"; break;
+    case OUT_OF_MEMORY: *text = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+    case NO_DEVICE: *text = "CUDA_ERROR_NO_DEVICE"; break;
+    case INVALID_PTX: *text = "CUDA_ERROR_INVALID_PTX"; break;
+    case 700: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    default: return INVALID_VALUE;
+    }
+    return DONE;
+}
+EXPORT Result cuGetErrorString(Result code, const char **text) {
+    *text = "emulated";
+    return code == 0 ? INVALID_VALUE : DONE;
+}
+EXPORT Result cuDeviceGetCount(int *count) {
+    *count = device_count();
+    return DONE;
+}
+EXPORT Result cuDeviceGet(int *device, int ordinal) {
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < device_count() && ordinal < 8 ? DONE : INVALID_DEVICE;
+}
+EXPORT Result cuDeviceGetName(char *name, int bytes, int) {
+    snprintf(name, size_t(bytes), "emulated on the host");
+    return DONE;
+}
+EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int) {
+    switch (attribute) {
+    case 75: *value = 8; break; // compute capability, major
+    case 76: *value = 7; break; // minor
+    case 16: *value = int(MULTIPROCESSORS); break;
+    default: *value = 0;
+    }
+    return DONE;
+}
+EXPORT Result cuDevicePrimaryCtxRetain(Context **context, int device) {
+    *context = &contexts[device];
+    return DONE;
+}
+EXPORT Result cuDevicePrimaryCtxRelease_v2(int) { return DONE; }
+EXPORT Result cuCtxPushCurrent_v2(Context *context) {
+    current.push_back(context);
+    return DONE;
+}
+EXPORT Result cuCtxPopCurrent_v2(Context **context) {
+    if (current.empty()) {
+        return INVALID_CONTEXT;
+    }
+    *context = current.back();
+    current.pop_back();
+    return DONE;
+}
+EXPORT Result cuCtxSynchronize() { return DONE; }
+EXPORT Result cuModuleLoadData(void **module, const char *image) {
+    *module = (void *)FUNCTIONS;
+    return strstr(image, ".version") && strstr(image, ".entry publish") ? DONE : INVALID_PTX;
+}
+EXPORT Result cuModuleUnload(void *) { return DONE; }
+EXPORT Result cuModuleGetFunction(const Function **found, void *, const char *name) {
+    for (const Function &function : FUNCTIONS) {
+        if (strcmp(function.name, name) == 0) {
+            *found = &function;
+            return DONE;
+        }
+    }
+    return NOT_FOUND;
+}
+EXPORT Result cuMemAlloc_v2(uint64_t *at, size_t bytes) {
+    if (current.empty()) {
+        return INVALID_CONTEXT;
+    }
+    return allocate((void **)at, bytes, current.back()->ordinal);
+}
+EXPORT Result cuMemFree_v2(uint64_t at) { return release(at, false); }
+EXPORT Result cuMemHostAlloc(void **at, size_t bytes, uint32_t) {
+    return current.empty() ? INVALID_CONTEXT : allocate(at, bytes, -1);
+}
+EXPORT Result cuMemFreeHost(void *at) { return release((uint64_t)at, true); }
+EXPORT Result cuMemHostGetDevicePointer_v2(uint64_t *device, void *host, uint32_t) {
+    *device = (uint64_t)host;
+    return DONE;
+}
+EXPORT Result cuMemsetD8Async(uint64_t at, uint8_t value, size_t bytes, void *) {
+    if (!on_device(at, bytes)) {
+        return INVALID_VALUE;
+    }
+    memset((void *)at, value, bytes);
+    return DONE;
+}
+EXPORT Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *) {
+    if (!on_device(to, bytes)) {
+        return INVALID_VALUE;
+    }
+    memcpy((void *)to, from, bytes);
+    return DONE;
+}
+EXPORT Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *) {
+    if (!on_device(from, bytes)) {
+        return INVALID_VALUE;
+    }
+    memcpy(to, (const void *)from, bytes);
+    return DONE;
+}
+EXPORT Result cuPointerGetAttribute(void *value, int attribute, uint64_t at) {
+    int ordinal;
+    if (!on_device(at, 1, &ordinal)) {
+        return INVALID_VALUE;
+    }
+    switch (attribute) {
+    case 1: *(Context **)value = &contexts[ordinal]; return DONE;
+    case 9: *(int *)value = ordinal; return DONE;
+    default: return INVALID_VALUE;
+    }
+}
+EXPORT Result cuStreamCreate(void **stream, uint32_t) {
+    *stream = new int();
+    return DONE;
+}
+EXPORT Result cuStreamDestroy_v2(void *stream) {
+    delete (int *)stream;
+    return DONE;
+}
+EXPORT Result cuStreamQuery(void *) { return DONE; }
+EXPORT Result cuStreamSynchronize(void *) { return DONE; }
+EXPORT Result cuStreamWaitEvent(void *, void *event, uint32_t) {
+    return event ? DONE : INVALID_VALUE;
+}
+EXPORT Result cuGraphCreate(Graph **graph, uint32_t) {
+    *graph = new Graph();
+    return DONE;
+}
+EXPORT Result cuGraphDestroy(Graph *graph) {
+    delete graph;
+    return DONE;
+}
+EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
+                                   const NodeParameters *parameters) {
+    // A chain, each node after the last.
+    const size_t length = graph->nodes.size();
+    if (count != (length == 0 ? 0 : 1) || (count == 1 && *before != graph->nodes.back().get())) {
+        return INVALID_VALUE;
+    }
+    std::unique_ptr<Node> made(new Node());
+    if (!fill(*made, *parameters)) {
+        return INVALID_VALUE;
+    }
+    *node = made.get();
+    graph->nodes.push_back(std::move(made));
+    return DONE;
+}
+#if !defined(NMSFILTER_OLD_DRIVER)
+EXPORT Result cuGraphInstantiateWithFlags(Executable **exec, Graph *graph, uint64_t) {
+    *exec = new Executable();
+    for (const auto &node : graph->nodes) {
+        (*exec)->nodes.push_back(*node);
+        (*exec)->from.push_back(node.get());
+    }
+    return DONE;
+}
+#endif
+EXPORT Result cuGraphExecDestroy(Executable *exec) {
+    delete exec;
+    return DONE;
+}
+EXPORT Result cuGraphExecKernelNodeSetParams(Executable *exec, Node *node,
+                                             const NodeParameters *parameters) {
+    for (size_t i = 0; i < exec->from.size(); i++) {
+        if (exec->from[i] == node) {
+            return fill(exec->nodes[i], *parameters) ? DONE : INVALID_VALUE;
+        }
+    }
+    return INVALID_VALUE;
+}
+EXPORT Result cuGraphLaunch(Executable *exec, void *) {
+    static thread_local uint64_t seed = 1;
+    for (const Node &node : exec->nodes) {
+        run(node, seed++);
+    }
+    return DONE;
+}
+
+// For tests: how many allocations there are.
+EXPORT size_t nmsfilter_emulated_allocations() {
+    std::lock_guard<std::mutex> guard(lock);
+    return allocations.size();
+}

@@ -1,0 +1,196 @@
+//! The CUDA driver's entry points: the one seam between this crate and NVIDIA's library.
+//!
+//! cudarc finds and opens the library and declares its types. Its functions are not called: they
+//! panic where the library or a symbol is missing, and a code that a newer driver returns does not
+//! fit their result type.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::panic::catch_unwind;
+use std::ptr::null;
+
+use cudarc::driver::sys;
+use once_cell::sync::OnceCell;
+
+use super::DeviceError;
+
+/// A call that the driver refused, or an error that it had to tell of from before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {name} ({description})")]
+pub struct DriverError {
+    /// The driver's function.
+    pub call: &'static str,
+    /// The result's number.
+    pub code: u32,
+    /// The result's name.
+    pub name: String,
+    /// What the driver says of it.
+    pub description: String,
+}
+
+impl DriverError {
+    /// Whether it says that work is still under way.
+    pub fn is_not_ready(&self) -> bool {
+        self.code == NOT_READY
+    }
+}
+
+const SUCCESS: u32 = 0;
+const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
+
+macro_rules! driver {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {
+        /// The driver's functions, each there.
+        #[allow(non_snake_case, reason = "they bear the driver's names")]
+        pub struct Driver {
+            error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
+            error_string: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
+            $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
+        }
+
+        impl Driver {
+            fn load() -> Result<Self, DeviceError> {
+                // SAFETY: opening the driver's library runs its initialisers, which is what
+                // everyone who uses it does.
+                let library = catch_unwind(|| unsafe {
+                    sys::is_culib_present().then(|| sys::culib())
+                });
+                let library = library.ok().flatten().ok_or(DeviceError::NoDriver)?;
+                let missing = |symbol| move |_| DeviceError::OldDriver { symbol };
+                // SAFETY: the types are those of the driver's documentation, as cudarc has them.
+                unsafe {
+                    Ok(Self {
+                        error_name: *library.get(b"cuGetErrorName\0").map_err(missing("cuGetErrorName"))?,
+                        error_string: *library.get(b"cuGetErrorString\0").map_err(missing("cuGetErrorString"))?,
+                        $($name: *library
+                            .get(concat!(stringify!($name), "\0").as_bytes())
+                            .map_err(missing(stringify!($name)))?,)*
+                    })
+                }
+            }
+
+            $(
+                /// As the driver's documentation has it.
+                ///
+                /// # Errors
+                /// Where it does not return success.
+                ///
+                /// # Safety
+                /// As the driver's documentation has it.
+                #[allow(non_snake_case, reason = "it bears the driver's name")]
+                pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), DriverError> {
+                    #[cfg(feature = "fault-injection")]
+                    if let Some(code) = super::fault::strike(stringify!($name)) {
+                        return self.check(stringify!($name), code);
+                    }
+                    // SAFETY: the caller answers for the arguments.
+                    let code = unsafe { (self.$name)($($argument),*) };
+                    self.check(stringify!($name), code)
+                }
+            )*
+        }
+    };
+}
+
+driver! {
+    cuInit(flags: c_uint);
+    cuDriverGetVersion(version: *mut c_int);
+    cuDeviceGetCount(count: *mut c_int);
+    cuDeviceGet(device: *mut sys::CUdevice, ordinal: c_int);
+    cuDeviceGetName(name: *mut c_char, len: c_int, device: sys::CUdevice);
+    cuDeviceGetAttribute(value: *mut c_int, attribute: sys::CUdevice_attribute, device: sys::CUdevice);
+    cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: sys::CUdevice);
+    cuDevicePrimaryCtxRelease_v2(device: sys::CUdevice);
+    cuCtxPushCurrent_v2(context: sys::CUcontext);
+    cuCtxPopCurrent_v2(context: *mut sys::CUcontext);
+    cuCtxSynchronize();
+    cuModuleLoadData(module: *mut sys::CUmodule, image: *const c_void);
+    cuModuleUnload(module: sys::CUmodule);
+    cuModuleGetFunction(function: *mut sys::CUfunction, module: sys::CUmodule, name: *const c_char);
+    cuMemAlloc_v2(address: *mut sys::CUdeviceptr, bytes: usize);
+    cuMemFree_v2(address: sys::CUdeviceptr);
+    cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint);
+    cuMemFreeHost(address: *mut c_void);
+    cuMemHostGetDevicePointer_v2(device: *mut sys::CUdeviceptr, host: *mut c_void, flags: c_uint);
+    cuMemsetD8Async(address: sys::CUdeviceptr, value: u8, bytes: usize, stream: sys::CUstream);
+    cuMemcpyHtoDAsync_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize, stream: sys::CUstream);
+    cuMemcpyDtoHAsync_v2(to: *mut c_void, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
+    cuPointerGetAttribute(value: *mut c_void, attribute: sys::CUpointer_attribute, address: sys::CUdeviceptr);
+    cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint);
+    cuStreamDestroy_v2(stream: sys::CUstream);
+    cuStreamQuery(stream: sys::CUstream);
+    cuStreamSynchronize(stream: sys::CUstream);
+    cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
+    cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint);
+    cuGraphAddKernelNode(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        dependencies: *const sys::CUgraphNode,
+        count: usize,
+        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS
+    );
+    cuGraphInstantiateWithFlags(exec: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64);
+    cuGraphExecKernelNodeSetParams(
+        exec: sys::CUgraphExec,
+        node: sys::CUgraphNode,
+        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS
+    );
+    cuGraphLaunch(exec: sys::CUgraphExec, stream: sys::CUstream);
+    cuGraphExecDestroy(exec: sys::CUgraphExec);
+    cuGraphDestroy(graph: sys::CUgraph);
+}
+
+impl Driver {
+    /// The driver, initialised; the same for the whole process.
+    ///
+    /// # Errors
+    /// Where there is no driver, or one that lacks a function, or no device. A later call tries
+    /// again: devices can appear.
+    pub fn get() -> Result<&'static Self, DeviceError> {
+        static DRIVER: OnceCell<Driver> = OnceCell::new();
+        DRIVER.get_or_try_init(|| {
+            let driver = Self::load()?;
+            // SAFETY: it is the call to make first, and can be repeated.
+            match unsafe { driver.cuInit(0) } {
+                Ok(()) => Ok(driver),
+                Err(error) if error.code == NO_DEVICE => Err(DeviceError::NoDevice),
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+
+    /// The driver's version, as in 11040 for CUDA 11.4.
+    ///
+    /// # Errors
+    /// Where the driver does not say.
+    pub fn version(&self) -> Result<i32, DriverError> {
+        let mut version = 0;
+        // SAFETY: the address is that of a number.
+        unsafe { self.cuDriverGetVersion(&mut version) }?;
+        Ok(version)
+    }
+
+    fn check(&self, call: &'static str, code: u32) -> Result<(), DriverError> {
+        if code == SUCCESS {
+            return Ok(());
+        }
+        // Asked for in a loop while work is under way; nobody reads its text.
+        if code == NOT_READY {
+            let (name, description) = Default::default();
+            return Err(DriverError { call, code, name, description });
+        }
+        let text = |of: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
+            let mut text = null();
+            // SAFETY: the driver returns a static text, or an error and no text.
+            unsafe {
+                match of(code, &mut text) == SUCCESS && !text.is_null() {
+                    true => CStr::from_ptr(text).to_string_lossy().into_owned(),
+                    false => format!("error {code}"),
+                }
+            }
+        };
+        let (name, description) = (text(self.error_name), text(self.error_string));
+        Err(DriverError { call, code, name, description })
+    }
+}
+
+const NO_DEVICE: u32 = sys::CUresult::CUDA_ERROR_NO_DEVICE as u32;

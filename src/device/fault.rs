@@ -1,0 +1,56 @@
+//! Failures of the driver, on demand: for tests.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A failure to come.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// The driver's function that fails.
+    pub call: &'static str,
+    /// How many calls of it succeed first.
+    pub after: usize,
+    /// How many fail then; `usize::MAX` for all.
+    pub times: usize,
+    /// What it returns.
+    pub code: u32,
+}
+
+static ARMED: AtomicUsize = AtomicUsize::new(0);
+static STRUCK: AtomicU32 = AtomicU32::new(0);
+
+fn faults() -> MutexGuard<'static, Vec<Fault>> {
+    static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
+    FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Replaces all failures to come.
+pub fn arm(to_come: &[Fault]) {
+    let mut faults = faults();
+    *faults = to_come.to_vec();
+    ARMED.store(faults.len(), Ordering::SeqCst);
+    STRUCK.store(0, Ordering::SeqCst);
+}
+
+/// How many calls have failed since [`arm`].
+pub fn struck() -> u32 {
+    STRUCK.load(Ordering::SeqCst)
+}
+
+/// What `call` is to return, if it is to fail.
+pub(super) fn strike(call: &str) -> Option<u32> {
+    if ARMED.load(Ordering::SeqCst) == 0 {
+        return None;
+    }
+    let mut faults = faults();
+    let fault = faults.iter_mut().find(|fault| fault.call == call && fault.times > 0)?;
+    if fault.after > 0 {
+        fault.after -= 1;
+        return None;
+    }
+    if fault.times != usize::MAX {
+        fault.times -= 1;
+    }
+    STRUCK.fetch_add(1, Ordering::SeqCst);
+    Some(fault.code)
+}

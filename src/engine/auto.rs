@@ -1,0 +1,172 @@
+//! The engine that goes to where the tensor lies, and where that is the host, to whoever is faster.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params};
+use crate::head::Layout;
+use crate::tensor::Tensor;
+
+/// Decodes on the GPU what lies there. What lies on the host is tried on both, and goes to the
+/// faster: see [`Trial`]. Both give the same bits, so nobody can tell but by the time. After a
+/// failure of the GPU everything is done on the CPU.
+#[derive(Debug)]
+pub struct Auto {
+    cpu: Cpu,
+    cuda: Cuda,
+    trial: Trial,
+    /// Who did the last frame.
+    on_cuda: bool,
+    /// The GPU's failure, which ended its part.
+    failure: Option<EngineError>,
+    has_told: bool,
+}
+
+impl Auto {
+    /// Between the CPU and `cuda`.
+    pub fn new(cuda: Cuda) -> Self {
+        Self {
+            cpu: Cpu::default(),
+            cuda,
+            trial: Trial::default(),
+            on_cuda: false,
+            failure: None,
+            has_told: false,
+        }
+    }
+}
+
+impl Engine for Auto {
+    fn name(&self) -> &'static str {
+        if self.on_cuda { self.cuda.name() } else { self.cpu.name() }
+    }
+
+    fn run(
+        &mut self,
+        tensors: &[Tensor<'_>],
+        layout: &Layout,
+        params: &Params,
+    ) -> Result<Outcome<'_>, EngineError> {
+        let on_device = layout.tensors().any(|index| tensors[index].is_on_device());
+        self.on_cuda = self.failure.is_none() && (on_device || self.trial.wants_cuda());
+        let began = Instant::now();
+        if self.on_cuda {
+            match self.cuda.frame(tensors, layout, params) {
+                Ok(done) => {
+                    if !on_device {
+                        self.trial.note(true, began.elapsed());
+                    }
+                    return Ok(self.cuda.outcome(done));
+                }
+                Err(error) if error.is_of_device() => {
+                    self.failure = Some(error);
+                    self.on_cuda = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let outcome = self.cpu.run(tensors, layout, params)?;
+        if !on_device {
+            self.trial.note(false, began.elapsed());
+        }
+        Ok(outcome)
+    }
+
+    fn take_failure(&mut self) -> Option<&EngineError> {
+        let failure = self.failure.as_ref().filter(|_| !self.has_told);
+        self.has_told |= failure.is_some();
+        failure
+    }
+}
+
+impl fmt::Display for Auto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the CPU, or {}", self.cuda)
+    }
+}
+
+/// Who is faster with tensors on the host.
+///
+/// Each engine does [`Trial::EACH`] frames, of which the first is not counted: it allocates. From
+/// then on frames go to the one with the lower time, a mean that follows the last frames; one frame
+/// in [`Trial::INTERVAL`] goes to the other, so that neither judgement grows old.
+#[derive(Debug, Default)]
+struct Trial {
+    frames: u64,
+    cpu: Mean,
+    cuda: Mean,
+}
+
+#[derive(Debug, Default)]
+struct Mean {
+    frames: u64,
+    nanoseconds: f64,
+}
+
+impl Trial {
+    const EACH: u64 = 8;
+    const INTERVAL: u64 = 256;
+
+    fn wants_cuda(&self) -> bool {
+        if self.frames < 2 * Self::EACH {
+            return self.frames >= Self::EACH;
+        }
+        let is_faster = self.cuda.nanoseconds < self.cpu.nanoseconds;
+        is_faster != self.frames.is_multiple_of(Self::INTERVAL)
+    }
+
+    fn note(&mut self, on_cuda: bool, time: Duration) {
+        self.frames += 1;
+        let mean = if on_cuda { &mut self.cuda } else { &mut self.cpu };
+        mean.frames += 1;
+        let time = time.as_nanos() as f64;
+        // The first frame gives way to the second at once; then each moves the mean by an eighth.
+        let weight = if mean.frames <= 2 { 1.0 } else { 0.125 };
+        mean.nanoseconds += (time - mean.nanoseconds) * weight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who does each of the first `count` frames, and what each takes there, in microseconds.
+    fn frames(trial: &mut Trial, count: u64, cpu: u64, cuda: u64) -> Vec<bool> {
+        let one = |_| {
+            let on_cuda = trial.wants_cuda();
+            trial.note(on_cuda, Duration::from_micros(if on_cuda { cuda } else { cpu }));
+            on_cuda
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn each_is_tried_then_the_faster_goes_on() {
+        for (cpu, cuda) in [(100, 20), (20, 100)] {
+            let mut trial = Trial::default();
+            let who = frames(&mut trial, 200, cpu, cuda);
+            assert_eq!(who[..8], [false; 8]);
+            assert_eq!(who[8..16], [true; 8]);
+            assert!(who[16..].iter().all(|&on_cuda| on_cuda == (cuda < cpu)));
+        }
+    }
+
+    #[test]
+    fn a_slow_first_frame_does_not_count() {
+        let mut trial = Trial::default();
+        trial.note(false, Duration::from_micros(10));
+        trial.note(true, Duration::from_millis(900));
+        trial.note(true, Duration::from_micros(5));
+        assert_eq!(trial.cuda.nanoseconds, 5_000.0);
+    }
+
+    #[test]
+    fn the_slower_is_asked_again_and_taken_when_it_has_become_the_faster() {
+        let mut trial = Trial::default();
+        frames(&mut trial, 200, 20, 100);
+        let who = frames(&mut trial, 20_000, 20, 10);
+        assert!(who[..50].iter().all(|&on_cuda| !on_cuda));
+        let last = &who[19_000..];
+        assert!(last.iter().filter(|&&on_cuda| on_cuda).count() > 990, "the GPU is the faster now");
+    }
+}

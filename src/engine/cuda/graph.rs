@@ -1,0 +1,172 @@
+//! A frame's four kernels as one launch.
+
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::interface::{
+    DECODE_THREADS, Frame, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS, blocks,
+    workspace_bytes,
+};
+use super::kernels::Kernels;
+use crate::device::{DeviceBuffer, DriverError, Stream};
+
+/// What a graph is instantiated for; frames with no more anchors run on it, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub capacity: u32,
+    pub lanes: u32,
+    pub precisions: [Precision; 2],
+}
+
+impl Shape {
+    /// Whether frames of `wanted` run on a graph of this.
+    fn holds(&self, wanted: &Self) -> bool {
+        self.capacity >= wanted.capacity
+            && (self.lanes, self.precisions) == (wanted.lanes, wanted.precisions)
+    }
+}
+
+/// An instantiated graph, with the memory that its kernels work in.
+#[derive(Debug)]
+pub(super) struct Graph {
+    kernels: Arc<Kernels>,
+    shape: Shape,
+    workspace: DeviceBuffer,
+    graph: sys::CUgraph,
+    exec: sys::CUgraphExec,
+    decode: sys::CUgraphNode,
+    /// What the decode node has been told.
+    frame: Frame,
+}
+
+// SAFETY: handles may be used from any thread in whose context they are.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// One whose last kernel writes to the device's address `outcome`.
+    pub fn new(
+        kernels: &Arc<Kernels>,
+        stream: &Stream,
+        shape: Shape,
+        outcome: u64,
+    ) -> Result<Self, DriverError> {
+        let device = kernels.device();
+        let workspace = DeviceBuffer::new(device, workspace_bytes(shape.capacity))?;
+        // The header must be zero; of the rest nothing is read that was not written, but lanes may
+        // load what they then do not look at.
+        stream.zero(&workspace)?;
+        let mut graph = Self {
+            kernels: kernels.clone(),
+            shape,
+            workspace,
+            graph: null_mut(),
+            exec: null_mut(),
+            decode: null_mut(),
+            frame: Frame::default(),
+        };
+        let driver = device.enter()?;
+        // SAFETY: the addresses are those of handles; `drop` destroys both.
+        unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
+
+        let address = graph.workspace.address();
+        let [decode, map, reduce, publish] =
+            blocks(shape.capacity, shape.lanes, device.multiprocessors());
+        let mut last: sys::CUgraphNode = null_mut();
+        let mut add = |function, blocks, threads, parameters: &mut [*mut c_void]| {
+            let node = node(function, blocks, threads, parameters);
+            let before = last;
+            let dependencies = if before.is_null() { (null(), 0) } else { (&raw const before, 1) };
+            // SAFETY: the parameters are as many and of such types as the kernel takes; the
+            // driver copies them.
+            unsafe {
+                let (nodes, count) = dependencies;
+                driver.cuGraphAddKernelNode(&mut last, graph.graph, nodes, count, &node)?;
+            }
+            Ok::<_, DriverError>(last)
+        };
+        let workspace = (&raw const address).cast_mut().cast();
+        let frame = (&raw const graph.frame).cast_mut().cast();
+        let outcome = (&raw const outcome).cast_mut().cast();
+        let decode_function = kernels.decode(shape.precisions);
+        graph.decode = add(decode_function, decode, DECODE_THREADS, &mut [frame, workspace])?;
+        add(kernels.map, map, MAP_THREADS, &mut [workspace])?;
+        add(kernels.reduce, reduce, REDUCE_THREADS, &mut [workspace])?;
+        add(kernels.publish, publish, PUBLISH_THREADS, &mut [workspace, outcome])?;
+        // SAFETY: the address is that of a handle.
+        unsafe { driver.cuGraphInstantiateWithFlags(&mut graph.exec, graph.graph, 0) }?;
+        drop(driver);
+        Ok(graph)
+    }
+
+    /// Whether frames of `wanted` run on it.
+    pub fn holds(&self, wanted: &Shape) -> bool {
+        self.shape.holds(wanted)
+    }
+
+    pub fn capacity(&self) -> u32 {
+        self.shape.capacity
+    }
+
+    /// Starts the kernels on `frame`.
+    pub fn launch(&mut self, stream: &Stream, frame: &Frame) -> Result<(), DriverError> {
+        let driver = self.kernels.device().enter()?;
+        if self.frame != *frame {
+            let device = self.kernels.device();
+            let [blocks, ..] =
+                blocks(self.shape.capacity, self.shape.lanes, device.multiprocessors());
+            let address = self.workspace.address();
+            let mut parameters = [
+                (&raw const *frame).cast_mut().cast(),
+                (&raw const address).cast_mut().cast::<c_void>(),
+            ];
+            let function = self.kernels.decode(self.shape.precisions);
+            let node = node(function, blocks, DECODE_THREADS, &mut parameters);
+            // SAFETY: the parameters are those that decode takes; the driver copies them.
+            unsafe { driver.cuGraphExecKernelNodeSetParams(self.exec, self.decode, &node) }?;
+            self.frame = *frame;
+        }
+        // SAFETY: the frame's addresses are those of tensors that the caller holds until the
+        // stream is done, and the kernels stay within them and the workspace.
+        unsafe { driver.cuGraphLaunch(self.exec, stream.handle()) }
+    }
+}
+
+fn node(
+    function: sys::CUfunction,
+    blocks: u32,
+    threads: u32,
+    parameters: &mut [*mut c_void],
+) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    sys::CUDA_KERNEL_NODE_PARAMS {
+        func: function,
+        gridDimX: blocks,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        kernelParams: parameters.as_mut_ptr(),
+        extra: null_mut(),
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.kernels.device().enter() {
+            // SAFETY: nobody else has them; the engine has waited for what it launched. The driver
+            // is given no null handles.
+            unsafe {
+                if !self.exec.is_null() {
+                    let _ = driver.cuGraphExecDestroy(self.exec);
+                }
+                if !self.graph.is_null() {
+                    let _ = driver.cuGraphDestroy(self.graph);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The engine for NVIDIA GPUs: decode, map, reduce and publication as one graph launch.
+//!
+//! Tensors in the GPU's memory are read where they lie; others are uploaded from pinned memory.
+//! The last kernel writes the survivors, and nothing but them and 32 bytes of counts, to memory of
+//! the host that the GPU reaches. Nothing is allocated for a frame that is no larger than those
+//! before it.
+
+mod graph;
+mod interface;
+mod kernels;
+mod results;
+mod upload;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+
+use super::{DeviceWork, Engine, EngineError, Outcome, Params, check_anchors};
+use crate::device::{Device, DeviceError, Driver, Stream, ordinal_of, synchronize_owner};
+use crate::head::Layout;
+use crate::tensor::Tensor;
+use crate::tensor::memory::{MappedOnDevice, Ready};
+use graph::{Graph, Shape};
+use interface::{Frame, Precision, Source, lanes};
+use kernels::Kernels;
+use results::Results;
+use upload::Upload;
+
+/// The engine that runs on an NVIDIA GPU.
+#[derive(Debug)]
+pub struct Cuda {
+    /// Whether it was asked for this GPU, and no other.
+    is_fixed: bool,
+    on: OnDevice,
+}
+
+/// All that belongs to one GPU.
+#[derive(Debug)]
+struct OnDevice {
+    // Dropped in this order: first what may still be in use by the stream.
+    graph: Option<Graph>,
+    results: Results,
+    /// The tensors of the boxes and of the scores, and the thresholds by class.
+    uploads: [Upload; 3],
+    /// The thresholds on the GPU.
+    thresholds: Vec<f32>,
+    stream: Stream,
+    kernels: Arc<Kernels>,
+}
+
+/// The counts of a frame that is done; its survivors are with the results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    outcome: interface::Outcome,
+    uploaded: u64,
+    downloaded: u64,
+}
+
+/// Anchors by which a graph's capacity grows, so that small differences ask for no other.
+const CAPACITY_STEP: u32 = 2048;
+
+impl Cuda {
+    /// An engine on GPU number `ordinal`; on the first, or wherever tensors turn out to lie, where
+    /// that is `None`.
+    ///
+    /// # Errors
+    /// Where there is no driver or no such GPU, or the kernels cannot be loaded there.
+    pub fn new(ordinal: Option<u32>) -> Result<Self, DeviceError> {
+        let on = OnDevice::new(ordinal.unwrap_or(0), false)?;
+        Ok(Self { is_fixed: ordinal.is_some(), on })
+    }
+
+    /// The same, with results copied from the GPU's memory rather than written to the host's, as
+    /// is done where the CPU reads such memory slowly.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_copied_results(ordinal: u32) -> Result<Self, DeviceError> {
+        Ok(Self { is_fixed: true, on: OnDevice::new(ordinal, true)? })
+    }
+
+    /// The GPU that it runs on.
+    pub fn device(&self) -> &Arc<Device> {
+        self.on.kernels.device()
+    }
+
+    /// Runs a frame; [`outcome`](Self::outcome) has what comes of it.
+    pub(super) fn frame(
+        &mut self,
+        tensors: &[Tensor<'_>],
+        layout: &Layout,
+        params: &Params,
+    ) -> Result<Done, EngineError> {
+        check_anchors(layout)?;
+        let done = match self.on.frame(tensors, layout, params) {
+            Err(EngineError::OtherDevice { is, .. }) if !self.is_fixed => {
+                self.on = OnDevice::new(is, false)?;
+                self.on.frame(tensors, layout, params)
+            }
+            done => done,
+        };
+        if done.is_err() {
+            // Whatever is left of the frame is not trusted with the next.
+            self.on.reset();
+        }
+        done
+    }
+
+    pub(super) fn outcome(&self, done: Done) -> Outcome<'_> {
+        let Done { outcome, uploaded, downloaded } = done;
+        Outcome {
+            engine: self.name(),
+            survivors: self.on.results.survivors(outcome.survivors),
+            candidates: outcome.candidates as usize,
+            rejected: outcome.rejected as usize,
+            device: DeviceWork {
+                bytes_uploaded: uploaded,
+                bytes_downloaded: downloaded,
+                launches: 1,
+                rounds: outcome.rounds.into(),
+                time: Duration::from_nanos(outcome.nanoseconds.into()),
+            },
+        }
+    }
+}
+
+impl Engine for Cuda {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn run(
+        &mut self,
+        tensors: &[Tensor<'_>],
+        layout: &Layout,
+        params: &Params,
+    ) -> Result<Outcome<'_>, EngineError> {
+        let done = self.frame(tensors, layout, params)?;
+        Ok(self.outcome(done))
+    }
+}
+
+/// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_80`.
+impl fmt::Display for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernels = &self.on.kernels;
+        let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        write!(f, "{}, driver for CUDA {major}.{minor}, PTX {}", kernels.device(), kernels.ptx)
+    }
+}
+
+impl OnDevice {
+    fn new(ordinal: u32, copied: bool) -> Result<Self, DeviceError> {
+        let kernels = Kernels::open(ordinal)?;
+        let device = kernels.device();
+        let copied = copied || device.reads_mapped_memory_slowly();
+        Ok(Self {
+            graph: None,
+            results: Results::new(device, copied)?,
+            uploads: Default::default(),
+            thresholds: Vec::new(),
+            stream: Stream::new(device)?,
+            kernels,
+        })
+    }
+
+    /// Forgets all that a failed frame may have spoilt.
+    fn reset(&mut self) {
+        self.graph = None;
+        self.thresholds.clear();
+        self.uploads = Default::default();
+    }
+
+    fn frame(
+        &mut self,
+        tensors: &[Tensor<'_>],
+        layout: &Layout,
+        params: &Params,
+    ) -> Result<Done, EngineError> {
+        let mut uploaded = 0;
+        // Held until the kernels are done.
+        let mut mapped = ArrayVec::<MappedOnDevice<'_>, 2>::new();
+        let roles = [layout.boxes.tensor, layout.scores.tensor];
+        let mut addresses = [0; 2];
+        for (role, &index) in roles.iter().enumerate() {
+            if role == 1 && index == roles[0] {
+                addresses[1] = addresses[0];
+                continue;
+            }
+            let tensor = &tensors[index];
+            addresses[role] = match tensor.map_on_device()? {
+                Some(on_device) => {
+                    self.await_tensor(tensor, &on_device)?;
+                    let address = on_device.address();
+                    mapped.push(on_device);
+                    address
+                }
+                None => {
+                    let host = tensor.map()?;
+                    uploaded += host.bytes().len() as u64;
+                    self.uploads[role].upload(&self.stream, host.bytes())?
+                }
+            };
+        }
+        let thresholds = &params.thresholds.per_class;
+        if self.thresholds != *thresholds {
+            let bytes = bytemuck::cast_slice(thresholds);
+            uploaded += bytes.len() as u64;
+            self.uploads[2].upload(&self.stream, bytes)?;
+            self.thresholds.clone_from(thresholds);
+        }
+
+        let source = Source {
+            addresses,
+            precisions: roles.map(|index| Precision::of(tensors[index].element)),
+            thresholds: self.uploads[2].address(),
+        };
+        let frame = Frame::new(&source, layout, params);
+        let shape = Shape {
+            // `check_anchors` has been asked.
+            capacity: layout.anchors as u32,
+            lanes: lanes(layout.classes),
+            precisions: source.precisions,
+        };
+        self.prepare(shape)?;
+        let graph = self.graph.as_mut().expect("just prepared");
+        self.results.clear();
+        graph.launch(&self.stream, &frame)?;
+        let (outcome, downloaded) = self.results.wait(&self.stream)?;
+        Ok(Done { outcome, uploaded, downloaded })
+    }
+
+    /// Sees to it that the GPU reads `tensor` no sooner than it is there, on this GPU.
+    fn await_tensor(
+        &self,
+        tensor: &Tensor<'_>,
+        mapped: &MappedOnDevice<'_>,
+    ) -> Result<(), EngineError> {
+        // There is nothing to read, and no address to speak of.
+        if mapped.is_empty() {
+            return Ok(());
+        }
+        let device = self.kernels.device();
+        let driver = device.enter()?;
+        let expected = device.ordinal();
+        match ordinal_of(&driver, mapped.address()) {
+            Some(is) if is == expected => {}
+            Some(is) => {
+                let tensor = tensor.to_string();
+                return Err(EngineError::OtherDevice { tensor, is, expected });
+            }
+            None => {
+                let (tensor, address) = (tensor.to_string(), mapped.address());
+                return Err(EngineError::NotOnDevice { tensor, address });
+            }
+        }
+        match mapped.ready {
+            Ready::Now => {}
+            Ready::After(event) => self.stream.wait_for(event)?,
+            Ready::AfterOwner => synchronize_owner(&driver, mapped.address())?,
+        }
+        Ok(())
+    }
+
+    /// Sees to a graph that holds `wanted`, and to room for as many survivors.
+    fn prepare(&mut self, wanted: Shape) -> Result<(), DeviceError> {
+        if !self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
+            let before = self.graph.take().map_or(0, |graph| graph.capacity());
+            let capacity = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
+            let capacity = capacity.saturating_mul(CAPACITY_STEP).max(before);
+            self.results.make_room(capacity)?;
+            let shape = Shape { capacity, ..wanted };
+            let outcome = self.results.address();
+            self.graph = Some(Graph::new(&self.kernels, &self.stream, shape, outcome)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OnDevice {
+    fn drop(&mut self) {
+        // What the stream may still be busy with is not pulled from under it.
+        let _ = self.stream.synchronize();
+    }
+}
