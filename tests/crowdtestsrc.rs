@@ -1,8 +1,9 @@
 //! The crowd: known people, a detector's windows, the same on every run.
 
+mod engines;
 mod pipeline;
 
-use gstnmsfilter::engine::{Cpu, Detection, Engine, Method, Params};
+use gstnmsfilter::engine::{Detection, Method, Params};
 use gstnmsfilter::{head, tensor};
 use pipeline::{parse, regions, run, watch};
 
@@ -25,7 +26,7 @@ fn look(buffer: &gst::BufferRef) -> Frame {
     let layout = head::choose(&tensors, None, head::Options::default()).unwrap().layout;
     let decoded = |method| {
         let params = Params { method, ..Params::default() };
-        Cpu::default().run(&tensors, &layout, &params).unwrap().survivors.to_vec()
+        engines::fast().run(&tensors, &layout, &params).unwrap().survivors.to_vec()
     };
     Frame {
         pts: buffer.pts().unwrap(),

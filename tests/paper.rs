@@ -1,10 +1,11 @@
 //! The paper's own windows, and what its own program leaves of them.
 
 mod data;
+mod engines;
 mod pipeline;
 mod replay;
 
-use gstnmsfilter::engine::{ClassThresholds, Cpu, Engine, Method, Overlap, Params, Reference};
+use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
 use gstnmsfilter::head;
 use gstnmsfilter::tensor::Tensor;
 
@@ -12,9 +13,9 @@ use gstnmsfilter::tensor::Tensor;
 fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [Tensor::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = head::choose(&tensors, None, head::Options::default()).unwrap().layout;
-    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let expected = reference.run(&tensors, &layout, params).unwrap();
-    let found = cpu.run(&tensors, &layout, params).unwrap();
+    let found = fast.run(&tensors, &layout, params).unwrap();
     assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
     let replayed = replayed(n, params);
     let counts = [found.candidates, found.survivors.len()].map(|count| count as u64);

@@ -2,9 +2,10 @@
 //!
 //! A scene is drawn from a seed, which every failure names.
 
+mod engines;
 mod scene;
 
-use gstnmsfilter::engine::{Cpu, Detection, Engine, Method, Outcome, Overlap, Params, Reference};
+use gstnmsfilter::engine::{Detection, Engine, Method, Outcome, Overlap, Params, Reference};
 use gstnmsfilter::head::Layout;
 use gstnmsfilter::tensor::Tensor;
 use scene::Scene;
@@ -56,14 +57,14 @@ fn ranked(detections: &[Detection]) -> bool {
 }
 
 #[test]
-fn cpu_equals_reference_bit_for_bit_and_in_order() {
-    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+fn fast_equals_reference_bit_for_bit_and_in_order() {
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let (mut candidates, mut left, mut rejected) = (0, 0, 0);
     for seed in 0..12_000 {
         let scene = Scene::any(seed);
         let (tensors, layout) = scene.tensors();
         let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
-        let found = cpu.run(&tensors, &layout, &scene.params).unwrap();
+        let found = fast.run(&tensors, &layout, &scene.params).unwrap();
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         candidates += found.candidates;
         left += found.survivors.len();
@@ -77,13 +78,13 @@ fn cpu_equals_reference_bit_for_bit_and_in_order() {
 
 #[test]
 fn crowds_of_ten_thousand_candidates_are_equal_too() {
-    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let mut most = 0;
     for seed in 0..12 {
         let scene = Scene::large(seed, 10_000);
         let (tensors, layout) = scene.tensors();
         let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
-        let found = cpu.run(&tensors, &layout, &scene.params).unwrap();
+        let found = fast.run(&tensors, &layout, &scene.params).unwrap();
         assert_eq!(bits(&expected), bits(&found), "seed {seed}");
         most = most.max(found.candidates);
     }
@@ -92,13 +93,13 @@ fn crowds_of_ten_thousand_candidates_are_equal_too() {
 
 #[test]
 fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
-    let mut cpu = Cpu::default();
+    let mut fast = engines::fast();
     for seed in 0..1_000 {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
-        let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
         let all = Params { method: Method::None, ..scene.params.clone() };
-        let all = survivors(&mut cpu, &tensors, &layout, &all);
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
         assert!(ranked(&kept) && ranked(&all), "seed {seed}");
         for (rank, candidate) in all.iter().enumerate() {
             let outranking = all[..rank].iter().filter(|other| kept.contains(other));
@@ -110,58 +111,58 @@ fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
 
 #[test]
 fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
-    let mut cpu = Cpu::default();
+    let mut fast = engines::fast();
     for seed in 0..1_000 {
         let scene = Scene::plain(seed, Method::MapReduce);
         let (tensors, layout) = scene.tensors();
-        let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
         let all = Params { method: Method::None, ..scene.params.clone() };
-        let all = survivors(&mut cpu, &tensors, &layout, &all);
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
         for (rank, candidate) in all.iter().enumerate() {
             let met = all[..rank].iter().any(|other| meet(other, candidate, &scene.params));
             assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
         }
         // The paper's single pass is the first round of greedy: it keeps no more.
         let greedy = Params { method: Method::Greedy, ..scene.params.clone() };
-        let greedy = survivors(&mut cpu, &tensors, &layout, &greedy);
+        let greedy = survivors(&mut *fast, &tensors, &layout, &greedy);
         assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
     }
 }
 
 #[test]
 fn caps_keep_the_highest_ranked() {
-    let mut cpu = Cpu::default();
+    let mut fast = engines::fast();
     for seed in 0..500 {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
         let all = Params { method: Method::None, ..scene.params.clone() };
-        let all = survivors(&mut cpu, &tensors, &layout, &all);
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
         let cap = all.len() / 2 + 1;
 
         let first = Params { method: Method::None, max_candidates: cap, ..scene.params.clone() };
-        let first = survivors(&mut cpu, &tensors, &layout, &first);
+        let first = survivors(&mut *fast, &tensors, &layout, &first);
         assert_eq!(first, all[..cap.min(all.len())], "seed {seed}: max-candidates {cap}");
 
-        let kept = survivors(&mut cpu, &tensors, &layout, &scene.params);
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
         let cap = kept.len() / 2 + 1;
         let fewer = Params { max_detections: cap, ..scene.params.clone() };
-        let fewer = survivors(&mut cpu, &tensors, &layout, &fewer);
+        let fewer = survivors(&mut *fast, &tensors, &layout, &fewer);
         assert_eq!(fewer, kept[..cap.min(kept.len())], "seed {seed}: max-detections {cap}");
     }
 }
 
 #[test]
 fn permuting_the_rows_permutes_nothing_but_ties() {
-    let mut cpu = Cpu::default();
+    let mut fast = engines::fast();
     for seed in 0..500 {
         let scene = Scene::without_ties(seed);
         let (permuted, order) = scene.permuted(seed);
-        let run = |engine: &mut Cpu, scene: &Scene| {
+        let run = |engine: &mut dyn Engine, scene: &Scene| {
             let (tensors, layout) = scene.tensors();
             survivors(engine, &tensors, &layout, &scene.params)
         };
-        let expected = run(&mut cpu, &scene);
-        let mut found = run(&mut cpu, &permuted);
+        let expected = run(&mut *fast, &scene);
+        let mut found = run(&mut *fast, &permuted);
         for detection in &mut found {
             detection.anchor = order[detection.anchor as usize] as u32;
         }
@@ -171,14 +172,14 @@ fn permuting_the_rows_permutes_nothing_but_ties() {
 
 #[test]
 fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
-    let mut cpu = Cpu::default();
+    let mut fast = engines::fast();
     for seed in 0..500 {
         let half = Scene::plain(seed, Method::Greedy).rounded_to_half();
         let (tensors, layout) = half.tensors();
         let single = half.widened();
         let (wide_tensors, wide_layout) = single.tensors();
-        let expected = survivors(&mut cpu, &wide_tensors, &wide_layout, &half.params);
-        let found = survivors(&mut cpu, &tensors, &layout, &half.params);
+        let expected = survivors(&mut *fast, &wide_tensors, &wide_layout, &half.params);
+        let found = survivors(&mut *fast, &tensors, &layout, &half.params);
         assert_eq!(expected, found, "seed {seed}");
     }
 }

@@ -71,13 +71,24 @@ fn note(ended: &mut Ended, message: &gst::Message) -> bool {
     false
 }
 
-/// The pipeline of this description.
+/// The pipeline of this description; its `nmsfilter` run on the backend that
+/// `NMSFILTER_TEST_BACKEND` names, unless they name one themselves.
 pub fn parse(description: &str) -> gst::Pipeline {
     init();
-    gst::parse::launch(description)
+    let pipeline: gst::Pipeline = gst::parse::launch(description)
         .unwrap_or_else(|error| panic!("{description}: {error}"))
         .downcast()
-        .expect("several elements make a pipeline")
+        .expect("several elements make a pipeline");
+    if let Ok(backend) = std::env::var("NMSFILTER_TEST_BACKEND")
+        && !description.contains("backend=")
+    {
+        for element in pipeline.iterate_recurse().into_iter().flatten() {
+            if element.factory().is_some_and(|factory| factory.name() == "nmsfilter") {
+                element.set_property_from_str("backend", &backend);
+            }
+        }
+    }
+    pipeline
 }
 
 /// Collects what `look` makes of each buffer that leaves the element of this name.
