@@ -7,7 +7,10 @@ use crate::tensor;
 pub mod crowdtestsrc;
 pub mod nmsfilter;
 pub mod roioverlay;
+mod tensor_memory;
 pub mod tensorreplay;
+
+pub use tensor_memory::TensorMemory;
 
 /// Registers every element with `plugin`.
 ///

@@ -15,7 +15,9 @@ use super::draw::{Canvas, Order};
 use super::raw_tensor::RawTensor;
 use super::scene::{Person, Scene, default_people};
 use super::windows::{Window, windows};
-use crate::elements::lock;
+use crate::elements::tensor_memory::Placement;
+use crate::elements::{TensorMemory, lock};
+use crate::tensor::memory::UploadError;
 use crate::tensor::{TensorError, attached};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -46,6 +48,7 @@ struct Settings {
     seed: u64,
     head: CrowdHead,
     truth: bool,
+    memory: TensorMemory,
 }
 
 /// Why a frame cannot be made.
@@ -55,6 +58,8 @@ enum FillError {
     Memory(#[from] glib::BoolError),
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    #[error(transparent)]
+    Upload(#[from] UploadError),
 }
 
 /// What is being drawn.
@@ -64,6 +69,7 @@ struct State {
     scene: Scene,
     canvas: Canvas,
     tensor: RawTensor,
+    placement: Placement,
     people: Vec<Person>,
     windows: Vec<Window>,
 }
@@ -78,7 +84,9 @@ impl State {
         let scene = Scene::new(width, height, people, settings.seed);
         let canvas = Canvas::new(&scene, people as usize, order(&info));
         let tensor = RawTensor::new(settings.head, u64::from(width) * u64::from(height));
-        Self { info, settings, scene, canvas, tensor, people: Vec::new(), windows: Vec::new() }
+        let placement = Placement::default();
+        let (people, windows) = (Vec::new(), Vec::new());
+        Self { info, settings, scene, canvas, tensor, placement, people, windows }
     }
 
     /// Draws a frame into `buffer` and hangs tensor and truth on it.
@@ -92,6 +100,7 @@ impl State {
             self.canvas.draw(&self.people, data, stride);
         }
         let tensor = self.tensor.with_windows(&self.windows)?;
+        let tensor = self.placement.place(tensor, self.settings.memory)?;
         attached::attach(buffer, &tensor)?;
         if self.settings.truth {
             self.attach_truth(buffer);
@@ -141,6 +150,13 @@ pub struct CrowdTestSrc {
         nick = "Truth",
         blurb = "Whether the true head boxes go along as regions of type truth",
         mutable_playing
+    )]
+    #[property(
+        name = "memory", get, set, type = TensorMemory, member = memory,
+        builder(Settings::default().memory)
+            .nick("Memory")
+            .blurb("Where the tensors lie")
+            .mutable_playing()
     )]
     settings: Mutex<Settings>,
     #[property(

@@ -10,7 +10,8 @@ use gst_base::subclass::prelude::*;
 use super::RawType;
 use super::file::{Format, Kind};
 use super::recording::{Recording, RecordingError};
-use crate::elements::{any_video, filter_templates, lock};
+use crate::elements::tensor_memory::Placement;
+use crate::elements::{TensorMemory, any_video, filter_templates, lock};
 use crate::tensor::attached;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -28,6 +29,7 @@ struct Settings {
     raw_type: RawType,
     shape: Option<String>,
     repeat: bool,
+    memory: TensorMemory,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             raw_type: RawType::default(),
             shape: None,
             repeat: true,
+            memory: TensorMemory::default(),
         }
     }
 }
@@ -45,6 +48,8 @@ impl Default for Settings {
 struct State {
     recording: Recording,
     repeat: bool,
+    memory: TensorMemory,
+    placement: Placement,
     /// Buffers since the start or the last flush.
     frame: u64,
 }
@@ -86,6 +91,13 @@ pub struct TensorReplay {
         nick = "Repeat",
         blurb = "Past the last recorded frame, start over instead of ending the stream",
         mutable_ready
+    )]
+    #[property(
+        name = "memory", get, set, type = TensorMemory, member = memory,
+        builder(Settings::default().memory)
+            .nick("Memory")
+            .blurb("Where the tensors lie")
+            .mutable_ready()
     )]
     settings: Mutex<Settings>,
     /// `None` unless started.
@@ -142,7 +154,13 @@ impl BaseTransformImpl for TensorReplay {
         };
         let recording = open().map_err(|error| message(&error))?;
         gst::debug!(CAT, imp = self, "opened {recording:?}");
-        *lock(&self.state) = Some(State { recording, repeat: settings.repeat, frame: 0 });
+        *lock(&self.state) = Some(State {
+            recording,
+            repeat: settings.repeat,
+            memory: settings.memory,
+            placement: Placement::default(),
+            frame: 0,
+        });
         Ok(())
     }
 
@@ -169,7 +187,10 @@ impl BaseTransformImpl for TensorReplay {
             let state = state.as_mut().ok_or(gst::FlowError::Flushing)?;
             let frame = state.frame;
             state.frame += 1;
-            state.recording.frame(frame, state.repeat)
+            state.recording.frame(frame, state.repeat).and_then(|tensor| {
+                let place = |tensor| state.placement.place(tensor, state.memory);
+                Ok(tensor.map(place).transpose()?)
+            })
         };
         let attached = next.and_then(|tensor| match tensor {
             Some(tensor) => Ok(Some(attached::attach(buffer, &tensor)?)),
@@ -196,6 +217,9 @@ fn message(error: &RecordingError) -> gst::ErrorMessage {
         }
         RecordingError::Read { .. } | RecordingError::NotAFile { .. } => {
             gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
+        }
+        RecordingError::Upload(_) => {
+            gst::error_msg!(gst::LibraryError::Failed, ("{error}"), ["{error:?}"])
         }
         RecordingError::Shape(_) | RecordingError::NoShape { .. } | RecordingError::Pattern(_) => {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])

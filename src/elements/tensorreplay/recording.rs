@@ -4,6 +4,7 @@ use super::file::{Format, LARGEST_FILE, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
 use crate::tensor::attached::NewTensor;
+use crate::tensor::memory::UploadError;
 use crate::tensor::{ElementType, TensorError};
 
 /// Why a recording cannot be replayed.
@@ -47,6 +48,8 @@ pub(super) enum RecordingError {
     Pattern(String),
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    #[error(transparent)]
+    Upload(#[from] UploadError),
 }
 
 impl RecordingError {

@@ -6,6 +6,7 @@
 //! reads it, and `gst.cuda.memory` as others make it.
 
 mod allocator;
+mod upload;
 
 use std::ffi::CStr;
 use std::fmt;
@@ -18,6 +19,7 @@ use super::{Tensor, TensorError};
 use crate::device::Event;
 use allocator::CudaMemory;
 pub use allocator::{Release, from_buffer, wrap};
+pub use upload::{UploadError, Uploader};
 
 /// The type of the memory that [`wrap`] makes.
 pub const MEMORY_TYPE: &CStr = c"nmsfilter.cuda.memory";

@@ -1,0 +1,96 @@
+//! Tensors from the host's memory to a GPU's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::from_buffer;
+use crate::device::{Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer, Stream};
+use crate::tensor::attached::NewTensor;
+use crate::tensor::{Storage, Tensor, TensorError};
+
+/// Why a tensor cannot be put on a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UploadError {
+    /// The GPU cannot be used.
+    #[error("memory=cuda: {0}")]
+    Device(#[from] DeviceError),
+    /// The tensor cannot be read.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+impl From<DriverError> for UploadError {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error.into())
+    }
+}
+
+/// Copies tensors to a GPU. The memory of those that nobody needs any more is used again.
+#[derive(Debug)]
+pub struct Uploader {
+    stream: Stream,
+    pinned: PinnedBuffer,
+    spare: Arc<Mutex<Vec<DeviceBuffer>>>,
+}
+
+impl Uploader {
+    /// One for GPU number `ordinal`.
+    ///
+    /// # Errors
+    /// Where there is no such GPU.
+    pub fn new(ordinal: u32) -> Result<Self, DeviceError> {
+        let device = Device::open(ordinal)?;
+        let (stream, pinned) = (Stream::new(&device)?, PinnedBuffer::new(&device, 0)?);
+        Ok(Self { stream, pinned, spare: Arc::default() })
+    }
+
+    /// A copy of `tensor` on the GPU, there when this returns.
+    ///
+    /// # Errors
+    /// Where the tensor's memory is shorter than its shape says or cannot be mapped, or the GPU's
+    /// is exhausted.
+    pub fn upload(&mut self, tensor: &NewTensor) -> Result<NewTensor, UploadError> {
+        let mapped = Tensor {
+            id: &tensor.id,
+            element: tensor.element,
+            shape: tensor.shape.clone(),
+            storage: Storage::Buffer(&tensor.data),
+        }
+        .map()?;
+        let bytes = mapped.bytes();
+        let device = self.stream.device().clone();
+        if self.pinned.len() < bytes.len() {
+            self.pinned = PinnedBuffer::new(&device, bytes.len())?;
+        }
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |buffer: &DeviceBuffer| buffer.len() >= bytes.len();
+        let used_before = {
+            let mut spare = spare();
+            let found = spare.iter().position(fits);
+            found.map(|index| spare.swap_remove(index))
+        };
+        let buffer = match used_before {
+            Some(buffer) => buffer,
+            None => {
+                // Those that are too small would only pile up.
+                spare().clear();
+                DeviceBuffer::new(&device, bytes.len())?
+            }
+        };
+        // SAFETY: there are as many bytes, and the last copy from here was waited for.
+        unsafe { self.pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        if !bytes.is_empty() {
+            self.stream.upload(&self.pinned, &buffer, bytes.len())?;
+            self.stream.synchronize()?;
+        }
+
+        let spare = Arc::downgrade(&self.spare);
+        let memory = from_buffer(buffer, bytes.len(), move |buffer| {
+            if let Some(spare) = spare.upgrade() {
+                spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+            }
+        });
+        let mut data = gst::Buffer::new();
+        data.make_mut().append_memory(memory);
+        Ok(NewTensor { data, ..tensor.clone() })
+    }
+}
