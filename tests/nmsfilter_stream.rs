@@ -1,5 +1,6 @@
 //! `nmsfilter` in a stream that changes: caps, tensors, properties, seeks, states.
 
+mod engines;
 mod pipeline;
 
 use std::sync::Arc;
@@ -168,6 +169,7 @@ fn stats_tell_what_happened() {
     });
     let ended = run(&pipeline);
     assert_eq!(ended.error, None);
+    let on_gpu = engines::on_gpu();
     let [structure] = &ended.stats[..] else { panic!("one message: {:?}", ended.stats) };
     for (name, expected) in [
         ("frames", 10),
@@ -175,12 +177,15 @@ fn stats_tell_what_happened() {
         ("candidates", 8 * 3),
         ("survivors", 8),
         ("rejected", 8 * 2),
-        ("bytes-uploaded", 0),
-        ("bytes-downloaded", 0),
+        // Five windows go up; counts and a survivor come down.
+        ("bytes-uploaded", if on_gpu { 8 * 5 * 16 } else { 0 }),
+        ("bytes-downloaded", if on_gpu { 8 * (32 + 28) } else { 0 }),
+        ("launches", if on_gpu { 8 } else { 0 }),
     ] {
         assert_eq!(stats(structure, name), expected, "{name}");
     }
-    assert_eq!(structure.get::<String>("engine").unwrap(), "cpu");
+    let engine = if on_gpu { "cuda" } else { "cpu" };
+    assert_eq!(structure.get::<String>("engine").unwrap(), engine);
     let (mean, p99) = (stats(structure, "time-mean"), stats(structure, "time-p99"));
     assert!(mean > 0 && p99 > 0 && mean < 1_000_000_000, "{mean} ns, {p99} ns");
     let nms = pipeline.by_name("nms").unwrap();

@@ -191,6 +191,7 @@ EXPORT Result cuGetErrorName(Result code, const char **text) {
     case OUT_OF_MEMORY: *text = "CUDA_ERROR_OUT_OF_MEMORY"; break;
     case NO_DEVICE: *text = "CUDA_ERROR_NO_DEVICE"; break;
     case INVALID_PTX: *text = "CUDA_ERROR_INVALID_PTX"; break;
+    case 46: *text = "CUDA_ERROR_DEVICE_UNAVAILABLE"; break;
     case 700: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
     default: return INVALID_VALUE;
     }

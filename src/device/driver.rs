@@ -84,6 +84,10 @@ macro_rules! driver {
                     }
                     // SAFETY: the caller answers for the arguments.
                     let code = unsafe { (self.$name)($($argument),*) };
+                    #[cfg(feature = "fault-injection")]
+                    if code == SUCCESS {
+                        super::fault::note(stringify!($name));
+                    }
                     self.check(stringify!($name), code)
                 }
             )*

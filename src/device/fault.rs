@@ -1,6 +1,6 @@
-//! Failures of the driver, on demand: for tests.
+//! Failures of the driver on demand, and an account of what it has been asked for: for tests.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A failure to come.
@@ -18,6 +18,34 @@ pub struct Fault {
 
 static ARMED: AtomicUsize = AtomicUsize::new(0);
 static STRUCK: AtomicU32 = AtomicU32::new(0);
+
+static HELD: AtomicI64 = AtomicI64::new(0);
+
+/// What is asked for, and how it is given back.
+const PAIRS: [(&str, &str); 8] = [
+    ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
+    ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
+    ("cuModuleLoadData", "cuModuleUnload"),
+    ("cuMemAlloc_v2", "cuMemFree_v2"),
+    ("cuMemHostAlloc", "cuMemFreeHost"),
+    ("cuStreamCreate", "cuStreamDestroy_v2"),
+    ("cuGraphCreate", "cuGraphDestroy"),
+    ("cuGraphInstantiateWithFlags", "cuGraphExecDestroy"),
+];
+
+/// How much has been asked for and not been given back: contexts, memory, streams, graphs.
+pub fn held() -> i64 {
+    HELD.load(Ordering::SeqCst)
+}
+
+/// Notes that `call` has succeeded.
+pub(super) fn note(call: &str) {
+    if PAIRS.iter().any(|(asked, _)| *asked == call) {
+        HELD.fetch_add(1, Ordering::SeqCst);
+    } else if PAIRS.iter().any(|(_, given)| *given == call) {
+        HELD.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 fn faults() -> MutexGuard<'static, Vec<Fault>> {
     static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());

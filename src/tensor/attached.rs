@@ -80,6 +80,16 @@ impl NewTensor {
             data: gst::Buffer::from_slice(Pod(elements)),
         })
     }
+
+    /// The same, for readers.
+    pub fn as_tensor(&self) -> Tensor<'_> {
+        Tensor {
+            id: &self.id,
+            element: self.element,
+            shape: self.shape.clone(),
+            storage: Storage::Buffer(&self.data),
+        }
+    }
 }
 
 /// Shows a vector of elements to GStreamer as bytes.
@@ -96,13 +106,7 @@ impl<T: super::Element> AsRef<[u8]> for Pod<T> {
 /// # Errors
 /// Where the element type is neither f16 nor f32, or the memory is shorter than the shape says.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
-    Tensor {
-        id: &tensor.id,
-        element: tensor.element,
-        shape: tensor.shape.clone(),
-        storage: Storage::Buffer(&tensor.data),
-    }
-    .checked_len()?;
+    tensor.as_tensor().checked_len()?;
 
     register();
     let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME)

@@ -42,7 +42,7 @@ pub unsafe fn wrap(
         },
     });
     let memory = Box::into_raw(memory);
-    let flags = gst::ffi::GST_MEMORY_FLAG_READONLY | gst::ffi::GST_MEMORY_FLAG_NO_SHARE;
+    let flags = gst::ffi::GST_MEMORY_FLAG_READONLY;
     // SAFETY: a `CudaMemory` begins with the `GstMemory` that is initialised here, which then owns
     // the box; `Allocator::free` takes it back.
     unsafe {

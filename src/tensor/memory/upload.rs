@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::from_buffer;
 use crate::device::{Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer, Stream};
+use crate::tensor::TensorError;
 use crate::tensor::attached::NewTensor;
-use crate::tensor::{Storage, Tensor, TensorError};
 
 /// Why a tensor cannot be put on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,13 +49,7 @@ impl Uploader {
     /// Where the tensor's memory is shorter than its shape says or cannot be mapped, or the GPU's
     /// is exhausted.
     pub fn upload(&mut self, tensor: &NewTensor) -> Result<NewTensor, UploadError> {
-        let mapped = Tensor {
-            id: &tensor.id,
-            element: tensor.element,
-            shape: tensor.shape.clone(),
-            storage: Storage::Buffer(&tensor.data),
-        }
-        .map()?;
+        let mapped = tensor.as_tensor().map()?;
         let bytes = mapped.bytes();
         let device = self.stream.device().clone();
         if self.pinned.len() < bytes.len() {

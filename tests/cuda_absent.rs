@@ -1,0 +1,113 @@
+//! Where there is no GPU to use: no library of the driver's, a driver without a GPU, an old driver.
+//!
+//! Each case is a process of its own, which loads the plugin and runs a pipeline. The drivers are
+//! kernels/emulate's, in the folder that `NMSFILTER_EMULATED_CUDA` names.
+
+mod pipeline;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use pipeline::{parse, run};
+
+/// What the process that `in_process` starts does: with each backend, how it ended.
+#[test]
+#[ignore = "run by the other tests, in an environment of theirs"]
+fn report() {
+    pipeline::init();
+    let inspected = gst::ElementFactory::find("nmsfilter").expect("the plugin registers");
+    println!("element: {}", inspected.longname());
+    for backend in ["auto", "cuda"] {
+        let pipeline = parse(&format!(
+            "crowdtestsrc num-buffers=20 ! video/x-raw,width=160,height=90
+               ! nmsfilter backend={backend} ! fakesink"
+        ));
+        let ended = run(&pipeline);
+        println!("{backend} error: {}", ended.error.as_deref().unwrap_or("none"));
+        println!("{backend} warnings: {:?}", ended.warnings);
+        let engine = ended.stats.first().map(|stats| stats.get::<String>("engine").unwrap());
+        println!("{backend} engine: {}", engine.as_deref().unwrap_or("none"));
+    }
+}
+
+/// What `report` says where the driver is that of `libraries`, with so many GPUs.
+fn in_process(libraries: Option<PathBuf>, gpus: u32) -> Vec<String> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "report", "--nocapture"]);
+    command
+        .env_remove("NMSFILTER_TEST_BACKEND")
+        .env("NMSFILTER_EMULATED_DEVICES", gpus.to_string());
+    match libraries {
+        Some(folder) => command.env("LD_LIBRARY_PATH", folder),
+        None => command.env_remove("LD_LIBRARY_PATH"),
+    };
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    assert!(!errors.contains("panicked"), "{errors}");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn emulated() -> Option<PathBuf> {
+    let folder = std::env::var_os("NMSFILTER_EMULATED_CUDA").map(PathBuf::from);
+    if folder.is_none() {
+        println!("SKIPPED: NMSFILTER_EMULATED_CUDA is not set (kernels/emulate/libcuda.sh)");
+    }
+    folder
+}
+
+/// The line that begins so, without that.
+fn line<'a>(lines: &'a [String], begins: &str) -> &'a str {
+    let found = lines.iter().find_map(|line| line.strip_prefix(begins));
+    found.unwrap_or_else(|| panic!("no line {begins} in {lines:?}"))
+}
+
+fn goes_on_without(lines: &[String], why: &str) {
+    assert_eq!(line(lines, "auto error: "), "none");
+    assert_eq!(line(lines, "auto engine: "), "cpu");
+    assert!(line(lines, "cuda error: ").contains(why), "{lines:?}");
+}
+
+#[test]
+fn without_a_driver_auto_is_the_cpu_and_cuda_an_error() {
+    if gstnmsfilter::device::Driver::get().is_ok() && emulated().is_none() {
+        println!("SKIPPED: this machine has a driver");
+        return;
+    }
+    let lines = in_process(None, 1);
+    if line(&lines, "cuda error: ") == "none" {
+        println!("SKIPPED: this machine has a GPU");
+        return;
+    }
+    goes_on_without(&lines, "there is no NVIDIA driver (libcuda cannot be loaded)");
+    assert_eq!(line(&lines, "auto warnings: "), "[]");
+}
+
+#[test]
+fn with_a_driver_and_no_gpu_auto_is_the_cpu_and_cuda_an_error() {
+    let Some(folder) = emulated() else { return };
+    let lines = in_process(Some(folder), 0);
+    goes_on_without(&lines, "the NVIDIA driver finds no GPU");
+    assert_eq!(line(&lines, "auto warnings: "), "[]");
+}
+
+#[test]
+fn with_an_old_driver_auto_is_the_cpu_with_a_warning_and_cuda_an_error() {
+    let Some(folder) = emulated() else { return };
+    let lines = in_process(Some(folder.join("old")), 1);
+    let why = "the NVIDIA driver has no cuGraphInstantiateWithFlags; install one for CUDA 11.4";
+    goes_on_without(&lines, why);
+    let warnings = line(&lines, "auto warnings: ");
+    assert_eq!(warnings.matches(why).count(), 1, "{warnings}");
+}
+
+#[test]
+fn with_a_gpu_both_go_on() {
+    let Some(folder) = emulated() else { return };
+    let lines = in_process(Some(folder), 1);
+    assert_eq!(line(&lines, "auto error: "), "none");
+    assert_eq!(line(&lines, "auto warnings: "), "[]");
+    assert_eq!(line(&lines, "cuda error: "), "none");
+    assert_eq!(line(&lines, "cuda engine: "), "cuda");
+}

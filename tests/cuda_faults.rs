@@ -1,0 +1,123 @@
+//! What becomes of a stream when the GPU fails: run where `NMSFILTER_TEST_BACKEND` is `cuda`, built
+//! with the feature `fault-injection`. All in one test, since failures are the whole program's.
+//!
+//! `NMSFILTER_TEST_FAULTS` says how many runs there are with a failure in each (200).
+
+mod engines;
+mod pipeline;
+
+use gstnmsfilter::device::Device;
+use gstnmsfilter::device::fault::{Fault, arm, held, struck};
+use pipeline::{Ended, parse, run};
+
+const OUT_OF_MEMORY: u32 = 2;
+const DEVICE_UNAVAILABLE: u32 = 46;
+const INVALID_PTX: u32 = 218;
+const ILLEGAL_ADDRESS: u32 = 700;
+
+/// A kind of failure, and the calls that return it.
+const KINDS: [(&str, u32, &[&str]); 5] = [
+    ("no memory on the GPU", OUT_OF_MEMORY, &["cuMemAlloc_v2"]),
+    ("no pinned memory", OUT_OF_MEMORY, &["cuMemHostAlloc"]),
+    ("a corrupt module", INVALID_PTX, &["cuModuleLoadData"]),
+    ("a launch that fails", ILLEGAL_ADDRESS, &["cuGraphLaunch"]),
+    (
+        "a GPU that is lost",
+        DEVICE_UNAVAILABLE,
+        &[
+            "cuGraphLaunch",
+            "cuMemAlloc_v2",
+            "cuMemHostAlloc",
+            "cuMemcpyHtoDAsync_v2",
+            "cuStreamQuery",
+            "cuStreamSynchronize",
+        ],
+    ),
+];
+
+const FRAMES: u64 = 20;
+
+fn stream(backend: &str) -> gst::Pipeline {
+    parse(&format!(
+        "crowdtestsrc num-buffers={FRAMES} ! video/x-raw,width=160,height=90
+           ! nmsfilter backend={backend} ! fakesink"
+    ))
+}
+
+/// Frames, candidates and survivors.
+fn counts(ended: &Ended) -> [u64; 3] {
+    ["frames", "candidates", "survivors"].map(|name| ended.stats[0].get(name).unwrap())
+}
+
+/// Resident memory in KiB.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
+}
+
+#[test]
+fn every_failure_has_an_answer() {
+    if !engines::on_gpu() {
+        println!("SKIPPED: NMSFILTER_TEST_BACKEND is not cuda");
+        return;
+    }
+    let said = std::env::var("NMSFILTER_TEST_FAULTS").ok();
+    let runs: usize = said.map_or(200, |said| said.parse().expect("a number of runs"));
+    pipeline::init();
+    let expected = counts(&run(&stream("cpu")));
+    // Opened once: to make a context anew takes long, and is what one failure tries.
+    let device = Device::open(0).unwrap();
+    assert_eq!(run(&stream("cuda")).error, None);
+    let before = held();
+
+    let mut answered = [[0usize; 2]; KINDS.len()];
+    let mut resident_early = 0;
+    for turn in 0..runs {
+        let kind = turn % KINDS.len();
+        let (name, code, calls) = KINDS[kind];
+        // At the start, at the first frame, later on.
+        let after = turn / KINDS.len() % 7;
+        let faults: Vec<Fault> =
+            calls.iter().map(|&call| Fault { call, after, times: usize::MAX, code }).collect();
+        for (i, backend) in ["auto", "cuda"].into_iter().enumerate() {
+            let pipeline = stream(backend);
+            arm(&faults);
+            let ended = run(&pipeline);
+            let failed = struck() > 0;
+            arm(&[]);
+            let case = format!("{name}, after {after} calls, backend={backend}");
+            if backend == "auto" {
+                // Frames go on, on the CPU, and the user is told once.
+                assert_eq!(ended.error, None, "{case}");
+                assert_eq!(counts(&ended), expected, "{case}");
+                assert_eq!(ended.warnings.len(), usize::from(failed), "{case}: {ended:?}");
+                assert!(ended.warnings.iter().all(|text| names(text, calls)), "{case}: {ended:?}");
+            } else if failed {
+                assert!(names(ended.error(), calls), "{case}: {ended:?}");
+            } else {
+                assert_eq!((ended.error.as_ref(), counts(&ended)), (None, expected), "{case}");
+            }
+            answered[kind][i] += usize::from(failed);
+            // The failure over, the same element runs again.
+            if turn % 10 == 0 {
+                let again = run(&pipeline);
+                assert_eq!((again.error.as_ref(), counts(&again)), (None, expected), "{case}");
+            }
+        }
+        assert_eq!(held(), before, "{name}, after {after} calls");
+        if turn == runs / 4 {
+            resident_early = resident();
+        }
+    }
+    let grown = resident().saturating_sub(resident_early);
+    println!("{runs} runs with each backend; failures by kind: {answered:?}; grown by {grown} KiB");
+    // Every kind has struck with either backend, and half of the runs were struck.
+    assert!(answered.iter().flatten().all(|&count| count > 0), "{answered:?}");
+    assert!(answered.iter().flatten().sum::<usize>() >= runs, "{answered:?}");
+    drop(device);
+}
+
+/// Whether the text names one of the calls that failed.
+fn names(text: &str, calls: &[&str]) -> bool {
+    calls.iter().any(|call| text.contains(&format!("{call} failed: CUDA_ERROR_")))
+}
