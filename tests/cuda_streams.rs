@@ -1,0 +1,125 @@
+//! Many elements on one GPU at once, every frame of each held to the CPU's answer: run where
+//! `NMSFILTER_TEST_BACKEND` is `cuda`. Alone in its program, since it watches the program's memory.
+//!
+//! `NMSFILTER_TEST_STREAMS` says how many elements there are (8), `NMSFILTER_TEST_SECONDS` for how
+//! long they run (3).
+
+mod data;
+mod engines;
+mod pipeline;
+mod replay;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+use pipeline::{Region, parse, regions, run, watch};
+
+/// Frames in the recording; each has other windows.
+const FRAMES: usize = 20;
+/// Windows that a frame has room for; the rest are empty.
+const ROOM: usize = 1_000;
+
+fn number(name: &str, default: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(default, |said| said.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// Resident memory in KiB.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
+}
+
+fn description(file: &replay::File, frames: i64, memory: &str, backend: &str) -> String {
+    format!(
+        "videotestsrc num-buffers={frames} ! video/x-raw,format=GRAY8,width=1920,height=744
+           ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} {}
+           ! nmsfilter name=nms backend={backend} score-threshold=0 iou-threshold=0.3
+           ! fakesink",
+        file.location()
+    )
+}
+
+#[test]
+fn many_streams_get_the_right_answers_for_long() {
+    if !engines::on_gpu() {
+        println!("SKIPPED: NMSFILTER_TEST_BACKEND is not cuda");
+        return;
+    }
+    let Some(windows) = data::oscars() else {
+        return;
+    };
+    // Each frame shows other windows, from 60 to all that there is room for.
+    let mut recorded = vec![0.0f32; FRAMES * ROOM * 4];
+    for (frame, rows) in recorded.chunks_exact_mut(ROOM * 4).enumerate() {
+        let count = 60 + frame * (ROOM - 60) / (FRAMES - 1);
+        let from = frame * 90 * 4;
+        rows[..count * 4].copy_from_slice(&windows[from..from + count * 4]);
+    }
+    let file = replay::File::new("raw", bytemuck::cast_slice(&recorded));
+    let on_cpu = parse(&description(&file, FRAMES as i64, "system", "cpu"));
+    let expected = watch(&on_cpu, "nms", regions);
+    assert_eq!(run(&on_cpu).error, None);
+    let expected: Arc<Vec<Vec<Region>>> = Arc::new(expected.lock().unwrap().clone());
+    assert!(expected.len() == FRAMES && expected.iter().all(|regions| regions.len() > 5));
+
+    let (streams, seconds) =
+        (number("NMSFILTER_TEST_STREAMS", 8), number("NMSFILTER_TEST_SECONDS", 3));
+    let (checked, wrong) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let pipelines: Vec<gst::Pipeline> = (0..streams)
+        .map(|stream| {
+            // Every fourth uploads its tensors.
+            let memory = if stream % 4 == 3 { "system" } else { "cuda" };
+            let pipeline = parse(&description(&file, -1, memory, "cuda"));
+            let pad = pipeline.by_name("nms").unwrap().static_pad("src").unwrap();
+            let (expected, checked, wrong) = (expected.clone(), checked.clone(), wrong.clone());
+            let frame = AtomicU64::new(0);
+            pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+                let frame = frame.fetch_add(1, Ordering::SeqCst) as usize;
+                if regions(info.buffer().unwrap()) != expected[frame % FRAMES] {
+                    wrong.lock().unwrap().push((stream, frame));
+                }
+                checked.fetch_add(1, Ordering::SeqCst);
+                gst::PadProbeReturn::Ok
+            });
+            pipeline
+        })
+        .collect();
+    for pipeline in &pipelines {
+        pipeline.set_state(gst::State::Playing).unwrap();
+    }
+    let began = Instant::now();
+    let mut early = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        std::thread::sleep(Duration::from_millis(100));
+        if early == 0 && began.elapsed() > Duration::from_secs(seconds) / 5 {
+            early = resident();
+        }
+        for (stream, pipeline) in pipelines.iter().enumerate() {
+            if let Some(message) = pipeline.bus().unwrap().pop_filtered(&[gst::MessageType::Error])
+            {
+                panic!("stream {stream}: {message:?}");
+            }
+        }
+    }
+    let grown = resident().saturating_sub(early);
+    let mut slowest = 0;
+    for pipeline in &pipelines {
+        let stats = pipeline.by_name("nms").unwrap().property::<gst::Structure>("stats");
+        slowest = slowest.max(stats.get::<u64>("time-p99").unwrap());
+        pipeline.set_state(gst::State::Null).unwrap();
+    }
+    println!(
+        "{streams} streams for {seconds} s: {} frames checked, slowest p99 {slowest} ns, grown by \
+         {grown} KiB",
+        checked.load(Ordering::SeqCst),
+    );
+    assert_eq!(*wrong.lock().unwrap(), Vec::new());
+    assert!(checked.load(Ordering::SeqCst) > streams * 2);
+    // In a minute all caches are full, and a leak of one small object a frame would be far more.
+    if seconds >= 60 {
+        assert!(grown < 16 << 10, "grown by {grown} KiB");
+    }
+}

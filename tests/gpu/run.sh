@@ -1,0 +1,138 @@
+#!/bin/bash
+# Runs tests on a GPU, with what stage.sh has staged.
+#
+#   tests/gpu/run.sh FOLDER STEP...
+#
+#   suite      every test program with backend=cuda
+#   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
+#   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
+#   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
+#   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
+#   speed      the kernels against the paper's and, where there is PyTorch, against torchvision
+#   pipelines  what the element takes in a pipeline, from either memory
+#
+# Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
+set -uo pipefail
+[ $# -ge 2 ] || { sed -n '2,14s/^# \?//p' "$0" >&2; exit 2; }
+folder=$(realpath "$1")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+work=/tmp/nmsfilter-gpu
+if [ ! -d "$work" ]; then
+    mkdir -p "$work"
+    tar -C "$work" -xJf "$folder/programs.tar.xz"
+    [ ! -e "$folder/gstreamer.tar.xz" ] || tar -C "$work" -xJf "$folder/gstreamer.tar.xz"
+    # The programs know the paths of the machine on which they were built.
+    checkout=$(cat "$folder/checkout")
+    [ -e "$checkout" ] || { mkdir -p "$(dirname "$checkout")" && ln -s "$PWD" "$checkout"; }
+    mkdir -p "$(cat "$folder/scratch")"
+fi
+with=$(ls "$work"/*/run 2>/dev/null | head -1)
+data=$work/data$(cat "$folder/data-folder")
+export NMSFILTER_TEST_DATA=$data NMSFILTER_TEST_BACKEND=cuda
+failed=()
+
+# program NAME [ARGUMENT...]: one test program; its summary, and what it says when it fails.
+program() {
+    local name=$1 log
+    shift
+    log=$(mktemp)
+    if $with "$work/programs/$name" "$@" --nocapture >"$log" 2>&1; then
+        printf '%s: ' "$name"
+        grep -E '^test result' "$log"
+        grep -iE '^(skip|[0-9]+ (scenes|runs|streams))' "$log" | sort | uniq -c
+    else
+        echo "$name: FAILED"
+        grep -vE '^test .* ok$' "$log" | tail -30
+        failed+=("$name")
+    fi
+    rm -f "$log"
+}
+
+suite() {
+    local name
+    for name in $(ls "$work/programs"); do
+        case $name in
+            # These need Python packages, an inference element or a process of their own; the last
+            # two have steps of their own.
+            stock_* | half_precision | cuda_absent | cuda_faults | cuda_streams) ;;
+            *) program "$name" ;;
+        esac
+    done
+}
+
+scenes() {
+    NMSFILTER_TEST_SCENES=${NMSFILTER_TEST_SCENES:-100000} program cuda tensors_on_the
+}
+
+faults() {
+    NMSFILTER_TEST_FAULTS=${NMSFILTER_TEST_FAULTS:-1000} program cuda_faults
+}
+
+streams() {
+    NMSFILTER_TEST_STREAMS=${NMSFILTER_TEST_STREAMS:-64} \
+        NMSFILTER_TEST_SECONDS=${NMSFILTER_TEST_SECONDS:-300} program cuda_streams
+}
+
+bench() {
+    [ -x "$work/bench" ] || nvcc -std=c++17 -O3 -arch=native --fmad=false tests/gpu/bench.cu -o "$work/bench"
+}
+
+sanitize() {
+    local tool out
+    bench
+    for tool in memcheck racecheck initcheck synccheck; do
+        for what in engine kernels; do
+            if [ $what = engine ]; then
+                out=$(NMSFILTER_TEST_SCENES=40 timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 \
+                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --test-threads 1 2>&1)
+            else
+                out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
+                    "$work/bench" "$data/data/oscars/detections.txt" 60 check 2>&1)
+            fi
+            if [ $? = 0 ]; then
+                echo "$tool, $what: $(grep 'SUMMARY' <<<"$out")"
+            else
+                echo "$tool, $what: FAILED"
+                tail -25 <<<"$out"
+                failed+=("$tool $what")
+            fi
+        done
+    done
+}
+
+speed() {
+    bench
+    "$work/bench" "$data/data/oscars/detections.txt" || failed+=(bench)
+    if python3 -c 'import torchvision' 2>/dev/null; then
+        python3 tests/gpu/torchvision_nms.py "$data/data/oscars/detections.txt"
+    fi
+}
+
+pipelines() {
+    local head memory backend
+    export GST_PLUGIN_PATH=$folder
+    for head in windows yolov5 yolov8; do
+        for memory in system cuda; do
+            for backend in cpu cuda auto; do
+                printf '%s from %s memory, backend=%s: ' $head $memory $backend
+                $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 head=$head memory=$memory \
+                    ! nmsfilter backend=$backend ! fakesink 2>&1 |
+                    sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
+            done
+        done
+    done
+}
+
+for step in "$@"; do
+    echo "=== $step"
+    began=$SECONDS
+    $step
+    echo "=== $step: $((SECONDS - began)) s"
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'FAILED: %s\n' "${failed[@]}"
+    exit 1
+fi
+echo "nothing failed"

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Stages the tests for a GPU machine that has neither Rust nor GStreamer: run it where both are.
+#
+#   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
+#
+# FOLDER gets the test programs and the plugin, the test data, and GStreamer from the archive: one
+# folder inside with a program `run` that runs a command with it. Without an archive the GPU machine
+# must have GStreamer. Copy FOLDER and this checkout there and run tests/gpu/run.sh.
+set -euo pipefail
+[ $# -ge 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
+folder=$(realpath -m "$1")
+gstreamer=${2:+$(realpath "$2")}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+data=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
+
+rm -rf "$folder"
+mkdir -p "$folder/programs" "$folder/data"
+export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
+cargo build --locked --release --lib
+cargo test --locked --no-run --features fault-injection --message-format json |
+    python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    target = message.get("target") or {}
+    if message.get("executable") and "test" in target.get("kind", []):
+        print(target["name"], message["executable"])' |
+    while read -r name program; do
+        strip -o "$folder/programs/$name" "$program"
+    done
+strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
+for part in vectors data/oscars data/candidates data/recorded; do
+    [ ! -e "$data/$part" ] || cp -r --parents -t "$folder/data" "$data/$part"
+done
+# Where the programs look for the checkout and for a place to write.
+echo "$PWD" >"$folder/checkout"
+echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
+echo "$data" >"$folder/data-folder"
+[ -z "$gstreamer" ] || cp "$gstreamer" "$folder/gstreamer.tar.xz"
+tar -C "$folder" --remove-files -cJf "$folder/programs.tar.xz" programs data
+du -sh "$folder"
