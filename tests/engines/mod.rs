@@ -1,7 +1,14 @@
 //! The engine under test: the CPU's, or the GPU's where `NMSFILTER_TEST_BACKEND` is `cuda`.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
+use std::sync::{Arc, LazyLock};
+
+use gstnmsfilter::device::Device;
 use gstnmsfilter::engine::{Cpu, Cuda, Engine};
+
+/// Kept open: to make a context anew for every engine takes long.
+static GPU: LazyLock<Arc<Device>> =
+    LazyLock::new(|| Device::open(0).expect("NMSFILTER_TEST_BACKEND=cuda needs a GPU"));
 
 /// Whether the tests are to run on a GPU.
 pub fn on_gpu() -> bool {
@@ -15,7 +22,7 @@ pub fn on_gpu() -> bool {
 /// A new engine to hold to `reference`.
 pub fn fast() -> Box<dyn Engine> {
     match on_gpu() {
-        true => Box::new(Cuda::new(Some(0)).expect("NMSFILTER_TEST_BACKEND=cuda needs a GPU")),
+        true => Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load")),
         false => Box::new(Cpu::default()),
     }
 }
