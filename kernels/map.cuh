@@ -203,6 +203,7 @@ DEVICE void answer(Questions &questions, const Workspace &workspace, const Batch
                         queue.slot[lane] = queue.slot[WARP + lane];
                         queue.question[lane] = queue.question[WARP + lane];
                     }
+                    __syncwarp();
                 }
             }
         }

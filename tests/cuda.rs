@@ -13,7 +13,7 @@ mod scene;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gstnmsfilter::device::{Device, DeviceBuffer};
+use gstnmsfilter::device::{Device, DeviceBuffer, Stream};
 use gstnmsfilter::engine::{
     ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Outcome, Overlap, Params, Reference,
 };
@@ -201,6 +201,9 @@ fn many_engines_on_one_gpu_do_not_disturb_each_other() {
 fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> gst::Buffer {
     let released = released.clone();
     let buffer = DeviceBuffer::new(device, bytes).unwrap();
+    let stream = Stream::new(device).unwrap();
+    stream.zero(&buffer).unwrap();
+    stream.synchronize().unwrap();
     let memory = memory::from_buffer(buffer, bytes, move |_| {
         released.fetch_add(1, Ordering::SeqCst);
     });
