@@ -4,8 +4,9 @@
 #
 # Prints registers, spilled bytes and shared memory of each kernel on each, and fails where the PTX
 # is not what build.sh makes, where a kernel spills, or where an assembler refuses it. Then runs the
-# kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3; NVIDIA's
-# assemblers come from the Python package index into a folder of their own (NMSFILTER_CUDA_TOOLS).
+# kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3 with venv;
+# NVIDIA's assemblers come from the Python package index into a folder of their own
+# (NMSFILTER_CUDA_TOOLS).
 set -eu
 cd "$(dirname "$0")"
 tools=${NMSFILTER_CUDA_TOOLS:-../target/cuda-tools}
@@ -21,7 +22,8 @@ fi
 # Folder, packages
 fetch() {
     [ -e "$tools/$1/.complete" ] && return
-    python3 -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --no-deps --target "$tools/$1" $2
+    [ -x "$tools/python/bin/pip" ] || python3 -m venv "$tools/python"
+    "$tools/python/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$tools/$1" "$2"
     touch "$tools/$1/.complete"
 }
 fetch 11 nvidia-cuda-nvcc-cu11==11.8.89

@@ -178,6 +178,50 @@ fn layout(tensors: &[Tensor<'_>]) -> Layout {
     head::choose(tensors, None, head::Options::default()).unwrap().layout
 }
 
+/// Boxes slide along by half a pixel, so that each meets some 150 others.
+#[test]
+fn more_hits_than_are_listed_are_looked_for_again() {
+    needs_gpu!();
+    const COUNT: usize = 700;
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let beside = |i| [i as f32 / 2.0, 0.0, i as f32 / 2.0 + 100.0, 50.0];
+        let boxes: Vec<f32> = (0..COUNT).flat_map(beside).collect();
+        let scores: Vec<f32> = (0..COUNT).map(|_| random.f32().max(0.3)).collect();
+        let tensors = [
+            Tensor::from_slice("boxes", &[COUNT, 4], &boxes),
+            Tensor::from_slice("scores", &[COUNT], &scores),
+        ];
+        let layout = layout(&tensors);
+        let expected = reference.run(&tensors, &layout, &Params::default()).unwrap();
+        let found = cuda.run(&tensors, &layout, &Params::default()).unwrap();
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}");
+    }
+}
+
+/// One row of boxes, each half over the last one: every decision waits for the one before.
+#[test]
+fn a_chain_is_decided_link_by_link() {
+    needs_gpu!();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    for count in [2, 33, 100, 1_100, 2_500] {
+        let link = |i| [i as f32, 0.0, i as f32 + 2.0, 2.0];
+        let boxes: Vec<f32> = (0..count).flat_map(link).collect();
+        let scores: Vec<f32> = (0..count).map(|i| 1.0 - i as f32 / 4_096.0).collect();
+        let tensors = [
+            Tensor::from_slice("boxes", &[count, 4], &boxes),
+            Tensor::from_slice("scores", &[count], &scores),
+        ];
+        let params = Params { iou_threshold: 0.3, ..Params::default() };
+        let found = cuda.run(&tensors, &layout(&tensors), &params).unwrap();
+        let kept: Vec<u32> = found.survivors.iter().map(|survivor| survivor.anchor).collect();
+        let expected: Vec<u32> = (0..count as u32).step_by(2).collect();
+        assert_eq!(kept, expected, "{count} links");
+        assert_eq!(found.device.rounds, count.div_ceil(2) as u64, "{count} links");
+    }
+}
+
 #[test]
 fn many_engines_on_one_gpu_do_not_disturb_each_other() {
     needs_gpu!();

@@ -60,7 +60,8 @@ fn ranked(detections: &[Detection]) -> bool {
 fn fast_equals_reference_bit_for_bit_and_in_order() {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let (mut candidates, mut left, mut rejected) = (0, 0, 0);
-    for seed in 0..12_000 {
+    let scenes = engines::some(12_000);
+    for seed in 0..scenes {
         let scene = Scene::any(seed);
         let (tensors, layout) = scene.tensors();
         let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
@@ -72,7 +73,8 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
     }
     println!("{candidates} candidates, {left} survivors, {rejected} rejected");
     // The scenes are worth something: there is much to suppress, to keep and to reject.
-    assert!(candidates > 1_000_000 && left > 100_000 && rejected > 10_000);
+    let of = |count: u64| (count * scenes / 12_000) as usize;
+    assert!(candidates > of(1_000_000) && left > of(100_000) && rejected > of(10_000));
     assert!(left * 2 < candidates);
 }
 
@@ -80,7 +82,7 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 fn crowds_of_ten_thousand_candidates_are_equal_too() {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let mut most = 0;
-    for seed in 0..12 {
+    for seed in 0..engines::some(12).max(4) {
         let scene = Scene::large(seed, 10_000);
         let (tensors, layout) = scene.tensors();
         let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
@@ -94,7 +96,7 @@ fn crowds_of_ten_thousand_candidates_are_equal_too() {
 #[test]
 fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
     let mut fast = engines::fast();
-    for seed in 0..1_000 {
+    for seed in 0..engines::some(1_000) {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
         let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
@@ -112,7 +114,7 @@ fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
 #[test]
 fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
     let mut fast = engines::fast();
-    for seed in 0..1_000 {
+    for seed in 0..engines::some(1_000) {
         let scene = Scene::plain(seed, Method::MapReduce);
         let (tensors, layout) = scene.tensors();
         let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
@@ -132,7 +134,7 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
 #[test]
 fn caps_keep_the_highest_ranked() {
     let mut fast = engines::fast();
-    for seed in 0..500 {
+    for seed in 0..engines::some(500) {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
         let all = Params { method: Method::None, ..scene.params.clone() };
@@ -154,7 +156,7 @@ fn caps_keep_the_highest_ranked() {
 #[test]
 fn permuting_the_rows_permutes_nothing_but_ties() {
     let mut fast = engines::fast();
-    for seed in 0..500 {
+    for seed in 0..engines::some(500) {
         let scene = Scene::without_ties(seed);
         let (permuted, order) = scene.permuted(seed);
         let run = |engine: &mut dyn Engine, scene: &Scene| {
@@ -173,7 +175,7 @@ fn permuting_the_rows_permutes_nothing_but_ties() {
 #[test]
 fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
     let mut fast = engines::fast();
-    for seed in 0..500 {
+    for seed in 0..engines::some(500) {
         let half = Scene::plain(seed, Method::Greedy).rounded_to_half();
         let (tensors, layout) = half.tensors();
         let single = half.widened();

@@ -1,6 +1,8 @@
 #!/bin/bash
 # All checks and tests, on this machine's GStreamer and then on GStreamer 1.26 and 1.28 in small
-# Debian roots. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04;
+# Debian roots; and, without a GPU, all that can be known of the CUDA engine: what is checked in is
+# what the kernels' sources give, they compile for every GPU, and with a driver that emulates one on
+# the host (kernels/emulate) all tests pass on backend=cuda, too. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04;
 # it installs what is missing. The roots are kept in the user's cache folder (NMSFILTER_CACHE),
 # what is built in them under target/. NMSFILTER_TEST_DATA names the folder of recorded data
 # (../shared beside the checkout, unless set); tests that want it and do not find it say so.
@@ -61,6 +63,22 @@ tests() {
     after=$(count)
     counts+=("$where: $(paste <(echo "$before") <(echo "$after") |
         awk '{ printf "%d passed, %d failed", $5 - $1, $7 - $3 }')")
+}
+
+# The kernels, and the CUDA engine on a GPU that is not there.
+on_emulated_gpu() {
+    local clang name="kernels: PTX, machine code, AddressSanitizer" folder=$target/emulated-cuda
+    clang=$(clang-19 -dumpversion 2>/dev/null || true)
+    if [ "$clang" = "$(sed -n 's/^wanted=//p' kernels/build.sh)" ]; then
+        step "$name" env NMSFILTER_CUDA_TOOLS="$cache/cuda-tools" kernels/check.sh || true
+    else
+        skip "$name, because this system's clang-19 is ${clang:-missing}"
+    fi
+    step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
+    features+=(--features fault-injection)
+    # A GPU that is not there is slow; with a real one nothing is left out (tests/gpu).
+    tests "emulated GPU" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
+        NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_TEST_BACKEND=cuda NMSFILTER_TEST_FEWER=20
 }
 
 lints() {
@@ -135,7 +153,7 @@ why_no_roots() {
     fi
 }
 
-setup gstreamer1.0-libav python3-venv
+setup gstreamer1.0-libav python3-venv g++ clang-19
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
 fi
@@ -144,6 +162,7 @@ cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
 toolchain=$(rustc --print sysroot)
 
 on_host
+on_emulated_gpu
 no_roots=$(why_no_roots)
 in_root trixie 26
 in_root forky 28

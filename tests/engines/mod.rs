@@ -26,3 +26,10 @@ pub fn fast() -> Box<dyn Engine> {
         false => Box::new(Cpu::default()),
     }
 }
+
+/// How many of `count` scenes to try: all of them, or fewer where `NMSFILTER_TEST_FEWER` divides
+/// them, as for a GPU that is not there.
+pub fn some(count: u64) -> u64 {
+    let said = std::env::var("NMSFILTER_TEST_FEWER").ok();
+    count / said.map_or(1, |said| said.parse().expect("NMSFILTER_TEST_FEWER is a number"))
+}

@@ -1,6 +1,6 @@
 //! The kernels, loaded on a GPU.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -9,25 +9,39 @@ use cudarc::driver::sys;
 use super::interface::Precision;
 use crate::device::{Device, DeviceError, DriverError};
 
-/// PTX that was built ahead, for GPUs from some compute capability on (kernels/build.sh).
-struct Ptx {
+/// The kernels, for GPUs from some compute capability on.
+struct Image {
     name: &'static str,
     from: (i32, i32),
-    text: &'static str,
+    /// Machine code, or PTX with a zero at its end.
+    bytes: &'static [u8],
 }
 
-/// The best last.
-const PTX: [Ptx; 2] = [
-    Ptx {
-        name: "sm_53",
+/// PTX, with the zero that the driver looks for.
+macro_rules! ptx {
+    ($name:literal) => {
+        concat!(include_str!(concat!("../../../kernels/ptx/nmsfilter.", $name, ".ptx")), "\0")
+            .as_bytes()
+    };
+}
+
+/// The best first: machine code that build.rs was asked for, then PTX that was built ahead
+/// (kernels/build.sh).
+const IMAGES: &[Image] = &[
+    #[cfg(nmsfilter_native)]
+    Image {
+        name: "machine code",
         from: (5, 3),
-        text: include_str!("../../../kernels/ptx/nmsfilter.sm_53.ptx"),
+        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/nmsfilter.cubin")),
     },
-    Ptx {
-        name: "sm_80",
-        from: (8, 0),
-        text: include_str!("../../../kernels/ptx/nmsfilter.sm_80.ptx"),
-    },
+    Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80") },
+    Image { name: "PTX sm_53", from: (5, 3), bytes: ptx!("sm_53") },
+];
+
+/// Results of loading machine code on another GPU than it was compiled for.
+const OF_ANOTHER_GPU: [u32; 2] = [
+    sys::CUresult::CUDA_ERROR_INVALID_IMAGE as u32,
+    sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as u32,
 ];
 
 /// The kernels on one GPU, which every engine there shares.
@@ -35,8 +49,8 @@ const PTX: [Ptx; 2] = [
 pub(super) struct Kernels {
     device: Arc<Device>,
     module: sys::CUmodule,
-    /// Which PTX they come from.
-    pub ptx: &'static str,
+    /// What they come from.
+    pub image: &'static str,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
     pub map: sys::CUfunction,
@@ -67,17 +81,25 @@ impl Kernels {
     }
 
     fn load(device: Arc<Device>) -> Result<Self, DriverError> {
-        let fits = |ptx: &&Ptx| device.capability() >= ptx.from;
-        let ptx = PTX.iter().rfind(fits).expect("a device is from 5.3 on");
-        let text = CString::new(ptx.text).expect("PTX is text");
         let driver = device.enter()?;
-        let mut module = null_mut();
-        // SAFETY: the address is that of a handle, the text ends with a zero; `drop` unloads.
-        unsafe { driver.cuModuleLoadData(&mut module, text.as_ptr().cast()) }?;
+        let mut images = IMAGES.iter().filter(|image| device.capability() >= image.from);
+        let mut refused = None;
+        let (image, module) = loop {
+            let Some(image) = images.next() else {
+                return Err(refused.expect("a device is from 5.3 on, and so is the last image"));
+            };
+            let mut module = null_mut();
+            // SAFETY: the address is that of a handle, and the image is whole; `drop` unloads.
+            match unsafe { driver.cuModuleLoadData(&mut module, image.bytes.as_ptr().cast()) } {
+                Ok(()) => break (image.name, module),
+                Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
+                Err(error) => refused = Some(error),
+            }
+        };
         let mut kernels = Self {
             device: device.clone(),
             module,
-            ptx: ptx.name,
+            image,
             decode: [[null_mut(); 2]; 2],
             map: null_mut(),
             reduce: null_mut(),
