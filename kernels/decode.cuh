@@ -21,10 +21,19 @@ DEVICE float number(const Field &field, uint32_t anchor, uint32_t component) {
 
 enum Row { CANDIDATE, DROPPED, REJECTED };
 
-// Rules 2 to 5, once the row's best class is known.
-template <typename Boxes>
-DEVICE Row make_candidate(const Frame &frame, uint32_t anchor, float objectness, float best,
-                          uint32_t best_class, float4 &box, float &score) {
+// The numbers that make a row's box.
+template <typename Boxes> DEVICE float4 box_numbers(const Frame &frame, uint32_t anchor) {
+    float4 numbers;
+    numbers.x = number<Boxes>(frame.boxes, anchor, 0);
+    numbers.y = number<Boxes>(frame.boxes, anchor, 1);
+    numbers.z = number<Boxes>(frame.boxes, anchor, 2);
+    numbers.w = frame.box_format == SQUARE ? 0.0f : number<Boxes>(frame.boxes, anchor, 3);
+    return numbers;
+}
+
+// Rules 2 to 5, once the row's best class is known. `box` holds its numbers, and then its corners.
+DEVICE Row make_candidate(const Frame &frame, float objectness, float best, uint32_t best_class,
+                          float4 &box, float &score) {
     if (!finite_number(best)) {
         return REJECTED;
     }
@@ -41,16 +50,15 @@ DEVICE Row make_candidate(const Frame &frame, uint32_t anchor, float objectness,
     }
 
     const float sx = frame.scale[0], sy = frame.scale[1];
-    box.x = times(number<Boxes>(frame.boxes, anchor, 0), sx);
-    box.y = times(number<Boxes>(frame.boxes, anchor, 1), sy);
-    box.z = number<Boxes>(frame.boxes, anchor, 2);
+    box.x = times(box.x, sx);
+    box.y = times(box.y, sy);
     if (frame.box_format == SQUARE) {
         const float side = box.z;
         box.z = plus(box.x, times(side, sx));
         box.w = plus(box.y, times(side, sy));
     } else {
         box.z = times(box.z, sx);
-        box.w = times(number<Boxes>(frame.boxes, anchor, 3), sy);
+        box.w = times(box.w, sy);
         if (frame.box_format == CENTRE) {
             const float x = box.x, y = box.y;
             const float half_width = times(box.z, 0.5f), half_height = times(box.w, 0.5f);
@@ -131,6 +139,11 @@ DEVICE void decode(const Frame &frame, void *memory) {
         }
     }
 
+    // Read now, while the scores are on their way, by whoever speaks for the row.
+    float4 box = {};
+    if (verdict == CANDIDATE && part == 0) {
+        box = box_numbers<Boxes>(frame, anchor);
+    }
     const float lowest = __uint_as_float(0xff800000u); // minus infinity
     float best = lowest;
     uint32_t best_class = 0;
@@ -184,10 +197,9 @@ DEVICE void decode(const Frame &frame, void *memory) {
         }
     }
 
-    float4 box = {};
     float score = 0.0f;
     if (verdict == CANDIDATE) {
-        verdict = make_candidate<Boxes>(frame, anchor, objectness, best, best_class, box, score);
+        verdict = make_candidate(frame, objectness, best, best_class, box, score);
     }
 
     const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);

@@ -43,7 +43,7 @@ typedef unsigned long long uint64_t;
 // Threads of a block.
 #define DECODE_THREADS 256
 #define MAP_THREADS 384
-#define REDUCE_THREADS 256
+#define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
 
 // How numbers make a box (src/head/layout.rs).
@@ -126,7 +126,7 @@ NMSFILTER_BOTH constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t 
 // A warp to a candidate, but no more than run at a time.
 NMSFILTER_BOTH constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity) {
     const uint32_t warps = REDUCE_THREADS / 32, wanted = (capacity + warps - 1) / warps;
-    return wanted == 0 ? 1 : wanted < 8 * multiprocessors ? wanted : 8 * multiprocessors;
+    return wanted == 0 ? 1 : wanted < 4 * multiprocessors ? wanted : 4 * multiprocessors;
 }
 
 #define HEADER_BYTES 512

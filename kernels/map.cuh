@@ -134,7 +134,8 @@ DEVICE void test(Questions &questions, const Workspace &workspace, uint32_t coun
     __syncwarp();
     if (lane < count) {
         const uint32_t slot = queue.slot[lane], q = queue.question[lane];
-        const uint32_t class_index = workspace.found_class[slot];
+        // Looked up only where it counts.
+        const uint32_t class_index = rule.class_agnostic ? 0 : workspace.found_class[slot];
         const float4 box = workspace.found_box[slot];
         if (overlaps(box, questions.box[q], rule) &&
             concerns(class_index, questions.class_index[q], rule)) {

@@ -114,7 +114,7 @@ DEVICE void settle(const Workspace &workspace, const Rule &rule, uint32_t method
            suppressed ? chain : chain + 1);
 }
 
-KERNEL(REDUCE_THREADS, 4) reduce(void *memory) {
+KERNEL(REDUCE_THREADS, 1) reduce(void *memory) {
     BLOCK_SHARED(uint32_t, ticket);
     Header *const header = (Header *)memory;
     for (;;) {

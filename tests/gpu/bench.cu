@@ -43,6 +43,8 @@ template <typename T> struct OnDevice {
     explicit OnDevice(size_t count) { CHECK(cudaMalloc(&at, count * sizeof(T) + 16)); }
     explicit OnDevice(const std::vector<T> &values) : OnDevice(values.size()) {
         CHECK(cudaMemcpy(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+        // Of pageable memory the call returns before all of it is there.
+        CHECK(cudaDeviceSynchronize());
     }
     ~OnDevice() { cudaFree(at); }
     OnDevice(const OnDevice &) = delete;

@@ -8,7 +8,7 @@ use crate::tensor::ElementType;
 
 pub(super) const DECODE_THREADS: u32 = 256;
 pub(super) const MAP_THREADS: u32 = 384;
-pub(super) const REDUCE_THREADS: u32 = 256;
+pub(super) const REDUCE_THREADS: u32 = 512;
 pub(super) const PUBLISH_THREADS: u32 = 1024;
 
 /// What each element of a tensor is; the number by which decode kernels are found.
@@ -123,7 +123,8 @@ impl Frame {
             iou_threshold: params.iou_threshold,
             pixel_offset: params.pixel_offset,
             threshold_inclusive: params.threshold_inclusive.into(),
-            class_agnostic: params.class_agnostic.into(),
+            // With one class alone, no class need be looked up.
+            class_agnostic: (params.class_agnostic || layout.classes == 1).into(),
             max_candidates: cap(params.max_candidates),
             max_detections: cap(params.max_detections),
             sequence: WHOLE,
@@ -157,7 +158,7 @@ pub(super) fn lanes(classes: usize) -> u32 {
 pub(super) fn blocks(capacity: u32, lanes: u32, multiprocessors: u32) -> [u32; 4] {
     let decode = (u64::from(capacity) * u64::from(lanes)).div_ceil(u64::from(DECODE_THREADS));
     let map = capacity.min(multiprocessors);
-    let reduce = capacity.div_ceil(REDUCE_THREADS / 32).min(8 * multiprocessors);
+    let reduce = capacity.div_ceil(REDUCE_THREADS / 32).min(4 * multiprocessors);
     [u32::try_from(decode).unwrap_or(u32::MAX), map, reduce, 1].map(|blocks| blocks.max(1))
 }
 
