@@ -443,7 +443,7 @@ impl NmsFilter {
         gst::element_imp_warning!(
             self,
             gst::LibraryError::Failed,
-            ("{why}; decoding goes on on the CPU"),
+            ("{why}; decoding continues on the CPU"),
             ["backend=cpu does so without a warning"]
         );
     }
