@@ -220,8 +220,9 @@ template <uint32_t Held>
 DEVICE void answer_up_to(Questions &questions, const Workspace &workspace, const Batch &batch,
                          uint32_t from, uint32_t &queued) {
     if constexpr (Held > 1) {
-        if (batch.candidates - from <= Held / 2 * MAP_THREADS) {
-            return answer_up_to<Held / 2>(questions, workspace, batch, from, queued);
+        constexpr uint32_t FEWER = Held > 4 ? Held / 2 : Held - 1;
+        if (batch.candidates - from <= FEWER * MAP_THREADS) {
+            return answer_up_to<FEWER>(questions, workspace, batch, from, queued);
         }
     }
     answer<Held>(questions, workspace, batch, from, queued);

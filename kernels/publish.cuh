@@ -65,6 +65,7 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
         // memory.
         const uint32_t room = most == 0 ? here : lesser(here, most - total);
         uint32_t *const to = destination + uint64_t(total) * DETECTION_WORDS;
+#pragma unroll 4
         for (uint32_t q = threadIdx.x; q < room * DETECTION_WORDS; q += PUBLISH_THREADS) {
             const uint32_t rank = listing.rank[q / DETECTION_WORDS];
             const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];

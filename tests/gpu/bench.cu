@@ -1,17 +1,18 @@
 // The kernels on a GPU by themselves: are they right, and how long do they take?
 //
-//   nvcc -std=c++17 -O3 -arch=native --fmad=false bench.cu -o bench
-//   ./bench WINDOWS.csv [random scenes] [check]
+//   nvcc -std=c++17 -O2 bench.cu -o bench -lcuda
+//   ./bench kernels/ptx WINDOWS.csv [random scenes] [check]
 //
-// With `check` as the last argument it times nothing.
+// It runs the PTX that the plugin embeds. With `check` as the last argument it times nothing.
 // WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what differs
 // from the plain rules, if anything does, then one table. GPU times are those of a graph that
 // holds 20 frames, replayed 20 times between two events, divided by 400; the best of 5 such runs.
 // Wall times run from the launch of a graph of one frame to the moment when the host has read its
 // sequence number from mapped memory; medians of 2000.
 #include "../../kernels/emulate/plain.h"
-#include "../../kernels/nmsfilter.cu"
-#include "../../kernels/paper.cu"
+#include "../../kernels/interface.cuh"
+
+#include <cuda.h>
 
 #include <chrono>
 #include <cstdio>
@@ -29,13 +30,49 @@
         }                                                                                         \
     } while (0)
 
+#define CHECK_DRIVER(call)                                                                        \
+    do {                                                                                          \
+        const CUresult error = (call);                                                            \
+        if (error != CUDA_SUCCESS) {                                                              \
+            fprintf(stderr, "%s:%d: error %d of the driver\n", __FILE__, __LINE__, int(error));   \
+            exit(2);                                                                              \
+        }                                                                                         \
+    } while (0)
+
 static cudaStream_t stream;
 static uint32_t multiprocessors;
 
 __global__ void empty() {}
-// Makes the counters ready where a graph ends before publish.
-__global__ void begin_again(Header *header) {
-    header->candidates = header->rejected = header->ticket = header->rounds = 0;
+
+// The functions of the PTX.
+static struct {
+    CUfunction decode[2][2], map, reduce, publish, paper_map, paper_reduce;
+} kernels;
+
+static void load(const std::string &folder, int major) {
+    CUmodule ours, papers;
+    const char *const variant = major >= 8 ? "/nmsfilter.sm_80.ptx" : "/nmsfilter.sm_53.ptx";
+    CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
+    CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_53.ptx").c_str()));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][1], ours, "decode_f32_f16"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[1][0], ours, "decode_f16_f32"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[1][1], ours, "decode_f16_f16"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.map, ours, "map"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.reduce, ours, "reduce"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.publish, ours, "publish"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_map, papers, "paper_map"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
+}
+
+static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters) {
+    CHECK_DRIVER(cuLaunchKernel(kernel, blocks.x, blocks.y, blocks.z, threads.x, threads.y,
+                                threads.z, 0, stream, parameters.data(), nullptr));
+}
+
+// Makes the counters ready where a graph ends before publish: they begin the workspace.
+__global__ void begin_again(uint32_t *counters) {
+    counters[0] = counters[1] = counters[2] = counters[3] = 0;
 }
 
 template <typename T> struct OnDevice {
@@ -67,20 +104,20 @@ struct Pipeline {
     Pipeline(const Pipeline &) = delete;
 
     // The first `kernels` of the four.
-    void enqueue(const Frame &frame, bool boxes_half, bool scores_half, int kernels = 4) const {
-        const auto decode = boxes_half ? (scores_half ? decode_f16_f16 : decode_f16_f32)
-                                       : (scores_half ? decode_f32_f16 : decode_f32_f32);
-        decode<<<decode_blocks(frame.anchors, frame.lanes), DECODE_THREADS, 0, stream>>>(frame,
-                                                                                         workspace);
-        if (kernels > 1) {
-            map<<<map_blocks(multiprocessors, frame.anchors), MAP_THREADS, 0, stream>>>(workspace);
+    void enqueue(const Frame &frame, bool boxes_half, bool scores_half,
+                 int kernel_count = 4) const {
+        void *memory = workspace, *to = outcome;
+        launch(kernels.decode[boxes_half][scores_half], decode_blocks(frame.anchors, frame.lanes),
+               DECODE_THREADS, {(void *)&frame, &memory});
+        if (kernel_count > 1) {
+            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), MAP_THREADS, {&memory});
         }
-        if (kernels > 2) {
-            reduce<<<reduce_blocks(multiprocessors, frame.anchors), REDUCE_THREADS, 0, stream>>>(
-                workspace);
+        if (kernel_count > 2) {
+            launch(kernels.reduce, reduce_blocks(multiprocessors, frame.anchors), REDUCE_THREADS,
+                   {&memory});
         }
-        if (kernels > 3) {
-            publish<<<1, PUBLISH_THREADS, 0, stream>>>(workspace, outcome);
+        if (kernel_count > 3) {
+            launch(kernels.publish, 1, PUBLISH_THREADS, {&memory, &to});
         }
     }
     const Detection *survivors() const { return (const Detection *)(outcome + 1); }
@@ -151,6 +188,7 @@ static Frame plain_frame(uint32_t anchors, uint32_t classes, uint32_t format) {
     frame.scale[0] = frame.scale[1] = 1.0f;
     frame.max_size[0] = frame.max_size[1] = INFINITY;
     frame.iou_threshold = 0.45f;
+    frame.class_agnostic = classes == 1; // as src/engine/cuda has it
     frame.sequence = 1;
     return frame;
 }
@@ -217,16 +255,16 @@ struct Times {
 };
 
 static Times times_of(const Pipeline &pipeline, const Frame &frame) {
-    Header *const header = (Header *)pipeline.workspace;
+    uint32_t *const counters = (uint32_t *)pipeline.workspace;
     double through[5];
     for (int kernels = 0; kernels <= 4; kernels++) {
         through[kernels] = gpu_time([&] {
-            begin_again<<<1, 1, 0, stream>>>(header);
+            begin_again<<<1, 1, 0, stream>>>(counters);
             if (kernels > 0) {
                 pipeline.enqueue(frame, false, false, kernels);
             }
         });
-        begin_again<<<1, 1, 0, stream>>>(header);
+        begin_again<<<1, 1, 0, stream>>>(counters);
         CHECK(cudaStreamSynchronize(stream));
     }
     const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(frame, false, false); });
@@ -256,19 +294,21 @@ static void print_times(const char *what, uint32_t candidates, const Outcome &ou
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench WINDOWS.csv [random scenes] [check]\n");
+    if (argc < 3) {
+        fprintf(stderr, "usage: bench PTX_FOLDER WINDOWS.csv [random scenes] [check]\n");
         return 2;
     }
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0));
     multiprocessors = uint32_t(properties.multiProcessorCount);
+    CHECK(cudaFree(nullptr)); // makes the context that modules are loaded into
+    load(argv[1], properties.major);
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     printf("%s, compute capability %d.%d, %u multiprocessors\n", properties.name,
            properties.major, properties.minor, multiprocessors);
 
     std::vector<float> windows;
-    std::ifstream file(argv[1]);
+    std::ifstream file(argv[2]);
     for (std::string line, number; std::getline(file, line);) {
         std::stringstream numbers(line);
         while (std::getline(numbers, number, ',')) {
@@ -276,17 +316,17 @@ int main(int argc, char **argv) {
         }
     }
     if (windows.size() != 2997 * 4) {
-        fprintf(stderr, "expected 2997 windows of 4 numbers in %s, got %zu numbers\n", argv[1],
+        fprintf(stderr, "expected 2997 windows of 4 numbers in %s, got %zu numbers\n", argv[2],
                 windows.size());
         return 2;
     }
 
     bool right = true;
-    const uint32_t scenes = argc > 2 ? uint32_t(atoi(argv[2])) : 2000;
+    const uint32_t scenes = argc > 3 ? uint32_t(atoi(argv[3])) : 2000;
     right &= random_scenes(scenes);
     printf("random scenes: %u %s\n", scenes, right ? "right" : "WRONG");
 
-    if (argc > 3) {
+    if (argc > 4) {
         printf("%s\n", right ? "ALL RIGHT" : "SOMETHING IS WRONG");
         return right ? 0 : 1;
     }
@@ -405,12 +445,15 @@ int main(int argc, char **argv) {
             CHECK(cudaMemsetAsync(d_matrix.at, 1, size_t(capacity) * capacity, stream));
         };
         const auto map = [&] {
-            paper_map<<<tiles, tile, 0, stream>>>((const float4 *)d_padded.at, n, 0.3f,
-                                                  d_matrix.at, capacity);
+            float theta = 0.3f;
+            uint32_t count = n, room = capacity;
+            launch(kernels.paper_map, tiles, tile,
+                   {&d_padded.at, &count, &theta, &d_matrix.at, &room});
         };
         const auto reduce = [&] {
-            paper_reduce<<<capacity, capacity / k, 0, stream>>>(d_matrix.at, d_survives.at,
-                                                                capacity, k);
+            uint32_t room = capacity, partitions = k;
+            launch(kernels.paper_reduce, capacity, capacity / k,
+                   {&d_matrix.at, &d_survives.at, &room, &partitions});
         };
         preset();
         map();
