@@ -10,13 +10,16 @@
 //
 // <B> and <S> are the element types, f32 or f16, of the tensor that holds the boxes and of that
 // which holds the scores (and objectness). Blocks are of DECODE_THREADS, MAP_THREADS,
-// REDUCE_THREADS and PUBLISH_THREADS; none takes dynamic shared memory. The three later kernels read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of
-// the four is instantiated once per shape, and only decode's parameters change with the frame.
-// `map` and `reduce` are right with any number of blocks from 1 up.
+// REDUCE_THREADS and PUBLISH_THREADS; none takes dynamic shared memory. The three later kernels
+// read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of the four
+// is instantiated once per shape, and only decode's parameters change with the frame. `map` and
+// `reduce` are right with any number of blocks from 1 up.
 //
 // The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where
 // capacity is not less than frame.anchors. Its first HEADER_BYTES bytes must be zero before the
 // first frame; `publish` makes them ready for the next. After a launch that failed, zero them again.
+// (Lanes load words of the rest that nobody wrote, and do not look at them: to please checkers of
+// such loads, zero all of it once.)
 //
 // The outcome may be device memory or mapped host memory of outcome_bytes(capacity) bytes, aligned
 // to 16. `sequence` is written last, after everything else is visible to the host: a host that
