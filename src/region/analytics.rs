@@ -22,7 +22,7 @@ pub(super) fn attach(
     let mut meta = AnalyticsRelationMeta::add_full(buffer, &size);
     let first_id = meta.len() as u32;
     for region in regions {
-        let label = labels.quark(region.class);
+        let label = labels.of(region.class).quark;
         let [x, y, w, h] = region.pixels(frame).map(|side| side as i32);
         meta.add_od_mtd(label, x, y, w, h, region.confidence)?;
     }

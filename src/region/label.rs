@@ -1,8 +1,8 @@
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use gst::glib;
 
+use super::roi;
 use crate::head::Head;
 
 /// Why labels cannot be read.
@@ -14,11 +14,20 @@ pub struct LabelError {
 }
 
 /// What classes are called: by the label file, by the head, or by number (`class-7`).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Labels {
     from_file: Vec<String>,
-    /// Quarks are never freed and cost a lock to look up: one per class that was seen.
-    quarks: HashMap<u32, glib::Quark>,
+    head: Option<&'static dyn Head>,
+    /// By class, those that were seen.
+    seen: Vec<Option<Label>>,
+}
+
+/// What all regions of a class share.
+pub(super) struct Label {
+    /// The class's name, never empty. Quarks are never freed and cost a lock to look up.
+    pub quark: glib::Quark,
+    /// The structure of a region's metadata, but for what differs from region to region.
+    pub detection: gst::Structure,
 }
 
 impl Labels {
@@ -30,7 +39,7 @@ impl Labels {
         let text = std::fs::read_to_string(path)
             .map_err(|cause| LabelError { path: path.to_owned(), cause })?;
         let from_file = text.lines().map(|line| line.trim().to_owned()).collect();
-        Ok(Self { from_file, quarks: HashMap::new() })
+        Ok(Self { from_file, ..Self::default() })
     }
 
     /// The class of this label in the label file.
@@ -49,25 +58,29 @@ impl Labels {
         self.from_file.is_empty()
     }
 
-    /// Takes the names that `head` knows where the label file names none.
-    pub fn set_head(&mut self, head: &'static dyn Head, classes: usize) {
-        self.quarks.clear();
-        for class in self.from_file.len()..classes.min(crate::head::MAX_CLASSES) {
-            let class = class as u32;
-            let Some(label) = head.label(class) else {
-                break;
-            };
-            self.quarks.insert(class, glib::Quark::from_str(label));
-        }
+    /// Takes the names that `head` knows where the label file has no line.
+    pub fn set_head(&mut self, head: &'static dyn Head) {
+        self.head = Some(head);
+        self.seen.clear();
     }
 
-    /// The label of `class`; never empty, the same quark every time.
-    pub fn quark(&mut self, class: u32) -> glib::Quark {
-        *self.quarks.entry(class).or_insert_with(|| {
-            match self.from_file.get(class as usize).filter(|label| !label.is_empty()) {
-                Some(label) => glib::Quark::from_str(label),
+    /// The label of `class`, which is below [`MAX_CLASSES`](crate::head::MAX_CLASSES).
+    pub(super) fn of(&mut self, class: u32) -> &Label {
+        let index = class as usize;
+        if index >= self.seen.len() {
+            self.seen.resize_with(index + 1, || None);
+        }
+        let Self { from_file, head, seen } = self;
+        seen[index].get_or_insert_with(|| {
+            let name = match from_file.get(index) {
+                Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
+                None => head.and_then(|head| head.label(class)),
+            };
+            let quark = match name {
+                Some(name) => glib::Quark::from_str(name),
                 None => glib::Quark::from_str(format!("class-{class}")),
-            }
+            };
+            Label { quark, detection: roi::detection(class, quark) }
         })
     }
 }

@@ -1,14 +1,28 @@
+use std::ops::ControlFlow;
+
 use gst::glib;
-use gst::glib::translate::IntoGlib;
+use gst::glib::translate::{IntoGlib, ToGlibPtrMut};
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
 use super::{Labels, Region};
 
-/// Adds one region of interest per region, with ids counting up from `first_id`.
-///
-/// Its structure `detection` has the fields that DL Streamer's elements read; coordinates there
-/// run from 0 to 1.
+/// The structure `detection` for regions of `class`, with the fields that DL Streamer's elements
+/// read.
+pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
+    gst::Structure::builder("detection")
+        .field("label_id", class as i32)
+        .field("label", label.as_str())
+        .field("confidence", 0.0)
+        .field("x_min", 0.0)
+        .field("y_min", 0.0)
+        .field("x_max", 0.0)
+        .field("y_max", 0.0)
+        .build()
+}
+
+/// Adds one region of interest per region, with ids counting up from `first_id`. Coordinates in
+/// its structure run from 0 to 1.
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
@@ -16,23 +30,36 @@ pub(super) fn attach(
     labels: &mut Labels,
     first_id: u32,
 ) {
-    let size = frame.map(f64::from);
+    let [width, height] = frame.map(f64::from);
     for (id, region) in (first_id..).zip(regions) {
-        let label = labels.quark(region.class);
-        let mut meta = add(buffer, label, region.pixels(frame));
+        let label = labels.of(region.class);
+        let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
-        meta.add_param(
-            gst::Structure::builder("detection")
-                .field("label_id", region.class as i32)
-                .field("label", label.as_str())
-                .field("confidence", f64::from(region.confidence))
-                .field("x_min", f64::from(region.x1) / size[0])
-                .field("y_min", f64::from(region.y1) / size[1])
-                .field("x_max", f64::from(region.x2) / size[0])
-                .field("y_max", f64::from(region.y2) / size[1])
-                .build(),
-        );
+        let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
+        let numbers =
+            [f64::from(region.confidence), x1 / width, y1 / height, x2 / width, y2 / height];
+        meta.add_param(with_numbers(&label.detection, numbers));
     }
+}
+
+/// The structure with its numbers: confidence, left, top, right, bottom. A copy costs half of what
+/// building it anew does: names are not looked up.
+fn with_numbers(detection: &gst::Structure, numbers: [f64; 5]) -> gst::Structure {
+    let mut detection = detection.clone();
+    let mut numbers = numbers.into_iter();
+    let mut fill = |value: &mut glib::Value| {
+        if value.type_() == glib::Type::F64 {
+            let number = numbers.next().expect("there are five");
+            // SAFETY: the value holds a double.
+            unsafe { glib::gobject_ffi::g_value_set_double(value.to_glib_none_mut().0, number) };
+        }
+        ControlFlow::Continue(())
+    };
+    #[cfg(feature = "v1_26")]
+    detection.map_in_place_by_id(|_, value| fill(value));
+    #[cfg(not(feature = "v1_26"))]
+    let _ = detection.map_in_place(|_, value| fill(value));
+    detection
 }
 
 /// As the binding's `add`, which knows no quarks: it copies the label and looks it up each time.

@@ -147,7 +147,7 @@ impl Session {
             if tensors.iter().any(Tensor::is_on_device) { "device" } else { "host" },
         );
         gst::debug!(CAT, obj = element, "{params:?}, {mapping:?}");
-        self.labels.set_head(choice.head, choice.layout.classes);
+        self.labels.set_head(choice.head);
         let plan = Plan { tensors: Vec::new(), choice: choice.clone(), mapping, params };
         Ok(plan.for_tensors(tensors, choice))
     }

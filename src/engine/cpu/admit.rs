@@ -1,13 +1,6 @@
 use super::super::{Detection, LONGEST_SIDE, Params};
 use crate::head::BoxFormat;
 
-/// What becomes of a row once its best class is known.
-pub(super) enum Row {
-    Candidate(Detection),
-    Dropped,
-    Rejected,
-}
-
 /// A row's scores, before its box is read.
 pub(super) struct Scored {
     pub anchor: u32,
@@ -17,41 +10,51 @@ pub(super) struct Scored {
     pub class: u32,
 }
 
+/// A row's numbers make no sense.
+pub(super) struct Rejected;
+
 /// Applies the rules of the engine's documentation from the best class on; `numbers` reads the
-/// box, and only of rows whose score suffices.
+/// box, and only of rows whose score suffices. Adds what it admits to `candidates`, where it is
+/// written once: a detection handed on is copied through memory.
+///
+/// # Errors
+/// Where the row is rejected, and not only dropped.
+#[inline(always)]
 pub(super) fn admit(
     row: Scored,
     params: &Params,
     format: BoxFormat,
     numbers: impl FnOnce() -> [f32; 4],
-) -> Row {
+    candidates: &mut Vec<Detection>,
+) -> Result<(), Rejected> {
     // Plus zero: scores are compared by their bits when ranked, and minus zero equals zero.
     let score = row.objectness.map_or(row.best, |objectness| objectness * row.best) + 0.0;
     if !row.best.is_finite() || !score.is_finite() {
-        return Row::Rejected;
+        return Err(Rejected);
     }
     let threshold = params.thresholds.of(row.class);
     if row.objectness.map_or(score, |objectness| objectness.min(score)) < threshold {
-        return Row::Dropped;
+        return Ok(());
     }
 
     let [x1, y1, x2, y2] = corners(numbers(), format, params.scale);
     let (width, height) = (x2 - x1, y2 - y1);
-    let finite = x1.is_finite() && y1.is_finite() && x2.is_finite() && y2.is_finite();
+    // Where a corner is not finite a side is not, either.
     let sound = |side: f32| (0.0..=LONGEST_SIDE).contains(&side);
-    if !finite || !sound(width) || !sound(height) {
-        return Row::Rejected;
+    if !(sound(width) & sound(height)) {
+        return Err(Rejected);
     }
     let wanted = |side: f32, axis: usize| {
-        side != 0.0 && side >= params.sizes.min[axis] && side <= params.sizes.max[axis]
+        (side != 0.0) & (side >= params.sizes.min[axis]) & (side <= params.sizes.max[axis])
     };
-    if !wanted(width, 0) || !wanted(height, 1) {
-        return Row::Dropped;
+    if wanted(width, 0) & wanted(height, 1) {
+        let Scored { anchor, class, .. } = row;
+        candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     }
-    let Scored { anchor, class, .. } = row;
-    Row::Candidate(Detection { x1, y1, x2, y2, score, class, anchor })
+    Ok(())
 }
 
+#[inline(always)]
 fn corners(numbers: [f32; 4], format: BoxFormat, [sx, sy]: [f32; 2]) -> [f32; 4] {
     let [a, b, c, d] = numbers;
     match format {

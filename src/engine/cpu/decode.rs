@@ -1,10 +1,14 @@
 use super::super::{Detection, Params};
-use super::admit::{Row, Scored, admit};
-use crate::head::{Field, Layout};
+use super::admit::{Scored, admit};
+use crate::head::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
 /// Anchors whose running best stays in the first-level cache while the class rows stream past.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 512;
+/// Anchors looked at together; it divides [`BLOCK`].
+const WIDTH: usize = 32;
+/// Classes compared before their best is put back.
+const GROUP: usize = 16;
 
 /// Turns rows into candidates.
 #[derive(Debug, Default)]
@@ -12,11 +16,13 @@ pub(super) struct Decoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
     best: Vec<f32>,
-    class: Vec<u32>,
+    group: Vec<u32>,
+    widened: Vec<f32>,
 }
 
 impl Decoder {
-    pub fn run<B: Element, S: Element>(
+    #[inline(always)]
+    pub fn decode_as_compiled<B: Element, S: Element>(
         &mut self,
         layout: &Layout,
         params: &Params,
@@ -33,6 +39,7 @@ impl Decoder {
     }
 
     /// Each row's scores lie side by side.
+    #[inline(always)]
     fn rows<B: Element, S: Element>(
         &mut self,
         layout: &Layout,
@@ -41,31 +48,33 @@ impl Decoder {
         scores: &[S],
     ) {
         let lowest = params.thresholds.lowest(layout.classes);
+        let mut widened = std::mem::take(&mut self.widened);
+        widened.resize(layout.classes.max(widened.len()), 0.0);
         for anchor in 0..layout.anchors {
             // Objectness lies with the scores.
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)].to_f32());
-            if let Some(objectness) = objectness {
-                if !objectness.is_finite() {
-                    self.rejected += 1;
-                    continue;
-                }
-                if objectness < lowest {
-                    continue;
-                }
+            if objectness.is_some_and(|objectness| is_hopeless(objectness, lowest)) {
+                continue;
             }
-            let (mut best, mut class) = (f32::NEG_INFINITY, 0);
-            for c in 0..layout.classes {
-                let score = scores[layout.scores.index(anchor, c)].to_f32();
-                if score > best {
-                    (best, class) = (score, c as u32);
-                }
+            if objectness.is_some_and(|objectness| !objectness.is_finite()) {
+                self.rejected += 1;
+                continue;
             }
+            let first = layout.scores.index(anchor, 0);
+            let row = S::widen(&scores[first..first + layout.classes], &mut widened);
+            let best = greatest(row);
+            if objectness.is_none() && is_hopeless(best, lowest) {
+                continue;
+            }
+            let class = row.iter().position(|&score| score == best).unwrap_or(0) as u32;
             let row = Scored { anchor: anchor as u32, objectness, best, class };
             self.take(row, layout, params, boxes);
         }
+        self.widened = widened;
     }
 
     /// Each class's scores of all anchors lie side by side.
+    #[inline(always)]
     fn columns<B: Element, S: Element>(
         &mut self,
         layout: &Layout,
@@ -73,50 +82,123 @@ impl Decoder {
         boxes: &[B],
         scores: &[S],
     ) {
+        let lowest = params.thresholds.lowest(layout.classes);
         let mut best = std::mem::take(&mut self.best);
-        let mut class = std::mem::take(&mut self.class);
+        let mut group = std::mem::take(&mut self.group);
+        let mut widened = std::mem::take(&mut self.widened);
         best.resize(BLOCK, 0.0);
-        class.resize(BLOCK, 0);
+        group.resize(BLOCK, 0);
+        widened.resize(widened.len().max(GROUP * BLOCK), 0.0);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
-            let (best, class) = (&mut best[..len], &mut class[..len]);
             best.fill(f32::NEG_INFINITY);
-            class.fill(0);
-            for c in 0..layout.classes {
-                let from = layout.scores.index(start, c);
-                let row = &scores[from..from + len];
-                for ((best, class), score) in best.iter_mut().zip(&mut *class).zip(row) {
-                    let score = score.to_f32();
-                    let better = score > *best;
-                    *best = if better { score } else { *best };
-                    *class = if better { c as u32 } else { *class };
+            for first in (0..layout.classes).step_by(GROUP) {
+                let classes = first..layout.classes.min(first + GROUP);
+                let mut rows = [&[][..]; GROUP];
+                let count = classes.len();
+                for ((row, class), room) in
+                    rows.iter_mut().zip(classes).zip(widened.chunks_exact_mut(BLOCK))
+                {
+                    let from = layout.scores.index(start, class);
+                    *row = S::widen(&scores[from..from + len], room);
                 }
+                raise(&rows[..count], first as u32, &mut best[..len], &mut group[..len]);
             }
-            for (i, (&best, &class)) in best.iter().zip(&*class).enumerate() {
-                let row = Scored { anchor: (start + i) as u32, objectness: None, best, class };
-                self.take(row, layout, params, boxes);
+            for from in (0..len).step_by(WIDTH) {
+                let till = len.min(from + WIDTH);
+                let is_hopeless = |&best: &f32| is_hopeless(best, lowest);
+                if best[from..till].iter().fold(true, |all, best| all & is_hopeless(best)) {
+                    continue;
+                }
+                for i in (from..till).filter(|&i| !is_hopeless(&best[i])) {
+                    let (anchor, best, first) = (start + i, best[i], group[i] as usize);
+                    let has_it = |&class: &usize| {
+                        scores[layout.scores.index(anchor, class)].to_f32() == best
+                    };
+                    let class = (first..layout.classes.min(first + GROUP)).find(has_it);
+                    let class = class.unwrap_or(0) as u32;
+                    let row = Scored { anchor: anchor as u32, objectness: None, best, class };
+                    self.take(row, layout, params, boxes);
+                }
             }
         }
         self.best = best;
-        self.class = class;
+        self.group = group;
+        self.widened = widened;
     }
 
+    #[inline(always)]
     fn take<B: Element>(&mut self, row: Scored, layout: &Layout, params: &Params, boxes: &[B]) {
         let anchor = row.anchor as usize;
-        let numbers = || numbers(&layout.boxes, layout.box_format.components(), boxes, anchor);
-        match admit(row, params, layout.box_format, numbers) {
-            Row::Candidate(candidate) => self.candidates.push(candidate),
-            Row::Rejected => self.rejected += 1,
-            Row::Dropped => {}
+        let numbers = || numbers(&layout.boxes, layout.box_format, boxes, anchor);
+        let verdict = admit(row, params, layout.box_format, numbers, &mut self.candidates);
+        self.rejected += usize::from(verdict.is_err());
+    }
+}
+
+/// Whether a row of this score, or objectness, is dropped whatever else it holds.
+#[inline(always)]
+fn is_hopeless(score: f32, lowest: f32) -> bool {
+    // Minus infinity is rejected instead, as is what is not a number.
+    (score < lowest) & (score > f32::NEG_INFINITY)
+}
+
+/// The greater; `best` where `score` is not a number.
+#[inline(always)]
+fn better(score: f32, best: f32) -> f32 {
+    if score > best { score } else { best }
+}
+
+/// The greatest score of a row, minus infinity where none is a number.
+#[inline(always)]
+fn greatest(row: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for chunk in chunks {
+        for (lane, &score) in lanes.iter_mut().zip(chunk) {
+            *lane = better(score, *lane);
+        }
+    }
+    let wide = if chunks.is_empty() { &[][..] } else { &lanes[..] };
+    wide.iter().chain(rest).fold(f32::NEG_INFINITY, |best, &score| better(score, best))
+}
+
+/// Raises each anchor's best to the greatest of `rows`, and notes the `group` where that is greater.
+#[inline(always)]
+fn raise(rows: &[&[f32]], group: u32, best: &mut [f32], groups: &mut [u32]) {
+    let (best_chunks, best_rest) = best.as_chunks_mut::<WIDTH>();
+    let (group_chunks, group_rest) = groups.as_chunks_mut::<WIDTH>();
+    for (chunk, (best, groups)) in best_chunks.iter_mut().zip(group_chunks).enumerate() {
+        let before = *best;
+        let mut lanes = before;
+        for row in rows {
+            let scores: &[f32; WIDTH] =
+                row[chunk * WIDTH..][..WIDTH].try_into().expect("it is as long");
+            for (lane, &score) in lanes.iter_mut().zip(scores) {
+                *lane = better(score, *lane);
+            }
+        }
+        for ((noted, lane), before) in groups.iter_mut().zip(lanes).zip(before) {
+            *noted = if lane > before { group } else { *noted };
+        }
+        *best = lanes;
+    }
+    let first = best_chunks.len() * WIDTH;
+    for (i, (best, noted)) in best_rest.iter_mut().zip(group_rest).enumerate() {
+        for row in rows {
+            let score = row[first + i];
+            if score > *best {
+                (*best, *noted) = (score, group);
+            }
         }
     }
 }
 
 /// A box's numbers; those beyond its format's are zero.
-fn numbers<B: Element>(field: &Field, components: usize, boxes: &[B], anchor: usize) -> [f32; 4] {
-    let mut numbers = [0.0; 4];
-    for (component, number) in numbers.iter_mut().enumerate().take(components) {
-        *number = boxes[field.index(anchor, component)].to_f32();
-    }
-    numbers
+#[inline(always)]
+fn numbers<B: Element>(field: &Field, format: BoxFormat, boxes: &[B], anchor: usize) -> [f32; 4] {
+    let number = |component| boxes[field.index(anchor, component)].to_f32();
+    let fourth = if format.components() == 4 { number(3) } else { 0.0 };
+    [number(0), number(1), number(2), fourth]
 }

@@ -1,0 +1,42 @@
+//! Hanging regions on a buffer, by kind of metadata; taking them off again is not counted.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use gstnmsfilter::region::{self, Attach, HAS_ANALYTICS, Labels, Region};
+
+const FRAME: [u32; 2] = [1920, 1080];
+
+fn attach(criterion: &mut Criterion) {
+    gst::init().expect("GStreamer is at hand");
+    let mut kinds = vec![("roi", Attach::ROI)];
+    if HAS_ANALYTICS {
+        kinds.extend([("analytics", Attach::ANALYTICS), ("both", Attach::ROI | Attach::ANALYTICS)]);
+    }
+    let mut group = criterion.benchmark_group("attach");
+    for n in [1, 150, 1000, 8400] {
+        let regions: Vec<Region> = (0..n)
+            .map(|i| {
+                let (x1, y1) = ((i % 120) as f32 * 16.0, (i / 120) as f32 * 15.0);
+                let (x2, y2) = (x1 + 14.0, y1 + 14.0);
+                Region { x1, y1, x2, y2, confidence: 0.5, class: i % 3 }
+            })
+            .collect();
+        group.throughput(Throughput::Elements(u64::from(n)));
+        for (name, kinds) in &kinds {
+            let mut labels = Labels::default();
+            group.bench_function(format!("{name}, {n} regions"), |bencher| {
+                bencher.iter_batched_ref(
+                    gst::Buffer::new,
+                    |buffer| {
+                        let buffer = buffer.get_mut().expect("it is nobody else's");
+                        region::attach(buffer, FRAME, &regions, &mut labels, *kinds).unwrap();
+                    },
+                    BatchSize::PerIteration,
+                );
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, attach);
+criterion_main!(benches);

@@ -1,0 +1,27 @@
+//! Suppression with sorting, and with reading windows or boxes, which is little beside it.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use gstnmsfilter::engine::{Cpu, Engine};
+use nmsbench::workload::{Spread, Workload, rules, windows};
+
+fn suppression(criterion: &mut Criterion) {
+    let windows = windows().expect("the recorded data can be read");
+    let of_windows = [200, 360, 698, 1027, 2895, 2997].map(|n| {
+        Workload::windows(format!("{n} of the paper's windows"), &windows[..n], rules(0.3, 0.0))
+    });
+    let of_boxes = [1_000, 10_000, 100_000].into_iter().flat_map(|n| {
+        [Spread::Clustered, Spread::Uniform].map(|spread| Workload::scene(spread, n))
+    });
+    let mut group = criterion.benchmark_group("suppression");
+    for workload in of_windows.into_iter().chain(of_boxes) {
+        let (tensors, layout) = (workload.tensors(), workload.layout());
+        let mut cpu = Cpu::default();
+        group.bench_function(&workload.name, |bencher| {
+            bencher.iter(|| cpu.run(&tensors, &layout, &workload.params).unwrap().survivors.len());
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, suppression);
+criterion_main!(benches);

@@ -1,0 +1,4 @@
+//! What the benches and `nmsbench` share.
+
+pub mod measure;
+pub mod workload;

@@ -1,0 +1,225 @@
+//! What is measured: real windows and candidates where the folder with the recorded data is at hand
+//! (`NMSFILTER_TEST_DATA`, `../shared` unless set), and scenes made from a seed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use fastrand::Rng;
+use gstnmsfilter::engine::{ClassThresholds, Params};
+use gstnmsfilter::head::{self, BoxFormat, Layout, Options};
+use gstnmsfilter::tensor::Tensor;
+use gstnmsfilter::tensor::attached::NewTensor;
+
+/// Tensors as they would lie on a buffer, and what is asked of them.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// What it is called in tables.
+    pub name: String,
+    /// What to make candidates of and how to suppress them.
+    pub params: Params,
+    tensors: Vec<Numbers>,
+    box_format: BoxFormat,
+}
+
+#[derive(Clone, Debug)]
+struct Numbers {
+    id: &'static str,
+    shape: Vec<usize>,
+    values: Vec<f32>,
+}
+
+/// Left, top, side, score.
+pub type Window = [f32; 4];
+
+/// How boxes of a made scene lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Ten about each object.
+    Clustered,
+    /// Anywhere.
+    Uniform,
+}
+
+impl Spread {
+    /// As it is called in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clustered => "clustered",
+            Self::Uniform => "uniform",
+        }
+    }
+}
+
+impl Workload {
+    /// The tensors, borrowed.
+    pub fn tensors(&self) -> Vec<Tensor<'_>> {
+        self.tensors.iter().map(|n| Tensor::from_slice(n.id, &n.shape, &n.values)).collect()
+    }
+
+    /// The tensors, to hang on buffers.
+    pub fn new_tensors(&self) -> Vec<NewTensor> {
+        let tensor = |n: &Numbers| NewTensor::from_vec(n.id, &n.shape, n.values.clone());
+        self.tensors.iter().map(|n| tensor(n).expect("they have few dimensions")).collect()
+    }
+
+    /// How the head of the tensors' ids lays them out.
+    pub fn layout(&self) -> Layout {
+        let options = Options { box_format: self.box_format, ..Options::default() };
+        head::choose(&self.tensors(), None, options).expect("the head takes its own").layout
+    }
+
+    /// The same tensors under another name and other rules.
+    pub fn with_params(&self, name: impl Into<String>, params: Params) -> Self {
+        Self { name: name.into(), params, ..self.clone() }
+    }
+
+    /// Windows as the tensor `windows`.
+    pub fn windows(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
+        let values = windows.concat();
+        let numbers = Numbers { id: "windows", shape: vec![windows.len(), 4], values };
+        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Square }
+    }
+
+    /// Corners and scores as the tensors `boxes` and `scores`.
+    pub fn boxes(name: impl Into<String>, rows: &[[f32; 5]], params: Params) -> Self {
+        let boxes = rows.iter().flat_map(|row| row[..4].to_vec()).collect();
+        let scores = rows.iter().map(|row| row[4]).collect();
+        let tensors = vec![
+            Numbers { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
+            Numbers { id: "scores", shape: vec![rows.len()], values: scores },
+        ];
+        Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners }
+    }
+
+    /// Windows among the columns of YOLOv8's 1x84x8400; all else stays below a score of 0.02.
+    pub fn yolov8(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
+        const ANCHORS: usize = 8400;
+        let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
+        let numbers = Numbers { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
+        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Centre }
+    }
+
+    /// Windows among the rows of YOLOv5's 1x25200x85; all else stays below a score of 0.02.
+    pub fn yolov5(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
+        const ANCHORS: usize = 25_200;
+        let mut values = yolo(windows, ANCHORS, 85, |anchor, number| anchor * 85 + number);
+        // Objectness holds the score; the class is certain.
+        for row in values.chunks_exact_mut(85) {
+            row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
+        }
+        let numbers = Numbers { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
+        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Centre }
+    }
+
+    /// `n` boxes on 1920x1080, sides 16 to 116 pixels.
+    pub fn scene(spread: Spread, n: usize) -> Self {
+        let mut rng = Rng::with_seed(n as u64);
+        let mut around = |range: f32| (rng.f32() - 0.5) * range;
+        let place = |around: &mut dyn FnMut(f32) -> f32| {
+            [960.0 + around(1920.0), 540.0 + around(1080.0), 66.0 + around(100.0)]
+        };
+        let objects: Vec<[f32; 3]> = (0..n.div_ceil(10)).map(|_| place(&mut around)).collect();
+        let rows: Vec<[f32; 5]> = (0..n)
+            .map(|i| {
+                let [x, y, side] = match spread {
+                    Spread::Uniform => place(&mut around),
+                    Spread::Clustered => {
+                        let [x, y, side] = objects[i % objects.len()];
+                        let wobble = side * 0.3;
+                        [x + around(wobble), y + around(wobble), side + around(wobble)]
+                    }
+                };
+                let half = side / 2.0;
+                [x - half, y - half, x + half, y + half, 0.5 + around(0.9)]
+            })
+            .collect();
+        Self::boxes(format!("{} {n}", spread.name()), &rows, rules(0.45, 0.0))
+    }
+}
+
+/// Numbers of `anchors` rows, with `windows` evenly among them.
+fn yolo(
+    windows: &[Window],
+    anchors: usize,
+    numbers: usize,
+    index: impl Fn(usize, usize) -> usize,
+) -> Vec<f32> {
+    let mut rng = Rng::with_seed(1);
+    let mut values = vec![0.0; anchors * numbers];
+    for anchor in 0..anchors {
+        for number in 0..numbers {
+            let range = if number < 4 { 64.0 } else { 0.02 };
+            values[index(anchor, number)] = rng.f32() * range;
+        }
+    }
+    for (i, &[x, y, side, score]) in windows.iter().enumerate() {
+        let half = side / 2.0;
+        let row = [x + half, y + half, side, side, score];
+        for (number, value) in row.into_iter().enumerate() {
+            values[index(i * anchors / windows.len(), number)] = value;
+        }
+    }
+    values
+}
+
+/// Exact greedy suppression by IoU.
+pub fn rules(iou_threshold: f32, score_threshold: f32) -> Params {
+    let thresholds = ClassThresholds::uniform(score_threshold);
+    Params { iou_threshold, thresholds, ..Params::default() }
+}
+
+/// A file of the recorded data, where it is there.
+pub fn data(relative: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("NMSFILTER_TEST_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
+    Some(folder.join(relative)).filter(|path| path.exists())
+}
+
+/// Rows of numbers, without a heading.
+pub fn read_csv(path: &Path) -> Result<Vec<Vec<f32>>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let rows = text.lines().filter(|line| !line.starts_with(|c: char| c.is_alphabetic()));
+    let number = |number: &str| number.trim().parse().with_context(|| path.display().to_string());
+    rows.map(|row| row.split(',').map(number).collect()).collect()
+}
+
+/// The paper's own 2997 windows, in the file's order, where they are at hand.
+///
+/// # Errors
+/// Where the file does not hold them.
+pub fn oscars() -> Result<Option<Vec<Window>>> {
+    let Some(path) = data("data/oscars/detections.txt") else {
+        return Ok(None);
+    };
+    let window = |row: Vec<f32>| row.try_into().ok().context("expected x,y,side,score");
+    read_csv(&path)?.into_iter().map(window).collect::<Result<_>>().map(Some)
+}
+
+/// The paper's windows, or as many of a crowd made from a seed.
+///
+/// # Errors
+/// As [`oscars`].
+pub fn windows() -> Result<Vec<Window>> {
+    if let Some(windows) = oscars()? {
+        return Ok(windows);
+    }
+    let mut rng = Rng::with_seed(147);
+    let mut around = |range: f32| (rng.f32() - 0.5) * range;
+    let faces: Vec<Window> = (0..147)
+        .map(|i| [(i % 21) as f32 * 90.0, (i / 21) as f32 * 100.0, 60.0 + around(30.0), 0.0])
+        .collect();
+    let window = |i: usize| {
+        let [x, y, side, _] = faces[i % 147];
+        [x + around(8.0), y + around(8.0), side + around(6.0), 0.6 + around(0.7)].map(f32::abs)
+    };
+    Ok((0..2997).map(window).collect())
+}
+
+/// 8400 windows of which none meets another.
+pub fn apart() -> Vec<Window> {
+    let window = |i: usize| {
+        let (column, row) = (i % 120, i / 120);
+        [column as f32 * 16.0, row as f32 * 15.0, 14.0, 0.3 + (i * 7919 % 8400) as f32 / 16_800.0]
+    };
+    (0..8400).map(window).collect()
+}
