@@ -187,7 +187,7 @@ mod tests {
             .filter_map(|i| {
                 let wild = i % 3 == 0;
                 let far = if wild { power(-20..20) } else { power(0..9) };
-                let sign = |flip: usize| if i / flip % 2 == 0 { 1.0 } else { -1.0 };
+                let sign = |flip: usize| if (i / flip).is_multiple_of(2) { 1.0 } else { -1.0 };
                 let (x1, y1) = (sign(3) * far, sign(7) * if wild { far } else { power(0..9) });
                 let (x2, y2) = (x1 + side(&mut power, wild), y1 + side(&mut power, i % 6 == 0));
                 let class = (i % 2) as u32;

@@ -21,6 +21,34 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
+    pub fn decode<B: Element, S: Element>(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what the function is compiled for.
+            unsafe { self.decode_with_avx2(layout, params, boxes, scores) };
+            return;
+        }
+        self.decode_as_compiled(layout, params, boxes, scores);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn decode_with_avx2<B: Element, S: Element>(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        self.decode_as_compiled(layout, params, boxes, scores);
+    }
+
     #[inline(always)]
     pub fn decode_as_compiled<B: Element, S: Element>(
         &mut self,

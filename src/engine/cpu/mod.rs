@@ -17,7 +17,7 @@ use super::{
     Detection, DeviceWork, Engine, EngineError, Method, Outcome, Overlap, Params, check_anchors,
 };
 use crate::head::Layout;
-use crate::tensor::{Element, Elements, Tensor};
+use crate::tensor::{Elements, Tensor};
 use block::{IOU, Lane, REPRESENTATIVE, Rule, Rules, SMALLER};
 use decode::Decoder;
 use order::Order;
@@ -65,41 +65,11 @@ impl Engine for Cpu {
     }
 }
 
-impl Decoder {
-    fn decode<B: Element, S: Element>(
-        &mut self,
-        layout: &Layout,
-        params: &Params,
-        boxes: &[B],
-        scores: &[S],
-    ) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
-            unsafe { self.decode_with_avx2(layout, params, boxes, scores) };
-            return;
-        }
-        self.decode_as_compiled(layout, params, boxes, scores);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn decode_with_avx2<B: Element, S: Element>(
-        &mut self,
-        layout: &Layout,
-        params: &Params,
-        boxes: &[B],
-        scores: &[S],
-    ) {
-        self.decode_as_compiled(layout, params, boxes, scores);
-    }
-}
-
 impl Cpu {
     fn suppress(&mut self, params: &Params) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: as above.
+            // SAFETY: the processor has what the function is compiled for.
             unsafe { self.suppress_with_avx2(params) };
             return;
         }
