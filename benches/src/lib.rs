@@ -1,4 +1,9 @@
-//! What the benches and `nmsbench` share.
+//! What `nmsbench` and the criterion benches are made of.
 
+pub mod engines;
+pub mod machine;
 pub mod measure;
+pub mod paper_kernels;
+pub mod report;
+pub mod section;
 pub mod workload;

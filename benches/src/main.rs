@@ -1,1 +1,120 @@
-fn main() {}
+//! `nmsbench`: measures nmsfilter on the machine at hand.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use nmsbench::engines::Engines;
+use nmsbench::machine;
+use nmsbench::report::{Folder, Table};
+use nmsbench::section::{Bench, SECTIONS, Section};
+
+fn usage() -> String {
+    let sections =
+        SECTIONS.iter().map(|section| format!("  {:<12}{}\n", section.name, section.about));
+    format!(
+        "nmsbench [--out FOLDER] [--quick] [SECTION | LIST.csv]...\n\n\
+         Measures nmsfilter's engines; without a section, in all of them. Tables are shown and\n\
+         written to FOLDER (nmsbench-results) as CSV, plots as SVG. A list has a heading and rows\n\
+         x1,y1,x2,y2,score: it is suppressed in the section `candidates`, too. NMSFILTER_TEST_DATA\n\
+         names the folder of recorded data; what needs it and does not find it says so. --quick\n\
+         measures a tenth as long.\n\nSections:\n{}",
+        sections.collect::<String>()
+    )
+}
+
+struct Arguments {
+    folder: PathBuf,
+    budget: Duration,
+    sections: Vec<&'static Section>,
+    lists: Vec<PathBuf>,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut taken = Arguments {
+        folder: "nmsbench-results".into(),
+        budget: Duration::from_millis(400),
+        sections: Vec::new(),
+        lists: Vec::new(),
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let section = SECTIONS.iter().find(|section| section.name == argument);
+        match (argument.as_str(), section) {
+            (_, Some(section)) => taken.sections.push(section),
+            ("--out", _) => taken.folder = arguments.next().ok_or("--out wants a folder")?.into(),
+            ("--quick", _) => taken.budget /= 10,
+            ("--help" | "-h", _) => return Err(usage()),
+            (list, _) if list.ends_with(".csv") => taken.lists.push(list.into()),
+            _ => return Err(format!("{argument} is no section\n\n{}", usage())),
+        }
+    }
+    if taken.sections.is_empty() {
+        taken.sections = SECTIONS.iter().collect();
+    }
+    Ok(taken)
+}
+
+fn run(arguments: Arguments) -> Result<()> {
+    let folder = Folder::new(&arguments.folder)?;
+    trace_latencies(&folder);
+    gst::init()?;
+    gstnmsfilter::plugin_register_static()?;
+    let engines = Engines::at_hand();
+    let mut machine = Table::new(["machine", ""]);
+    for line in machine::describe(&engines) {
+        machine.row(line);
+    }
+    folder.table("machine", &machine)?;
+    let Arguments { budget, lists, sections, .. } = arguments;
+    let mut bench = Bench { engines, folder, budget, lists };
+    let began = Instant::now();
+    for (i, section) in sections.iter().enumerate() {
+        let minutes = began.elapsed().as_secs() / 60;
+        let seconds = began.elapsed().as_secs() % 60;
+        println!(
+            "\n[{minutes}:{seconds:02}] {} of {}, {}: {}",
+            i + 1,
+            sections.len(),
+            section.name,
+            section.about
+        );
+        (section.run)(&mut bench)?;
+    }
+    println!("\nTables and plots are in {}", arguments.folder.display());
+    Ok(())
+}
+
+/// GStreamer's tracer of latencies is asked for in the environment.
+#[cfg(feature = "v1_28")]
+fn trace_latencies(folder: &Folder) {
+    let file = folder.file(nmsbench::section::TRACE);
+    let _ = std::fs::remove_file(&file);
+    // SAFETY: no other thread has been started.
+    unsafe {
+        std::env::set_var("GST_TRACERS", "latency(flags=element)");
+        std::env::set_var("GST_DEBUG", "GST_TRACER:7");
+        std::env::set_var("GST_DEBUG_FILE", file);
+    }
+}
+
+#[cfg(not(feature = "v1_28"))]
+fn trace_latencies(_folder: &Folder) {}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(said) => {
+            eprintln!("{said}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nmsbench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What it was measured on.
+
+use std::fs::read_to_string;
+
+use gstnmsfilter::device::Driver;
+use gstnmsfilter::region::HAS_ANALYTICS;
+
+use crate::engines::Engines;
+
+/// Lines of a name and what it is.
+pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
+    let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let of_cpu = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown").to_owned()
+    };
+    let os = read_to_string("/etc/os-release").unwrap_or_default();
+    let os = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let cores = std::thread::available_parallelism().map_or(0, |count| count.get());
+    let gpu = match (engines.cuda(), &engines.absent) {
+        (Some(cuda), _) => format!("{cuda}, driver for CUDA {}", driver_version()),
+        (None, Some(error)) => format!("none: {error}"),
+        (None, None) => "none".to_owned(),
+    };
+    let analytics = if HAS_ANALYTICS { "with" } else { "without" };
+    let gstreamer = gst::version_string();
+    let processor = format!("{}, {cores} cores, {}", of_cpu("model name"), wide());
+    let version = format!("{}, {analytics} analytics", env!("CARGO_PKG_VERSION"));
+    let lines = [
+        ["processor", &processor],
+        ["GPU", &gpu],
+        ["system", os.unwrap_or("unknown").trim_matches('"')],
+        ["GStreamer", &gstreamer],
+        ["nmsfilter", &version],
+    ];
+    lines.map(|line| line.map(str::to_owned)).into()
+}
+
+/// What the CPU's engine is compiled for.
+fn wide() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        return "AVX2";
+    }
+    std::env::consts::ARCH
+}
+
+fn driver_version() -> String {
+    let mut version = 0;
+    let Ok(driver) = Driver::get() else {
+        return "unknown".to_owned();
+    };
+    // SAFETY: the address is that of a number.
+    match unsafe { driver.cuDriverGetVersion(&mut version) } {
+        Ok(()) => format!("{}.{}", version / 1000, version % 1000 / 10),
+        Err(error) => error.to_string(),
+    }
+}

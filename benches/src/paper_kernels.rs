@@ -1,0 +1,220 @@
+//! The paper's two kernels (kernels/paper.cu), timed apart: a graph of many launches in a row, from
+//! its launch to the stream's end, by the number of launches.
+
+use std::ffi::{CString, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use cudarc::driver::sys;
+use gstnmsfilter::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
+
+use crate::measure::{Times, measure};
+use crate::workload::Window;
+
+/// Launches in a graph.
+const LAUNCHES: usize = 20;
+
+/// The kernels, with room for a number of windows.
+pub struct PaperKernels {
+    stream: Stream,
+    module: sys::CUmodule,
+    map: sys::CUfunction,
+    reduce: sys::CUfunction,
+    capacity: u32,
+    windows: DeviceBuffer,
+    matrix: DeviceBuffer,
+    survives: DeviceBuffer,
+}
+
+impl PaperKernels {
+    /// On GPU 0, for up to `capacity` windows, a multiple of 4096 (the paper's D_max).
+    ///
+    /// # Errors
+    /// Where the GPU fails.
+    pub fn new(capacity: u32) -> Result<Self> {
+        let device = Device::open(0)?;
+        let stream = Stream::new(&device)?;
+        let buffer = |bytes| DeviceBuffer::new(&device, bytes).context("the paper's matrix");
+        let n = capacity as usize;
+        let (windows, matrix, survives) = (buffer(n * 16)?, buffer(n * n)?, buffer(n)?);
+        let image = CString::new(include_str!("../../kernels/ptx/paper.sm_53.ptx"))?;
+        let driver = device.enter()?;
+        let mut module = null_mut();
+        let (mut map, mut reduce) = (null_mut(), null_mut());
+        // SAFETY: the addresses are those of handles, the texts end in a zero.
+        unsafe {
+            driver.cuModuleLoadData(&mut module, image.as_ptr().cast())?;
+            driver.cuModuleGetFunction(&mut map, module, c"paper_map".as_ptr())?;
+            driver.cuModuleGetFunction(&mut reduce, module, c"paper_reduce".as_ptr())?;
+        }
+        drop(driver);
+        Ok(Self { stream, module, map, reduce, capacity, windows, matrix, survives })
+    }
+
+    /// How many of `windows` survive, and the times of the memset that the matrix needs, of map
+    /// and of reduce in `k` partitions.
+    ///
+    /// # Errors
+    /// Where the GPU fails.
+    pub fn time(
+        &self,
+        windows: &[Window],
+        k: u32,
+        budget: Duration,
+    ) -> Result<(usize, [Times; 3])> {
+        let device = self.stream.device().clone();
+        let bytes = windows.len() * 16;
+        let pinned = PinnedBuffer::new(&device, bytes.max(1))?;
+        // SAFETY: there are as many bytes, and nobody else has them.
+        unsafe { pinned.as_ptr().copy_from_nonoverlapping(windows.as_ptr().cast(), bytes) };
+        self.stream.zero(&self.windows)?;
+        self.stream.upload(&pinned, &self.windows, bytes)?;
+        self.preset()?;
+        self.stream.synchronize()?;
+
+        let addresses = [&self.windows, &self.matrix, &self.survives].map(DeviceBuffer::address);
+        let [at_windows, at_matrix, at_survives] = &addresses;
+        let (n, theta, capacity) = (windows.len() as u32, 0.3f32, self.capacity);
+        let blocks = n.div_ceil(16).max(1);
+        let map = self.graph(
+            &device,
+            self.map,
+            [blocks, blocks],
+            [16, 16],
+            &mut [
+                pointer(at_windows),
+                pointer(&n),
+                pointer(&theta),
+                pointer(at_matrix),
+                pointer(&capacity),
+            ],
+        )?;
+        let reduce = self.graph(
+            &device,
+            self.reduce,
+            [capacity, 1],
+            [capacity / k, 1],
+            &mut [pointer(at_matrix), pointer(at_survives), pointer(&capacity), pointer(&k)],
+        )?;
+        let repeat = |times: Times| times.scaled(1.0 / LAUNCHES as f64);
+        let mut failure = None;
+        let mut of = |work: &dyn Fn() -> Result<()>| {
+            repeat(measure(budget, || {
+                if let Err(error) = work() {
+                    failure.get_or_insert(error);
+                }
+            }))
+        };
+        let memset = of(&|| {
+            (0..LAUNCHES).try_for_each(|_| self.preset())?;
+            Ok(self.stream.synchronize()?)
+        });
+        let times = [memset, of(&|| map.run(&self.stream)), of(&|| reduce.run(&self.stream))];
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let mut survives = vec![0u8; windows.len()];
+        // SAFETY: the buffer holds a byte for each window.
+        unsafe { self.stream.download(self.survives.address(), &mut survives)? };
+        Ok((survives.iter().filter(|&&byte| byte != 0).count(), times))
+    }
+
+    /// Sets the matrix to ones.
+    fn preset(&self) -> Result<()> {
+        let driver = self.stream.device().enter()?;
+        // SAFETY: the buffer has as many bytes.
+        unsafe {
+            driver.cuMemsetD8Async(
+                self.matrix.address(),
+                1,
+                self.matrix.len(),
+                self.stream.handle(),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn graph(
+        &self,
+        device: &Arc<Device>,
+        function: sys::CUfunction,
+        blocks: [u32; 2],
+        threads: [u32; 2],
+        parameters: &mut [*mut c_void],
+    ) -> Result<Graph> {
+        let mut made = Graph { device: device.clone(), graph: null_mut(), exec: null_mut() };
+        let driver = device.enter()?;
+        let node = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: function,
+            gridDimX: blocks[0],
+            gridDimY: blocks[1],
+            gridDimZ: 1,
+            blockDimX: threads[0],
+            blockDimY: threads[1],
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: parameters.as_mut_ptr(),
+            extra: null_mut(),
+        };
+        // SAFETY: the parameters are as many and of such types as the kernel takes; the driver
+        // copies them. The kernels stay within buffers that live as long as this.
+        unsafe {
+            driver.cuGraphCreate(&mut made.graph, 0)?;
+            let mut last: sys::CUgraphNode = null_mut();
+            for i in 0..LAUNCHES {
+                let before = last;
+                let dependencies = if i == 0 { null() } else { &raw const before };
+                let count = usize::from(i != 0);
+                driver.cuGraphAddKernelNode(&mut last, made.graph, dependencies, count, &node)?;
+            }
+            driver.cuGraphInstantiateWithFlags(&mut made.exec, made.graph, 0)?;
+        }
+        drop(driver);
+        Ok(made)
+    }
+}
+
+fn pointer<T>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}
+
+impl Drop for PaperKernels {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.stream.device().enter() {
+            // SAFETY: nothing runs any more: every run waits for its end.
+            let _ = unsafe { driver.cuModuleUnload(self.module) };
+        }
+    }
+}
+
+struct Graph {
+    device: Arc<Device>,
+    graph: sys::CUgraph,
+    exec: sys::CUgraphExec,
+}
+
+impl Graph {
+    fn run(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: see where it is made.
+        unsafe { self.device.enter()?.cuGraphLaunch(self.exec, stream.handle()) }?;
+        Ok(stream.synchronize()?)
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.device.enter() {
+            // SAFETY: every run waits for its end; the driver is given no null handles.
+            unsafe {
+                if !self.exec.is_null() {
+                    let _ = driver.cuGraphExecDestroy(self.exec);
+                }
+                if !self.graph.is_null() {
+                    let _ = driver.cuGraphDestroy(self.graph);
+                }
+            }
+        }
+    }
+}

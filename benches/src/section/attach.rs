@@ -1,0 +1,60 @@
+//! What it costs to hang regions on a buffer, beside decoding a tensor.
+
+use anyhow::Result;
+use gstnmsfilter::region::{self, Attach, HAS_ANALYTICS, Labels, Region};
+
+use super::{Bench, Section, shown};
+use crate::measure::{Times, measure_with};
+use crate::report::Table;
+use crate::workload::{Workload, rules};
+
+pub const SECTION: Section =
+    Section { name: "attach", about: "hanging regions on a buffer, by kind of metadata", run };
+
+const FRAME: [u32; 2] = [1920, 1080];
+
+fn regions(count: u32) -> Vec<Region> {
+    let region = |i: u32| {
+        let (x1, y1) = ((i % 120) as f32 * 16.0, (i / 120) as f32 * 15.0);
+        Region { x1, y1, x2: x1 + 14.0, y2: y1 + 14.0, confidence: 0.5, class: i % 3 }
+    };
+    (0..count).map(region).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut kinds = vec![("roi", Attach::ROI)];
+    if HAS_ANALYTICS {
+        kinds.extend([("analytics", Attach::ANALYTICS), ("both", Attach::ROI | Attach::ANALYTICS)]);
+    } else {
+        println!("this build has no analytics metadata: features v1_24 and later");
+    }
+    let mut table = Table::new(["kind", "regions", "median us", "p10 us", "p90 us", "ns a region"]);
+    let mut row = |name: &str, count: u32, times: &Times| {
+        let each = times.median() * 1000.0 / f64::from(count.max(1));
+        let times = [0.5, 0.1, 0.9].map(|share| shown(times.quantile(share)));
+        let cells = [name.to_owned(), count.to_string()].into_iter().chain(times);
+        table.row(cells.chain([format!("{each:.0}")]));
+    };
+    for count in [0, 1, 150, 1000, 8400] {
+        let regions = regions(count);
+        for (name, kinds) in &kinds {
+            let mut labels = Labels::default();
+            let mut failure = None;
+            let times = measure_with(bench.budget, gst::Buffer::new, |mut buffer| {
+                let writable = buffer.get_mut().expect("it is nobody else's");
+                if let Err(error) = region::attach(writable, FRAME, &regions, &mut labels, *kinds) {
+                    failure = Some(error);
+                }
+                buffer
+            });
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
+            row(name, count, &times);
+        }
+    }
+    let decode = Workload::yolov8("yolov8", &[], rules(0.45, 0.25));
+    let runs = bench.engines.run(&decode, bench.budget)?;
+    row("beside: decode of 84x8400 on the CPU", 0, &runs[0].times);
+    bench.folder.table("attach", &table)
+}

@@ -1,0 +1,70 @@
+//! Suppression of real candidates: what `peers/nms.py` reads and times others on.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::{Bench, Section, shown};
+use crate::report::Table;
+use crate::workload::{Window, Workload, data, oscars, read_csv, rules};
+
+pub const SECTION: Section = Section {
+    name: "candidates",
+    about: "suppression with sorting: the paper's windows and real candidate lists",
+    run,
+};
+
+/// Recorded lists, and the greedy rule that they are recorded for.
+const RECORDED: [&str; 7] = [
+    "yoloxnano_street",
+    "yolov8n640_street",
+    "yolov8n640_towncentre_f40",
+    "yolov5nfp16_street",
+    "ultraface640_selfie",
+    "yunet_selfie",
+    "ultraface640_selfie_low",
+];
+
+/// A workload, and the file whose first rows it is.
+fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
+    let mut workloads = Vec::new();
+    if let (Some(windows), Some(file)) = (oscars()?, data("data/oscars/detections.txt")) {
+        let file = file.canonicalize()?;
+        for n in [200, 360, 698, 1027, 2048, 2895, 2997] {
+            let windows: &[Window] = &windows[..n];
+            let workload = Workload::windows(format!("oscars {n}"), windows, rules(0.3, 0.0));
+            workloads.push((workload, file.clone(), n));
+        }
+    }
+    let recorded = RECORDED.iter().filter_map(|name| data(&format!("data/candidates/{name}.csv")));
+    for file in recorded.chain(lists.iter().cloned()) {
+        let rows: Vec<[f32; 5]> = read_csv(&file)?
+            .into_iter()
+            .map(|row| row.first_chunk().copied().context("expected x1,y1,x2,y2,score"))
+            .collect::<Result<_>>()?;
+        let file = file.canonicalize()?;
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        // Class by class would leave less to do: everyone compares all with all.
+        let mut params = rules(0.45, 0.0);
+        params.class_agnostic = true;
+        workloads.push((Workload::boxes(name, &rows, params), file, rows.len()));
+    }
+    Ok(workloads)
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let columns = ["list", "n", "kept", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
+    let mut table = Table::new(columns);
+    // How others are to be asked, and about what: peers/nms.py reads it.
+    for (workload, file, n) in workloads(&bench.lists)? {
+        for run in bench.engines.run(&workload, bench.budget)? {
+            let times = [0.5, 0.1, 0.9].map(|share| shown(run.times.quantile(share)));
+            let cells = [workload.name.clone(), n.to_string(), run.survivors.to_string()];
+            let file = [workload.params.iou_threshold.to_string(), file.display().to_string()];
+            let cells = cells.into_iter().chain([run.engine.to_owned()]);
+            table.row(cells.chain(times).chain(file));
+        }
+    }
+    print!("{}", table.first(7));
+    bench.folder.csv("candidates", &table)
+}

@@ -1,0 +1,124 @@
+//! The whole element: a buffer with a tensor in, the same with regions out.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use gst::prelude::*;
+use gst_check::Harness;
+use gstnmsfilter::tensor::attached::{NewTensor, attach};
+
+use super::{Bench, Section, shown};
+use crate::measure::{Times, measure_with};
+use crate::report::Table;
+use crate::workload::{Workload, apart, rules, windows};
+
+pub const SECTION: Section = Section {
+    name: "element",
+    about: "nmsfilter on 84x8400, all it does with a buffer; and its share of a core at 1080p50",
+    run,
+};
+
+/// An `nmsfilter` between two pads.
+pub fn harness(backend: &str) -> Harness {
+    let mut harness = Harness::new("nmsfilter");
+    harness.element().expect("there is one").set_property_from_str("backend", backend);
+    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");
+    harness
+}
+
+/// A buffer with this tensor.
+pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
+    let mut buffer = gst::Buffer::new();
+    let writable = buffer.get_mut().expect("it is new");
+    attach(writable, tensor).expect("the plugin's metadata can be added");
+    buffer
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let windows = windows()?;
+    let apart = apart();
+    let mut columns = vec!["candidates", "survivors", "backend", "tensors on"];
+    columns.extend(["median us", "p10 us", "p90 us", "p99 us"]);
+    let mut table = Table::new(columns);
+    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
+        let workload = Workload::yolov8("yolov8", windows, rules(0.45, 0.25));
+        let on_host = workload.new_tensors();
+        let on_device = bench.engines.upload(&workload)?;
+        let mut of = |backend: &str, place: &str, tensor: &NewTensor| {
+            let mut harness = harness(backend);
+            let times = measure_with(
+                bench.budget,
+                || buffer(tensor),
+                |buffer| harness.push_and_pull(buffer).expect("the element takes buffers"),
+            );
+            let stats =
+                harness.element().expect("there is one").property::<gst::Structure>("stats");
+            let frames = stats.get::<u64>("frames")?.max(1);
+            let survivors = stats.get::<u64>("survivors")? / frames;
+            let candidates = stats.get::<u64>("candidates")? / frames;
+            let times = [0.5, 0.1, 0.9, 0.99].map(|share| shown(times.quantile(share)));
+            let cells = [candidates.to_string(), survivors.to_string(), backend.to_owned()];
+            table.row(cells.into_iter().chain([place.to_owned()]).chain(times));
+            anyhow::Ok(())
+        };
+        of("cpu", "host", &on_host[0])?;
+        if let Some(tensor) = on_device.first() {
+            of("cuda", "GPU", tensor)?;
+            of("cuda", "host", &on_host[0])?;
+        }
+    }
+    bench.folder.table("element", &table)?;
+    let mut table = Table::new(["backend", "frames", "seconds", "us a frame", "% of a core"]);
+    for backend in bench.engines.names() {
+        let [frames, seconds, mean] = in_real_time(backend)?;
+        let share = mean * 50.0 / 1e9 * 100.0;
+        let cells = [backend.to_owned(), frames.to_string(), format!("{seconds:.1}")];
+        table.row(cells.into_iter().chain([shown(mean / 1e3), format!("{share:.2}")]));
+    }
+    println!("crowdtestsrc head=yolov8, 1080p50, against the clock:");
+    bench.folder.table("real-time", &table)
+}
+
+/// Frames, seconds, and nanoseconds a frame in nmsfilter, of a crowd shown at its own pace.
+fn in_real_time(backend: &str) -> Result<[f64; 3]> {
+    let memory = if backend == "cuda" { "cuda" } else { "system" };
+    let pipeline = gst::parse::launch(&format!(
+        "crowdtestsrc head=yolov8 memory={memory} num-buffers=400
+           ! video/x-raw,width=1920,height=1080,framerate=50/1
+           ! queue ! nmsfilter name=nms backend={backend} ! fakesink sync=true"
+    ))?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
+    let bus = pipeline.bus().context("a pipeline has a bus")?;
+    let began = Instant::now();
+    pipeline.set_state(gst::State::Playing)?;
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    let end = bus.timed_pop_filtered(gst::ClockTime::from_seconds(60), &ends);
+    let seconds = began.elapsed().as_secs_f64();
+    let end = end.context("the pipeline does not end")?;
+    if let gst::MessageView::Error(error) = end.view() {
+        anyhow::bail!("{} ({:?})", error.error(), error.debug());
+    }
+    let stats = pipeline.by_name("nms").context("it has one")?.property::<gst::Structure>("stats");
+    pipeline.set_state(gst::State::Null)?;
+    let number = |name| anyhow::Ok(stats.get::<u64>(name)? as f64);
+    Ok([number("frames")?, seconds, number("time-mean")?])
+}
+
+/// Times of pushing `buffers` through `harness`, one each `interval` from `start` on.
+pub fn paced(
+    harness: &mut Harness,
+    tensors: &[NewTensor],
+    start: Instant,
+    interval: std::time::Duration,
+    count: u32,
+) -> Times {
+    let times = (0..count).map(|i| {
+        let due = start + interval * i;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let buffer = buffer(&tensors[i as usize % tensors.len()]);
+        let began = Instant::now();
+        harness.push_and_pull(buffer).expect("the element takes buffers");
+        began.elapsed().as_secs_f64() * 1e6
+    });
+    Times::new(times.collect())
+}

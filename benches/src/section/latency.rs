@@ -1,0 +1,52 @@
+//! The paper's fifth table: 200, 1027 and 2895 windows.
+
+use anyhow::Result;
+
+use super::{Bench, Section, shown};
+use crate::paper_kernels::PaperKernels;
+use crate::report::Table;
+use crate::workload::{Workload, rules, windows};
+
+pub const SECTION: Section =
+    Section { name: "latency", about: "200, 1027 and 2895 windows (table 5)", run };
+
+/// What the paper measured, in microseconds.
+const PUBLISHED: [(&str, [f64; 3]); 2] =
+    [("paper, GTX 1060", [107.0, 324.0, 1313.0]), ("paper, Tesla T4", [24.0, 88.0, 430.0])];
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let windows = windows()?;
+    let prefixes = [200, 1027, 2895];
+    let mut table = Table::new(["us", "n = 200", "n = 1027", "n = 2895"]);
+    let runs = prefixes
+        .iter()
+        .map(|&n| {
+            let workload = Workload::windows("windows", &windows[..n], rules(0.3, 0.0));
+            bench.engines.run(&workload, bench.budget)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut row = |name: String, cells: Vec<f64>| {
+        table.row(std::iter::once(name).chain(cells.into_iter().map(shown)));
+    };
+    for (i, name) in bench.engines.names().iter().enumerate() {
+        row(format!("{name}, median"), runs.iter().map(|runs| runs[i].times.median()).collect());
+        let tenth = runs.iter().map(|runs| runs[i].times.quantile(0.9)).collect();
+        row(format!("{name}, slowest tenth from"), tenth);
+    }
+    if bench.engines.cuda().is_some() {
+        let on_device = runs.iter().map(|runs| runs[1].device.median()).collect();
+        row("cuda, by the GPU's clock".to_owned(), on_device);
+        let paper = PaperKernels::new(4096)?;
+        let times = prefixes
+            .iter()
+            .map(|&n| Ok(paper.time(&windows[..n], 32, bench.budget)?.1.map(|t| t.median())))
+            .collect::<Result<Vec<_>>>()?;
+        row("paper.cu, memset".to_owned(), times.iter().map(|t| t[0]).collect());
+        row("paper.cu, map".to_owned(), times.iter().map(|t| t[1]).collect());
+        row("paper.cu, reduce".to_owned(), times.iter().map(|t| t[2]).collect());
+    }
+    for (name, published) in PUBLISHED {
+        row(name.to_owned(), published.to_vec());
+    }
+    bench.folder.table("latency", &table)
+}

@@ -1,0 +1,92 @@
+//! The paper's first workload: one more face of the picture uncovered at a time.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use gstnmsfilter::engine::{Cpu, Detection, Engine};
+
+use super::{Bench, Section, shown};
+use crate::paper_kernels::PaperKernels;
+use crate::report::{Chart, Series, Table};
+use crate::workload::{Window, Workload, oscars, rules};
+
+pub const SECTION: Section = Section {
+    name: "oscars",
+    about: "the paper's windows, uncovering one face after the other (figures 7 and 8)",
+    run,
+};
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let Some(windows) = oscars()? else {
+        println!("SKIPPED: the paper's windows are not there; set NMSFILTER_TEST_DATA");
+        return Ok(());
+    };
+    let faces = faces(&windows)?;
+    let count = faces.iter().max().map_or(0, |last| last + 1);
+    let paper = bench.engines.cuda().is_some().then(|| PaperKernels::new(4096)).transpose()?;
+    let budget = bench.budget / 4;
+
+    let mut names = bench.engines.names();
+    names.extend(paper.is_some().then_some("paper.cu"));
+    let mut columns = vec!["faces".to_owned(), "windows".to_owned(), "survivors".to_owned()];
+    columns.extend(names.iter().map(|name| format!("{name} us")));
+    let mut table = Table::new(columns);
+    let mut series: Vec<Series> =
+        names.iter().map(|name| Series { name: (*name).to_owned(), points: Vec::new() }).collect();
+    for uncovered in 1..=count {
+        let seen: Vec<Window> = (windows.iter().zip(&faces))
+            .filter(|&(_, &face)| face < uncovered)
+            .map(|(window, _)| *window)
+            .collect();
+        let workload = Workload::windows("oscars", &seen, rules(0.3, 0.0));
+        let runs = bench.engines.run(&workload, budget)?;
+        let survivors = runs[0].survivors;
+        assert!(runs.iter().all(|run| run.survivors == survivors), "engines agree");
+        let mut times: Vec<f64> = runs.iter().map(|run| run.times.median()).collect();
+        if let Some(paper) = &paper {
+            times.push(paper_total(paper, &seen, budget)?);
+        }
+        for (series, time) in series.iter_mut().zip(&times) {
+            series.points.push((uncovered as f64, *time));
+        }
+        let counts = [uncovered, seen.len(), survivors].map(|count| count.to_string());
+        table.row(counts.into_iter().chain(times.into_iter().map(shown)));
+    }
+    bench.folder.csv("oscars", &table)?;
+    print!("{}", table.every(16));
+    let chart = Chart {
+        title: format!("The paper's picture: {} windows about {count} faces", windows.len()),
+        x: "faces uncovered",
+        y: "microseconds a frame",
+        logarithmic: false,
+        series,
+    };
+    bench.folder.plot("oscars", &chart)
+}
+
+/// Memset, map and reduce in 32 partitions.
+fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Result<f64> {
+    let (_, times) = paper.time(windows, 32, budget / 3)?;
+    Ok(times.iter().map(|times| times.median()).sum())
+}
+
+/// To which face each window belongs, faces counted from the left: that of the survivor of exact
+/// greedy suppression which it overlaps most.
+fn faces(windows: &[Window]) -> Result<Vec<usize>> {
+    let workload = Workload::windows("oscars", windows, rules(0.3, 0.0));
+    let mut cpu = Cpu::default();
+    let outcome = cpu.run(&workload.tensors(), &workload.layout(), &workload.params)?;
+    let mut faces = outcome.survivors.to_vec();
+    faces.sort_by(|a, b| a.x1.total_cmp(&b.x1));
+    let face = |&[x, y, side, _]: &Window| {
+        let share = |face: &Detection| {
+            let width = (x + side).min(face.x2) - x.max(face.x1);
+            let height = (y + side).min(face.y2) - y.max(face.y1);
+            let both = width.max(0.0) * height.max(0.0);
+            both / (side * side + (face.x2 - face.x1) * (face.y2 - face.y1) - both)
+        };
+        let best = (0..faces.len()).max_by(|&a, &b| share(&faces[a]).total_cmp(&share(&faces[b])));
+        best.unwrap_or(0)
+    };
+    Ok(windows.iter().map(face).collect())
+}

@@ -1,0 +1,61 @@
+//! Many streams at once on one GPU, each at 50 frames a second.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::element::{harness, paced};
+use super::{Bench, Section, shown};
+use crate::measure::Times;
+use crate::report::Table;
+use crate::workload::{Workload, rules, windows};
+
+pub const SECTION: Section = Section {
+    name: "streams",
+    about: "streams of 84x8400 at 50 frames a second, at once on one GPU",
+    run,
+};
+
+const FRAME: Duration = Duration::from_millis(20);
+const FRAMES: u32 = 500;
+
+fn run(bench: &mut Bench) -> Result<()> {
+    if bench.engines.cuda().is_none() {
+        println!("SKIPPED: there is no GPU");
+        return Ok(());
+    }
+    let windows = windows()?;
+    // From a stream's fewest windows to its most.
+    let tensors = (360..=698)
+        .step_by(48)
+        .map(|n| {
+            let workload = Workload::yolov8("yolov8", &windows[..n], rules(0.45, 0.25));
+            Ok(bench.engines.upload(&workload)?.remove(0))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let columns = ["streams", "frames each", "p50 us", "p99 us", "slowest us", "late by 20 ms"];
+    let mut table = Table::new(columns);
+    for streams in [1, 8, 32] {
+        let start = Instant::now() + Duration::from_millis(500);
+        let times: Vec<f64> = std::thread::scope(|scope| {
+            let stream = |i: u32| {
+                let tensors = &tensors;
+                scope.spawn(move || {
+                    let mut harness = harness("cuda");
+                    // Streams do not beat as one.
+                    let offset = FRAME * i / streams;
+                    paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
+                })
+            };
+            let threads: Vec<_> = (0..streams).map(stream).collect();
+            let times = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+            times.flat_map(Times::into_inner).collect()
+        });
+        let late = times.iter().filter(|&&time| time > FRAME.as_secs_f64() * 1e6).count();
+        let times = Times::new(times);
+        let shares = [0.5, 0.99, 1.0].map(|share| shown(times.quantile(share)));
+        let counts = [streams.to_string(), FRAMES.to_string()];
+        table.row(counts.into_iter().chain(shares).chain([late.to_string()]));
+    }
+    bench.folder.table("streams", &table)
+}
