@@ -1,6 +1,8 @@
 //! GStreamer's own decoders on the same tensors, by its own latency tracer.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use gst::glib;
@@ -11,11 +13,11 @@ use gstnmsfilter::tensor::attached::NewTensor;
 use super::{Bench, Section, shown};
 use crate::measure::Times;
 use crate::report::Table;
-use crate::workload::{Workload, apart, rules, windows};
+use crate::workload::{Workload, apart, data, rules, windows};
 
 pub const SECTION: Section = Section {
     name: "stock",
-    about: "yolov8tensordec on 84x8400, by the element latency tracer",
+    about: "GStreamer's own tensor decoders, by its element latency tracer",
     run,
 };
 
@@ -39,56 +41,113 @@ fn run(bench: &mut Bench) -> Result<()> {
         ("nmsfilter, analytics", format!("{ours} attach=analytics"), FRAMES),
         ("nmsfilter, roi and analytics", ours.to_owned(), FRAMES),
     ];
-    let columns = ["candidates", "element", "objects", "median us", "p10 us", "p90 us", "ratio"];
+    let columns = ["input", "element", "objects", "median us", "p10 us", "p90 us", "ratio"];
     let mut table = Table::new(columns);
-    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
-        let workload = Workload::yolov8("yolov8", windows, rules(0.45, 0.25));
-        let tensor = workload.new_tensors().remove(0);
-        let mut first = 0.0;
-        for (i, (name, description, frames)) in elements.iter().enumerate() {
-            let frames = if windows.len() > 8000 { frames / 20 } else { *frames };
-            let trace = bench.folder.file(TRACE);
-            let (objects, times) = traced(description, &tensor, frames, &trace)?;
-            if i == 0 {
-                first = times.median();
-            }
+    let trace = bench.folder.file(TRACE);
+    let mut compare = |input: String, elements: &[(&str, String, usize)], source: Source<'_>| {
+        let mut first = None;
+        for (name, description, frames) in elements {
+            let (objects, times) = traced(description, source, *frames, &trace)?;
+            let first = *first.get_or_insert(times.median());
             let ratio = format!("{:.1}", first / times.median());
             let times = [0.5, 0.1, 0.9].map(|share| shown(times.quantile(share)));
-            let cells = [windows.len().to_string(), (*name).to_owned(), objects.to_string()];
+            let cells = [input.clone(), (*name).to_owned(), objects.to_string()];
             table.row(cells.into_iter().chain(times).chain([ratio]));
         }
+        anyhow::Ok(())
+    };
+    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
+        let tensor = Workload::yolov8("yolov8", windows, rules(0.45, 0.25)).new_tensors().remove(0);
+        // A frame of 8400 objects takes it seconds.
+        let patience = if windows.len() > 8000 { 5 } else { FRAMES };
+        let elements = [
+            ("yolov8tensordec", decoder.to_owned(), patience),
+            ("nmsfilter, analytics", format!("{ours} attach=analytics"), FRAMES),
+            ("nmsfilter, roi and analytics", ours.to_owned(), FRAMES),
+        ];
+        let input = format!("84x8400, {} candidates", windows.len());
+        compare(input, &elements, Source::Tensor(&tensor))?;
+    }
+    match faces() {
+        Some(source) => {
+            for threshold in [0.25, 0.05] {
+                let theirs = format!(
+                    "ultralightfacedetectortensordec score-threshold={threshold} iou-threshold=0.45"
+                );
+                let ours = format!("{ours} score-threshold={threshold} iou-threshold=0.45");
+                let elements = [
+                    ("ultralightfacedetectortensordec", theirs, 10),
+                    ("nmsfilter, analytics", format!("{ours} attach=analytics"), 10),
+                    ("nmsfilter, roi and analytics", ours, 10),
+                ];
+                let input = format!("faces over {threshold}");
+                compare(input, &elements, Source::Elements(&source))?;
+            }
+        }
+        None => println!("SKIPPED: faces need onnxinference, the recorded model and picture"),
     }
     bench.folder.table("stock", &table)
+}
+
+/// Where frames with tensors come from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// This, on each.
+    Tensor(&'a NewTensor),
+    /// Elements that infer them.
+    Elements(&'a str),
+}
+
+/// A picture of many faces over and over, with what UltraFace RFB-640 gives for it.
+fn faces() -> Option<String> {
+    let (picture, model) =
+        (data("data/images/crowd_selfie.jpg")?, data("data/models/version-RFB-640.onnx")?);
+    gst::ElementFactory::find("onnxinference")?;
+    Some(format!(
+        "filesrc location={} ! jpegdec ! videoconvert ! videoscale
+           ! video/x-raw,format=RGB,width=640,height=480,pixel-aspect-ratio=1/1 ! imagefreeze
+           ! onnxinference model-file={}",
+        picture.display(),
+        model.display()
+    ))
 }
 
 /// The objects on the last buffer, and the element's latencies but for the first few.
 fn traced(
     description: &str,
-    tensor: &NewTensor,
+    source: Source<'_>,
     frames: usize,
     trace: &Path,
 ) -> Result<(usize, Times)> {
+    let elements = match source {
+        Source::Tensor(_) => "appsrc name=source format=time",
+        Source::Elements(elements) => elements,
+    };
     let pipeline = gst::parse::launch(&format!(
-        "appsrc name=source format=time ! {description} name=traced ! appsink name=sink sync=false"
+        "{elements} ! {description} name=traced ! fakesink name=sink sync=false num-buffers={frames}"
     ))?;
     let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
-    let source = pipeline.by_name("source").and_downcast::<gst_app::AppSrc>().context("source")?;
-    let sink = pipeline.by_name("sink").and_downcast::<gst_app::AppSink>().context("sink")?;
-    let caps = "video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1,\
-                tensors=(structure)\"tensorgroups,yolo-v8-out=(/uniquelist){(GstCaps)[\
-                tensor/strided,tensor-id=yolo-v8-out,dims=<1,84,8400>,dims-order=col-major,\
-                type=float32]};\"";
-    source.set_caps(Some(&caps.parse::<gst::Caps>().context("the tensors' caps")?));
+    let objects = Arc::new(AtomicUsize::new(0));
+    let pad = pipeline.by_name("sink").and_then(|sink| sink.static_pad("sink")).context("a pad")?;
+    pad.add_probe(gst::PadProbeType::BUFFER, {
+        let objects = objects.clone();
+        move |_, info| {
+            objects.store(info.buffer().map_or(0, |buffer| count(buffer)), Ordering::SeqCst);
+            gst::PadProbeReturn::Ok
+        }
+    });
     let before = std::fs::read_to_string(trace).map_or(0, |text| text.len());
-    pipeline.set_state(gst::State::Playing)?;
-    let mut objects = 0;
-    for i in 0..frames {
-        source.push_buffer(frame(tensor, i))?;
-        let sample = sink.pull_sample().context("the element gives no frame")?;
-        objects = count(sample.buffer().context("a frame")?);
+    if let Source::Tensor(tensor) = source {
+        feed(&pipeline, tensor, frames)?;
     }
-    source.end_of_stream()?;
+    pipeline.set_state(gst::State::Playing)?;
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    let bus = pipeline.bus().context("a pipeline has a bus")?;
+    let end = bus.timed_pop_filtered(gst::ClockTime::from_seconds(600), &ends);
     pipeline.set_state(gst::State::Null)?;
+    if let Some(gst::MessageView::Error(error)) = end.as_ref().map(|end| end.view()) {
+        anyhow::bail!("{} ({:?})", error.error(), error.debug());
+    }
     let text = std::fs::read_to_string(trace).context("the tracer's file")?;
     let times = text[before..].lines().filter_map(|line| {
         let ours = line.contains("element-latency,") && line.contains("element=(string)traced,");
@@ -97,7 +156,23 @@ fn traced(
     });
     let times: Vec<f64> = times.skip(frames / 10).collect();
     anyhow::ensure!(!times.is_empty(), "the tracer has written nothing about the element");
-    Ok((objects, Times::new(times)))
+    Ok((objects.load(Ordering::SeqCst), Times::new(times)))
+}
+
+/// Gives the pipeline's `appsrc` all its frames.
+fn feed(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<()> {
+    let source = pipeline.by_name("source").and_downcast::<gst_app::AppSrc>().context("source")?;
+    let caps = "video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1,\
+                tensors=(structure)\"tensorgroups,yolo-v8-out=(/uniquelist){(GstCaps)[\
+                tensor/strided,tensor-id=yolo-v8-out,dims=<1,84,8400>,dims-order=col-major,\
+                type=float32]};\"";
+    source.set_caps(Some(&caps.parse::<gst::Caps>().context("the tensors' caps")?));
+    source.set_max_bytes(u64::MAX);
+    for number in 0..frames {
+        source.push_buffer(frame(tensor, number))?;
+    }
+    source.end_of_stream()?;
+    Ok(())
 }
 
 fn frame(tensor: &NewTensor, number: usize) -> gst::Buffer {
