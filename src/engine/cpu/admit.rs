@@ -28,12 +28,16 @@ pub(super) fn admit(
     candidates: &mut Vec<Detection>,
 ) -> Result<(), Rejected> {
     // Plus zero: scores are compared by their bits when ranked, and minus zero equals zero.
-    let score = row.objectness.map_or(row.best, |objectness| objectness * row.best) + 0.0;
-    if !row.best.is_finite() || !score.is_finite() {
+    let score = match row.objectness {
+        None => row.best + 0.0,
+        Some(objectness) if row.best.is_finite() => objectness * row.best + 0.0,
+        Some(_) => return Err(Rejected),
+    };
+    if !score.is_finite() {
         return Err(Rejected);
     }
     let threshold = params.thresholds.of(row.class);
-    if row.objectness.map_or(score, |objectness| objectness.min(score)) < threshold {
+    if score < threshold || row.objectness.is_some_and(|objectness| objectness < threshold) {
         return Ok(());
     }
 

@@ -37,6 +37,8 @@ impl Lane {
 
 /// A rule by which boxes meet; one type for each, so that nothing is asked per pair.
 pub(super) trait Rule: Copy {
+    fn new(params: &Params) -> Self;
+
     /// Whether boxes that share `intersection` overlap too much.
     fn is_beyond(self, higher: f32, lower: f32, intersection: f32) -> bool;
 
@@ -48,12 +50,23 @@ pub(super) trait Rule: Copy {
 
     /// Pixels by which sides count longer.
     fn offset(self) -> f32;
+
+    /// A side with the offset.
+    fn longer(self, side: f32) -> f32;
+
+    /// Whether boxes of these classes concern each other.
+    fn concerns(a: u32, b: u32) -> bool;
 }
 
-/// The rules that [`Params`] can ask for: what is compared, whether equality suppresses, and
-/// whether there is a pixel offset.
+/// The rules that [`Params`] can ask for: what is compared, whether equality suppresses, whether
+/// there is a pixel offset, and whether classes are kept apart.
 #[derive(Clone, Copy)]
-pub(super) struct Rules<const OVERLAP: u8, const INCLUSIVE: bool, const OFFSET: bool> {
+pub(super) struct Rules<
+    const OVERLAP: u8,
+    const INCLUSIVE: bool,
+    const OFFSET: bool,
+    const CLASSES: bool,
+> {
     threshold: f32,
     offset: f32,
 }
@@ -62,17 +75,13 @@ pub(super) const IOU: u8 = Overlap::Iou as u8;
 pub(super) const REPRESENTATIVE: u8 = Overlap::Representative as u8;
 pub(super) const SMALLER: u8 = Overlap::Smaller as u8;
 
-impl<const OVERLAP: u8, const INCLUSIVE: bool, const OFFSET: bool>
-    Rules<OVERLAP, INCLUSIVE, OFFSET>
+impl<const OVERLAP: u8, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> Rule
+    for Rules<OVERLAP, INCLUSIVE, OFFSET, CLASSES>
 {
-    pub fn new(params: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self { threshold: params.iou_threshold, offset: params.pixel_offset }
     }
-}
 
-impl<const OVERLAP: u8, const INCLUSIVE: bool, const OFFSET: bool> Rule
-    for Rules<OVERLAP, INCLUSIVE, OFFSET>
-{
     const EXCLUDES_NOTHING: bool = !INCLUSIVE;
 
     #[inline(always)]
@@ -94,7 +103,18 @@ impl<const OVERLAP: u8, const INCLUSIVE: bool, const OFFSET: bool> Rule
 
     #[inline(always)]
     fn offset(self) -> f32 {
-        if OFFSET { self.offset } else { 0.0 }
+        self.offset
+    }
+
+    #[inline(always)]
+    fn longer(self, side: f32) -> f32 {
+        // Not plus zero, which is an addition all the same: it would make plus zero of minus zero.
+        if OFFSET { side + self.offset } else { side }
+    }
+
+    #[inline(always)]
+    fn concerns(a: u32, b: u32) -> bool {
+        !CLASSES || a == b
     }
 }
 
@@ -146,7 +166,7 @@ impl<const WIDTH: usize> Block<WIDTH> {
         for i in 0..WIDTH {
             let width = lesser(self.x2[i], d.x2) - greater(self.x1[i], d.x1);
             let height = lesser(self.y2[i], d.y2) - greater(self.y1[i], d.y1);
-            let (width, height) = (width + rule.offset(), height + rule.offset());
+            let (width, height) = (rule.longer(width), rule.longer(height));
             let meets = if R::EXCLUDES_NOTHING {
                 // Where they share nothing that is zero, and nothing is below zero.
                 rule.is_beyond(self.area[i], d.area, greater(width, 0.0) * greater(height, 0.0))
@@ -155,7 +175,7 @@ impl<const WIDTH: usize> Block<WIDTH> {
                     & (height > 0.0)
                     & rule.is_beyond(self.area[i], d.area, width * height)
             };
-            hit |= meets & (self.class[i] == d.class);
+            hit |= meets & R::concerns(self.class[i], d.class);
         }
         hit
     }

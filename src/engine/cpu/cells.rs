@@ -239,11 +239,15 @@ mod tests {
                 let (plain, longer) =
                     (params(threshold, 0.0, agnostic), params(threshold, 1.0, agnostic));
                 let met = [
-                    check(&boxes, &plain, Rules::<IOU, false, false>::new(&plain)),
-                    check(&boxes, &plain, Rules::<IOU, true, false>::new(&plain)),
-                    check(&boxes, &longer, Rules::<IOU, false, true>::new(&longer)),
-                    check(&boxes, &longer, Rules::<REPRESENTATIVE, false, true>::new(&longer)),
-                    check(&boxes, &plain, Rules::<SMALLER, true, false>::new(&plain)),
+                    check(&boxes, &plain, Rules::<IOU, false, false, true>::new(&plain)),
+                    check(&boxes, &plain, Rules::<IOU, true, false, true>::new(&plain)),
+                    check(&boxes, &longer, Rules::<IOU, false, true, true>::new(&longer)),
+                    check(
+                        &boxes,
+                        &longer,
+                        Rules::<REPRESENTATIVE, false, true, true>::new(&longer),
+                    ),
+                    check(&boxes, &plain, Rules::<SMALLER, true, false, true>::new(&plain)),
                 ];
                 assert!(met.iter().all(|&met| met > 2), "{met:?} met");
             }
@@ -255,7 +259,7 @@ mod tests {
         let mut cells = Cells::default();
         cells.clear(2);
         let params = Params::default();
-        let rule = Rules::<SMALLER, false, false>::new(&params);
+        let rule = Rules::<SMALLER, false, false, true>::new(&params);
         let lane = |x1: f32, side: f32| {
             let d = Detection { x1, y1: 0.0, x2: x1 + side, y2: side, ..Detection::default() };
             Lane::new(&d, &params)

@@ -15,6 +15,8 @@ const GROUP: usize = 16;
 pub(super) struct Decoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
+    /// How many classes a candidate can be of.
+    pub classes: usize,
     best: Vec<f32>,
     group: Vec<u32>,
     widened: Vec<f32>,
@@ -59,6 +61,7 @@ impl Decoder {
     ) {
         self.candidates.clear();
         self.rejected = 0;
+        self.classes = layout.classes;
         if layout.scores.anchor_stride == 1 && layout.objectness.is_none() {
             self.columns(layout, params, boxes, scores);
         } else {
@@ -89,12 +92,20 @@ impl Decoder {
                 continue;
             }
             let first = layout.scores.index(anchor, 0);
-            let row = S::widen(&scores[first..first + layout.classes], &mut widened);
-            let best = greatest(row);
-            if objectness.is_none() && is_hopeless(best, lowest) {
-                continue;
-            }
-            let class = row.iter().position(|&score| score == best).unwrap_or(0) as u32;
+            let (best, class) = if layout.classes == 1 {
+                let best = better(scores[first].to_f32(), f32::NEG_INFINITY);
+                if objectness.is_none() && is_hopeless(best, lowest) {
+                    continue;
+                }
+                (best, 0)
+            } else {
+                let row = S::widen(&scores[first..first + layout.classes], &mut widened);
+                let best = greatest(row);
+                if objectness.is_none() && is_hopeless(best, lowest) {
+                    continue;
+                }
+                (best, row.iter().position(|&score| score == best).unwrap_or(0) as u32)
+            };
             let row = Scored { anchor: anchor as u32, objectness, best, class };
             self.take(row, layout, params, boxes);
         }

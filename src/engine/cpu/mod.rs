@@ -96,15 +96,19 @@ impl Cpu {
 
     #[inline(always)]
     fn suppress_by<const OVERLAP: u8, const INCLUSIVE: bool>(&mut self, params: &Params) {
-        if params.pixel_offset == 0.0 {
-            self.suppress_with(Rules::<OVERLAP, INCLUSIVE, false>::new(params), params);
-        } else {
-            self.suppress_with(Rules::<OVERLAP, INCLUSIVE, true>::new(params), params);
+        // One class is as good as none.
+        let classes = !params.class_agnostic && self.decoder.classes > 1;
+        match (params.pixel_offset != 0.0, classes) {
+            (false, false) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, false, false>>(params),
+            (false, true) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, false, true>>(params),
+            (true, false) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, true, false>>(params),
+            (true, true) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, true, true>>(params),
         }
     }
 
     #[inline(always)]
-    fn suppress_with<R: Rule>(&mut self, rule: R, params: &Params) {
+    fn suppress_with<R: Rule>(&mut self, params: &Params) {
+        let rule = R::new(params);
         let candidates = &self.decoder.candidates;
         let contenders = candidates.len().min(cap(params.max_candidates));
         let most = cap(params.max_detections);
