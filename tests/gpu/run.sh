@@ -10,10 +10,11 @@
 #   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
 #   speed      the kernels against the paper's and, where there is PyTorch, against torchvision
 #   pipelines  what the element takes in a pipeline, from either memory
+#   evaluation nmsbench, and torchvision beside it where there is PyTorch; tables and plots go to $OUT
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '2,14s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,15s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -56,7 +57,7 @@ suite() {
         case $name in
             # These need Python packages, an inference element or a process of their own; the last
             # two have steps of their own.
-            stock_* | half_precision | cuda_absent | cuda_faults | cuda_streams) ;;
+            nmsbench | stock_* | half_precision | cuda_absent | cuda_faults | cuda_streams) ;;
             *) program "$name" ;;
         esac
     done
@@ -123,6 +124,14 @@ pipelines() {
             done
         done
     done
+}
+
+evaluation() {
+    local results=${OUT:-$folder}/evaluation
+    $with "$work/programs/nmsbench" --out "$results" || failed+=(nmsbench)
+    if python3 -c 'import torchvision' 2>/dev/null; then
+        python3 benches/peers/nms.py "$results" || failed+=(peers)
+    fi
 }
 
 for step in "$@"; do

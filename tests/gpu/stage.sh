@@ -16,7 +16,7 @@ data=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 rm -rf "$folder"
 mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
-cargo build --locked --release --lib
+cargo build --locked --release --lib --package gst-plugin-nmsfilter --package nmsbench --bins
 cargo test --locked --no-run --features fault-injection --message-format json |
     python3 -c '
 import json, sys
@@ -28,6 +28,7 @@ for line in sys.stdin:
     while read -r name program; do
         strip -o "$folder/programs/$name" "$program"
     done
+strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
 for part in vectors data/oscars data/candidates data/recorded; do
     [ ! -e "$data/$part" ] || cp -r --parents -t "$folder/data" "$data/$part"
