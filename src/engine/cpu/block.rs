@@ -14,7 +14,7 @@ pub(super) struct Block<const WIDTH: usize> {
 }
 
 /// A box to be compared, as a block holds it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lane {
     pub x1: f32,
     pub y1: f32,
@@ -37,13 +37,13 @@ impl Lane {
 
 /// A rule by which boxes meet; one type for each, so that nothing is asked per pair.
 pub(super) trait Rule: Copy {
+    /// Whether boxes that share nothing are told apart by [`is_beyond`](Self::is_beyond) alone.
+    const EXCLUDES_NOTHING: bool;
+
     fn new(params: &Params) -> Self;
 
     /// Whether boxes that share `intersection` overlap too much.
     fn is_beyond(self, higher: f32, lower: f32, intersection: f32) -> bool;
-
-    /// Whether boxes that share nothing are told apart by [`is_beyond`](Self::is_beyond) alone.
-    const EXCLUDES_NOTHING: bool;
 
     /// The least area of a box that can suppress one of `area`; a little less, for rounding.
     fn least_area(self, area: f32) -> f32;
@@ -78,11 +78,11 @@ pub(super) const SMALLER: u8 = Overlap::Smaller as u8;
 impl<const OVERLAP: u8, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> Rule
     for Rules<OVERLAP, INCLUSIVE, OFFSET, CLASSES>
 {
+    const EXCLUDES_NOTHING: bool = !INCLUSIVE;
+
     fn new(params: &Params) -> Self {
         Self { threshold: params.iou_threshold, offset: params.pixel_offset }
     }
-
-    const EXCLUDES_NOTHING: bool = !INCLUSIVE;
 
     #[inline(always)]
     fn is_beyond(self, higher: f32, lower: f32, intersection: f32) -> bool {

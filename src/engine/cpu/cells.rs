@@ -34,9 +34,7 @@ struct Linked {
 }
 
 /// The cells of a level that a box may find neighbours in.
-#[derive(Clone, Copy)]
 struct Range {
-    level: usize,
     x: (i32, i32),
     y: (i32, i32),
 }
@@ -49,7 +47,7 @@ impl Range {
         let offset = f64::from(offset);
         let low = |edge: f32| cell(f64::from(edge) - offset).saturating_sub(1);
         let high = |edge: f32| cell(f64::from(edge) + offset);
-        Self { level, x: (low(d.x1), high(d.x2)), y: (low(d.y1), high(d.y2)) }
+        Self { x: (low(d.x1), high(d.x2)), y: (low(d.y1), high(d.y2)) }
     }
 
     #[inline(always)]
@@ -123,34 +121,26 @@ impl Cells {
         if self.cell_meets(own, x, y, d, rule) {
             return Some(true);
         }
-
         let least = rule.least_area(d.area);
-        let mut ranges = [const { Range { level: 0, x: (0, 0), y: (0, 0) } }; LEVELS];
-        let (mut count, mut cells) = (0, 0u64);
-        let mut levels = self.levels;
-        while levels != 0 {
-            let level = levels.trailing_zeros() as usize;
-            levels &= levels - 1;
+        let mut left = most;
+        let mut next = Some(own);
+        let mut levels = self.levels & !(1 << own);
+        while let Some(level) = next {
             let side = cell_side(level) + rule.offset();
-            if level + 1 < LEVELS && side * side < least {
-                continue;
-            }
-            let range = Range::new(d, level, rule.offset());
-            cells = cells.saturating_add(range.cells());
-            if cells > most {
-                return None;
-            }
-            ranges[count] = range;
-            count += 1;
-        }
-        for range in &ranges[..count] {
-            for y in range.y.0..=range.y.1 {
-                for x in range.x.0..=range.x.1 {
-                    if self.cell_meets(range.level, x, y, d, rule) {
-                        return Some(true);
+            let is_too_small = level + 1 < LEVELS && side * side < least;
+            if !is_too_small {
+                let range = Range::new(d, level, rule.offset());
+                left = left.checked_sub(range.cells())?;
+                for y in range.y.0..=range.y.1 {
+                    for x in range.x.0..=range.x.1 {
+                        if self.cell_meets(level, x, y, d, rule) {
+                            return Some(true);
+                        }
                     }
                 }
             }
+            next = (levels != 0).then(|| levels.trailing_zeros() as usize);
+            levels &= levels.wrapping_sub(1);
         }
         Some(false)
     }

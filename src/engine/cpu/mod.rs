@@ -115,19 +115,27 @@ impl Cpu {
         let mut survivors = std::mem::take(&mut self.survivors);
         survivors.clear();
         self.outranking.clear();
-        for i in self.order.of(candidates, contenders) {
-            if survivors.len() == most {
-                break;
+        let mut lanes = [Lane::default(); 32];
+        'all: for keys in self.order.of(candidates, contenders).chunks(lanes.len()) {
+            // Fetched together: one by one, each would be waited for.
+            for (lane, &key) in lanes.iter_mut().zip(keys) {
+                *lane = Lane::new(&candidates[order::index(key)], params);
             }
-            let candidate = &candidates[i];
-            let lane = Lane::new(candidate, params);
-            let survives = params.method == Method::None || !self.outranking.meet(&lane, rule);
-            if survives {
-                // Not `push`: its copy by way of the stack costs more than the comparison.
-                survivors.extend_from_slice(std::slice::from_ref(candidate));
-            }
-            if params.method == Method::MapReduce || (survives && params.method == Method::Greedy) {
-                self.outranking.push(&lane, contenders);
+            for (lane, &key) in lanes.iter().zip(keys) {
+                if survivors.len() == most {
+                    break 'all;
+                }
+                let survives = params.method == Method::None || !self.outranking.meet(lane, rule);
+                if survives {
+                    // Not `push`: its copy by way of the stack costs more than the comparison.
+                    let candidate = &candidates[order::index(key)];
+                    survivors.extend_from_slice(std::slice::from_ref(candidate));
+                }
+                if params.method == Method::MapReduce
+                    || (survives && params.method == Method::Greedy)
+                {
+                    self.outranking.push(lane, contenders);
+                }
             }
         }
         self.survivors = survivors;

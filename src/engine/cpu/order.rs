@@ -17,10 +17,10 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The indices of the `most` highest-ranked, by rank. `candidates` lie in the order of their
-    /// rows.
+    /// The `most` highest-ranked, by rank, each to be had by [`index`]. `candidates` lie in the
+    /// order of their rows.
     #[inline(always)]
-    pub fn of(&mut self, candidates: &[Detection], most: usize) -> impl Iterator<Item = usize> {
+    pub fn of(&mut self, candidates: &[Detection], most: usize) -> &[u64] {
         let key = |(i, d): (usize, &Detection)| u64::from(descending(d.score)) << 32 | i as u64;
         self.keys.clear();
         self.keys.extend(candidates.iter().enumerate().map(key));
@@ -34,7 +34,7 @@ impl Order {
         } else {
             self.sort_by_digits();
         }
-        self.keys.iter().map(|&key| key as u32 as usize)
+        &self.keys
     }
 
     /// Keys whose lower halves ascend already; the stable passes leave them so among equals.
@@ -64,6 +64,12 @@ impl Order {
             std::mem::swap(&mut self.keys, &mut self.spare);
         }
     }
+}
+
+/// Which candidate a key of [`Order`] is of.
+#[inline(always)]
+pub(super) fn index(key: u64) -> usize {
+    key as u32 as usize
 }
 
 /// Less for higher scores; scores are finite and never minus zero.
