@@ -8,7 +8,7 @@
 //
 // `windows` are `capacity` quadruples x, y, side, score, zero beyond n; `matrix` is
 // capacity x capacity bytes, preset to 1 for every frame; `survives` gets a byte for each window.
-// The best k that the paper found is 32; it is at most 32, and capacity a multiple of 32 * k.
+// The best k that the paper found is 32; capacity is a multiple of 32 * k.
 #include "portable.cuh"
 
 // Algorithm 1. One thread for each pair; sides and intersections count one pixel more, and the

@@ -2,10 +2,11 @@
 # All checks and tests, on this machine's GStreamer and then on GStreamer 1.26 and 1.28 in small
 # Debian roots; and, without a GPU, all that can be known of the CUDA engine: what is checked in is
 # what the kernels' sources give, they compile for every GPU, and with a driver that emulates one on
-# the host (kernels/emulate) all tests pass on backend=cuda, too. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04;
-# it installs what is missing. The roots are kept in the user's cache folder (NMSFILTER_CACHE),
-# what is built in them under target/. NMSFILTER_TEST_DATA names the folder of recorded data
-# (../shared beside the checkout, unless set); tests that want it and do not find it say so.
+# the host (kernels/emulate) all tests pass on backend=cuda, too. Run it as root, or as a user with
+# sudo, on Debian 12, Debian 13 or Ubuntu 24.04; it installs what is missing. The roots are kept in
+# the user's cache folder (NMSFILTER_CACHE), what is built in them under target/.
+# NMSFILTER_TEST_DATA names the folder of recorded data (../shared beside the checkout, unless set);
+# tests that want it and do not find it say so.
 #
 # What cannot be run here is named as SKIPPED. Exit status: 0 if nothing failed; under CI=true
 # a skipped root counts as failed.
@@ -59,7 +60,7 @@ tests() {
     shift
     before=$(count)
     # --show-output, so that a test that skips itself is heard.
-    step "$where: cargo test" "$@" cargo test --locked --no-fail-fast "${features[@]}" -- --show-output || true
+    step "$where: cargo test" "$@" cargo test --locked --workspace --no-fail-fast "${features[@]}" -- --show-output || true
     after=$(count)
     counts+=("$where: $(paste <(echo "$before") <(echo "$after") |
         awk '{ printf "%d passed, %d failed", $5 - $1, $7 - $3 }')")
@@ -84,7 +85,7 @@ on_emulated_gpu() {
 lints() {
     local where=$1
     shift
-    step "$where: cargo clippy" "$@" cargo clippy --locked --all-targets "${features[@]}" -- -D warnings || true
+    step "$where: cargo clippy" "$@" cargo clippy --locked --workspace --all-targets "${features[@]}" -- -D warnings || true
 }
 
 on_host() {
@@ -92,10 +93,13 @@ on_host() {
     mapfile -t features < <(setup_features)
     local where="GStreamer 1.$host_minor (this machine)"
 
-    step "cargo fmt" cargo fmt --check || true
+    step "cargo fmt" cargo fmt --all --check || true
     lints "$where"
-    step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps "${features[@]}" || true
+    step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps "${features[@]}" || true
     tests "$where"
+    # Not for its figures: a test machine is busy, and this is not a release build.
+    step "$where: nmsbench --quick" cargo run --locked --package nmsbench "${features[@]}" -- \
+        --quick --out "$target/nmsbench" || true
 }
 
 # in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use gst::prelude::*;
-use gst_check::Harness;
-use gstnmsfilter::tensor::attached::attach;
+use nmsbench::harness::{buffer, harness};
 use nmsbench::workload::{Workload, apart, rules, windows};
 
 fn element(criterion: &mut Criterion) {
@@ -20,16 +18,10 @@ fn element(criterion: &mut Criterion) {
         let name = format!("yolov8 84x8400, {} candidates, backend=cpu", windows.len());
         let workload = Workload::yolov8(name, windows, rules(0.45, 0.25));
         let tensor = &workload.new_tensors()[0];
-        let mut harness = Harness::new("nmsfilter");
-        harness.element().expect("there is one").set_property_from_str("backend", "cpu");
-        harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");
+        let mut harness = harness("cpu");
         group.bench_function(&workload.name, |bencher| {
             bencher.iter_batched(
-                || {
-                    let mut buffer = gst::Buffer::new();
-                    attach(buffer.get_mut().expect("it is new"), tensor).unwrap();
-                    buffer
-                },
+                || buffer(tensor),
                 |buffer| harness.push_and_pull(buffer).unwrap(),
                 BatchSize::PerIteration,
             );

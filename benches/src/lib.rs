@@ -1,6 +1,7 @@
 //! What `nmsbench` and the criterion benches are made of.
 
 pub mod engines;
+pub mod harness;
 pub mod machine;
 pub mod measure;
 pub mod paper_kernels;

@@ -10,11 +10,12 @@
 #   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
 #   speed      the kernels against the paper's and, where there is PyTorch, against torchvision
 #   pipelines  what the element takes in a pipeline, from either memory
-#   evaluation nmsbench, and torchvision beside it where there is PyTorch; tables and plots go to $OUT
+#   evaluation nmsbench, and torchvision beside it where there is PyTorch; leaves tables and plots in
+#              evaluation.tar.gz, in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '2,15s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,16s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -127,11 +128,11 @@ pipelines() {
 }
 
 evaluation() {
-    local results=${OUT:-$folder}/evaluation
-    $with "$work/programs/nmsbench" --out "$results" || failed+=(nmsbench)
+    $with "$work/programs/nmsbench" --out "$work/evaluation" || failed+=(nmsbench)
     if python3 -c 'import torchvision' 2>/dev/null; then
-        python3 benches/peers/nms.py "$results" || failed+=(peers)
+        python3 benches/peers/nms.py "$work/evaluation" || failed+=(peers)
     fi
+    tar -C "$work" -czf "${OUT:-$folder}/evaluation.tar.gz" evaluation
 }
 
 for step in "$@"; do

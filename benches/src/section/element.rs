@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
-use gst_check::Harness;
-use gstnmsfilter::tensor::attached::{NewTensor, attach};
+use gstnmsfilter::tensor::attached::NewTensor;
 
 use super::{Bench, Section, shown};
-use crate::measure::{Times, measure_with};
+use crate::harness::{buffer, harness};
+use crate::measure::measure_with;
 use crate::report::Table;
 use crate::workload::{Workload, apart, rules, windows};
 
@@ -18,26 +18,10 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// An `nmsfilter` between two pads.
-pub fn harness(backend: &str) -> Harness {
-    let mut harness = Harness::new("nmsfilter");
-    harness.element().expect("there is one").set_property_from_str("backend", backend);
-    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");
-    harness
-}
-
-/// A buffer with this tensor.
-pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
-    let mut buffer = gst::Buffer::new();
-    let writable = buffer.get_mut().expect("it is new");
-    attach(writable, tensor).expect("the plugin's metadata can be added");
-    buffer
-}
-
 fn run(bench: &mut Bench) -> Result<()> {
     let windows = windows()?;
     let apart = apart();
-    let mut columns = vec!["candidates", "survivors", "backend", "tensors on"];
+    let mut columns = vec!["candidates", "survivors", "engine", "tensors on"];
     columns.extend(["median us", "p10 us", "p90 us", "p99 us"]);
     let mut table = Table::new(columns);
     for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
@@ -57,7 +41,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             let survivors = stats.get::<u64>("survivors")? / frames;
             let candidates = stats.get::<u64>("candidates")? / frames;
             let times = [0.5, 0.1, 0.9, 0.99].map(|share| shown(times.quantile(share)));
-            let cells = [candidates.to_string(), survivors.to_string(), backend.to_owned()];
+            let engine = stats.get::<String>("engine")?;
+            let cells = [candidates.to_string(), survivors.to_string(), engine];
             table.row(cells.into_iter().chain([place.to_owned()]).chain(times));
             anyhow::Ok(())
         };
@@ -102,23 +87,4 @@ fn in_real_time(backend: &str) -> Result<[f64; 3]> {
     pipeline.set_state(gst::State::Null)?;
     let number = |name| anyhow::Ok(stats.get::<u64>(name)? as f64);
     Ok([number("frames")?, seconds, number("time-mean")?])
-}
-
-/// Times of pushing `buffers` through `harness`, one each `interval` from `start` on.
-pub fn paced(
-    harness: &mut Harness,
-    tensors: &[NewTensor],
-    start: Instant,
-    interval: std::time::Duration,
-    count: u32,
-) -> Times {
-    let times = (0..count).map(|i| {
-        let due = start + interval * i;
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        let buffer = buffer(&tensors[i as usize % tensors.len()]);
-        let began = Instant::now();
-        harness.push_and_pull(buffer).expect("the element takes buffers");
-        began.elapsed().as_secs_f64() * 1e6
-    });
-    Times::new(times.collect())
 }

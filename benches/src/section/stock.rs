@@ -36,11 +36,6 @@ fn run(bench: &mut Bench) -> Result<()> {
     let decoder = "yolov8tensordec box-confidence-threshold=0.25 class-confidence-threshold=0.25 \
                    iou-threshold=0.45 max-detections=100000";
     let ours = "nmsfilter backend=cpu class-agnostic=true";
-    let elements = [
-        ("yolov8tensordec", decoder.to_owned(), FRAMES),
-        ("nmsfilter, analytics", format!("{ours} attach=analytics"), FRAMES),
-        ("nmsfilter, roi and analytics", ours.to_owned(), FRAMES),
-    ];
     let columns = ["input", "element", "objects", "median us", "p10 us", "p90 us", "ratio"];
     let mut table = Table::new(columns);
     let trace = bench.folder.file(TRACE);

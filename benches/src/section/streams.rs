@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::element::{harness, paced};
 use super::{Bench, Section, shown};
+use crate::harness::{harness, paced};
 use crate::measure::Times;
 use crate::report::Table;
 use crate::workload::{Workload, rules, windows};

@@ -260,6 +260,15 @@ impl ObjectImpl for NmsFilter {
     }
 
     fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        let waits = spec.flags().contains(gst::PARAM_FLAG_MUTABLE_READY);
+        if waits && self.obj().current_state() > gst::State::Ready {
+            gst::warning!(
+                CAT,
+                imp = self,
+                "{} is set, but not followed before a restart",
+                spec.name()
+            );
+        }
         self.derived_set_property(id, value, spec);
     }
 }

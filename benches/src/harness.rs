@@ -1,0 +1,45 @@
+//! An `nmsfilter` by itself, without a pipeline.
+
+use std::time::{Duration, Instant};
+
+use gst_check::Harness;
+use gstnmsfilter::tensor::attached::{NewTensor, attach};
+
+use crate::measure::Times;
+
+/// An `nmsfilter` between two pads.
+pub fn harness(backend: &str) -> Harness {
+    // Before the harness starts it: an element that runs keeps its backend.
+    let element = gst::ElementFactory::make("nmsfilter").property_from_str("backend", backend);
+    let element = element.build().expect("it is registered");
+    let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
+    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");
+    harness
+}
+
+/// A buffer with this tensor.
+pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
+    let mut buffer = gst::Buffer::new();
+    let writable = buffer.get_mut().expect("it is new");
+    attach(writable, tensor).expect("the plugin's metadata can be added");
+    buffer
+}
+
+/// Times of pushing `buffers` through `harness`, one each `interval` from `start` on.
+pub fn paced(
+    harness: &mut Harness,
+    tensors: &[NewTensor],
+    start: Instant,
+    interval: Duration,
+    count: u32,
+) -> Times {
+    let times = (0..count).map(|i| {
+        let due = start + interval * i;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let buffer = buffer(&tensors[i as usize % tensors.len()]);
+        let began = Instant::now();
+        harness.push_and_pull(buffer).expect("the element takes buffers");
+        began.elapsed().as_secs_f64() * 1e6
+    });
+    Times::new(times.collect())
+}
