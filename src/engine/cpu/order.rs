@@ -2,8 +2,10 @@
 
 use super::super::Detection;
 
-/// Below this many, sorting by comparison is the quicker.
-const FEW: usize = 400;
+/// Of how many candidates each is put in a place of its own.
+const PLACES: usize = 4096;
+/// How many may share one.
+const CROWD: u32 = 16;
 const DIGIT: u32 = 8;
 const DIGITS: usize = 32 / DIGIT as usize;
 const VALUES: usize = 1 << DIGIT;
@@ -14,6 +16,7 @@ pub(super) struct Order {
     /// What ranks in the upper half, the candidate's index in the lower.
     keys: Vec<u64>,
     spare: Vec<u64>,
+    counts: Vec<u32>,
 }
 
 impl Order {
@@ -29,12 +32,45 @@ impl Order {
             self.keys.truncate(most);
             // Rows in order again, of which a stable sort makes use.
             self.keys.sort_unstable();
-        } else if self.keys.len() < FEW {
-            self.keys.sort_unstable();
-        } else {
+        } else if !self.sort_by_place() {
             self.sort_by_digits();
         }
         &self.keys
+    }
+
+    /// Puts each key about where its score belongs, and then exactly there; `false`, and nothing
+    /// done, where there are too many for that, or too many that belong about the same place.
+    #[inline(always)]
+    fn sort_by_place(&mut self) -> bool {
+        let Self { keys, spare, counts } = self;
+        if keys.len() > PLACES {
+            return false;
+        }
+        let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
+            let rank = (key >> 32) as u32;
+            (low.min(rank), high.max(rank))
+        });
+        let places = keys.len().next_power_of_two();
+        let bits = u32::BITS - high.saturating_sub(low).leading_zeros();
+        let shift = bits.saturating_sub(places.trailing_zeros());
+        let place = |key: u64| (((key >> 32) as u32 - low) >> shift) as usize;
+        counts.clear();
+        counts.resize(places, 0);
+        keys.iter().for_each(|&key| counts[place(key)] += 1);
+        if counts.iter().any(|&count| count > CROWD) {
+            return false;
+        }
+        scatter(keys, spare, counts, place);
+        for i in 1..keys.len() {
+            let key = keys[i];
+            let mut at = i;
+            while at > 0 && keys[at - 1] > key {
+                keys[at] = keys[at - 1];
+                at -= 1;
+            }
+            keys[at] = key;
+        }
+        true
     }
 
     /// Keys whose lower halves ascend already; the stable passes leave them so among equals.
@@ -47,23 +83,35 @@ impl Order {
                 counts[digit(key, place)] += 1;
             }
         }
-        self.spare.resize(self.keys.len(), 0);
         for (place, counts) in counts.iter_mut().enumerate() {
-            if counts[digit(self.keys[0], place)] as usize == self.keys.len() {
-                continue; // all alike
+            let are_alike = counts[digit(self.keys[0], place)] as usize == self.keys.len();
+            if !are_alike {
+                scatter(&mut self.keys, &mut self.spare, counts, |key| digit(key, place));
             }
-            let mut first = 0;
-            for count in counts.iter_mut() {
-                first += std::mem::replace(count, first);
-            }
-            for &key in &self.keys {
-                let next = &mut counts[digit(key, place)];
-                self.spare[*next as usize] = key;
-                *next += 1;
-            }
-            std::mem::swap(&mut self.keys, &mut self.spare);
         }
     }
+}
+
+/// Orders keys by their places, of which `counts` says how many keys each has; those of the same
+/// place stay in order.
+#[inline(always)]
+fn scatter(
+    keys: &mut Vec<u64>,
+    spare: &mut Vec<u64>,
+    counts: &mut [u32],
+    place: impl Fn(u64) -> usize,
+) {
+    let mut first = 0;
+    for count in counts.iter_mut() {
+        first += std::mem::replace(count, first);
+    }
+    spare.resize(keys.len(), 0);
+    for &key in &*keys {
+        let next = &mut counts[place(key)];
+        spare[*next as usize] = key;
+        *next += 1;
+    }
+    std::mem::swap(keys, spare);
 }
 
 /// Which candidate a key of [`Order`] is of.
@@ -77,4 +125,36 @@ pub(super) fn index(key: u64) -> usize {
 fn descending(score: f32) -> u32 {
     let bits = score.to_bits();
     if bits >> 31 == 0 { !bits & 0x7fff_ffff } else { bits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_scores_come_first_and_of_equals_the_earlier_row() {
+        let kinds: [fn(&mut fastrand::Rng) -> f32; 5] = [
+            |rng| rng.f32(),
+            |rng| f32::from(rng.u8(..)) / 255.0,
+            |rng| (rng.f32() - 0.5) * 2.0f32.powi(rng.i32(-120..120)),
+            // A crowd, and a few far from it.
+            |rng| if rng.u32(..).is_multiple_of(97) { 1e30 } else { 0.25 + 1e-6 * rng.f32() },
+            |_| 0.5,
+        ];
+        let mut rng = fastrand::Rng::with_seed(7);
+        let mut order = Order::default();
+        for count in [0, 1, 2, 3, 100, 1000, PLACES, PLACES + 1, 20_000] {
+            for kind in kinds {
+                let score = |rng: &mut _| Detection { score: kind(rng), ..Detection::default() };
+                let candidates: Vec<Detection> = (0..count).map(|_| score(&mut rng)).collect();
+                let mut expected: Vec<usize> = (0..count).collect();
+                expected.sort_by(|&a, &b| candidates[b].score.total_cmp(&candidates[a].score));
+                for most in [count, count / 3] {
+                    let keys = order.of(&candidates, most);
+                    let found: Vec<usize> = keys.iter().map(|&key| index(key)).collect();
+                    assert_eq!(found, expected[..most]);
+                }
+            }
+        }
+    }
 }
