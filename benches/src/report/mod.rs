@@ -3,7 +3,7 @@
 mod plot;
 mod table;
 
-pub use plot::{Chart, Series};
+pub use plot::{Chart, Scale, Series};
 pub use table::Table;
 
 use std::path::PathBuf;

@@ -11,65 +11,108 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+/// How a chart's axes grow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// From 0 on the vertical axis.
+    Linear,
+    /// Both by powers of the base.
+    Logarithmic {
+        /// 2 or 10.
+        base: u8,
+    },
+}
+
 /// A picture of series.
 pub struct Chart {
     /// Above it.
     pub title: String,
     /// Below the horizontal axis.
     pub x: &'static str,
-    /// Beside the vertical axis.
+    /// Beside the left axis.
     pub y: &'static str,
-    /// Whether both axes are logarithmic.
-    pub logarithmic: bool,
+    /// Of the horizontal and the left axis.
+    pub scale: Scale,
     /// What it shows.
     pub series: Vec<Series>,
+    /// What it shows in grey behind them, against a linear axis of its own on the right that bears
+    /// its name.
+    pub behind: Option<Series>,
 }
 
 const SIZE: (u32, u32) = (900, 500);
 
+/// Okabe and Ito's colours, told apart by colour-blind readers, too.
+const COLOURS: [RGBColor; 4] =
+    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
+const GREY: RGBColor = RGBColor(150, 150, 150);
+
+/// As linear axes show numbers: their steps have a digit behind the point at most.
+fn label(value: &f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
 impl Chart {
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let points = || self.series.iter().flat_map(|series| &series.points);
-        let bounds = |of: fn(&(f64, f64)) -> f64| {
-            let low = points().map(of).fold(f64::INFINITY, f64::min);
-            let high = points().map(of).fold(f64::NEG_INFINITY, f64::max);
-            (low, high)
-        };
-        let (x, y) = (bounds(|point| point.0), bounds(|point| point.1));
+        let (x, y) = bounds(self.series.iter().flat_map(|series| &series.points));
         if !x.0.is_finite() {
             anyhow::bail!("there is nothing to plot");
         }
-        if self.logarithmic {
-            let wider = |(low, high): (f64, f64)| (low / 1.3..high * 1.3).log_scale();
-            self.draw(path, wider(x), wider(y))
-        } else {
-            self.draw(path, x.0..x.1.max(x.0 + 1.0), 0.0..y.1 * 1.1)
+        match self.scale {
+            Scale::Linear => {
+                self.draw(path, x.0..x.1.max(x.0 + 1.0), 0.0..y.1 * 1.2, label)?;
+            }
+            Scale::Logarithmic { base } => {
+                let axis = |(low, high): (f64, f64)| {
+                    (low / 1.3..high * 1.3).log_scale().base(f64::from(base))
+                };
+                self.draw(path, axis(x), axis(y), f64::to_string)?;
+            }
         }
+        Ok(())
     }
 
-    fn draw<X, Y>(&self, path: &Path, x: X, y: Y) -> anyhow::Result<()>
+    fn draw<X, Y>(&self, path: &Path, x: X, y: Y, label: fn(&f64) -> String) -> anyhow::Result<()>
     where
-        X: AsRangedCoord<Value = f64>,
+        X: AsRangedCoord<Value = f64> + Clone,
         Y: AsRangedCoord<Value = f64>,
         X::CoordDescType: ValueFormatter<f64>,
         Y::CoordDescType: ValueFormatter<f64>,
     {
         let area = SVGBackend::new(path, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
+        let behind = self.behind.iter();
+        let (_, counts) = bounds(behind.clone().flat_map(|series| &series.points));
         let mut chart = ChartBuilder::on(&area)
             .caption(&self.title, ("sans-serif", 20))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(60)
-            .build_cartesian_2d(x, y)?;
+            .right_y_label_area_size(if self.behind.is_some() { 60 } else { 12 })
+            .build_cartesian_2d(x.clone(), y)?
+            .set_secondary_coord(x, 0.0..(counts.1 * 1.2).max(1.0));
         chart
             .configure_mesh()
             .x_desc(self.x)
             .y_desc(self.y)
+            .x_label_formatter(&label)
+            .y_label_formatter(&label)
             .light_line_style(TRANSPARENT)
             .draw()?;
-        for (i, series) in self.series.iter().enumerate() {
-            let colour = Palette99::pick(i).to_rgba();
+        for series in behind {
+            chart
+                .configure_secondary_axes()
+                .y_desc(&series.name)
+                .y_label_formatter(&self::label)
+                .draw()?;
+            let line = LineSeries::new(series.points.iter().copied(), GREY.stroke_width(2));
+            chart
+                .draw_secondary_series(line)?
+                .label(&series.name)
+                .legend(|(x, y)| PathElement::new([(x, y), (x + 18, y)], GREY.stroke_width(2)));
+        }
+        for (series, colour) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
             let line = LineSeries::new(series.points.iter().copied(), colour.stroke_width(2));
             chart.draw_series(line)?.label(&series.name).legend(move |(x, y)| {
                 PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
@@ -88,5 +131,22 @@ impl Chart {
             .draw()?;
         area.present()?;
         Ok(())
+    }
+}
+
+/// The least and the greatest x and y.
+fn bounds<'a>(points: impl Iterator<Item = &'a (f64, f64)>) -> ((f64, f64), (f64, f64)) {
+    let none = (f64::INFINITY, f64::NEG_INFINITY);
+    let wider = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+    points.fold((none, none), |(x, y), point| (wider(x, point.0), wider(y, point.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn labels_are_as_short_as_the_numbers() {
+        assert_eq!([20.0, 0.5, 0.1 + 0.2].map(|value| label(&value)), ["20", "0.5", "0.3"]);
     }
 }

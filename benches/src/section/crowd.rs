@@ -6,7 +6,7 @@ use gstnmsfilter::tensor::{self, Elements};
 
 use super::{Bench, Section, shown};
 use crate::measure::Times;
-use crate::report::{Chart, Series, Table};
+use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Window, Workload, rules};
 
 pub const SECTION: Section = Section {
@@ -53,7 +53,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let mut table = Table::new(columns);
         let mut series: Vec<Series> = names
             .iter()
-            .map(|name| Series { name: format!("{name}, us"), points: Vec::new() })
+            .map(|name| Series { name: (*name).to_owned(), points: Vec::new() })
             .collect();
         let mut counts = Vec::new();
         for (i, windows) in frames.iter().enumerate() {
@@ -78,13 +78,13 @@ fn run(bench: &mut Bench) -> Result<()> {
             let cells = cells.chain([fewest, most].map(|count| count.to_string()));
             summary.row(cells.chain(times));
         }
-        series.push(Series { name: "windows".to_owned(), points: counts });
         let chart = Chart {
             title: format!("{name}-like: {fewest} to {most} windows a frame"),
             x: "frame",
-            y: "windows; microseconds a frame",
-            logarithmic: false,
+            y: "microseconds a frame",
+            scale: Scale::Linear,
             series,
+            behind: Some(Series { name: "windows".to_owned(), points: counts }),
         };
         bench.folder.plot(name, &chart)?;
     }

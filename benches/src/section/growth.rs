@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{Bench, Section, shown};
-use crate::report::{Chart, Series, Table};
+use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Spread, Workload};
 
 pub const SECTION: Section =
@@ -42,8 +42,9 @@ fn run(bench: &mut Bench) -> Result<()> {
         title: "Decode and suppression of n candidates".to_owned(),
         x: "candidates",
         y: "microseconds, median",
-        logarithmic: true,
+        scale: Scale::Logarithmic { base: 10 },
         series,
+        behind: None,
     };
     bench.folder.plot("growth", &chart)
 }

@@ -7,7 +7,7 @@ use gstnmsfilter::engine::{Cpu, Detection, Engine};
 
 use super::{Bench, Section, shown};
 use crate::paper_kernels::PaperKernels;
-use crate::report::{Chart, Series, Table};
+use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Window, Workload, oscars, rules};
 
 pub const SECTION: Section = Section {
@@ -58,8 +58,9 @@ fn run(bench: &mut Bench) -> Result<()> {
         title: format!("The paper's picture: {} windows about {count} faces", windows.len()),
         x: "faces uncovered",
         y: "microseconds a frame",
-        logarithmic: false,
+        scale: Scale::Linear,
         series,
+        behind: None,
     };
     bench.folder.plot("oscars", &chart)
 }

@@ -6,7 +6,7 @@ use super::crowd::frames;
 use super::{Bench, Section, shown};
 use crate::measure::Times;
 use crate::paper_kernels::PaperKernels;
-use crate::report::{Chart, Series, Table};
+use crate::report::{Chart, Scale, Series, Table};
 
 pub const SECTION: Section = Section {
     name: "partitions",
@@ -48,8 +48,9 @@ fn run(bench: &mut Bench) -> Result<()> {
         title: "The paper's kernels on the mosaic".to_owned(),
         x: "partitions k",
         y: "microseconds a frame, mean",
-        logarithmic: true,
+        scale: Scale::Logarithmic { base: 2 },
         series: series.into(),
+        behind: None,
     };
     bench.folder.plot("partitions", &chart)?;
     bench.folder.table("partitions", &table)
