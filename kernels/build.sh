@@ -7,6 +7,7 @@
 #   *.sm_53.ptx  ISA 6.3: any GPU of compute capability 5.3 and up, any driver from CUDA 10.0 on
 #   *.sm_80.ptx  ISA 7.4: 8.0 and up, drivers from CUDA 11.4 on; sums and maxima of a warp in one
 #                instruction, and a rest while waiting
+#   *.sm_90.ptx  ISA 7.8: 9.0 and up, drivers from CUDA 11.8 on; kernels that take turns by themselves
 set -eu
 cd "$(dirname "$0")"
 out=${1:-ptx}
@@ -31,4 +32,5 @@ build() {
 }
 build nmsfilter sm_53 ptx63
 build nmsfilter sm_80 ptx74
+build nmsfilter sm_90 ptx78
 build paper sm_53 ptx63

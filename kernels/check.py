@@ -43,7 +43,7 @@ def main() -> None:
     rows, spills = {}, []
     for ptx in sorted(folder.glob("*.ptx")):
         least = int(ptx.name.split(".sm_")[1].split(".")[0])
-        assemble(toolkits["11"], ptx, 87)
+        assemble(toolkits["11"], ptx, max(least, 87))
         for architecture in ARCHITECTURES:
             if architecture < least:
                 continue

@@ -105,6 +105,7 @@ DEVICE bool is_better(float score, uint32_t class_index, float best, uint32_t be
 template <typename Boxes, typename Scores>
 DEVICE void decode(const Frame &frame, void *memory) {
     BLOCK_SHARED(BestOfWarps, partial);
+    take_turn();
     const Workspace workspace(memory, frame.anchors);
     Header *const header = workspace.header;
     const uint32_t lane = lane_index(), warp = warp_index();

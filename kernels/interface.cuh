@@ -13,7 +13,9 @@
 // REDUCE_THREADS and PUBLISH_THREADS; none takes dynamic shared memory. The three later kernels
 // read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of the four
 // is instantiated once per shape, and only decode's parameters change with the frame. `map` and
-// `reduce` are right with any number of blocks from 1 up.
+// `reduce` are right with any number of blocks from 1 up. Compiled for compute capability 9.0 and
+// up, the three later ones wait by themselves for the end of the one before (take_turn,
+// portable.cuh), and may be launched with programmatic dependence on it.
 //
 // The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where
 // capacity is not less than frame.anchors. Its first HEADER_BYTES bytes must be zero before the

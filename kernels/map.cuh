@@ -258,6 +258,7 @@ DEVICE void place(const Questions &questions, const Workspace &workspace, const 
 
 KERNEL(MAP_THREADS, 1) map(void *memory) {
     BLOCK_SHARED(Questions, questions);
+    take_turn();
     const Header *const header = (const Header *)memory;
     const Frame &frame = header->frame;
     const uint32_t candidates = header->candidates, limit = contenders(header);

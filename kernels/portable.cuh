@@ -32,6 +32,15 @@ DEVICE uint64_t device_clock() {
 #include "emulate/cuda_on_host.h"
 #endif
 
+// To be called by each thread before it touches what other kernels touch, too: lets the blocks of
+// the frame's next kernel take their places while this one runs, and waits here for the end of the
+// one before. Where kernels are not launched so, the driver waits between them, and this is nothing.
+DEVICE void take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 #define ALL_LANES 0xffffffffu
 #define WARP 32u
 

@@ -19,6 +19,7 @@ struct Listing {
 
 KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
     BLOCK_SHARED(Listing, listing);
+    take_turn();
     Header *const header = (Header *)memory;
     const uint32_t contending = contenders(header);
     const uint32_t most = header->frame.max_detections;

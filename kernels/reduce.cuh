@@ -27,8 +27,9 @@ DEVICE void decide(const Workspace &workspace, uint32_t rank, uint32_t slot, uin
 
 // Waits for the candidates whose states are at `states`, of which each lane has up to `Each`: bit i
 // of `waits` for the i-th. `chain` grows to the longest of the chains that led there. True, and
-// `chain` that of the survivor, where one of them survives.
-template <uint32_t Each>
+// `chain` that of the survivor, where one of them survives. `Once`: looks at them once, and is true
+// where one of them is known to survive.
+template <bool Once = false, uint32_t Each>
 DEVICE bool one_survives(const uint32_t *const (&states)[Each], uint32_t waits, uint32_t &chain) {
     uint32_t longest = 0;
     for (;;) {
@@ -49,6 +50,9 @@ DEVICE bool one_survives(const uint32_t *const (&states)[Each], uint32_t waits, 
         if (by != 0) {
             chain = __shfl_sync(ALL_LANES, survivor >> CHAIN_SHIFT, __ffs(by) - 1);
             return true;
+        }
+        if (Once) {
+            return false;
         }
         if (!__any_sync(ALL_LANES, waits != 0)) {
             chain = greater(chain, warp_max(longest));
@@ -100,15 +104,18 @@ DEVICE void settle(const Workspace &workspace, const Rule &rule, uint32_t method
         decide(workspace, rank, slot, SUPPRESSED, 1);
         return;
     }
+    const bool first = lane >= 2 && lane - 2 < hits, second = WARP + lane - 2 < hits;
+    const uint32_t *const states[2] = {&workspace.state[first ? words[0] : 0],
+                                       &workspace.state[second ? words[1] : 0]};
+    const uint32_t listed = uint32_t(first) | uint32_t(second) << 1;
     uint32_t chain = 0;
     bool suppressed;
     if (hits <= HIT_ROOM) {
-        const bool first = lane >= 2 && lane - 2 < hits, second = WARP + lane - 2 < hits;
-        const uint32_t *const states[2] = {&workspace.state[first ? words[0] : 0],
-                                           &workspace.state[second ? words[1] : 0]};
-        suppressed = one_survives(states, uint32_t(first) | uint32_t(second) << 1, chain);
+        suppressed = one_survives(states, listed, chain);
     } else {
-        suppressed = suppressed_by_any(workspace, rule, rank, chain);
+        // Where so many meet it, one of those listed will mostly have survived by now.
+        suppressed = one_survives<true>(states, listed, chain) ||
+                     suppressed_by_any(workspace, rule, rank, chain);
     }
     decide(workspace, rank, slot, suppressed ? SUPPRESSED : SURVIVES,
            suppressed ? chain : chain + 1);
@@ -116,6 +123,7 @@ DEVICE void settle(const Workspace &workspace, const Rule &rule, uint32_t method
 
 KERNEL(REDUCE_THREADS, 1) reduce(void *memory) {
     BLOCK_SHARED(uint32_t, ticket);
+    take_turn();
     Header *const header = (Header *)memory;
     for (;;) {
         if (threadIdx.x == 0) {

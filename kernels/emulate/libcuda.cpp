@@ -2,8 +2,9 @@
 // emulated kernels. Built as libcuda.so.1 (libcuda.sh), it stands in for NVIDIA's library, so that
 // all but the GPU itself is tested on any machine.
 //
-// NMSFILTER_EMULATED_DEVICES says how many GPUs it has (1), 0 being a driver without any. Device
-// memory starts as rubbish, is known to lie on one GPU, and may not be freed twice.
+// NMSFILTER_EMULATED_DEVICES says how many GPUs it has (1), 0 being a driver without any; the first
+// is of compute capability 9.0, the others of 8.7. Device memory starts as rubbish, is known to lie
+// on one GPU, and may not be freed twice.
 #include "../nmsfilter.cu"
 
 #include <map>
@@ -42,6 +43,7 @@ struct Node {
     const Function *function;
     uint32_t blocks;
     std::vector<std::vector<char>> parameters;
+    bool follows; // the node before it in the graph
 };
 struct Graph {
     std::vector<std::unique_ptr<Node>> nodes;
@@ -213,10 +215,10 @@ EXPORT Result cuDeviceGetName(char *name, int bytes, int) {
     snprintf(name, size_t(bytes), "emulated on the host");
     return DONE;
 }
-EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int) {
+EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     switch (attribute) {
-    case 75: *value = 8; break; // compute capability, major
-    case 76: *value = 7; break; // minor
+    case 75: *value = device == 0 ? 9 : 8; break; // compute capability, major
+    case 76: *value = device == 0 ? 0 : 7; break; // minor
     case 16: *value = int(MULTIPROCESSORS); break;
     default: *value = 0;
     }
@@ -325,12 +327,9 @@ EXPORT Result cuGraphDestroy(Graph *graph) {
 EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
                                    const NodeParameters *parameters) {
     // A chain, each node after the last.
-    const size_t length = graph->nodes.size();
-    if (count != (length == 0 ? 0 : 1) || (count == 1 && *before != graph->nodes.back().get())) {
-        return INVALID_VALUE;
-    }
     std::unique_ptr<Node> made(new Node());
-    if (!fill(*made, *parameters)) {
+    made->follows = count == 1 && !graph->nodes.empty() && *before == graph->nodes.back().get();
+    if ((count != 0 && !made->follows) || !fill(*made, *parameters)) {
         return INVALID_VALUE;
     }
     *node = made.get();
@@ -338,7 +337,24 @@ EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *befor
     return DONE;
 }
 #if !defined(NMSFILTER_OLD_DRIVER)
+// Of the last two nodes, where the second takes its turn by itself.
+EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to,
+                                        const uint8_t (*edges)[8], size_t count) {
+    static const uint8_t in_turn[8] = {1, 0, 1};
+    const size_t length = graph->nodes.size();
+    if (count != 1 || length < 2 || graph->nodes[length - 2].get() != *from ||
+        graph->nodes[length - 1].get() != *to || memcmp(edges, in_turn, sizeof in_turn) != 0) {
+        return INVALID_VALUE;
+    }
+    (*to)->follows = true;
+    return DONE;
+}
 EXPORT Result cuGraphInstantiateWithFlags(Executable **exec, Graph *graph, uint64_t) {
+    for (size_t i = 1; i < graph->nodes.size(); i++) {
+        if (!graph->nodes[i]->follows) {
+            return INVALID_VALUE;
+        }
+    }
     *exec = new Executable();
     for (const auto &node : graph->nodes) {
         (*exec)->nodes.push_back(*node);

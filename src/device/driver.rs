@@ -38,13 +38,17 @@ const SUCCESS: u32 = 0;
 const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 
 macro_rules! driver {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => {
-        /// The driver's functions, each there.
+    (
+        required { $($name:ident($($argument:ident: $type:ty),*);)* }
+        optional { $($newer:ident($($of_newer:ident: $type_of_newer:ty),*);)* }
+    ) => {
+        /// The driver's functions: each there, but for those that return an `Option`.
         #[allow(non_snake_case, reason = "they bear the driver's names")]
         pub struct Driver {
             error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             error_string: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
+            $($newer: Option<unsafe extern "C" fn($($type_of_newer),*) -> c_uint>,)*
         }
 
         impl Driver {
@@ -64,6 +68,10 @@ macro_rules! driver {
                         $($name: *library
                             .get(concat!(stringify!($name), "\0").as_bytes())
                             .map_err(missing(stringify!($name)))?,)*
+                        $($newer: library
+                            .get(concat!(stringify!($newer), "\0").as_bytes())
+                            .ok()
+                            .map(|function| *function),)*
                     })
                 }
             }
@@ -78,17 +86,28 @@ macro_rules! driver {
                 /// As the driver's documentation has it.
                 #[allow(non_snake_case, reason = "it bears the driver's name")]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), DriverError> {
-                    #[cfg(feature = "fault-injection")]
-                    if let Some(code) = super::fault::strike(stringify!($name)) {
-                        return self.check(stringify!($name), code);
-                    }
                     // SAFETY: the caller answers for the arguments.
-                    let code = unsafe { (self.$name)($($argument),*) };
-                    #[cfg(feature = "fault-injection")]
-                    if code == SUCCESS {
-                        super::fault::note(stringify!($name));
-                    }
-                    self.check(stringify!($name), code)
+                    self.call(stringify!($name), || unsafe { (self.$name)($($argument),*) })
+                }
+            )*
+
+            $(
+                /// As the driver's documentation has it; none where this driver is older than the
+                /// function.
+                ///
+                /// # Errors
+                /// Where it does not return success.
+                ///
+                /// # Safety
+                /// As the driver's documentation has it.
+                #[allow(non_snake_case, reason = "it bears the driver's name")]
+                pub unsafe fn $newer(
+                    &self,
+                    $($of_newer: $type_of_newer),*
+                ) -> Option<Result<(), DriverError>> {
+                    let function = self.$newer?;
+                    // SAFETY: the caller answers for the arguments.
+                    Some(self.call(stringify!($newer), || unsafe { function($($of_newer),*) }))
                 }
             )*
         }
@@ -96,6 +115,7 @@ macro_rules! driver {
 }
 
 driver! {
+required {
     cuInit(flags: c_uint);
     cuDriverGetVersion(version: *mut c_int);
     cuDeviceGetCount(count: *mut c_int);
@@ -142,6 +162,33 @@ driver! {
     cuGraphExecDestroy(exec: sys::CUgraphExec);
     cuGraphDestroy(graph: sys::CUgraph);
 }
+optional {
+    // From CUDA 12.3 on; later than the types in use.
+    cuGraphAddDependencies_v2(
+        graph: sys::CUgraph,
+        from: *const sys::CUgraphNode,
+        to: *const sys::CUgraphNode,
+        edges: *const EdgeData,
+        count: usize
+    );
+}
+}
+
+/// `CUgraphEdgeData`: from which port of a node to which of the next, and of what kind.
+#[repr(C)]
+pub struct EdgeData {
+    from_port: u8,
+    to_port: u8,
+    kind: u8,
+    reserved: [u8; 5],
+}
+
+impl EdgeData {
+    /// From a kernel to one that may take its place before its turn comes, and waits for it by
+    /// itself: from CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, of the kind
+    /// CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
+    pub const IN_TURN: Self = Self { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+}
 
 impl Driver {
     /// The driver, initialised; the same for the whole process.
@@ -162,6 +209,11 @@ impl Driver {
         })
     }
 
+    /// Whether [`EdgeData`] can be told to it.
+    pub fn knows_edges(&self) -> bool {
+        self.cuGraphAddDependencies_v2.is_some()
+    }
+
     /// The driver's version, as in 11040 for CUDA 11.4.
     ///
     /// # Errors
@@ -171,6 +223,24 @@ impl Driver {
         // SAFETY: the address is that of a number.
         unsafe { self.cuDriverGetVersion(&mut version) }?;
         Ok(version)
+    }
+
+    /// What comes of `function`, which is named `name`.
+    fn call(
+        &self,
+        name: &'static str,
+        function: impl FnOnce() -> c_uint,
+    ) -> Result<(), DriverError> {
+        #[cfg(feature = "fault-injection")]
+        if let Some(code) = super::fault::strike(name) {
+            return self.check(name, code);
+        }
+        let code = function();
+        #[cfg(feature = "fault-injection")]
+        if code == SUCCESS {
+            super::fault::note(name);
+        }
+        self.check(name, code)
     }
 
     fn check(&self, call: &'static str, code: u32) -> Result<(), DriverError> {

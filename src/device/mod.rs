@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 use sys::CUdevice_attribute_enum as Attribute;
 
-pub use driver::{Driver, DriverError};
+pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, PinnedBuffer, ordinal_of, synchronize_owner};
 pub use stream::{Event, Stream};
 

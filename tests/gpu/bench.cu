@@ -41,6 +41,7 @@
 
 static cudaStream_t stream;
 static uint32_t multiprocessors;
+static bool takes_turns; // whether the kernels do (take_turn, kernels/portable.cuh)
 
 __global__ void empty() {}
 
@@ -51,7 +52,10 @@ static struct {
 
 static void load(const std::string &folder, int major) {
     CUmodule ours, papers;
-    const char *const variant = major >= 8 ? "/nmsfilter.sm_80.ptx" : "/nmsfilter.sm_53.ptx";
+    const char *const variant = major >= 9   ? "/nmsfilter.sm_90.ptx"
+                                : major >= 8 ? "/nmsfilter.sm_80.ptx"
+                                             : "/nmsfilter.sm_53.ptx";
+    takes_turns = major >= 9;
     CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
     CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_53.ptx").c_str()));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));
@@ -65,9 +69,23 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
 }
 
-static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters) {
-    CHECK_DRIVER(cuLaunchKernel(kernel, blocks.x, blocks.y, blocks.z, threads.x, threads.y,
-                                threads.z, 0, stream, parameters.data(), nullptr));
+// `follows`: it is a frame's second, third or fourth, and may take its place before its turn.
+static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters,
+                   bool follows = false) {
+    CUlaunchAttribute attribute = {};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config = {};
+    config.gridDimX = blocks.x;
+    config.gridDimY = blocks.y;
+    config.gridDimZ = blocks.z;
+    config.blockDimX = threads.x;
+    config.blockDimY = threads.y;
+    config.blockDimZ = threads.z;
+    config.hStream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = follows && takes_turns ? 1 : 0;
+    CHECK_DRIVER(cuLaunchKernelEx(&config, kernel, parameters.data(), nullptr));
 }
 
 // Makes the counters ready where a graph ends before publish: they begin the workspace.
@@ -110,14 +128,15 @@ struct Pipeline {
         launch(kernels.decode[boxes_half][scores_half], decode_blocks(frame.anchors, frame.lanes),
                DECODE_THREADS, {(void *)&frame, &memory});
         if (kernel_count > 1) {
-            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), MAP_THREADS, {&memory});
+            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), MAP_THREADS, {&memory},
+                   true);
         }
         if (kernel_count > 2) {
             launch(kernels.reduce, reduce_blocks(multiprocessors, frame.anchors), REDUCE_THREADS,
-                   {&memory});
+                   {&memory}, true);
         }
         if (kernel_count > 3) {
-            launch(kernels.publish, 1, PUBLISH_THREADS, {&memory, &to});
+            launch(kernels.publish, 1, PUBLISH_THREADS, {&memory, &to}, true);
         }
     }
     const Detection *survivors() const { return (const Detection *)(outcome + 1); }

@@ -11,7 +11,7 @@ use super::interface::{
     workspace_bytes,
 };
 use super::kernels::Kernels;
-use crate::device::{DeviceBuffer, DriverError, Stream};
+use crate::device::{DeviceBuffer, DriverError, EdgeData, Stream};
 
 /// What a graph is instantiated for; frames with no more anchors run on it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +78,22 @@ impl Graph {
         let mut add = |function, blocks, threads, parameters: &mut [*mut c_void]| {
             let node = node(function, blocks, threads, parameters);
             let before = last;
-            let dependencies = if before.is_null() { (null(), 0) } else { (&raw const before, 1) };
+            let (is_first, take_turns) = (before.is_null(), kernels.take_turns);
+            let waits_for =
+                if is_first || take_turns { (null(), 0) } else { (&raw const before, 1) };
             // SAFETY: the parameters are as many and of such types as the kernel takes; the
             // driver copies them.
             unsafe {
-                let (nodes, count) = dependencies;
+                let (nodes, count) = waits_for;
                 driver.cuGraphAddKernelNode(&mut last, graph.graph, nodes, count, &node)?;
+            }
+            if take_turns && !is_first {
+                let edge = EdgeData::IN_TURN;
+                // SAFETY: both are nodes of the graph, and each address is that of one thing.
+                let added = unsafe {
+                    driver.cuGraphAddDependencies_v2(graph.graph, &before, &last, &edge, 1)
+                };
+                added.expect("kernels take turns where the driver knows of it")?;
             }
             Ok::<_, DriverError>(last)
         };

@@ -15,7 +15,12 @@ struct Image {
     from: (i32, i32),
     /// Machine code, or PTX with a zero at its end.
     bytes: &'static [u8],
+    /// On GPUs from [`TURNS_FROM`] on: whether its kernels wait for each other by themselves.
+    takes_turns: bool,
 }
+
+/// From where on compilers know how (`take_turn`, kernels/portable.cuh).
+const TURNS_FROM: (i32, i32) = (9, 0);
 
 /// PTX, with the zero that the driver looks for.
 macro_rules! ptx {
@@ -33,9 +38,11 @@ const IMAGES: &[Image] = &[
         name: "machine code",
         from: (5, 3),
         bytes: include_bytes!(concat!(env!("OUT_DIR"), "/nmsfilter.cubin")),
+        takes_turns: true,
     },
-    Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80") },
-    Image { name: "PTX sm_53", from: (5, 3), bytes: ptx!("sm_53") },
+    Image { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), takes_turns: true },
+    Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), takes_turns: false },
+    Image { name: "PTX sm_53", from: (5, 3), bytes: ptx!("sm_53"), takes_turns: false },
 ];
 
 /// Results of loading machine code on another GPU than it was compiled for.
@@ -51,6 +58,8 @@ pub(super) struct Kernels {
     module: sys::CUmodule,
     /// What they come from.
     pub image: &'static str,
+    /// Whether each waits for the one before by itself.
+    pub take_turns: bool,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
     pub map: sys::CUfunction,
@@ -91,7 +100,7 @@ impl Kernels {
             let mut module = null_mut();
             // SAFETY: the address is that of a handle, and the image is whole; `drop` unloads.
             match unsafe { driver.cuModuleLoadData(&mut module, image.bytes.as_ptr().cast()) } {
-                Ok(()) => break (image.name, module),
+                Ok(()) => break (image, module),
                 Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
                 Err(error) => refused = Some(error),
             }
@@ -99,7 +108,10 @@ impl Kernels {
         let mut kernels = Self {
             device: device.clone(),
             module,
-            image,
+            image: image.name,
+            take_turns: image.takes_turns
+                && device.capability() >= TURNS_FROM
+                && driver.knows_edges(),
             decode: [[null_mut(); 2]; 2],
             map: null_mut(),
             reduce: null_mut(),

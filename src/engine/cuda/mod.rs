@@ -142,7 +142,7 @@ impl Engine for Cuda {
     }
 }
 
-/// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_80`.
+/// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_90`.
 impl fmt::Display for Cuda {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernels = &self.on.kernels;
