@@ -14,13 +14,12 @@ pub struct Series {
 /// How a chart's axes grow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// From 0 on the vertical axis.
+    /// The left one from 0.
     Linear,
-    /// Both by powers of the base.
-    Logarithmic {
-        /// 2 or 10.
-        base: u8,
-    },
+    /// The horizontal one by powers of 2, the left one from 0.
+    Doubling,
+    /// Both by powers of 10.
+    Logarithmic,
 }
 
 /// A picture of series.
@@ -47,7 +46,7 @@ const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const GREY: RGBColor = RGBColor(150, 150, 150);
 
-/// As linear axes show numbers: their steps have a digit behind the point at most.
+/// As axes show numbers: of small steps one digit behind the point.
 fn label(value: &f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
@@ -59,21 +58,17 @@ impl Chart {
         if !x.0.is_finite() {
             anyhow::bail!("there is nothing to plot");
         }
+        let from_zero = 0.0..y.1 * 1.2;
+        let powers =
+            |base: f64, (low, high): (f64, f64)| (low / 1.3..high * 1.3).log_scale().base(base);
         match self.scale {
-            Scale::Linear => {
-                self.draw(path, x.0..x.1.max(x.0 + 1.0), 0.0..y.1 * 1.2, label)?;
-            }
-            Scale::Logarithmic { base } => {
-                let axis = |(low, high): (f64, f64)| {
-                    (low / 1.3..high * 1.3).log_scale().base(f64::from(base))
-                };
-                self.draw(path, axis(x), axis(y), f64::to_string)?;
-            }
+            Scale::Linear => self.draw(path, x.0..x.1.max(x.0 + 1.0), from_zero),
+            Scale::Doubling => self.draw(path, powers(2.0, x), from_zero),
+            Scale::Logarithmic => self.draw(path, powers(10.0, x), powers(10.0, y)),
         }
-        Ok(())
     }
 
-    fn draw<X, Y>(&self, path: &Path, x: X, y: Y, label: fn(&f64) -> String) -> anyhow::Result<()>
+    fn draw<X, Y>(&self, path: &Path, x: X, y: Y) -> anyhow::Result<()>
     where
         X: AsRangedCoord<Value = f64> + Clone,
         Y: AsRangedCoord<Value = f64>,
@@ -104,7 +99,7 @@ impl Chart {
             chart
                 .configure_secondary_axes()
                 .y_desc(&series.name)
-                .y_label_formatter(&self::label)
+                .y_label_formatter(&label)
                 .draw()?;
             let line = LineSeries::new(series.points.iter().copied(), GREY.stroke_width(2));
             chart

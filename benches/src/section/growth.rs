@@ -42,7 +42,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         title: "Decode and suppression of n candidates".to_owned(),
         x: "candidates",
         y: "microseconds, median",
-        scale: Scale::Logarithmic { base: 10 },
+        scale: Scale::Logarithmic,
         series,
         behind: None,
     };

@@ -48,7 +48,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         title: "The paper's kernels on the mosaic".to_owned(),
         x: "partitions k",
         y: "microseconds a frame, mean",
-        scale: Scale::Logarithmic { base: 2 },
+        scale: Scale::Doubling,
         series: series.into(),
         behind: None,
     };
