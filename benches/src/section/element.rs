@@ -70,7 +70,7 @@ fn in_real_time(backend: &str) -> Result<[f64; 3]> {
     let pipeline = gst::parse::launch(&format!(
         "crowdtestsrc head=yolov8 memory={memory} num-buffers=400
            ! video/x-raw,width=1920,height=1080,framerate=50/1
-           ! queue ! nmsfilter name=nms backend={backend} ! fakesink sync=true"
+           ! nmsfilter name=nms backend={backend} ! fakesink sync=true"
     ))?;
     let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
     let bus = pipeline.bus().context("a pipeline has a bus")?;

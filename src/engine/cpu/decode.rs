@@ -4,7 +4,7 @@ use crate::head::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
 /// Anchors whose running best stays in the first-level cache while the class rows stream past.
-const BLOCK: usize = 512;
+const BLOCK: usize = 1024;
 /// Anchors looked at together; it divides [`BLOCK`].
 const WIDTH: usize = 32;
 /// Classes compared before their best is put back.
