@@ -38,9 +38,10 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
     }
     let recorded = RECORDED.iter().filter_map(|name| data(&format!("data/candidates/{name}.csv")));
     for file in recorded.chain(lists.iter().cloned()) {
+        let wanted = || format!("{}: expected rows of x1,y1,x2,y2,score", file.display());
         let rows: Vec<[f32; 5]> = read_csv(&file)?
             .into_iter()
-            .map(|row| row.first_chunk().copied().context("expected x1,y1,x2,y2,score"))
+            .map(|row| row.first_chunk().copied().with_context(wanted))
             .collect::<Result<_>>()?;
         let file = file.canonicalize()?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -55,6 +56,9 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
 fn run(bench: &mut Bench) -> Result<()> {
     let columns = ["list", "n", "kept", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
     let mut table = Table::new(columns);
+    if data("data/candidates").is_none() {
+        println!("SKIPPED: recorded lists, which are not there; set NMSFILTER_TEST_DATA");
+    }
     // How others are to be asked, and about what: peers/nms.py reads it.
     for (workload, file, n) in workloads(&bench.lists)? {
         for run in bench.engines.run(&workload, bench.budget)? {
