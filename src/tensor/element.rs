@@ -1,7 +1,6 @@
 use std::fmt;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 /// What a tensor's elements are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,12 +60,6 @@ pub trait Element: bytemuck::Pod + Send + Sync {
 
     /// The nearest value of this type.
     fn from_f32(value: f32) -> Self;
-
-    /// All of `values` in single precision: themselves, or in the beginning of `room`.
-    ///
-    /// # Panics
-    /// Where `room` is needed and shorter.
-    fn widen<'a>(values: &'a [Self], room: &'a mut [f32]) -> &'a [f32];
 }
 
 impl Element for f32 {
@@ -79,11 +72,6 @@ impl Element for f32 {
     fn from_f32(value: f32) -> Self {
         value
     }
-
-    #[inline(always)]
-    fn widen<'a>(values: &'a [Self], _room: &'a mut [f32]) -> &'a [f32] {
-        values
-    }
 }
 
 impl Element for f16 {
@@ -95,12 +83,5 @@ impl Element for f16 {
 
     fn from_f32(value: f32) -> Self {
         f16::from_f32(value)
-    }
-
-    #[inline(always)]
-    fn widen<'a>(values: &'a [Self], room: &'a mut [f32]) -> &'a [f32] {
-        let room = &mut room[..values.len()];
-        values.convert_to_f32_slice(room);
-        room
     }
 }

@@ -1,5 +1,6 @@
 use super::super::{Detection, Params};
 use super::admit::{Scored, admit};
+use super::score::Score;
 use crate::head::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
@@ -17,13 +18,10 @@ pub(super) struct Decoder {
     pub rejected: usize,
     /// How many classes a candidate can be of.
     pub classes: usize,
-    best: Vec<f32>,
-    group: Vec<u32>,
-    widened: Vec<f32>,
 }
 
 impl Decoder {
-    pub fn decode<B: Element, S: Element>(
+    pub fn decode<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
@@ -41,7 +39,7 @@ impl Decoder {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn decode_with_avx2<B: Element, S: Element>(
+    fn decode_with_avx2<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
@@ -52,7 +50,7 @@ impl Decoder {
     }
 
     #[inline(always)]
-    pub fn decode_as_compiled<B: Element, S: Element>(
+    pub fn decode_as_compiled<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
@@ -71,99 +69,82 @@ impl Decoder {
 
     /// Each row's scores lie side by side.
     #[inline(always)]
-    fn rows<B: Element, S: Element>(
+    fn rows<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = params.thresholds.lowest(layout.classes);
-        let mut widened = std::mem::take(&mut self.widened);
-        widened.resize(layout.classes.max(widened.len()), 0.0);
+        let lowest = S::rank_from(params.thresholds.lowest(layout.classes));
         for anchor in 0..layout.anchors {
             // Objectness lies with the scores.
-            let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)].to_f32());
-            if objectness.is_some_and(|objectness| is_hopeless(objectness, lowest)) {
+            let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
+            if objectness.is_some_and(|objectness| S::is_hopeless(objectness.rank(), lowest)) {
                 continue;
             }
+            let objectness = objectness.map(S::to_f32);
             if objectness.is_some_and(|objectness| !objectness.is_finite()) {
                 self.rejected += 1;
                 continue;
             }
             let first = layout.scores.index(anchor, 0);
-            let (best, class) = if layout.classes == 1 {
-                let best = better(scores[first].to_f32(), f32::NEG_INFINITY);
-                if objectness.is_none() && is_hopeless(best, lowest) {
-                    continue;
-                }
-                (best, 0)
-            } else {
-                let row = S::widen(&scores[first..first + layout.classes], &mut widened);
-                let best = greatest(row);
-                if objectness.is_none() && is_hopeless(best, lowest) {
-                    continue;
-                }
-                (best, row.iter().position(|&score| score == best).unwrap_or(0) as u32)
-            };
-            let row = Scored { anchor: anchor as u32, objectness, best, class };
+            let row = &scores[first..first + layout.classes];
+            let only = layout.classes == 1;
+            let best = if only { better(row[0].rank(), S::LEAST) } else { greatest(row) };
+            if objectness.is_none() && S::is_hopeless(best, lowest) {
+                continue;
+            }
+            let has_it = |score: &S| score.rank() == best;
+            let class = if only { 0 } else { row.iter().position(has_it).unwrap_or(0) };
+            let best = S::of(best);
+            let row = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
             self.take(row, layout, params, boxes);
         }
-        self.widened = widened;
     }
 
     /// Each class's scores of all anchors lie side by side.
     #[inline(always)]
-    fn columns<B: Element, S: Element>(
+    fn columns<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = params.thresholds.lowest(layout.classes);
-        let mut best = std::mem::take(&mut self.best);
-        let mut group = std::mem::take(&mut self.group);
-        let mut widened = std::mem::take(&mut self.widened);
-        best.resize(BLOCK, 0.0);
-        group.resize(BLOCK, 0);
-        widened.resize(widened.len().max(GROUP * BLOCK), 0.0);
+        let lowest = S::rank_from(params.thresholds.lowest(layout.classes));
+        let (mut best, mut group) = ([S::LEAST; BLOCK], [0; BLOCK]);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
-            best.fill(f32::NEG_INFINITY);
+            best.fill(S::LEAST);
             for first in (0..layout.classes).step_by(GROUP) {
                 let classes = first..layout.classes.min(first + GROUP);
-                let mut rows = [&[][..]; GROUP];
+                let mut rows = [&scores[..0]; GROUP];
                 let count = classes.len();
-                for ((row, class), room) in
-                    rows.iter_mut().zip(classes).zip(widened.chunks_exact_mut(BLOCK))
-                {
+                for (row, class) in rows.iter_mut().zip(classes) {
                     let from = layout.scores.index(start, class);
-                    *row = S::widen(&scores[from..from + len], room);
+                    *row = &scores[from..from + len];
                 }
                 raise(&rows[..count], first as u32, &mut best[..len], &mut group[..len]);
             }
             for from in (0..len).step_by(WIDTH) {
                 let till = len.min(from + WIDTH);
-                let is_hopeless = |&best: &f32| is_hopeless(best, lowest);
+                let is_hopeless = |&best: &S::Rank| S::is_hopeless(best, lowest);
                 if best[from..till].iter().fold(true, |all, best| all & is_hopeless(best)) {
                     continue;
                 }
                 for i in (from..till).filter(|&i| !is_hopeless(&best[i])) {
                     let (anchor, best, first) = (start + i, best[i], group[i] as usize);
-                    let has_it = |&class: &usize| {
-                        scores[layout.scores.index(anchor, class)].to_f32() == best
-                    };
+                    let has_it =
+                        |&class: &usize| scores[layout.scores.index(anchor, class)].rank() == best;
                     let class = (first..layout.classes.min(first + GROUP)).find(has_it);
                     let class = class.unwrap_or(0) as u32;
+                    let best = S::of(best);
                     let row = Scored { anchor: anchor as u32, objectness: None, best, class };
                     self.take(row, layout, params, boxes);
                 }
             }
         }
-        self.best = best;
-        self.group = group;
-        self.widened = widened;
     }
 
     #[inline(always)]
@@ -175,47 +156,43 @@ impl Decoder {
     }
 }
 
-/// Whether a row of this score, or objectness, is dropped whatever else it holds.
-#[inline(always)]
-fn is_hopeless(score: f32, lowest: f32) -> bool {
-    // Minus infinity is rejected instead, as is what is not a number.
-    (score < lowest) & (score > f32::NEG_INFINITY)
-}
-
 /// The greater; `best` where `score` is not a number.
 #[inline(always)]
-fn better(score: f32, best: f32) -> f32 {
+fn better<R: PartialOrd>(score: R, best: R) -> R {
     if score > best { score } else { best }
 }
 
-/// The greatest score of a row, minus infinity where none is a number.
+/// The rank of a row's greatest score, of minus infinity where none is a number.
 #[inline(always)]
-fn greatest(row: &[f32]) -> f32 {
+fn greatest<S: Score>(row: &[S]) -> S::Rank {
     const LANES: usize = 16;
     let (chunks, rest) = row.as_chunks::<LANES>();
-    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let mut lanes = [S::LEAST; LANES];
     for chunk in chunks {
-        for (lane, &score) in lanes.iter_mut().zip(chunk) {
-            *lane = better(score, *lane);
+        for (lane, score) in lanes.iter_mut().zip(chunk) {
+            *lane = better(score.rank(), *lane);
         }
     }
-    let wide = if chunks.is_empty() { &[][..] } else { &lanes[..] };
-    wide.iter().chain(rest).fold(f32::NEG_INFINITY, |best, &score| better(score, best))
+    let rest = rest.iter().fold(S::LEAST, |best, score| better(score.rank(), best));
+    if chunks.is_empty() {
+        return rest;
+    }
+    lanes.into_iter().fold(rest, |best, lane| better(lane, best))
 }
 
 /// Raises each anchor's best to the greatest of `rows`, and notes the `group` where that is greater.
 #[inline(always)]
-fn raise(rows: &[&[f32]], group: u32, best: &mut [f32], groups: &mut [u32]) {
+fn raise<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups: &mut [u32]) {
     let (best_chunks, best_rest) = best.as_chunks_mut::<WIDTH>();
     let (group_chunks, group_rest) = groups.as_chunks_mut::<WIDTH>();
     for (chunk, (best, groups)) in best_chunks.iter_mut().zip(group_chunks).enumerate() {
         let before = *best;
         let mut lanes = before;
         for row in rows {
-            let scores: &[f32; WIDTH] =
+            let scores: &[S; WIDTH] =
                 row[chunk * WIDTH..][..WIDTH].try_into().expect("it is as long");
-            for (lane, &score) in lanes.iter_mut().zip(scores) {
-                *lane = better(score, *lane);
+            for (lane, score) in lanes.iter_mut().zip(scores) {
+                *lane = better(score.rank(), *lane);
             }
         }
         for ((noted, lane), before) in groups.iter_mut().zip(lanes).zip(before) {
@@ -226,9 +203,9 @@ fn raise(rows: &[&[f32]], group: u32, best: &mut [f32], groups: &mut [u32]) {
     let first = best_chunks.len() * WIDTH;
     for (i, (best, noted)) in best_rest.iter_mut().zip(group_rest).enumerate() {
         for row in rows {
-            let score = row[first + i];
-            if score > *best {
-                (*best, *noted) = (score, group);
+            let rank = row[first + i].rank();
+            if rank > *best {
+                (*best, *noted) = (rank, group);
             }
         }
     }

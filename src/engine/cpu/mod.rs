@@ -11,6 +11,7 @@ mod cells;
 mod decode;
 mod order;
 mod outranking;
+mod score;
 
 use super::params::cap;
 use super::{
