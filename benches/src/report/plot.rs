@@ -102,16 +102,11 @@ impl Chart {
                 .y_label_formatter(&label)
                 .draw()?;
             let line = LineSeries::new(series.points.iter().copied(), GREY.stroke_width(2));
-            chart
-                .draw_secondary_series(line)?
-                .label(&series.name)
-                .legend(|(x, y)| PathElement::new([(x, y), (x + 18, y)], GREY.stroke_width(2)));
+            chart.draw_secondary_series(line)?.label(&series.name).legend(swatch(GREY));
         }
         for (series, colour) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
             let line = LineSeries::new(series.points.iter().copied(), colour.stroke_width(2));
-            chart.draw_series(line)?.label(&series.name).legend(move |(x, y)| {
-                PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
-            });
+            chart.draw_series(line)?.label(&series.name).legend(swatch(colour));
             if series.points.len() < 40 {
                 let dots =
                     series.points.iter().map(|&point| Circle::new(point, 3, colour.filled()));
@@ -127,6 +122,11 @@ impl Chart {
         area.present()?;
         Ok(())
     }
+}
+
+/// What the legend shows of a line of that colour, from where it begins.
+fn swatch(colour: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> {
+    move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
 }
 
 /// The least and the greatest x and y.

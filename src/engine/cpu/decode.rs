@@ -90,13 +90,11 @@ impl Decoder {
             }
             let first = layout.scores.index(anchor, 0);
             let row = &scores[first..first + layout.classes];
-            let only = layout.classes == 1;
-            let best = if only { better(row[0].rank(), S::LEAST) } else { greatest(row) };
+            let best = greatest(row);
             if objectness.is_none() && S::is_hopeless(best, lowest) {
                 continue;
             }
-            let has_it = |score: &S| score.rank() == best;
-            let class = if only { 0 } else { row.iter().position(has_it).unwrap_or(0) };
+            let class = row.iter().position(|score| score.rank() == best).unwrap_or(0);
             let best = S::of(best);
             let row = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
             self.take(row, layout, params, boxes);
@@ -113,10 +111,9 @@ impl Decoder {
         scores: &[S],
     ) {
         let lowest = S::rank_from(params.thresholds.lowest(layout.classes));
-        let (mut best, mut group) = ([S::LEAST; BLOCK], [0; BLOCK]);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
-            best.fill(S::LEAST);
+            let (mut best, mut group) = ([S::LEAST; BLOCK], [0; BLOCK]);
             for first in (0..layout.classes).step_by(GROUP) {
                 let classes = first..layout.classes.min(first + GROUP);
                 let mut rows = [&scores[..0]; GROUP];
@@ -166,6 +163,9 @@ fn better<R: PartialOrd>(score: R, best: R) -> R {
 #[inline(always)]
 fn greatest<S: Score>(row: &[S]) -> S::Rank {
     const LANES: usize = 16;
+    if let [only] = row {
+        return better(only.rank(), S::LEAST);
+    }
     let (chunks, rest) = row.as_chunks::<LANES>();
     let mut lanes = [S::LEAST; LANES];
     for chunk in chunks {
