@@ -79,6 +79,22 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 }
 
 #[test]
+fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
+    let (mut candidates, mut left) = (0, 0);
+    for seed in 0..engines::some(4_000) {
+        let scene = Scene::on_a_grid(seed);
+        let (tensors, layout) = scene.tensors();
+        let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
+        let found = fast.run(&tensors, &layout, &scene.params).unwrap();
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
+        candidates += found.candidates;
+        left += found.survivors.len();
+    }
+    assert!(0 < left && left < candidates, "{left} of {candidates}");
+}
+
+#[test]
 fn crowds_of_ten_thousand_candidates_are_equal_too() {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let mut most = 0;

@@ -151,6 +151,30 @@ impl Scene {
         scene
     }
 
+    /// Corners on a grid, so that many boxes meet exactly as much as the threshold says, or touch
+    /// and no more; the grid is fine or coarse, and lies at the origin or far out.
+    pub fn on_a_grid(seed: u64) -> Self {
+        let mut scene = Self::plain(seed, Method::Greedy);
+        let mut rng = Rng::with_seed(seed ^ 0x9b1d);
+        scene.params.method = *rng
+            .choice(&[Method::Greedy, Method::Greedy, Method::MapReduce, Method::None])
+            .unwrap();
+        scene.params.iou_threshold = *rng.choice(&[0.0, 0.25, 1.0 / 3.0, 0.5, 0.75, 1.0]).unwrap();
+        // The finest has no places to spare for areas.
+        let exponents = [-149.0, -149.0, -8.0, 0.0, 26.0, 26.0];
+        let steps = [0, 1].map(|_| f32::exp2(*rng.choice(&exponents).unwrap()));
+        let out = *rng.choice(&[0.0, -5.0, 50.0, -70_000.0, 1.0e6]).unwrap();
+        for row in &mut scene.rows {
+            for (axis, step) in steps.into_iter().enumerate() {
+                let (at, length) = (rng.u32(0..8), rng.u32(1..7));
+                row[axis] = (out + at as f32) * step;
+                row[axis + 2] = (out + (at + length) as f32) * step;
+            }
+        }
+        scene.write();
+        scene
+    }
+
     /// The same rows in another order, and for each new row the old one.
     pub fn permuted(&self, seed: u64) -> (Self, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
