@@ -47,7 +47,11 @@ typedef unsigned long long uint64_t;
 
 // Threads of a block.
 #define DECODE_THREADS 256
-#define MAP_THREADS 384
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define MAP_THREADS 384 // compiled for less: up to 6.2 a block gets half of the registers
+#else
+#define MAP_THREADS 512 // compiled for compute capability 8.0 and up
+#endif
 #define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
 
@@ -131,7 +135,7 @@ NMSFILTER_BOTH constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t 
 // A warp to a candidate, but no more than run at a time.
 NMSFILTER_BOTH constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity) {
     const uint32_t warps = REDUCE_THREADS / 32, wanted = (capacity + warps - 1) / warps;
-    return wanted == 0 ? 1 : wanted < 4 * multiprocessors ? wanted : 4 * multiprocessors;
+    return wanted == 0 ? 1 : wanted < 2 * multiprocessors ? wanted : 2 * multiprocessors;
 }
 
 #define HEADER_BYTES 512

@@ -41,6 +41,14 @@ DEVICE void take_turn() {
 #endif
 }
 
+// What is loaded above is on its way before what is below begins: left to themselves, compilers load
+// where something is used. Older GPUs are short of registers for that.
+DEVICE void keep_order() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("" ::: "memory");
+#endif
+}
+
 #define ALL_LANES 0xffffffffu
 #define WARP 32u
 
@@ -67,6 +75,24 @@ DEVICE float widen(uint16_t half) {
     // The exponents' biases differ by 112; a product with a power of two is exact.
     const float scaled = times(__uint_as_float(magnitude), __uint_as_float(0x77800000u));
     return __uint_as_float(sign | __float_as_uint(scaled));
+}
+
+// Single precision to half, to the nearest: two in a word, `low` in the lower half.
+DEVICE uint32_t halves(float low, float high) {
+#if defined(__CUDA_ARCH__)
+    uint32_t both;
+    asm("{\n"
+        "    .reg .b16 l, h;\n"
+        "    cvt.rn.f16.f32 l, %1;\n"
+        "    cvt.rn.f16.f32 h, %2;\n"
+        "    mov.b32 %0, {l, h};\n"
+        "}"
+        : "=r"(both)
+        : "f"(low), "f"(high));
+    return both;
+#else
+    return uint32_t(narrow(high)) << 16 | narrow(low);
+#endif
 }
 
 // A word that other warps write while this one looks.

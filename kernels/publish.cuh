@@ -22,13 +22,14 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
     take_turn();
     Header *const header = (Header *)memory;
     const uint32_t contending = contenders(header);
-    const uint32_t most = header->frame.max_detections;
-    const Workspace workspace(memory, header->frame.anchors);
+    const uint32_t most = header->frame.max_detections, anchors = header->frame.anchors;
+    const Workspace workspace(memory, anchors);
     const uint32_t lane = lane_index(), warp = warp_index();
     uint32_t *const destination = (uint32_t *)(outcome + 1);
 
     uint32_t total = 0; // survivors of the candidates before
-    for (uint64_t from = 0; from < contending; from += FATES * PUBLISH_THREADS) {
+    // Asked at once, so that both are loaded at once.
+    for (uint64_t from = 0; (from < contending) & (anchors != 0); from += FATES * PUBLISH_THREADS) {
         const uint32_t first = uint32_t(from) + FATES * threadIdx.x;
         Fates fates = {};
         if (first < contending) {
@@ -85,7 +86,6 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
         outcome->nanoseconds = uint32_t(device_clock() - header->began);
         header->candidates = 0;
         header->rejected = 0;
-        header->ticket = 0;
         header->rounds = 0;
         // After the barrier this speaks for the whole block's writes.
         __threadfence_system();

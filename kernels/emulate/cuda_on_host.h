@@ -419,6 +419,7 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline uint16_t narrow(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
 inline int __popc(uint32_t a) { return __builtin_popcount(a); }
 inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }
 template <typename T> T __ldg(const T *at) { return *at; }

@@ -42,6 +42,7 @@
 static cudaStream_t stream;
 static uint32_t multiprocessors;
 static bool takes_turns; // whether the kernels do (take_turn, kernels/portable.cuh)
+static uint32_t map_threads;
 
 __global__ void empty() {}
 
@@ -56,6 +57,7 @@ static void load(const std::string &folder, int major) {
                                 : major >= 8 ? "/nmsfilter.sm_80.ptx"
                                              : "/nmsfilter.sm_53.ptx";
     takes_turns = major >= 9;
+    map_threads = major >= 8 ? MAP_THREADS : 384;
     CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
     CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_53.ptx").c_str()));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));
@@ -90,7 +92,7 @@ static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<voi
 
 // Makes the counters ready where a graph ends before publish: they begin the workspace.
 __global__ void begin_again(uint32_t *counters) {
-    counters[0] = counters[1] = counters[2] = counters[3] = 0;
+    counters[0] = counters[1] = counters[2] = 0;
 }
 
 template <typename T> struct OnDevice {
@@ -128,7 +130,7 @@ struct Pipeline {
         launch(kernels.decode[boxes_half][scores_half], decode_blocks(frame.anchors, frame.lanes),
                DECODE_THREADS, {(void *)&frame, &memory});
         if (kernel_count > 1) {
-            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), MAP_THREADS, {&memory},
+            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), map_threads, {&memory},
                    true);
         }
         if (kernel_count > 2) {

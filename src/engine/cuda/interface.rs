@@ -7,9 +7,13 @@ use crate::head::{self, Layout};
 use crate::tensor::ElementType;
 
 pub(super) const DECODE_THREADS: u32 = 256;
-pub(super) const MAP_THREADS: u32 = 384;
 pub(super) const REDUCE_THREADS: u32 = 512;
 pub(super) const PUBLISH_THREADS: u32 = 1024;
+
+/// `MAP_THREADS` of kernels compiled for a compute capability.
+pub(super) fn map_threads(capability: (i32, i32)) -> u32 {
+    if capability >= (8, 0) { 512 } else { 384 }
+}
 
 /// What each element of a tensor is; the number by which decode kernels are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +162,7 @@ pub(super) fn lanes(classes: usize) -> u32 {
 pub(super) fn blocks(capacity: u32, lanes: u32, multiprocessors: u32) -> [u32; 4] {
     let decode = (u64::from(capacity) * u64::from(lanes)).div_ceil(u64::from(DECODE_THREADS));
     let map = capacity.min(multiprocessors);
-    let reduce = capacity.div_ceil(REDUCE_THREADS / 32).min(4 * multiprocessors);
+    let reduce = capacity.div_ceil(REDUCE_THREADS / 32).min(2 * multiprocessors);
     [u32::try_from(decode).unwrap_or(u32::MAX), map, reduce, 1].map(|blocks| blocks.max(1))
 }
 

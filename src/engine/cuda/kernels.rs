@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
 
-use super::interface::Precision;
+use super::interface::{Precision, map_threads};
 use crate::device::{Device, DeviceError, DriverError};
 
 /// The kernels, for GPUs from some compute capability on.
@@ -15,11 +15,12 @@ struct Image {
     from: (i32, i32),
     /// Machine code, or PTX with a zero at its end.
     bytes: &'static [u8],
-    /// On GPUs from [`TURNS_FROM`] on: whether its kernels wait for each other by themselves.
-    takes_turns: bool,
+    /// Whether it is compiled for the very GPU that it runs on, rather than for all `from` one on.
+    is_native: bool,
 }
 
-/// From where on compilers know how (`take_turn`, kernels/portable.cuh).
+/// From which compute capability on kernels wait for each other by themselves (`take_turn`,
+/// kernels/portable.cuh).
 const TURNS_FROM: (i32, i32) = (9, 0);
 
 /// PTX, with the zero that the driver looks for.
@@ -38,11 +39,11 @@ const IMAGES: &[Image] = &[
         name: "machine code",
         from: (5, 3),
         bytes: include_bytes!(concat!(env!("OUT_DIR"), "/nmsfilter.cubin")),
-        takes_turns: true,
+        is_native: true,
     },
-    Image { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), takes_turns: true },
-    Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), takes_turns: false },
-    Image { name: "PTX sm_53", from: (5, 3), bytes: ptx!("sm_53"), takes_turns: false },
+    Image { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), is_native: false },
+    Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), is_native: false },
+    Image { name: "PTX sm_53", from: (5, 3), bytes: ptx!("sm_53"), is_native: false },
 ];
 
 /// Results of loading machine code on another GPU than it was compiled for.
@@ -60,6 +61,8 @@ pub(super) struct Kernels {
     pub image: &'static str,
     /// Whether each waits for the one before by itself.
     pub take_turns: bool,
+    /// Of a block of `map`.
+    pub map_threads: u32,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
     pub map: sys::CUfunction,
@@ -105,13 +108,13 @@ impl Kernels {
                 Err(error) => refused = Some(error),
             }
         };
+        let target = if image.is_native { device.capability() } else { image.from };
         let mut kernels = Self {
             device: device.clone(),
             module,
             image: image.name,
-            take_turns: image.takes_turns
-                && device.capability() >= TURNS_FROM
-                && driver.knows_edges(),
+            take_turns: target >= TURNS_FROM && driver.knows_edges(),
+            map_threads: map_threads(target),
             decode: [[null_mut(); 2]; 2],
             map: null_mut(),
             reduce: null_mut(),
