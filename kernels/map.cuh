@@ -201,19 +201,24 @@ DEVICE void answer_up_to(Questions &questions, const Workspace &workspace, const
     answer<Held>(questions, workspace, batch, from);
 }
 
+// Lanes that put a candidate into its place: few have more hits than that, and a block has more
+// candidates than warps.
+#define PLACERS (WARP / 2)
+
 // Puts the candidates asked about into their places, but for those beyond `limit`.
 DEVICE void place(const Questions &questions, const Workspace &workspace, const Batch &batch,
                   uint32_t limit) {
-    const uint32_t lane = lane_index();
-    for (uint32_t q = warp_index(); q < batch.count; q += MAP_WARPS) {
+    const uint32_t member = threadIdx.x % PLACERS;
+    for (uint32_t q = threadIdx.x / PLACERS; q < batch.count; q += MAP_THREADS / PLACERS) {
         const uint32_t rank = questions.outranking[q], hits = questions.hits[q][0];
         if (rank >= limit) {
             continue;
         }
-        for (uint32_t i = lane; i < HIT_WORDS - HIT_ROOM + lesser(hits, HIT_ROOM); i += WARP) {
+        const uint32_t words = HIT_WORDS - HIT_ROOM + lesser(hits, HIT_ROOM);
+        for (uint32_t i = member; i < words; i += PLACERS) {
             workspace.hits[uint64_t(rank) * HIT_WORDS + i] = questions.hits[q][i];
         }
-        if (lane == 0) {
+        if (member == 0) {
             const uint64_t key = questions.key[q];
             Ranked ranked;
             ranked.box = questions.box[q];
