@@ -26,7 +26,7 @@ DEVICE void decide(const Workspace &workspace, uint32_t rank, uint32_t slot, uin
 }
 
 // Looks at the states of a candidate's hits until its warp gives up: some tenths of a microsecond
-// each.
+// each. Emulated blocks, which do start otherwise, give up soon.
 #if defined(__CUDA_ARCH__)
 #define PATIENCE 2000u
 #else
