@@ -56,21 +56,29 @@ fn ranked(detections: &[Detection]) -> bool {
     detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
 
-#[test]
-fn fast_equals_reference_bit_for_bit_and_in_order() {
+/// Runs scenes on both engines, which must agree to the last bit and in order: how many candidates,
+/// survivors and rejected rows there were in all, and how many candidates in a scene at most.
+fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> [usize; 4] {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let (mut candidates, mut left, mut rejected) = (0, 0, 0);
-    let scenes = engines::some(12_000);
-    for seed in 0..scenes {
-        let scene = Scene::any(seed);
+    let mut counts = [0; 4];
+    for (seed, scene) in scenes {
         let (tensors, layout) = scene.tensors();
         let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
         let found = fast.run(&tensors, &layout, &scene.params).unwrap();
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        candidates += found.candidates;
-        left += found.survivors.len();
-        rejected += found.rejected;
+        counts[0] += found.candidates;
+        counts[1] += found.survivors.len();
+        counts[2] += found.rejected;
+        counts[3] = counts[3].max(found.candidates);
     }
+    counts
+}
+
+#[test]
+fn fast_equals_reference_bit_for_bit_and_in_order() {
+    let scenes = engines::some(12_000);
+    let [candidates, left, rejected, _] =
+        fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
     println!("{candidates} candidates, {left} survivors, {rejected} rejected");
     // The scenes are worth something: there is much to suppress, to keep and to reject.
     let of = |count: u64| (count * scenes / 12_000) as usize;
@@ -80,32 +88,17 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 
 #[test]
 fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
-    let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let (mut candidates, mut left) = (0, 0);
-    for seed in 0..engines::some(4_000) {
-        let scene = Scene::on_a_grid(seed);
-        let (tensors, layout) = scene.tensors();
-        let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
-        let found = fast.run(&tensors, &layout, &scene.params).unwrap();
-        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        candidates += found.candidates;
-        left += found.survivors.len();
-    }
+    let seeds = 0..engines::some(4_000);
+    let [candidates, left, ..] =
+        fast_equals_reference(seeds.map(|seed| (seed, Scene::on_a_grid(seed))));
     assert!(0 < left && left < candidates, "{left} of {candidates}");
 }
 
 #[test]
 fn crowds_of_ten_thousand_candidates_are_equal_too() {
-    let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let mut most = 0;
-    for seed in 0..engines::some(12).max(4) {
-        let scene = Scene::large(seed, 10_000);
-        let (tensors, layout) = scene.tensors();
-        let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
-        let found = fast.run(&tensors, &layout, &scene.params).unwrap();
-        assert_eq!(bits(&expected), bits(&found), "seed {seed}");
-        most = most.max(found.candidates);
-    }
+    let seeds = engines::some(12).max(4);
+    let [.., most] =
+        fast_equals_reference((0..seeds).map(|seed| (seed, Scene::large(seed, 10_000))));
     assert!(most > 9_000, "at most {most} candidates");
 }
 
