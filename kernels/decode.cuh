@@ -221,7 +221,7 @@ DEVICE void decode(const Frame &frame, void *memory) {
     if (lane == 0) {
         slot = atomicAdd(&header->candidates, uint32_t(__popc(found)));
     }
-    slot = __shfl_sync(ALL_LANES, slot, 0) + __popc(found & ((1u << lane) - 1));
+    slot = __shfl_sync(ALL_LANES, slot, 0) + votes_before(found);
     if (verdict == CANDIDATE) {
         workspace.found_box[slot] = box;
         workspace.found_key[slot] = rank_key(score, anchor);

@@ -78,7 +78,7 @@ struct Queue {
     DEVICE void add(bool wanted, uint32_t entry) {
         const uint32_t all = __ballot_sync(ALL_LANES, wanted);
         if (wanted) {
-            entries[length + __popc(all & ((1u << lane_index()) - 1))] = entry;
+            entries[length + votes_before(all)] = entry;
         }
         length += __popc(all);
         __syncwarp();

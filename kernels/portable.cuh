@@ -55,6 +55,9 @@ DEVICE void keep_order() {
 DEVICE uint32_t lane_index() { return threadIdx.x % WARP; }
 DEVICE uint32_t warp_index() { return threadIdx.x / WARP; }
 
+// How many lanes before this one have voted so.
+DEVICE uint32_t votes_before(uint32_t votes) { return __popc(votes & ((1u << lane_index()) - 1)); }
+
 DEVICE uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 DEVICE uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
 

@@ -7,8 +7,7 @@ struct Header {
     uint32_t candidates; // counted up by decode
     uint32_t rejected;   // likewise
     uint32_t rounds;     // the longest chain of decisions
-    uint32_t reserved;
-    uint64_t began; // by the device's clock
+    uint64_t began;      // by the device's clock
     Frame frame; // as decode was given it
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's room");

@@ -56,20 +56,29 @@ fn ranked(detections: &[Detection]) -> bool {
     detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
 
-/// Runs scenes on both engines, which must agree to the last bit and in order: how many candidates,
-/// survivors and rejected rows there were in all, and how many candidates in a scene at most.
-fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> [usize; 4] {
+/// What there was in scenes.
+#[derive(Default)]
+struct Counts {
+    candidates: usize,
+    survivors: usize,
+    rejected: usize,
+    /// Candidates of one scene, at most.
+    most: usize,
+}
+
+/// Runs scenes on both engines, which must agree to the last bit and in order.
+fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let mut counts = [0; 4];
+    let mut counts = Counts::default();
     for (seed, scene) in scenes {
         let (tensors, layout) = scene.tensors();
         let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
         let found = fast.run(&tensors, &layout, &scene.params).unwrap();
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        counts[0] += found.candidates;
-        counts[1] += found.survivors.len();
-        counts[2] += found.rejected;
-        counts[3] = counts[3].max(found.candidates);
+        counts.candidates += found.candidates;
+        counts.survivors += found.survivors.len();
+        counts.rejected += found.rejected;
+        counts.most = counts.most.max(found.candidates);
     }
     counts
 }
@@ -77,7 +86,7 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> [usize; 
 #[test]
 fn fast_equals_reference_bit_for_bit_and_in_order() {
     let scenes = engines::some(12_000);
-    let [candidates, left, rejected, _] =
+    let Counts { candidates, survivors: left, rejected, .. } =
         fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
     println!("{candidates} candidates, {left} survivors, {rejected} rejected");
     // The scenes are worth something: there is much to suppress, to keep and to reject.
@@ -89,7 +98,7 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 #[test]
 fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
     let seeds = 0..engines::some(4_000);
-    let [candidates, left, ..] =
+    let Counts { candidates, survivors: left, .. } =
         fast_equals_reference(seeds.map(|seed| (seed, Scene::on_a_grid(seed))));
     assert!(0 < left && left < candidates, "{left} of {candidates}");
 }
@@ -97,7 +106,7 @@ fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
 #[test]
 fn crowds_of_ten_thousand_candidates_are_equal_too() {
     let seeds = engines::some(12).max(4);
-    let [.., most] =
+    let Counts { most, .. } =
         fast_equals_reference((0..seeds).map(|seed| (seed, Scene::large(seed, 10_000))));
     assert!(most > 9_000, "at most {most} candidates");
 }

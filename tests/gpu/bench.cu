@@ -57,7 +57,7 @@ static void load(const std::string &folder, int major) {
                                 : major >= 8 ? "/nmsfilter.sm_80.ptx"
                                              : "/nmsfilter.sm_53.ptx";
     takes_turns = major >= 9;
-    map_threads = major >= 8 ? MAP_THREADS : 384;
+    map_threads = map_threads_for(100 * uint32_t(major));
     CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
     CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_53.ptx").c_str()));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));

@@ -10,7 +10,7 @@ pub(super) const DECODE_THREADS: u32 = 256;
 pub(super) const REDUCE_THREADS: u32 = 512;
 pub(super) const PUBLISH_THREADS: u32 = 1024;
 
-/// `MAP_THREADS` of kernels compiled for a compute capability.
+/// `map_threads_for`
 pub(super) fn map_threads(capability: (i32, i32)) -> u32 {
     if capability >= (8, 0) { 512 } else { 384 }
 }
