@@ -29,7 +29,8 @@ pub struct PaperKernels {
 }
 
 impl PaperKernels {
-    /// On GPU 0, for up to `capacity` windows, a multiple of 4096 (the paper's D_max).
+    /// On GPU 0, for up to `capacity` windows (the paper's D_max), a multiple of 32 times the number
+    /// of partitions that [`time`](Self::time) is given.
     ///
     /// # Errors
     /// Where the GPU fails.
