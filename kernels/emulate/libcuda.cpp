@@ -5,10 +5,14 @@
 // NMSFILTER_EMULATED_DEVICES says how many GPUs it has (1), 0 being a driver without any; the first
 // is of compute capability 9.0, the others of 8.7. Device memory starts as rubbish, is known to lie
 // on one GPU, and may not be freed twice.
+//
+// Kernels and copies run at once. Work of another producer, which a test adds to a stream
+// (nmsfilter_emulated_pending_copy), runs as late as CUDA allows: when somebody waits for it.
 #include "../nmsfilter.cu"
 
 #include <map>
 #include <mutex>
+#include <set>
 
 using cuda_on_host::Index;
 
@@ -21,6 +25,7 @@ enum : Result {
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
     INVALID_PTX = 218,
+    INVALID_HANDLE = 400,
     NOT_FOUND = 500,
 };
 
@@ -30,9 +35,20 @@ enum : Result {
 struct Context {
     int ordinal;
 };
+struct Stream {
+    Context *context;
+    int priority;
+    std::vector<std::function<void()>> pending;
+};
+struct Event {
+    Context *context;
+    Stream *recorded; // the stream whose work so far it stands for
+};
 struct Allocation {
     size_t bytes;
-    int ordinal; // -1: the host's
+    int ordinal;             // -1: the host's
+    Context *owner;          // nullptr: the driver names none, as for stream-ordered allocations
+    uint64_t device_pointer; // where kernels of the current context read it; 0: nowhere
 };
 struct Function {
     const char *name;
@@ -74,13 +90,28 @@ static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 static thread_local std::vector<Context *> current;
 static std::mutex lock;
 static std::map<uint64_t, Allocation> allocations;
+static std::set<Stream *> streams;
+static std::set<Event *> events;
+static int contexts_in_use;
+// Of the calling thread, for tests.
+static thread_local int context_waits, launch_priority;
+
+static const int LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5;
+
+// Runs what a test has left pending on `stream`. The lock is held.
+static void finish(Stream &stream) {
+    for (const auto &work : stream.pending) {
+        work();
+    }
+    stream.pending.clear();
+}
 
 static int device_count() {
     const char *const said = getenv("NMSFILTER_EMULATED_DEVICES");
     return said ? atoi(said) : 1;
 }
 
-static Result allocate(void **at, size_t bytes, int ordinal) {
+static Result allocate(void **at, size_t bytes, int ordinal, Context *owner) {
     if (bytes == 0) {
         return INVALID_VALUE;
     }
@@ -91,7 +122,7 @@ static Result allocate(void **at, size_t bytes, int ordinal) {
     memset(memory, 0xa5, bytes);
     *at = memory;
     std::lock_guard<std::mutex> guard(lock);
-    allocations[(uint64_t)memory] = {bytes, ordinal};
+    allocations[(uint64_t)memory] = {bytes, ordinal, owner, (uint64_t)memory};
     return DONE;
 }
 
@@ -106,21 +137,40 @@ static Result release(uint64_t at, bool of_host) {
     return DONE;
 }
 
-// Whether `bytes` from `at` on are one GPU's memory.
-static bool on_device(uint64_t at, size_t bytes, int *ordinal = nullptr) {
-    std::lock_guard<std::mutex> guard(lock);
+// The allocation that holds `bytes` from `at` on, or the end. The lock is held.
+static std::map<uint64_t, Allocation>::iterator holding(uint64_t at, size_t bytes) {
     auto found = allocations.upper_bound(at);
     if (found == allocations.begin()) {
-        return false;
+        return allocations.end();
     }
     --found;
-    if (found->second.ordinal < 0 || at + bytes > found->first + found->second.bytes) {
+    return at + bytes > found->first + found->second.bytes ? allocations.end() : found;
+}
+
+// Whether `bytes` from `at` on are one GPU's memory.
+static bool on_device(uint64_t at, size_t bytes) {
+    std::lock_guard<std::mutex> guard(lock);
+    const auto found = holding(at, bytes);
+    return found != allocations.end() && found->second.ordinal >= 0;
+}
+
+// One attribute of the address `at`; whether there is such an attribute, and it has a value.
+static bool attribute_of(uint64_t at, int attribute, void *value) {
+    const auto found = holding(at, 1);
+    if (found == allocations.end()) {
         return false;
     }
-    if (ordinal) {
-        *ordinal = found->second.ordinal;
+    const Allocation &allocation = found->second;
+    switch (attribute) {
+    case 1: *(Context **)value = allocation.owner; return allocation.owner != nullptr;
+    case 2: *(uint32_t *)value = allocation.ordinal < 0 ? 1 : 2; return true;
+    case 3:
+        *(uint64_t *)value =
+            allocation.device_pointer ? allocation.device_pointer + (at - found->first) : 0;
+        return allocation.device_pointer != 0;
+    case 9: *(int *)value = allocation.ordinal < 0 ? 0 : allocation.ordinal; return true;
+    default: return false;
     }
-    return true;
 }
 
 static bool fill(Node &node, const NodeParameters &from) {
@@ -194,6 +244,7 @@ EXPORT Result cuGetErrorName(Result code, const char **text) {
     case NO_DEVICE: *text = "CUDA_ERROR_NO_DEVICE"; break;
     case INVALID_PTX: *text = "CUDA_ERROR_INVALID_PTX"; break;
     case 46: *text = "CUDA_ERROR_DEVICE_UNAVAILABLE"; break;
+    case INVALID_HANDLE: *text = "CUDA_ERROR_INVALID_HANDLE"; break;
     case 700: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
     default: return INVALID_VALUE;
     }
@@ -225,10 +276,21 @@ EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     return DONE;
 }
 EXPORT Result cuDevicePrimaryCtxRetain(Context **context, int device) {
+    std::lock_guard<std::mutex> guard(lock);
+    contexts_in_use++;
     *context = &contexts[device];
     return DONE;
 }
-EXPORT Result cuDevicePrimaryCtxRelease_v2(int) { return DONE; }
+EXPORT Result cuDevicePrimaryCtxRelease_v2(int) {
+    std::lock_guard<std::mutex> guard(lock);
+    contexts_in_use--;
+    return DONE;
+}
+EXPORT Result cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    *least = LEAST_PRIORITY;
+    *greatest = GREATEST_PRIORITY;
+    return current.empty() ? INVALID_CONTEXT : DONE;
+}
 EXPORT Result cuCtxPushCurrent_v2(Context *context) {
     current.push_back(context);
     return DONE;
@@ -241,7 +303,19 @@ EXPORT Result cuCtxPopCurrent_v2(Context **context) {
     current.pop_back();
     return DONE;
 }
-EXPORT Result cuCtxSynchronize() { return DONE; }
+EXPORT Result cuCtxSynchronize() {
+    if (current.empty()) {
+        return INVALID_CONTEXT;
+    }
+    std::lock_guard<std::mutex> guard(lock);
+    context_waits++;
+    for (Stream *stream : streams) {
+        if (stream->context == current.back()) {
+            finish(*stream);
+        }
+    }
+    return DONE;
+}
 EXPORT Result cuModuleLoadData(void **module, const char *image) {
     *module = (void *)FUNCTIONS;
     return strstr(image, ".version") && strstr(image, ".entry publish") ? DONE : INVALID_PTX;
@@ -260,11 +334,11 @@ EXPORT Result cuMemAlloc_v2(uint64_t *at, size_t bytes) {
     if (current.empty()) {
         return INVALID_CONTEXT;
     }
-    return allocate((void **)at, bytes, current.back()->ordinal);
+    return allocate((void **)at, bytes, current.back()->ordinal, current.back());
 }
 EXPORT Result cuMemFree_v2(uint64_t at) { return release(at, false); }
 EXPORT Result cuMemHostAlloc(void **at, size_t bytes, uint32_t) {
-    return current.empty() ? INVALID_CONTEXT : allocate(at, bytes, -1);
+    return current.empty() ? INVALID_CONTEXT : allocate(at, bytes, -1, current.back());
 }
 EXPORT Result cuMemFreeHost(void *at) { return release((uint64_t)at, true); }
 EXPORT Result cuMemHostGetDevicePointer_v2(uint64_t *device, void *host, uint32_t) {
@@ -293,28 +367,98 @@ EXPORT Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *
     return DONE;
 }
 EXPORT Result cuPointerGetAttribute(void *value, int attribute, uint64_t at) {
-    int ordinal;
-    if (!on_device(at, 1, &ordinal)) {
-        return INVALID_VALUE;
-    }
-    switch (attribute) {
-    case 1: *(Context **)value = &contexts[ordinal]; return DONE;
-    case 9: *(int *)value = ordinal; return DONE;
-    default: return INVALID_VALUE;
-    }
+    std::lock_guard<std::mutex> guard(lock);
+    return attribute_of(at, attribute, value) ? DONE : INVALID_VALUE;
 }
-EXPORT Result cuStreamCreate(void **stream, uint32_t) {
-    *stream = new int();
+// Attributes that an address has not got are zero.
+EXPORT Result cuPointerGetAttributes(uint32_t count, const int *attributes, void **values,
+                                     uint64_t at) {
+    if (current.empty()) {
+        return INVALID_CONTEXT;
+    }
+    std::lock_guard<std::mutex> guard(lock);
+    for (uint32_t i = 0; i < count; i++) {
+        memset(values[i], 0, attributes[i] == 1 || attributes[i] == 3 ? 8 : 4);
+        attribute_of(at, attributes[i], values[i]);
+    }
     return DONE;
 }
-EXPORT Result cuStreamDestroy_v2(void *stream) {
-    delete (int *)stream;
+EXPORT Result cuStreamCreateWithPriority(Stream **stream, uint32_t, int priority) {
+    if (current.empty()) {
+        return INVALID_CONTEXT;
+    }
+    const int within = priority > LEAST_PRIORITY      ? LEAST_PRIORITY
+                       : priority < GREATEST_PRIORITY ? GREATEST_PRIORITY
+                                                      : priority;
+    *stream = new Stream{current.back(), within, {}};
+    std::lock_guard<std::mutex> guard(lock);
+    streams.insert(*stream);
     return DONE;
 }
-EXPORT Result cuStreamQuery(void *) { return DONE; }
-EXPORT Result cuStreamSynchronize(void *) { return DONE; }
-EXPORT Result cuStreamWaitEvent(void *, void *event, uint32_t) {
-    return event ? DONE : INVALID_VALUE;
+EXPORT Result cuStreamCreate(Stream **stream, uint32_t flags) {
+    return cuStreamCreateWithPriority(stream, flags, LEAST_PRIORITY);
+}
+EXPORT Result cuStreamDestroy_v2(Stream *stream) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (streams.erase(stream) == 0) {
+        return INVALID_HANDLE;
+    }
+    finish(*stream);
+    delete stream;
+    return DONE;
+}
+EXPORT Result cuStreamGetCtx(Stream *stream, Context **context) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (streams.count(stream) == 0) {
+        return INVALID_HANDLE;
+    }
+    *context = stream->context;
+    return DONE;
+}
+EXPORT Result cuStreamQuery(Stream *) { return DONE; }
+EXPORT Result cuStreamSynchronize(Stream *stream) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (streams.count(stream) == 0) {
+        return INVALID_HANDLE;
+    }
+    finish(*stream);
+    return DONE;
+}
+EXPORT Result cuEventCreate(Event **event, uint32_t) {
+    if (current.empty()) {
+        return INVALID_CONTEXT;
+    }
+    *event = new Event{current.back(), nullptr};
+    std::lock_guard<std::mutex> guard(lock);
+    events.insert(*event);
+    return DONE;
+}
+EXPORT Result cuEventDestroy_v2(Event *event) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (events.erase(event) == 0) {
+        return INVALID_HANDLE;
+    }
+    delete event;
+    return DONE;
+}
+EXPORT Result cuEventRecord(Event *event, Stream *stream) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (events.count(event) == 0 || streams.count(stream) == 0 ||
+        event->context != stream->context) {
+        return INVALID_HANDLE;
+    }
+    event->recorded = stream;
+    return DONE;
+}
+EXPORT Result cuStreamWaitEvent(Stream *stream, Event *event, uint32_t) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (streams.count(stream) == 0 || events.count(event) == 0) {
+        return INVALID_HANDLE;
+    }
+    if (event->recorded) {
+        finish(*event->recorded);
+    }
+    return DONE;
 }
 EXPORT Result cuGraphCreate(Graph **graph, uint32_t) {
     *graph = new Graph();
@@ -376,16 +520,55 @@ EXPORT Result cuGraphExecKernelNodeSetParams(Executable *exec, Node *node,
     }
     return INVALID_VALUE;
 }
-EXPORT Result cuGraphLaunch(Executable *exec, void *) {
+EXPORT Result cuGraphLaunch(Executable *exec, Stream *stream) {
     static thread_local uint64_t seed = 1;
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (streams.count(stream) == 0) {
+            return INVALID_HANDLE;
+        }
+        finish(*stream);
+        launch_priority = stream->priority;
+    }
     for (const Node &node : exec->nodes) {
         run(node, seed++);
     }
     return DONE;
 }
 
-// For tests: how many allocations there are.
-EXPORT size_t nmsfilter_emulated_allocations() {
+// For tests.
+
+// A context of its own on a GPU, as cuCtxCreate makes; it is never destroyed.
+EXPORT Context *nmsfilter_emulated_context(int ordinal) { return new Context{ordinal}; }
+
+// Names the owner of an allocation; nullptr: the driver knows none.
+EXPORT void nmsfilter_emulated_set_owner(uint64_t at, Context *owner) {
     std::lock_guard<std::mutex> guard(lock);
-    return allocations.size();
+    allocations.at(at).owner = owner;
+}
+
+// Where kernels of the engine's context read an allocation; 0: nowhere.
+EXPORT void nmsfilter_emulated_set_device_pointer(uint64_t at, uint64_t device_pointer) {
+    std::lock_guard<std::mutex> guard(lock);
+    allocations.at(at).device_pointer = device_pointer;
+}
+
+// Adds a copy to `stream`, done when somebody waits for it.
+EXPORT void nmsfilter_emulated_pending_copy(Stream *stream, uint64_t to, const void *from,
+                                            size_t bytes) {
+    const std::vector<char> copy((const char *)from, (const char *)from + bytes);
+    std::lock_guard<std::mutex> guard(lock);
+    stream->pending.push_back([=] { memcpy((void *)to, copy.data(), copy.size()); });
+}
+
+// How often this thread has waited for a whole context.
+EXPORT int nmsfilter_emulated_context_waits() { return context_waits; }
+
+// The priority of the stream of this thread's last launch.
+EXPORT int nmsfilter_emulated_launch_priority() { return launch_priority; }
+
+// How many times primary contexts have been retained and not yet released.
+EXPORT int nmsfilter_emulated_contexts_in_use() {
+    std::lock_guard<std::mutex> guard(lock);
+    return contexts_in_use;
 }
