@@ -113,22 +113,6 @@ fn tensors_on_the_host_are_uploaded_once() {
     }
 }
 
-#[test]
-fn results_that_are_copied_are_the_same() {
-    needs_gpu!();
-    let (mut reference, mut cuda) = (Reference::default(), Cuda::with_copied_results(0).unwrap());
-    for seed in 0..scenes() / 3 {
-        let mut scene = Scene::any(seed);
-        // Now and then more survive than are copied at once.
-        scene.params.method = if seed % 3 == 0 { Method::None } else { scene.params.method };
-        let (tensors, layout) = scene.tensors();
-        let expected = reference.run(&tensors, &layout, &scene.params).unwrap();
-        let found = cuda.run(&tensors, &layout, &scene.params).unwrap();
-        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        assert!(found.device.bytes_downloaded >= bytes_down(&found));
-    }
-}
-
 /// The paper's own windows, wherever they lie, in single and in half precision.
 #[test]
 fn the_papers_windows_on_the_gpu() {

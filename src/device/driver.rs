@@ -32,9 +32,15 @@ impl DriverError {
     pub fn is_not_ready(&self) -> bool {
         self.code == NOT_READY
     }
+
+    /// Whether it says that an argument is not what it should be.
+    pub(super) fn is_invalid_value(&self) -> bool {
+        self.code == INVALID_VALUE
+    }
 }
 
 const SUCCESS: u32 = 0;
+const INVALID_VALUE: u32 = sys::CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 
 macro_rules! driver {
@@ -139,11 +145,23 @@ required {
     cuMemcpyHtoDAsync_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize, stream: sys::CUstream);
     cuMemcpyDtoHAsync_v2(to: *mut c_void, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
     cuPointerGetAttribute(value: *mut c_void, attribute: sys::CUpointer_attribute, address: sys::CUdeviceptr);
+    cuPointerGetAttributes(
+        count: c_uint,
+        attributes: *const sys::CUpointer_attribute,
+        values: *const *mut c_void,
+        address: sys::CUdeviceptr
+    );
+    cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
     cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint);
+    cuStreamCreateWithPriority(stream: *mut sys::CUstream, flags: c_uint, priority: c_int);
+    cuStreamGetCtx(stream: sys::CUstream, context: *mut sys::CUcontext);
     cuStreamDestroy_v2(stream: sys::CUstream);
     cuStreamQuery(stream: sys::CUstream);
     cuStreamSynchronize(stream: sys::CUstream);
     cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
+    cuEventCreate(event: *mut sys::CUevent, flags: c_uint);
+    cuEventRecord(event: sys::CUevent, stream: sys::CUstream);
+    cuEventDestroy_v2(event: sys::CUevent);
     cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint);
     cuGraphAddKernelNode(
         node: *mut sys::CUgraphNode,

@@ -22,13 +22,15 @@ static STRUCK: AtomicU32 = AtomicU32::new(0);
 static HELD: AtomicI64 = AtomicI64::new(0);
 
 /// What is asked for, and how it is given back.
-const PAIRS: [(&str, &str); 8] = [
+const PAIRS: [(&str, &str); 10] = [
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
     ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
     ("cuModuleLoadData", "cuModuleUnload"),
     ("cuMemAlloc_v2", "cuMemFree_v2"),
     ("cuMemHostAlloc", "cuMemFreeHost"),
     ("cuStreamCreate", "cuStreamDestroy_v2"),
+    ("cuStreamCreateWithPriority", "cuStreamDestroy_v2"),
+    ("cuEventCreate", "cuEventDestroy_v2"),
     ("cuGraphCreate", "cuGraphDestroy"),
     ("cuGraphInstantiateWithFlags", "cuGraphExecDestroy"),
 ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 use sys::CUpointer_attribute_enum as Attribute;
 
-use super::{Device, Driver, DriverError};
+use super::{Device, DriverError};
 
 /// Memory of a GPU.
 #[derive(Debug)]
@@ -125,34 +125,74 @@ impl Drop for PinnedBuffer {
     }
 }
 
-/// The number of the GPU whose memory `address` is; `None` where it is no GPU's.
-pub fn ordinal_of(driver: &Driver, address: u64) -> Option<u32> {
-    let mut ordinal = -1i32;
-    let to: *mut i32 = &mut ordinal;
-    let attribute = Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-    // SAFETY: the attribute is a number; any address may be asked about.
-    unsafe { driver.cuPointerGetAttribute(to.cast(), attribute, address) }.ok()?;
-    u32::try_from(ordinal).ok()
+/// Where the memory at an address is, as a context of one GPU sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// Kernels of the context access it at this address.
+    Accessible(u64),
+    /// On this GPU, in memory that the context cannot access, as memory of another context may be.
+    Inaccessible,
+    /// On the GPU of this number, which is another.
+    OtherDevice(u32),
+    /// The driver knows of no memory there.
+    Unknown,
 }
 
-/// Waits for all work in the context that owns `address`, or in the current one where the driver
-/// does not know the owner.
-///
-/// # Errors
-/// Where that work failed.
-pub fn synchronize_owner(driver: &Driver, address: u64) -> Result<(), DriverError> {
-    let mut context: sys::CUcontext = null_mut();
-    let to: *mut sys::CUcontext = &mut context;
-    let attribute = Attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
-    // SAFETY: the attribute is a context; any address may be asked about. What is pushed is popped.
-    unsafe {
-        let known = driver.cuPointerGetAttribute(to.cast(), attribute, address).is_ok();
-        if !known || context.is_null() {
-            return driver.cuCtxSynchronize();
+impl Device {
+    /// Where the memory at `address` is, as this device's context sees it: one call of the driver.
+    ///
+    /// # Errors
+    /// Where the driver cannot be called; an address of which it knows nothing is no error.
+    pub fn locate(&self, address: u64) -> Result<Location, DriverError> {
+        let (mut memory_type, mut ordinal, mut pointer) = (0u32, 0i32, 0u64);
+        let attributes = [
+            Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+            Attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        ];
+        let values: [*mut c_void; 3] =
+            [(&raw mut memory_type).cast(), (&raw mut ordinal).cast(), (&raw mut pointer).cast()];
+        // SAFETY: as many attributes as values, each of its attribute's type; any address may be
+        // asked about.
+        let known = unsafe {
+            self.enter()?.cuPointerGetAttributes(3, attributes.as_ptr(), values.as_ptr(), address)
+        };
+        match known {
+            Err(error) if !error.is_invalid_value() => return Err(error),
+            // What an address has not got is zero, and every known address has a memory type.
+            Err(_) => return Ok(Location::Unknown),
+            Ok(()) if memory_type == 0 => return Ok(Location::Unknown),
+            Ok(()) => {}
         }
-        driver.cuCtxPushCurrent_v2(context)?;
-        let done = driver.cuCtxSynchronize();
-        driver.cuCtxPopCurrent_v2(&mut null_mut())?;
-        done
+        let is_of_device = memory_type == sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
+        Ok(match u32::try_from(ordinal) {
+            Ok(is) if is_of_device && is != self.ordinal() => Location::OtherDevice(is),
+            _ if pointer == 0 => Location::Inaccessible,
+            _ => Location::Accessible(pointer),
+        })
+    }
+
+    /// Waits for all work in the context that owns the memory at `address`; false, without waiting,
+    /// where the driver names none, as for stream-ordered allocations.
+    ///
+    /// # Errors
+    /// Where that work failed.
+    pub fn wait_for_owner(&self, address: u64) -> Result<bool, DriverError> {
+        let driver = self.enter()?;
+        let mut context: sys::CUcontext = null_mut();
+        let value = (&raw mut context).cast();
+        let attribute = Attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
+        // SAFETY: the attribute is a context; any address may be asked about. What is pushed is
+        // popped.
+        unsafe {
+            let known = driver.cuPointerGetAttribute(value, attribute, address).is_ok();
+            if !known || context.is_null() {
+                return Ok(false);
+            }
+            driver.cuCtxPushCurrent_v2(context)?;
+            let done = driver.cuCtxSynchronize();
+            driver.cuCtxPopCurrent_v2(&mut null_mut())?;
+            done.map(|()| true)
+        }
     }
 }

@@ -17,8 +17,8 @@ use cudarc::driver::sys;
 use sys::CUdevice_attribute_enum as Attribute;
 
 pub use driver::{Driver, DriverError, EdgeData};
-pub use memory::{DeviceBuffer, PinnedBuffer, ordinal_of, synchronize_owner};
-pub use stream::{Event, Stream};
+pub use memory::{DeviceBuffer, Location, PinnedBuffer};
+pub use stream::{Event, ForeignStream, Stream};
 
 /// Why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,6 @@ pub struct Device {
     name: String,
     capability: (i32, i32),
     multiprocessors: u32,
-    is_integrated: bool,
 }
 
 // SAFETY: a context may be used from any thread that has made it current.
@@ -137,7 +136,6 @@ impl Device {
             return Err(DeviceError::OldDevice { name, major, minor });
         }
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        let is_integrated = attribute(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? != 0;
 
         let mut context = null_mut();
         // SAFETY: the address is that of a handle; `drop` releases what is retained.
@@ -150,7 +148,6 @@ impl Device {
             name,
             capability: (major, minor),
             multiprocessors: multiprocessors.max(1) as u32,
-            is_integrated,
         })
     }
 
@@ -167,11 +164,6 @@ impl Device {
     /// How many multiprocessors it has.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
-    }
-
-    /// Whether the CPU reads the memory that both see without its cache: boards before Xavier.
-    pub fn reads_mapped_memory_slowly(&self) -> bool {
-        self.is_integrated && self.capability < (7, 2)
     }
 
     /// The driver, with this device's context current on this thread for as long as the guard

@@ -28,6 +28,24 @@ impl Stream {
         Ok(Self { device: device.clone(), handle })
     }
 
+    /// One that waits for no other and has the highest priority that the GPU offers: its kernels
+    /// start before pending blocks of streams with a lower one. Those that run already go on.
+    ///
+    /// # Errors
+    /// Where there can be no more.
+    pub fn with_highest_priority(device: &Arc<Device>) -> Result<Self, DriverError> {
+        let driver = device.enter()?;
+        let (mut least, mut greatest, mut handle) = (0, 0, null_mut());
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the addresses are those of numbers and of a handle; `drop` destroys it.
+        unsafe {
+            driver.cuCtxGetStreamPriorityRange(&mut least, &mut greatest)?;
+            driver.cuStreamCreateWithPriority(&mut handle, flags, greatest)?;
+        }
+        drop(driver);
+        Ok(Self { device: device.clone(), handle })
+    }
+
     /// The GPU that does the work.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
@@ -94,6 +112,31 @@ impl Stream {
         unsafe { self.device.enter()?.cuStreamWaitEvent(self.handle, event.0, 0) }
     }
 
+    /// Lets later work wait for what has been added to `other` so far. The calling thread does not
+    /// wait.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub fn wait_for_stream(&self, other: ForeignStream) -> Result<(), DriverError> {
+        let driver = self.device.enter()?;
+        let (mut context, mut event) = (null_mut(), null_mut());
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: whoever made `other` has said that it exists; an event is of the context that is
+        // current, and must be of its stream's. What is pushed is popped, what is created is
+        // destroyed: the driver frees an event once nothing waits for it.
+        unsafe {
+            driver.cuStreamGetCtx(other.0, &mut context)?;
+            driver.cuCtxPushCurrent_v2(context)?;
+            let created = driver.cuEventCreate(&mut event, flags);
+            driver.cuCtxPopCurrent_v2(&mut null_mut())?;
+            created?;
+            let recorded = driver.cuEventRecord(event, other.0);
+            let waits = recorded.and_then(|()| driver.cuStreamWaitEvent(self.handle, event, 0));
+            driver.cuEventDestroy_v2(event)?;
+            waits
+        }
+    }
+
     /// Whether all work is done.
     ///
     /// # Errors
@@ -140,6 +183,26 @@ impl Event {
     ///
     /// # Safety
     /// It must live for as long as anybody may wait for it.
+    pub unsafe fn from_raw(handle: *mut std::ffi::c_void) -> Self {
+        Self(handle.cast())
+    }
+
+    /// Its handle, a `CUevent`.
+    pub fn as_raw(self) -> *mut std::ffi::c_void {
+        self.0.cast()
+    }
+}
+
+/// A stream that somebody else works on.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignStream(sys::CUstream);
+
+impl ForeignStream {
+    /// The stream of this handle, a `CUstream` that `cuStreamCreate` made: none of the default
+    /// streams, which are those of whatever context is current.
+    ///
+    /// # Safety
+    /// It must exist for as long as this is used.
     pub unsafe fn from_raw(handle: *mut std::ffi::c_void) -> Self {
         Self(handle.cast())
     }

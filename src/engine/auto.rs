@@ -11,35 +11,66 @@ use crate::tensor::Tensor;
 /// eight frames, then frames go to the one with the lower mean time, but for one in 256 by which the
 /// other is judged anew. Both give the same bits, so nobody can tell but by the time. After a failure
 /// of the GPU everything is done on the CPU.
+///
+/// The GPU is not touched before the first frame that it can do: one with a tensor that lies on a
+/// GPU, or the ninth from the host's memory.
 #[derive(Debug)]
 pub struct Auto {
     cpu: Cpu,
-    cuda: Cuda,
+    /// Which GPU is wanted, where that is said.
+    ordinal: Option<u32>,
+    /// `None` before the first frame that can use it, and where there is none.
+    cuda: Option<Cuda>,
     trial: Trial,
     /// Who did the last frame.
     on_cuda: bool,
-    /// The GPU's failure, which ended its part.
+    /// Why there is no GPU, or none any more.
     failure: Option<EngineError>,
+    /// Whether the failure need not be told.
     has_told: bool,
+    /// What it runs on, where that is news.
+    description: Option<String>,
 }
 
 impl Auto {
-    /// Between the CPU and `cuda`.
-    pub fn new(cuda: Cuda) -> Self {
+    /// Between the CPU and GPU number `ordinal`; without a number the first GPU, or the one where
+    /// tensors turn out to lie.
+    pub fn new(ordinal: Option<u32>) -> Self {
         Self {
             cpu: Cpu::default(),
-            cuda,
+            ordinal,
+            cuda: None,
             trial: Trial::default(),
             on_cuda: false,
             failure: None,
             has_told: false,
+            description: None,
         }
+    }
+
+    /// Whether there is a GPU to use; opens it where that has not been tried.
+    fn has_cuda(&mut self) -> bool {
+        if self.cuda.is_none() && self.failure.is_none() {
+            match Cuda::new(self.ordinal) {
+                Ok(cuda) => {
+                    self.cuda = Some(cuda);
+                    self.description = Some(self.to_string());
+                }
+                Err(error) => {
+                    self.description = Some(format!("the CPU ({error})"));
+                    // That a machine has no GPU is no failure.
+                    self.has_told = error.is_absence();
+                    self.failure = Some(error.into());
+                }
+            }
+        }
+        self.failure.is_none()
     }
 }
 
 impl Engine for Auto {
     fn name(&self) -> &'static str {
-        if self.on_cuda { self.cuda.name() } else { self.cpu.name() }
+        if self.on_cuda { Cuda::NAME } else { self.cpu.name() }
     }
 
     fn run(
@@ -49,22 +80,22 @@ impl Engine for Auto {
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         let on_device = layout.tensors().any(|index| tensors[index].is_on_device());
-        self.on_cuda = self.failure.is_none() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
-        if self.on_cuda {
-            match self.cuda.frame(tensors, layout, params) {
-                Ok(done) => {
-                    if !on_device {
-                        self.trial.note(true, began.elapsed());
-                    }
-                    return Ok(self.cuda.outcome(done));
+        self.on_cuda = (on_device || self.trial.wants_cuda()) && self.has_cuda();
+        let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
+        match cuda.map(|cuda| cuda.frame(tensors, layout, params)) {
+            Some(Ok(done)) => {
+                if !on_device {
+                    self.trial.note(true, began.elapsed());
                 }
-                Err(error) if error.is_of_device() => {
-                    self.failure = Some(error);
-                    self.on_cuda = false;
-                }
-                Err(error) => return Err(error),
+                return Ok(self.cuda.as_ref().expect("it did the frame").outcome(done));
             }
+            Some(Err(error)) if error.is_of_device() => {
+                self.failure = Some(error);
+                self.on_cuda = false;
+            }
+            Some(Err(error)) => return Err(error),
+            None => {}
         }
         let outcome = self.cpu.run(tensors, layout, params)?;
         if !on_device {
@@ -78,11 +109,18 @@ impl Engine for Auto {
         self.has_told |= failure.is_some();
         failure
     }
+
+    fn take_description(&mut self) -> Option<String> {
+        self.description.take()
+    }
 }
 
 impl fmt::Display for Auto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the CPU, or {}", self.cuda)
+        match &self.cuda {
+            Some(cuda) => write!(f, "the CPU, or {cuda}"),
+            None => f.write_str("the CPU, or a GPU from the first frame on that it can decode"),
+        }
     }
 }
 

@@ -147,6 +147,31 @@ pub enum EngineError {
         /// What it gives.
         address: u64,
     },
+    /// A tensor's memory is on the engine's GPU, where the engine's context cannot access it.
+    #[error(
+        "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the element's \
+         context cannot access it; allocate it in the GPU's primary context \
+         (cuDevicePrimaryCtxRetain), or attach the tensor in host memory"
+    )]
+    Inaccessible {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// Its address.
+        address: u64,
+        /// The number of the GPU.
+        ordinal: u32,
+    },
+    /// A producer is at work on a tensor's memory, and nothing says where.
+    #[error(
+        "tensor {tensor}: its memory says that work on it is pending \
+         (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
+         wait for that work before the buffer is pushed, or attach an event ({})",
+        crate::tensor::memory::READY_EVENT
+    )]
+    UnknownProducer {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
     /// The kernels came to an end without saying what came of it.
     #[error("the GPU ended its work without a result")]
     NoResult,
@@ -183,6 +208,11 @@ pub trait Engine: Send {
 
     /// The failure after which the engine went on without the GPU; told once.
     fn take_failure(&mut self) -> Option<&EngineError> {
+        None
+    }
+
+    /// What the engine runs on, for a log, where it has come to be known since it was last told.
+    fn take_description(&mut self) -> Option<String> {
         None
     }
 }

@@ -2,7 +2,6 @@ use gst::glib;
 
 use super::auto::Auto;
 use super::{Cpu, Cuda, Engine, EngineError};
-use crate::device::DeviceError;
 
 /// Where to decode and suppress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
@@ -28,37 +27,30 @@ pub enum Backend {
 pub struct Selection {
     /// The engine.
     pub engine: Box<dyn Engine>,
-    /// What it runs on, for a log.
+    /// What it runs on, for a log, as far as that is known:
+    /// [`take_description`](Engine::take_description) has the rest.
     pub description: String,
-    /// Why there is no GPU, although there should be one; not set where there simply is none.
-    pub warning: Option<DeviceError>,
 }
 
 /// The engine for `backend`, on GPU number `ordinal` if on any; without a number on the first, or
-/// on the one where tensors turn out to lie.
+/// on the one where tensors turn out to lie. [`Backend::Auto`] touches no GPU here.
 ///
 /// # Errors
-/// Where `backend` asks for a GPU that cannot be used.
+/// Where `backend` is [`Backend::Cuda`] and the GPU cannot be used.
 pub fn select(backend: Backend, ordinal: Option<u32>) -> Result<Selection, EngineError> {
-    let on_cpu =
-        |description, warning| Selection { engine: Box::new(Cpu::default()), description, warning };
-    if backend == Backend::Cpu {
-        return Ok(on_cpu("the CPU".to_owned(), None));
-    }
-    match (backend, Cuda::new(ordinal)) {
-        (Backend::Cuda, cuda) => {
-            let cuda = cuda?;
+    Ok(match backend {
+        Backend::Cpu => {
+            Selection { engine: Box::new(Cpu::default()), description: "the CPU".to_owned() }
+        }
+        Backend::Cuda => {
+            let cuda = Cuda::new(ordinal)?;
             let description = cuda.to_string();
-            Ok(Selection { engine: Box::new(cuda), description, warning: None })
+            Selection { engine: Box::new(cuda), description }
         }
-        (_, Ok(cuda)) => {
-            let auto = Auto::new(cuda);
+        Backend::Auto => {
+            let auto = Auto::new(ordinal);
             let description = auto.to_string();
-            Ok(Selection { engine: Box::new(auto), description, warning: None })
+            Selection { engine: Box::new(auto), description }
         }
-        (_, Err(error)) => {
-            let description = format!("the CPU ({error})");
-            Ok(on_cpu(description, Some(error).filter(|error| !error.is_absence())))
-        }
-    }
+    })
 }

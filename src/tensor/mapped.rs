@@ -1,5 +1,6 @@
 use half::f16;
 
+use super::memory::MappedOnDevice;
 use super::{ElementType, Storage, Tensor, TensorError};
 
 /// A tensor's elements, readable by the CPU for as long as this lives.
@@ -26,6 +27,15 @@ impl Bytes<'_> {
     }
 }
 
+/// A tensor's elements, readable where they are.
+#[derive(Debug)]
+pub enum Mapped<'a> {
+    /// By the CPU.
+    OnHost(MappedTensor<'a>),
+    /// On a GPU.
+    OnDevice(MappedOnDevice<'a>),
+}
+
 /// Elements by type.
 #[derive(Clone, Copy, Debug)]
 pub enum Elements<'a> {
@@ -36,9 +46,9 @@ pub enum Elements<'a> {
 }
 
 impl<'a> MappedTensor<'a> {
-    /// Checks everything that reading `tensor` relies on, then maps it.
-    pub(super) fn new(tensor: &Tensor<'a>) -> Result<Self, TensorError> {
-        let len = tensor.checked_len()?;
+    /// Maps `tensor`, whose [`checked_len`](Tensor::checked_len) is `len`, and checks what reading
+    /// it relies on.
+    pub(super) fn new(tensor: &Tensor<'a>, len: usize) -> Result<Self, TensorError> {
         let bytes = match tensor.storage {
             // An empty buffer has no memory to map.
             _ if len == 0 => Bytes::Host(&[]),

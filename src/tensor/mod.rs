@@ -19,7 +19,7 @@ use std::fmt;
 use arrayvec::ArrayVec;
 
 pub use element::{Element, ElementType};
-pub use mapped::{Elements, MappedTensor};
+pub use mapped::{Elements, Mapped, MappedTensor};
 use memory::MappedOnDevice;
 
 /// The most dimensions a tensor can have.
@@ -144,7 +144,7 @@ impl<'a> Tensor<'a> {
     /// As [`checked_len`](Self::checked_len), and where the memory is misaligned or cannot be
     /// mapped.
     pub fn map(&self) -> Result<MappedTensor<'a>, TensorError> {
-        MappedTensor::new(self)
+        MappedTensor::new(self, self.checked_len()?)
     }
 
     /// Whether the elements lie in a GPU's memory.
@@ -161,7 +161,24 @@ impl<'a> Tensor<'a> {
     /// As [`checked_len`](Self::checked_len), and where the memory is misaligned or gives no
     /// address.
     pub fn map_on_device(&self) -> Result<Option<MappedOnDevice<'a>>, TensorError> {
+        self.map_on_device_len(self.checked_len()?)
+    }
+
+    /// Makes the elements readable where they are.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map) and [`map_on_device`](Self::map_on_device).
+    pub fn map_in_place(&self) -> Result<Mapped<'a>, TensorError> {
         let needed = self.checked_len()?;
+        Ok(match self.map_on_device_len(needed)? {
+            Some(on_device) => Mapped::OnDevice(on_device),
+            None => Mapped::OnHost(MappedTensor::new(self, needed)?),
+        })
+    }
+
+    /// The same as [`map_on_device`](Self::map_on_device), where `needed` is the
+    /// [`checked_len`](Self::checked_len).
+    fn map_on_device_len(&self, needed: usize) -> Result<Option<MappedOnDevice<'a>>, TensorError> {
         let Storage::Buffer(buffer) = self.storage else {
             return Ok(None);
         };

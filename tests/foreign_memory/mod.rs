@@ -1,8 +1,10 @@
-//! Memory as GStreamer's CUDA elements make it, `gst.cuda.memory`: a double of it.
+//! Memory as GStreamer's CUDA elements make it, `gst.cuda.memory`: a double of it. The same of any
+//! other type, too.
+#![allow(dead_code, reason = "each test program uses some of it")]
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use gst::glib;
 use gst::glib::translate::ToGlibPtr;
@@ -60,22 +62,33 @@ glib::wrapper! {
     pub struct Allocator(ObjectSubclass<imp::Allocator>) @extends gst::Allocator, gst::Object;
 }
 
-static ALLOCATOR: LazyLock<Allocator> = LazyLock::new(|| {
+/// An allocator whose memory is of this type. It lives as long as the process.
+fn allocator(memory_type: &'static CStr) -> *mut gst::ffi::GstAllocator {
     let allocator: Allocator = glib::Object::new();
-    let raw: *mut gst::ffi::GstAllocator =
-        allocator.upcast_ref::<gst::Allocator>().to_glib_none().0;
+    let raw: *mut gst::ffi::GstAllocator = allocator.upcast_ref::<gst::Allocator>().to_glib_full();
     // SAFETY: nobody has the allocator yet.
     unsafe {
-        (*raw).mem_type = c"gst.cuda.memory".as_ptr();
+        (*raw).mem_type = memory_type.as_ptr();
         (*raw).mem_map = Some(map);
         (*raw).mem_unmap = Some(unmap);
     }
-    allocator
-});
+    raw
+}
 
 /// `bytes` on a GPU; with `needs_sync`, as while their maker is still at work.
 pub fn buffer(device: &Arc<Device>, bytes: &[u8], needs_sync: bool) -> gst::Buffer {
+    buffer_of_type(c"gst.cuda.memory", device, bytes, needs_sync).0
+}
+
+/// The same in memory of any type; with the device's address.
+pub fn buffer_of_type(
+    memory_type: &'static CStr,
+    device: &Arc<Device>,
+    bytes: &[u8],
+    needs_sync: bool,
+) -> (gst::Buffer, u64) {
     let data = DeviceBuffer::new(device, bytes.len()).unwrap();
+    let address = data.address();
     let (stream, pinned) =
         (Stream::new(device).unwrap(), PinnedBuffer::new(device, bytes.len()).unwrap());
     // SAFETY: there are as many bytes.
@@ -86,9 +99,9 @@ pub fn buffer(device: &Arc<Device>, bytes: &[u8], needs_sync: bool) -> gst::Buff
     let parent = unsafe { std::mem::zeroed() };
     let memory = Box::into_raw(Box::new(Foreign { parent, data }));
     let len = bytes.len();
+    let allocator = allocator(memory_type);
     // SAFETY: a `Foreign` begins with the memory that is initialised.
     let memory = unsafe {
-        let allocator = ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
         gst::ffi::gst_memory_init(memory.cast(), 0, allocator, null_mut(), len, 0, 0, len);
         let raw: *mut gst::ffi::GstMemory = memory.cast();
         if needs_sync {
@@ -98,5 +111,5 @@ pub fn buffer(device: &Arc<Device>, bytes: &[u8], needs_sync: bool) -> gst::Buff
     };
     let mut buffer = gst::Buffer::new();
     buffer.make_mut().append_memory(memory);
-    buffer
+    (buffer, address)
 }

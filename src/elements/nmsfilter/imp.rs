@@ -328,9 +328,6 @@ impl BaseTransformImpl for NmsFilter {
             None => Labels::default(),
         };
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.len());
-        if let Some(warning) = selection.warning {
-            self.warn_of_cpu(&warning);
-        }
         let engine = selection.engine;
         *lock(&self.counted) = Counted { stats: Stats::new(engine.name()), ..Counted::default() };
         *lock(&self.session) = Some(Session::new(engine, labels, settings));
@@ -416,6 +413,9 @@ impl BaseTransformImpl for NmsFilter {
         let result = session.process(&self.obj(), buffer);
         let context = result.as_ref().err().map(|_| session.to_string());
         let failure = session.take_failure();
+        if let Some(description) = session.take_description() {
+            gst::debug!(CAT, imp = self, "on {description}");
+        }
         *lock(&self.session) = Some(session);
 
         if let Some(failure) = failure {

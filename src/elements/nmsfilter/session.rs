@@ -72,6 +72,11 @@ impl Session {
         self.engine.take_failure().map(ToString::to_string)
     }
 
+    /// What the engine runs on, where that has come to be known.
+    pub fn take_description(&mut self) -> Option<String> {
+        self.engine.take_description()
+    }
+
     /// Takes over the size of the frames to come.
     pub fn set_frame(&mut self, frame: [u32; 2]) {
         self.frame = Some(frame);

@@ -104,6 +104,8 @@ impl Graph {
         add(kernels.map, map, kernels.map_threads, &mut [workspace])?;
         add(kernels.reduce, reduce, REDUCE_THREADS, &mut [workspace])?;
         add(kernels.publish, publish, PUBLISH_THREADS, &mut [workspace, outcome])?;
+        // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
+        // stream that the graph is launched into.
         // SAFETY: the address is that of a handle.
         unsafe { driver.cuGraphInstantiateWithFlags(&mut graph.exec, graph.graph, 0) }?;
         drop(driver);

@@ -6,6 +6,7 @@
 //! before it.
 
 mod graph;
+mod inputs;
 mod interface;
 mod kernels;
 mod results;
@@ -15,14 +16,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-
 use super::{DeviceWork, Engine, EngineError, Outcome, Params, check_anchors};
-use crate::device::{Device, DeviceError, Driver, Stream, ordinal_of, synchronize_owner};
+use crate::device::{Device, DeviceError, Driver, Stream};
 use crate::head::Layout;
 use crate::tensor::Tensor;
-use crate::tensor::memory::{MappedOnDevice, Ready};
 use graph::{Graph, Shape};
+use inputs::Inputs;
 use interface::{Frame, Precision, Source, lanes};
 use kernels::Kernels;
 use results::Results;
@@ -62,23 +61,16 @@ pub(super) struct Done {
 const CAPACITY_STEP: u32 = 2048;
 
 impl Cuda {
+    pub(super) const NAME: &'static str = "cuda";
+
     /// An engine on GPU number `ordinal`; on the first, or wherever tensors turn out to lie, where
     /// that is `None`.
     ///
     /// # Errors
     /// Where there is no driver or no such GPU, or the kernels cannot be loaded there.
     pub fn new(ordinal: Option<u32>) -> Result<Self, DeviceError> {
-        let on = OnDevice::new(ordinal.unwrap_or(0), false)?;
+        let on = OnDevice::new(ordinal.unwrap_or(0))?;
         Ok(Self { is_fixed: ordinal.is_some(), on })
-    }
-
-    /// The same, with results copied from the GPU's memory rather than written to the host's, as
-    /// is done where the CPU reads such memory slowly.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_copied_results(ordinal: u32) -> Result<Self, DeviceError> {
-        Ok(Self { is_fixed: true, on: OnDevice::new(ordinal, true)? })
     }
 
     /// The GPU that it runs on.
@@ -94,13 +86,12 @@ impl Cuda {
         params: &Params,
     ) -> Result<Done, EngineError> {
         check_anchors(layout)?;
-        let done = match self.on.frame(tensors, layout, params) {
-            Err(EngineError::OtherDevice { is, .. }) if !self.is_fixed => {
-                self.on = OnDevice::new(is, false)?;
-                self.on.frame(tensors, layout, params)
-            }
-            done => done,
-        };
+        let mut inputs = Inputs::new(tensors, layout, self.device())?;
+        if let Some(is) = inputs.other_device().filter(|_| !self.is_fixed) {
+            self.on = OnDevice::new(is)?;
+            inputs.locate(self.device())?;
+        }
+        let done = self.on.frame(tensors, &inputs, layout, params);
         if done.is_err() {
             // Whatever is left of the frame is not trusted with the next.
             self.on.reset();
@@ -128,7 +119,7 @@ impl Cuda {
 
 impl Engine for Cuda {
     fn name(&self) -> &'static str {
-        "cuda"
+        Self::NAME
     }
 
     fn run(
@@ -153,16 +144,15 @@ impl fmt::Display for Cuda {
 }
 
 impl OnDevice {
-    fn new(ordinal: u32, copied: bool) -> Result<Self, DeviceError> {
+    fn new(ordinal: u32) -> Result<Self, DeviceError> {
         let kernels = Kernels::open(ordinal)?;
         let device = kernels.device();
-        let copied = copied || device.reads_mapped_memory_slowly();
         Ok(Self {
             graph: None,
-            results: Results::new(device, copied)?,
+            results: Results::new(device)?,
             uploads: Default::default(),
             thresholds: Vec::new(),
-            stream: Stream::new(device)?,
+            stream: Stream::with_highest_priority(device)?,
             kernels,
         })
     }
@@ -177,34 +167,12 @@ impl OnDevice {
     fn frame(
         &mut self,
         tensors: &[Tensor<'_>],
+        inputs: &Inputs<'_, '_>,
         layout: &Layout,
         params: &Params,
     ) -> Result<Done, EngineError> {
-        let mut uploaded = 0;
-        // Held until the kernels are done.
-        let mut mapped = ArrayVec::<MappedOnDevice<'_>, 2>::new();
         let roles = [layout.boxes.tensor, layout.scores.tensor];
-        let mut addresses = [0; 2];
-        for (role, &index) in roles.iter().enumerate() {
-            if role == 1 && index == roles[0] {
-                addresses[1] = addresses[0];
-                continue;
-            }
-            let tensor = &tensors[index];
-            addresses[role] = match tensor.map_on_device()? {
-                Some(on_device) => {
-                    self.await_tensor(tensor, &on_device)?;
-                    let address = on_device.address();
-                    mapped.push(on_device);
-                    address
-                }
-                None => {
-                    let host = tensor.map()?;
-                    uploaded += host.bytes().len() as u64;
-                    self.uploads[role].upload(&self.stream, host.bytes())?
-                }
-            };
-        }
+        let (addresses, mut uploaded) = inputs.provide(&self.stream, &mut self.uploads)?;
         let thresholds = &params.thresholds.per_class;
         if self.thresholds != *thresholds {
             let bytes = bytemuck::cast_slice(thresholds);
@@ -231,38 +199,6 @@ impl OnDevice {
         graph.launch(&self.stream, &frame)?;
         let (outcome, downloaded) = self.results.wait(&self.stream)?;
         Ok(Done { outcome, uploaded, downloaded })
-    }
-
-    /// Sees to it that the GPU reads `tensor` no sooner than it is there, on this GPU.
-    fn await_tensor(
-        &self,
-        tensor: &Tensor<'_>,
-        mapped: &MappedOnDevice<'_>,
-    ) -> Result<(), EngineError> {
-        // There is nothing to read, and no address to speak of.
-        if mapped.is_empty() {
-            return Ok(());
-        }
-        let device = self.kernels.device();
-        let driver = device.enter()?;
-        let expected = device.ordinal();
-        match ordinal_of(&driver, mapped.address()) {
-            Some(is) if is == expected => {}
-            Some(is) => {
-                let tensor = tensor.to_string();
-                return Err(EngineError::OtherDevice { tensor, is, expected });
-            }
-            None => {
-                let (tensor, address) = (tensor.to_string(), mapped.address());
-                return Err(EngineError::NotOnDevice { tensor, address });
-            }
-        }
-        match mapped.ready {
-            Ready::Now => {}
-            Ready::After(event) => self.stream.wait_for(event)?,
-            Ready::AfterOwner => synchronize_owner(&driver, mapped.address())?,
-        }
-        Ok(())
     }
 
     /// Sees to a graph that holds `wanted`, and to room for as many survivors.

@@ -1,16 +1,21 @@
-//! The memory's own side: made, mapped, let go.
+//! The memory's own side: made, mapped, shared, let go.
+//!
+//! Nobody writes to such memory, so a part of it (`gst_memory_share`, as `gst_buffer_copy_region`
+//! does) is the same memory on the GPU at an offset. A copy (`gst_memory_copy`) is ordinary host
+//! memory: GStreamer copies read-only memory in order to write to it.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use gst::glib;
-use gst::glib::translate::ToGlibPtr;
+use gst::glib::translate::{IntoGlib, ToGlibPtr};
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::{GST_MAP_CUDA, MEMORY_TYPE};
+use super::{GST_MAP_CUDA, MEMORY_TYPE, NEED_SYNC, ready_event};
 use crate::device::{Device, DeviceBuffer, DriverError, Event, Stream};
 
 /// What is to be done with a device address that nobody needs any more.
@@ -42,13 +47,38 @@ pub unsafe fn wrap(
         },
     });
     let memory = Box::into_raw(memory);
-    let flags = gst::ffi::GST_MEMORY_FLAG_READONLY;
     // SAFETY: a `CudaMemory` begins with the `GstMemory` that is initialised here, which then owns
     // the box; `Allocator::free` takes it back.
     unsafe {
         let allocator = ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
-        gst::ffi::gst_memory_init(memory.cast(), flags, allocator, null_mut(), len, 0, 0, len);
+        init(memory.cast(), allocator, null_mut(), len, 0..len, ready);
         gst::Memory::from_glib_full(memory.cast::<gst::ffi::GstMemory>())
+    }
+}
+
+/// Initialises memory that is `range` of the `maxsize` bytes of `parent`, or of its own where that
+/// is null.
+///
+/// # Safety
+/// As for `gst_memory_init`.
+unsafe fn init(
+    memory: *mut gst::ffi::GstMemory,
+    allocator: *mut gst::ffi::GstAllocator,
+    parent: *mut gst::ffi::GstMemory,
+    maxsize: usize,
+    range: Range<usize>,
+    ready: Option<Event>,
+) {
+    let (offset, size) = (range.start, range.len());
+    // Those who know nothing of the event wait by GStreamer's own protocol.
+    let flags = gst::ffi::GST_MEMORY_FLAG_READONLY | ready.map_or(0, |_| NEED_SYNC);
+    // SAFETY: the caller answers for the pointers.
+    unsafe {
+        gst::ffi::gst_memory_init(memory, flags, allocator, parent, maxsize, 0, offset, size);
+        if let Some(event) = ready {
+            let (quark, event) = (ready_event().into_glib(), event.as_raw());
+            gst::ffi::gst_mini_object_set_qdata(memory.cast(), quark, event, None);
+        }
     }
 }
 
@@ -64,18 +94,18 @@ pub fn from_buffer(
     unsafe { wrap(&device, address, len, None, Box::new(move || release(buffer))) }
 }
 
-/// `GstMemory` and what is wrapped.
+/// `GstMemory` and what is wrapped. Parts of it are a `GstMemory` alone, whose parent is this.
 #[repr(C)]
-pub(super) struct CudaMemory {
+struct CudaMemory {
     parent: gst::ffi::GstMemory,
-    pub wrapped: Wrapped,
+    wrapped: Wrapped,
 }
 
-pub(super) struct Wrapped {
+struct Wrapped {
     device: Arc<Device>,
     address: u64,
     len: usize,
-    pub ready: Option<Event>,
+    ready: Option<Event>,
     release: Option<Release>,
     /// The bytes, once somebody has asked for them on the host.
     host: OnceLock<Result<Box<[u8]>, DriverError>>,
@@ -105,13 +135,33 @@ impl Drop for Wrapped {
     }
 }
 
+/// What the memory wraps, or the memory that it is a part of.
+///
+/// # Safety
+/// It must be memory of this allocator, and be there for as long as the result is used.
+unsafe fn wrapped<'a>(memory: *mut gst::ffi::GstMemory) -> &'a Wrapped {
+    // SAFETY: the allocator makes no other memory; a part holds a reference to its parent.
+    unsafe { &(*whole(memory).cast::<CudaMemory>()).wrapped }
+}
+
+/// The memory that this is a part of, or itself.
+///
+/// # Safety
+/// It must be memory.
+unsafe fn whole(memory: *mut gst::ffi::GstMemory) -> *mut gst::ffi::GstMemory {
+    // SAFETY: the caller answers for it.
+    let parent = unsafe { (*memory).parent };
+    if parent.is_null() { memory } else { parent }
+}
+
+/// Gives the address of the first byte there is; GStreamer adds the memory's offset.
 unsafe extern "C" fn map(
     memory: *mut gst::ffi::GstMemory,
     _maxsize: usize,
     flags: gst::ffi::GstMapFlags,
 ) -> *mut c_void {
-    // SAFETY: the allocator makes no other memory; the reference that is mapped keeps it.
-    let wrapped = unsafe { &(*memory.cast::<CudaMemory>()).wrapped };
+    // SAFETY: GStreamer passes memory of this allocator, to which its caller has a reference.
+    let wrapped = unsafe { wrapped(memory) };
     if flags & GST_MAP_CUDA != 0 {
         return wrapped.address as *mut c_void;
     }
@@ -125,6 +175,33 @@ unsafe extern "C" fn map(
 }
 
 unsafe extern "C" fn unmap(_memory: *mut gst::ffi::GstMemory) {}
+
+/// `size` bytes of `memory` from `offset` on, as memory; all of the rest where `size` is -1.
+unsafe extern "C" fn share(
+    memory: *mut gst::ffi::GstMemory,
+    offset: isize,
+    size: isize,
+) -> *mut gst::ffi::GstMemory {
+    // SAFETY: GStreamer passes memory of this allocator, to which its caller has a reference.
+    let (of, wrapped) = unsafe { (&*memory, wrapped(memory)) };
+    let end = of.offset + of.size;
+    let start = of.offset.checked_add_signed(offset);
+    let range = start.and_then(|start| match usize::try_from(size) {
+        Ok(size) => Some(start..start.checked_add(size)?),
+        Err(_) => Some(start..end),
+    });
+    // As for any memory, what was cut off by a resize can be had back.
+    let Some(range) = range.filter(|range| range.start <= range.end && range.end <= of.maxsize)
+    else {
+        return null_mut();
+    };
+    // SAFETY: plain data, initialised next; `Allocator::free` takes the box back.
+    unsafe {
+        let part = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
+        init(part, of.allocator, whole(memory), of.maxsize, range, wrapped.ready);
+        part
+    }
+}
 
 static ALLOCATOR: LazyLock<Allocator> = LazyLock::new(|| {
     let allocator: Allocator = glib::Object::new();
@@ -146,6 +223,7 @@ mod imp {
     #[glib::object_subclass]
     impl ObjectSubclass for Allocator {
         const NAME: &'static str = "GstNmsFilterCudaAllocator";
+        const ALLOW_NAME_CONFLICT: bool = true;
         type Type = super::Allocator;
         type ParentType = gst::Allocator;
     }
@@ -162,13 +240,14 @@ mod imp {
                 (*allocator).mem_type = MEMORY_TYPE.as_ptr();
                 (*allocator).mem_map = Some(map);
                 (*allocator).mem_unmap = Some(unmap);
+                (*allocator).mem_share = Some(share);
             }
         }
     }
 
     impl GstObjectImpl for Allocator {}
 
-    // SAFETY: it frees what `wrap` has made.
+    // SAFETY: it frees what `wrap` and `share` have made.
     unsafe impl AllocatorImpl for Allocator {
         unsafe fn alloc(
             &self,
@@ -179,8 +258,16 @@ mod imp {
         }
 
         unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
-            // SAFETY: `wrap` made the box, and this is its last reference.
-            drop(unsafe { Box::from_raw(memory.cast::<CudaMemory>()) });
+            // SAFETY: this is the last reference to a box that `share` has made where there is a
+            // parent, to which GStreamer has just dropped its reference, and `wrap` where there is
+            // none.
+            unsafe {
+                if (*memory).parent.is_null() {
+                    drop(Box::from_raw(memory.cast::<CudaMemory>()));
+                } else {
+                    drop(Box::from_raw(memory));
+                }
+            }
         }
     }
 }

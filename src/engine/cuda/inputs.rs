@@ -1,0 +1,125 @@
+//! A frame's tensors: mapped where they are, located on a GPU, made readable in stream order.
+
+use arrayvec::ArrayVec;
+
+use super::upload::Upload;
+use crate::device::{Device, DriverError, Location, Stream};
+use crate::engine::EngineError;
+use crate::head::Layout;
+use crate::tensor::memory::{MappedOnDevice, Ready};
+use crate::tensor::{Mapped, Tensor};
+
+/// The tensor of the boxes, then that of the scores, where it is another. Mapped for as long as this
+/// lives.
+pub(super) struct Inputs<'t, 'a>(ArrayVec<Input<'t, 'a>, 2>);
+
+struct Input<'t, 'a> {
+    tensor: &'t Tensor<'a>,
+    mapped: Mapped<'a>,
+    /// Of memory on a GPU that is not empty.
+    location: Option<Location>,
+}
+
+impl<'t, 'a> Inputs<'t, 'a> {
+    /// Maps the tensors that `layout` names and locates them from `device`.
+    pub fn new(
+        tensors: &'t [Tensor<'a>],
+        layout: &Layout,
+        device: &Device,
+    ) -> Result<Self, EngineError> {
+        let mut inputs = ArrayVec::new();
+        let [boxes, scores] = [layout.boxes.tensor, layout.scores.tensor];
+        for index in [Some(boxes), Some(scores).filter(|&scores| scores != boxes)] {
+            if let Some(tensor) = index.map(|index| &tensors[index]) {
+                let mapped = tensor.map_in_place()?;
+                inputs.push(Input { tensor, mapped, location: None });
+            }
+        }
+        let mut inputs = Self(inputs);
+        inputs.locate(device)?;
+        Ok(inputs)
+    }
+
+    /// Locates those on a GPU from `device`.
+    pub fn locate(&mut self, device: &Device) -> Result<(), DriverError> {
+        for input in &mut self.0 {
+            if let Mapped::OnDevice(mapped) = &input.mapped
+                && !mapped.is_empty()
+            {
+                input.location = Some(device.locate(mapped.address())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of another GPU than the one that they are located from, where one is on such.
+    pub fn other_device(&self) -> Option<u32> {
+        self.0.iter().find_map(|input| match input.location {
+            Some(Location::OtherDevice(is)) => Some(is),
+            _ => None,
+        })
+    }
+
+    /// The device's addresses of the boxes' and of the scores' tensor for kernels that `stream` is
+    /// given from now on, and how many bytes that uploads.
+    pub fn provide(
+        &self,
+        stream: &Stream,
+        uploads: &mut [Upload],
+    ) -> Result<([u64; 2], u64), EngineError> {
+        let (mut addresses, mut uploaded) = ([0; 2], 0);
+        for ((address, input), upload) in addresses.iter_mut().zip(&self.0).zip(uploads) {
+            *address = match &input.mapped {
+                Mapped::OnDevice(mapped) => input.await_on_device(mapped, stream)?,
+                Mapped::OnHost(mapped) => {
+                    uploaded += mapped.bytes().len() as u64;
+                    upload.upload(stream, mapped.bytes())?
+                }
+            };
+        }
+        if self.0.len() == 1 {
+            addresses[1] = addresses[0];
+        }
+        Ok((addresses, uploaded))
+    }
+}
+
+impl Input<'_, '_> {
+    /// Lets `stream` wait until the tensor may be read; returns the address at which kernels read
+    /// it.
+    fn await_on_device(
+        &self,
+        mapped: &MappedOnDevice<'_>,
+        stream: &Stream,
+    ) -> Result<u64, EngineError> {
+        let device = stream.device();
+        let (tensor, address) = (|| self.tensor.to_string(), mapped.address());
+        let readable = match self.location {
+            // There is nothing to read, and no address to speak of.
+            None => return Ok(address),
+            Some(Location::Accessible(readable)) => readable,
+            Some(Location::OtherDevice(is)) => {
+                let expected = device.ordinal();
+                return Err(EngineError::OtherDevice { tensor: tensor(), is, expected });
+            }
+            Some(Location::Inaccessible) => {
+                let ordinal = device.ordinal();
+                return Err(EngineError::Inaccessible { tensor: tensor(), address, ordinal });
+            }
+            Some(Location::Unknown) => {
+                return Err(EngineError::NotOnDevice { tensor: tensor(), address });
+            }
+        };
+        match mapped.ready {
+            Ready::Now => {}
+            Ready::After(event) => stream.wait_for(event)?,
+            Ready::AfterStream(producer) => stream.wait_for_stream(producer)?,
+            Ready::AfterOwner => {
+                if !device.wait_for_owner(address)? {
+                    return Err(EngineError::UnknownProducer { tensor: tensor() });
+                }
+            }
+        }
+        Ok(readable)
+    }
+}
