@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-ARCHITECTURES = (53, 62, 72, 75, 87, 90, 110)
+ARCHITECTURES = (60, 61, 72, 75, 87, 90, 110)
 
 
 def assembler(tools: pathlib.Path, toolkit: str) -> pathlib.Path:

@@ -45,19 +45,9 @@ typedef unsigned long long uint64_t;
 #define NMSFILTER_BOTH
 #endif
 
-// Threads of a block of `map` that is compiled for a compute capability, 870 for 8.7: up to 6.2 a
-// block gets half of the registers.
-NMSFILTER_BOTH constexpr uint32_t map_threads_for(uint32_t capability) {
-    return capability < 800 ? 384 : 512;
-}
-
 // Threads of a block.
 #define DECODE_THREADS 256
-#if defined(__CUDA_ARCH__)
-#define MAP_THREADS map_threads_for(__CUDA_ARCH__)
-#else
-#define MAP_THREADS map_threads_for(800) // emulated
-#endif
+#define MAP_THREADS 512
 #define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
 

@@ -11,13 +11,8 @@
 #define MAP_WARPS (MAP_THREADS / WARP)
 // Candidates that a block asks about at a time.
 #define ASKED 128u
-// Candidates that a thread holds at most, so that they stay in registers, of which older GPUs give
-// a block half as many.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+// Candidates that a thread holds at most, so that they stay in registers.
 #define MOST_HELD 8u
-#else
-#define MOST_HELD 2u
-#endif
 
 struct Questions {
     Outline outline[ASKED];

@@ -42,9 +42,9 @@ DEVICE void take_turn() {
 }
 
 // What is loaded above is on its way before what is below begins: left to themselves, compilers load
-// where something is used. Older GPUs are short of registers for that.
+// where something is used.
 DEVICE void keep_order() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__)
     asm volatile("" ::: "memory");
 #endif
 }

@@ -40,7 +40,7 @@ impl PaperKernels {
         let buffer = |bytes| DeviceBuffer::new(&device, bytes).context("the paper's matrix");
         let n = capacity as usize;
         let (windows, matrix, survives) = (buffer(n * 16)?, buffer(n * n)?, buffer(n)?);
-        let image = CString::new(include_str!("../../kernels/ptx/paper.sm_53.ptx"))?;
+        let image = CString::new(include_str!("../../kernels/ptx/paper.sm_60.ptx"))?;
         let driver = device.enter()?;
         let mut module = null_mut();
         let (mut map, mut reduce) = (null_mut(), null_mut());

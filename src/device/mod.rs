@@ -44,7 +44,7 @@ pub enum DeviceError {
         count: i32,
     },
     /// The GPU is older than the kernels know.
-    #[error("GPU {name} has compute capability {major}.{minor}; 5.3 or later is needed")]
+    #[error("GPU {name} has compute capability {major}.{minor}; 6.0 or later is needed")]
     OldDevice {
         /// Its name.
         name: String,
@@ -132,7 +132,7 @@ impl Device {
         };
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-        if (major, minor) < (5, 3) {
+        if (major, minor) < (6, 0) {
             return Err(DeviceError::OldDevice { name, major, minor });
         }
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;

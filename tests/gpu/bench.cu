@@ -42,7 +42,6 @@
 static cudaStream_t stream;
 static uint32_t multiprocessors;
 static bool takes_turns; // whether the kernels do (take_turn, kernels/portable.cuh)
-static uint32_t map_threads;
 
 __global__ void empty() {}
 
@@ -55,11 +54,10 @@ static void load(const std::string &folder, int major) {
     CUmodule ours, papers;
     const char *const variant = major >= 9   ? "/nmsfilter.sm_90.ptx"
                                 : major >= 8 ? "/nmsfilter.sm_80.ptx"
-                                             : "/nmsfilter.sm_53.ptx";
+                                             : "/nmsfilter.sm_60.ptx";
     takes_turns = major >= 9;
-    map_threads = map_threads_for(100 * uint32_t(major));
     CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
-    CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_53.ptx").c_str()));
+    CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_60.ptx").c_str()));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][1], ours, "decode_f32_f16"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[1][0], ours, "decode_f16_f32"));
@@ -130,7 +128,7 @@ struct Pipeline {
         launch(kernels.decode[boxes_half][scores_half], decode_blocks(frame.anchors, frame.lanes),
                DECODE_THREADS, {(void *)&frame, &memory});
         if (kernel_count > 1) {
-            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), map_threads, {&memory},
+            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), MAP_THREADS, {&memory},
                    true);
         }
         if (kernel_count > 2) {

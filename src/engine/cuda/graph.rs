@@ -7,7 +7,8 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::interface::{
-    DECODE_THREADS, Frame, PUBLISH_THREADS, Precision, REDUCE_THREADS, blocks, workspace_bytes,
+    DECODE_THREADS, Frame, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS, blocks,
+    workspace_bytes,
 };
 use super::kernels::Kernels;
 use crate::device::{DeviceBuffer, DriverError, EdgeData, Stream};
@@ -101,7 +102,7 @@ impl Graph {
         let outcome = (&raw const outcome).cast_mut().cast();
         let decode_function = kernels.decode(shape.precisions);
         graph.decode = add(decode_function, decode, DECODE_THREADS, &mut [frame, workspace])?;
-        add(kernels.map, map, kernels.map_threads, &mut [workspace])?;
+        add(kernels.map, map, MAP_THREADS, &mut [workspace])?;
         add(kernels.reduce, reduce, REDUCE_THREADS, &mut [workspace])?;
         add(kernels.publish, publish, PUBLISH_THREADS, &mut [workspace, outcome])?;
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the

@@ -7,13 +7,9 @@ use crate::head::{self, Layout};
 use crate::tensor::ElementType;
 
 pub(super) const DECODE_THREADS: u32 = 256;
+pub(super) const MAP_THREADS: u32 = 512;
 pub(super) const REDUCE_THREADS: u32 = 512;
 pub(super) const PUBLISH_THREADS: u32 = 1024;
-
-/// `map_threads_for`
-pub(super) fn map_threads(capability: (i32, i32)) -> u32 {
-    if capability >= (8, 0) { 512 } else { 384 }
-}
 
 /// What each element of a tensor is; the number by which decode kernels are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

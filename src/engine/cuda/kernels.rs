@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
 
-use super::interface::{Precision, map_threads};
+use super::interface::Precision;
 use crate::device::{Device, DeviceError, DriverError};
 
 /// The kernels, for GPUs from some compute capability on.
@@ -37,13 +37,13 @@ const IMAGES: &[Image] = &[
     #[cfg(nmsfilter_native)]
     Image {
         name: "machine code",
-        from: (5, 3),
+        from: (6, 0),
         bytes: include_bytes!(concat!(env!("OUT_DIR"), "/nmsfilter.cubin")),
         is_native: true,
     },
     Image { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), is_native: false },
     Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), is_native: false },
-    Image { name: "PTX sm_53", from: (5, 3), bytes: ptx!("sm_53"), is_native: false },
+    Image { name: "PTX sm_60", from: (6, 0), bytes: ptx!("sm_60"), is_native: false },
 ];
 
 /// Results of loading machine code on another GPU than it was compiled for.
@@ -61,8 +61,6 @@ pub(super) struct Kernels {
     pub image: &'static str,
     /// Whether each waits for the one before by itself.
     pub take_turns: bool,
-    /// Of a block of `map`.
-    pub map_threads: u32,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
     pub map: sys::CUfunction,
@@ -98,7 +96,7 @@ impl Kernels {
         let mut refused = None;
         let (image, module) = loop {
             let Some(image) = images.next() else {
-                return Err(refused.expect("a device is from 5.3 on, and so is the last image"));
+                return Err(refused.expect("a device is from 6.0 on, and so is the last image"));
             };
             let mut module = null_mut();
             // SAFETY: the address is that of a handle, and the image is whole; `drop` unloads.
@@ -114,7 +112,6 @@ impl Kernels {
             module,
             image: image.name,
             take_turns: target >= TURNS_FROM && driver.knows_edges(),
-            map_threads: map_threads(target),
             decode: [[null_mut(); 2]; 2],
             map: null_mut(),
             reduce: null_mut(),
