@@ -24,6 +24,8 @@ pub struct Emulated {
 
 // SAFETY: a library's handle may be used from any thread.
 unsafe impl Send for Emulated {}
+// SAFETY: as above; nothing is changed through it.
+unsafe impl Sync for Emulated {}
 
 /// A `CUcontext`, `CUstream` or `CUevent`.
 pub type Handle = *mut c_void;

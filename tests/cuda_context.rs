@@ -1,0 +1,89 @@
+//! When the element makes a CUDA context, and when it says what it runs on. One test, since contexts
+//! and log messages are the whole process's; on the emulated GPU.
+
+mod emulated;
+mod engines;
+mod pipeline;
+
+use std::sync::{Arc, Mutex};
+
+use emulated::Emulated;
+use gst::prelude::*;
+use pipeline::{parse, run, watch};
+
+/// What the element logs at level 5 of what it runs on.
+fn log() -> Arc<Mutex<Vec<String>>> {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    gst::log::set_threshold_for_name("nmsfilter", gst::DebugLevel::Debug);
+    gst::log::add_log_function({
+        let log = log.clone();
+        move |category, _, _, _, _, _, message| {
+            let text = message.get().map(|text| text.to_string()).unwrap_or_default();
+            if category.name() == "nmsfilter" && text.starts_with("on ") {
+                log.lock().unwrap().push(text);
+            }
+        }
+    });
+    log
+}
+
+/// How many contexts there were when each frame left the element.
+fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended) {
+    let pipeline = parse(description);
+    let seen = watch(&pipeline, "nms", move |_| emulated.contexts_in_use());
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None, "{description}");
+    let seen = seen.lock().unwrap().clone();
+    (seen, ended)
+}
+
+#[test]
+fn a_context_is_made_when_a_frame_can_use_it() {
+    if !engines::on_gpu() {
+        println!("SKIPPED: NMSFILTER_TEST_BACKEND is not cuda");
+        return;
+    }
+    pipeline::init();
+    let Some(emulated) = Emulated::get() else { return };
+    let log = log();
+    let logged = || std::mem::take(&mut *log.lock().unwrap());
+    let auto = "! nmsfilter name=nms backend=auto";
+    let people = "crowdtestsrc ! video/x-raw,width=160,height=90";
+
+    // Without tensors never.
+    let (seen, ended) =
+        contexts(emulated, &format!("videotestsrc num-buffers=20 {auto} ! fakesink"));
+    assert_eq!((seen, ended.warnings), (vec![0; 20], vec![]));
+    assert_eq!(
+        logged(),
+        ["on the CPU, or a GPU from the first frame on that it can decode, 0 labels"]
+    );
+
+    // With tensors in the host's memory when the trial has come to the GPU.
+    let source = people.replace("crowdtestsrc", "crowdtestsrc num-buffers=12");
+    let (seen, ended) = contexts(emulated, &format!("{source} {auto} ! fakesink"));
+    assert_eq!((seen, ended.warnings), ([vec![0; 8], vec![1; 4]].concat(), vec![]));
+    let logged_then = logged();
+    assert_eq!(logged_then.len(), 2, "{logged_then:?}");
+    assert!(logged_then[1].starts_with("on the CPU, or GPU 0 (emulated"), "{logged_then:?}");
+    assert_eq!(emulated.contexts_in_use(), 0, "it is released when the element stops");
+
+    // Where that GPU cannot be used, the user is told once, and then.
+    let wrong = format!("{auto} cuda-device-id=7");
+    let (_, ended) = contexts(emulated, &format!("{source} {wrong} ! fakesink"));
+    assert_eq!(ended.warnings.len(), 1, "{ended:?}");
+    assert!(ended.warnings[0].starts_with("there is no GPU 7"), "{ended:?}");
+    let source = people.replace("crowdtestsrc", "crowdtestsrc num-buffers=8");
+    let (_, ended) = contexts(emulated, &format!("{source} {wrong} ! fakesink"));
+    assert_eq!(ended.warnings, Vec::<String>::new(), "no frame was the GPU's");
+
+    // An element that is told to use the GPU finds out at once whether it can.
+    for (backend, expected) in [("cuda", 1), ("auto", 0), ("cpu", 0)] {
+        let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
+        element.set_property_from_str("backend", backend);
+        element.set_state(gst::State::Paused).unwrap();
+        assert_eq!(emulated.contexts_in_use(), expected, "{backend}");
+        element.set_state(gst::State::Null).unwrap();
+        assert_eq!(emulated.contexts_in_use(), 0, "{backend}");
+    }
+}
