@@ -13,5 +13,6 @@ pub mod head;
 mod plugin;
 pub mod region;
 pub mod tensor;
+mod type_names;
 
 pub use plugin::plugin_register_static;

@@ -4,11 +4,12 @@ use gst::glib;
 
 use crate::tensor::attached::NewTensor;
 use crate::tensor::memory::{UploadError, Uploader};
+use crate::type_names::format;
 
 /// Where tensors lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterTensorMemory")]
+#[enum_type(name = "GstNmsFilterTensorMemory", allow_name_conflict)]
 pub enum TensorMemory {
     /// In the host's memory.
     #[default]

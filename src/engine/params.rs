@@ -1,9 +1,11 @@
 use gst::glib;
 
+use crate::type_names::format;
+
 /// Which candidates survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterMethod")]
+#[enum_type(name = "GstNmsFilterMethod", allow_name_conflict)]
 pub enum Method {
     /// Those that no survivor suppresses: exact greedy suppression.
     #[default]
@@ -24,7 +26,7 @@ pub enum Method {
 /// When two boxes overlap too much; `t` is the IoU threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterOverlap")]
+#[enum_type(name = "GstNmsFilterOverlap", allow_name_conflict)]
 pub enum Overlap {
     /// intersection > t x union
     #[default]

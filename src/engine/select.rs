@@ -1,12 +1,14 @@
 use gst::glib;
 
+use crate::type_names::format;
+
 use super::auto::Auto;
 use super::{Cpu, Cuda, Engine, EngineError};
 
 /// Where to decode and suppress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterBackend")]
+#[enum_type(name = "GstNmsFilterBackend", allow_name_conflict)]
 pub enum Backend {
     /// Where the tensor lies; from the host's memory, where it takes less time.
     #[default]

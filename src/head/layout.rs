@@ -2,11 +2,12 @@ use gst::glib;
 
 use super::MAX_CLASSES;
 use crate::tensor::{ElementType, Tensor};
+use crate::type_names::format;
 
 /// How numbers make a box.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterBoxFormat")]
+#[enum_type(name = "GstNmsFilterBoxFormat", allow_name_conflict)]
 pub enum BoxFormat {
     /// left, top, right, bottom
     #[default]
@@ -33,7 +34,7 @@ impl BoxFormat {
 /// What a tensor's coordinates are measured in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterCoordinates")]
+#[enum_type(name = "GstNmsFilterCoordinates", allow_name_conflict)]
 pub enum Coordinates {
     /// As the head knows; by an id that ends in `-normalized`; else pixels.
     #[default]

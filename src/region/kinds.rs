@@ -2,8 +2,10 @@
 
 use gst::glib;
 
+use crate::type_names::format;
+
 /// Which metadata to write.
-#[glib::flags(name = "GstNmsFilterAttach")]
+#[glib::flags(name = "GstNmsFilterAttach", allow_name_conflict)]
 pub enum Attach {
     /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
     #[flags_value(name = "GstVideoRegionOfInterestMeta with a detection structure", nick = "roi")]

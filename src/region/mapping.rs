@@ -1,11 +1,12 @@
 use gst::glib;
 
 use crate::engine::Detection;
+use crate::type_names::format;
 
 /// How the frame was fitted into the model's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterLetterbox")]
+#[enum_type(name = "GstNmsFilterLetterbox", allow_name_conflict)]
 pub enum Letterbox {
     /// Stretched to fill it.
     #[default]

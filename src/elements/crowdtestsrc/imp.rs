@@ -179,6 +179,7 @@ fn order(info: &VideoInfo) -> Order {
 #[glib::object_subclass]
 impl ObjectSubclass for CrowdTestSrc {
     const NAME: &'static str = "GstCrowdTestSrc";
+    const ALLOW_NAME_CONFLICT: bool = true;
     type Type = super::CrowdTestSrc;
     type ParentType = gst_base::BaseSrc;
 }

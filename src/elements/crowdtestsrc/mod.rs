@@ -15,6 +15,8 @@ mod scene;
 mod windows;
 
 use gst::glib;
+
+use crate::type_names::format;
 use gst::prelude::*;
 
 glib::wrapper! {
@@ -26,7 +28,7 @@ glib::wrapper! {
 /// As which head's raw output the windows are attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstCrowdTestSrcHead")]
+#[enum_type(name = "GstCrowdTestSrcHead", allow_name_conflict)]
 pub enum CrowdHead {
     /// The windows alone.
     #[default]

@@ -229,6 +229,7 @@ enum Awaited {
 #[glib::object_subclass]
 impl ObjectSubclass for NmsFilter {
     const NAME: &'static str = "GstNmsFilter";
+    const ALLOW_NAME_CONFLICT: bool = true;
     type Type = super::NmsFilter;
     type ParentType = gst_base::BaseTransform;
 }

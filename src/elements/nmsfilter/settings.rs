@@ -5,11 +5,12 @@ use crate::engine::{Backend, Method, Overlap, Sizes};
 use crate::engine::{ClassThresholds, Params};
 use crate::head::{self, BoxFormat, Coordinates, Head, Layout};
 use crate::region::{Attach, Letterbox, Mapping};
+use crate::type_names::format;
 
 /// Which head reads the tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterDecoder")]
+#[enum_type(name = "GstNmsFilterDecoder", allow_name_conflict)]
 pub enum Decoder {
     /// By tensor id, else by shape.
     #[default]

@@ -78,6 +78,7 @@ pub struct RoiOverlay {
 #[glib::object_subclass]
 impl ObjectSubclass for RoiOverlay {
     const NAME: &'static str = "GstRoiOverlay";
+    const ALLOW_NAME_CONFLICT: bool = true;
     type Type = super::RoiOverlay;
     type ParentType = gst_video::VideoFilter;
 }

@@ -14,6 +14,8 @@ mod tags;
 mod text;
 
 use gst::glib;
+
+use crate::type_names::format;
 use gst::prelude::*;
 
 glib::wrapper! {
@@ -25,7 +27,7 @@ glib::wrapper! {
 /// When labels are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstRoiOverlayLabels")]
+#[enum_type(name = "GstRoiOverlayLabels", allow_name_conflict)]
 pub enum LabelMode {
     /// Where they have room.
     #[default]

@@ -107,6 +107,7 @@ pub struct TensorReplay {
 #[glib::object_subclass]
 impl ObjectSubclass for TensorReplay {
     const NAME: &'static str = "GstTensorReplay";
+    const ALLOW_NAME_CONFLICT: bool = true;
     type Type = super::TensorReplay;
     type ParentType = gst_base::BaseTransform;
 }

@@ -30,6 +30,8 @@ mod pattern;
 mod recording;
 
 use gst::glib;
+
+use crate::type_names::format;
 use gst::prelude::*;
 
 glib::wrapper! {
@@ -41,7 +43,7 @@ glib::wrapper! {
 /// What the elements of a raw recording are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstTensorReplayType")]
+#[enum_type(name = "GstTensorReplayType", allow_name_conflict)]
 pub enum RawType {
     /// Single precision.
     #[default]

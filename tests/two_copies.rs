@@ -1,0 +1,142 @@
+//! Two copies of the crate in one process, as in an application that links the crate and finds the
+//! plugin installed: this program is linked to one, and loads the other as a plugin. One test, since
+//! what is registered is the whole process's.
+
+mod emulated;
+mod engines;
+mod pipeline;
+
+use std::path::PathBuf;
+
+use gst::glib;
+use gst::prelude::*;
+use gstnmsfilter::elements::crowdtestsrc::CrowdTestSrc;
+use gstnmsfilter::elements::nmsfilter::NmsFilter;
+use gstnmsfilter::tensor::attached::{self, NewTensor};
+use gstnmsfilter::tensor::memory::Uploader;
+
+/// The plugin that cargo has built beside this program.
+fn plugin() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    let built = program.with_file_name("libgstnmsfilter.so");
+    // As staged for a machine that has no cargo: where the plugins are.
+    let staged = std::env::var_os("GST_PLUGIN_PATH")
+        .map(|folder| PathBuf::from(folder).join("libgstnmsfilter.so"));
+    staged.filter(|path| path.exists()).unwrap_or(built)
+}
+
+/// Registers every type of the linked copy.
+fn register_linked_types() {
+    gst::init().unwrap();
+    gstnmsfilter::plugin_register_static().unwrap();
+    for factory in ["crowdtestsrc", "nmsfilter", "roioverlay", "tensorreplay"] {
+        // A property's type is registered with its specification.
+        let element = gst::ElementFactory::make(factory).build().unwrap();
+        assert!(!element.list_properties().is_empty());
+    }
+    if engines::on_gpu() {
+        // The allocator's.
+        upload([0.0; 4]);
+    }
+}
+
+fn upload(window: [f32; 4]) -> NewTensor {
+    let tensor = NewTensor::from_vec("windows", &[1, 4], window.to_vec()).unwrap();
+    Uploader::new(0).unwrap().upload(&tensor).unwrap()
+}
+
+/// Elements of the linked copy, whatever factory of their name the registry has.
+fn linked<T: glib::object::IsClass + IsA<glib::Object> + IsA<gst::Element>>(
+    properties: &[(&str, &str)],
+) -> gst::Element {
+    set(glib::Object::new::<T>().upcast(), properties)
+}
+
+/// Elements of the plugin that was loaded.
+fn loaded(name: &str, properties: &[(&str, &str)]) -> gst::Element {
+    set(gst::ElementFactory::make(name).build().unwrap(), properties)
+}
+
+fn set(element: gst::Element, properties: &[(&str, &str)]) -> gst::Element {
+    for (name, value) in properties {
+        element.set_property_from_str(name, value);
+    }
+    element
+}
+
+/// The nicks of the flags that are set.
+fn flags(value: &glib::Value) -> String {
+    let (_, flags) = glib::FlagsValue::from_value(value).expect("a value of flags");
+    flags.iter().map(|flag| flag.nick()).collect::<Vec<_>>().join("+")
+}
+
+/// Frames, candidates, survivors and bytes uploaded of a source, a filter and a sink.
+fn run(source: gst::Element, filter: gst::Element) -> [u64; 4] {
+    let pipeline = gst::Pipeline::new();
+    let caps = gst::Caps::builder("video/x-raw").field("width", 320).field("height", 240).build();
+    let caps = gst::ElementFactory::make("capsfilter").property("caps", caps).build().unwrap();
+    let sink = gst::ElementFactory::make("fakesink").build().unwrap();
+    let elements = [&source, &caps, &filter, &sink];
+    pipeline.add_many(elements).unwrap();
+    gst::Element::link_many(elements).unwrap();
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.error, None);
+    ["frames", "candidates", "survivors", "bytes-uploaded"]
+        .map(|name| ended.stats[0].get(name).unwrap())
+}
+
+#[test]
+fn elements_and_tensors_of_two_copies_work_together() {
+    register_linked_types();
+    let plugin = gst::Plugin::load_file(plugin()).unwrap();
+    assert!(plugin.is_loaded());
+    let theirs = loaded("nmsfilter", &[]);
+    assert!(!theirs.is::<NmsFilter>(), "the factory is the plugin's");
+
+    // Enumerations and flags are each copy's own, and are set by nick in either.
+    let settings = [
+        ("decoder", "yolov5"),
+        ("method", "map-reduce"),
+        ("overlap", "smaller"),
+        ("attach", "roi"),
+    ];
+    for element in [linked::<NmsFilter>(&settings), loaded("nmsfilter", &settings)] {
+        for (name, nick) in settings {
+            let value = element.property_value(name);
+            let set = glib::EnumValue::from_value(&value).map(|(_, value)| value.nick().to_owned());
+            let set = set.unwrap_or_else(|| flags(&value));
+            assert_eq!(set, nick, "{name}");
+        }
+    }
+    let types = [linked::<NmsFilter>(&[]), loaded("nmsfilter", &[])]
+        .map(|element| element.find_property("decoder").unwrap().value_type());
+    assert_ne!(types[0], types[1]);
+
+    // Tensors that one attaches, the other reads.
+    let mut memories = vec!["system"];
+    if engines::on_gpu() {
+        memories.push("cuda");
+    }
+    for memory in memories {
+        let backend = if memory == "cuda" { "cuda" } else { "cpu" };
+        for head in ["windows", "yolov8"] {
+            let source = [("num-buffers", "4"), ("head", head), ("memory", memory)];
+            let filter = [("backend", backend)];
+            let sources = || [linked::<CrowdTestSrc>(&source), loaded("crowdtestsrc", &source)];
+            let filters = || [linked::<NmsFilter>(&filter), loaded("nmsfilter", &filter)];
+            let [[ours, theirs], [our_filter, their_filter]] = [sources(), filters()];
+            let (crossed, back) = (run(ours, their_filter), run(theirs, our_filter));
+            let [[ours, _], [our_filter, _]] = [sources(), filters()];
+            let expected = run(ours, our_filter);
+            assert!(expected[2] > 0);
+            assert_eq!([crossed, back], [expected; 2], "{head} in {memory} memory");
+            assert!(memory == "system" || expected[3] == 0, "device tensors are read in place");
+        }
+    }
+
+    // What this copy attaches once the other has registered the metadata, it reads itself.
+    let mut buffer = gst::Buffer::new();
+    let tensor = NewTensor::from_vec("n", &[1], vec![1.0f32]).unwrap();
+    attached::attach(buffer.get_mut().unwrap(), &tensor).unwrap();
+    assert_eq!(gstnmsfilter::tensor::read(&buffer).unwrap().len(), 1);
+}
