@@ -15,14 +15,10 @@ use gstnmsfilter::elements::nmsfilter::NmsFilter;
 use gstnmsfilter::tensor::attached::{self, NewTensor};
 use gstnmsfilter::tensor::memory::Uploader;
 
-/// The plugin that cargo has built beside this program.
+/// The plugin that cargo has built beside this program, or that `NMSFILTER_TEST_PLUGIN` names.
 fn plugin() -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    let built = program.with_file_name("libgstnmsfilter.so");
-    // As staged for a machine that has no cargo: where the plugins are.
-    let staged = std::env::var_os("GST_PLUGIN_PATH")
-        .map(|folder| PathBuf::from(folder).join("libgstnmsfilter.so"));
-    staged.filter(|path| path.exists()).unwrap_or(built)
+    let named = std::env::var_os("NMSFILTER_TEST_PLUGIN").map(PathBuf::from);
+    named.unwrap_or_else(|| std::env::current_exe().unwrap().with_file_name("libgstnmsfilter.so"))
 }
 
 /// Registers every type of the linked copy.

@@ -33,6 +33,7 @@ fi
 with=$(ls "$work"/*/run 2>/dev/null | head -1)
 data=$work/data$(cat "$folder/data-folder")
 export NMSFILTER_TEST_DATA=$data NMSFILTER_TEST_BACKEND=cuda
+export NMSFILTER_TEST_PLUGIN=$folder/libgstnmsfilter.so
 failed=()
 
 # program NAME [ARGUMENT...]: one test program; its summary, and what it says when it fails.
