@@ -55,26 +55,6 @@ struct Function {
     uint32_t threads;
     std::vector<size_t> parameters; // their bytes
 };
-struct Node {
-    const Function *function;
-    uint32_t blocks;
-    std::vector<std::vector<char>> parameters;
-    bool follows; // the node before it in the graph
-};
-struct Graph {
-    std::vector<std::unique_ptr<Node>> nodes;
-};
-struct Executable {
-    std::vector<Node> nodes;
-    std::vector<const Node *> from; // whose copies they are
-};
-// CUDA_KERNEL_NODE_PARAMS
-struct NodeParameters {
-    const Function *function;
-    uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
-    void **parameters;
-    void **extra;
-};
 
 static const Function FUNCTIONS[] = {
     {"decode_f32_f32", DECODE_THREADS, {sizeof(Frame), 8}},
@@ -170,65 +150,6 @@ static bool attribute_of(uint64_t at, int attribute, void *value) {
         return allocation.device_pointer != 0;
     case 9: *(int *)value = allocation.ordinal < 0 ? 0 : allocation.ordinal; return true;
     default: return false;
-    }
-}
-
-static bool fill(Node &node, const NodeParameters &from) {
-    if (!from.function || from.block_x != from.function->threads || from.block_y != 1 ||
-        from.block_z != 1 || from.grid_x == 0 || from.grid_y != 1 || from.grid_z != 1 ||
-        from.shared_bytes != 0 || !from.parameters) {
-        return false;
-    }
-    node.function = from.function;
-    node.blocks = from.grid_x;
-    node.parameters.clear();
-    for (size_t i = 0; i < from.function->parameters.size(); i++) {
-        const char *const value = (const char *)from.parameters[i];
-        node.parameters.emplace_back(value, value + from.function->parameters[i]);
-    }
-    return true;
-}
-
-template <typename T> static T parameter(const Node &node, size_t number) {
-    T value;
-    memcpy(&value, node.parameters[number].data(), sizeof value);
-    return value;
-}
-
-static void run(const Node &node, uint64_t seed) {
-    const size_t kernel = size_t(node.function - FUNCTIONS);
-    const Index blocks{node.blocks}, threads{node.function->threads};
-    if (kernel < 4) {
-        const Frame frame = parameter<Frame>(node, 0);
-        void *const workspace = parameter<void *>(node, 1);
-        // Blocks beyond the frame's anchors have nothing to do; the emulation is spared them.
-        const Index needed{lesser(node.blocks, decode_blocks(frame.anchors, frame.lanes))};
-        cuda_on_host::launch(needed, threads, 3, seed, [=] {
-            switch (kernel) {
-            case 0: decode_f32_f32(frame, workspace); break;
-            case 1: decode_f32_f16(frame, workspace); break;
-            case 2: decode_f16_f32(frame, workspace); break;
-            default: decode_f16_f16(frame, workspace);
-            }
-        });
-        return;
-    }
-    void *const workspace = parameter<void *>(node, 0);
-    const uint32_t candidates = ((const Header *)workspace)->candidates;
-    switch (kernel) {
-    case 4:
-        cuda_on_host::launch(blocks, threads, 3, seed, [=] { map(workspace); });
-        break;
-    case 5: {
-        // Likewise: a block takes one turn for each REDUCE_WARPS candidates.
-        const Index needed{lesser(node.blocks, candidates / REDUCE_WARPS + 1)};
-        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace); });
-        break;
-    }
-    default: {
-        Outcome *const outcome = parameter<Outcome *>(node, 1);
-        cuda_on_host::launch(blocks, threads, 1, seed, [=] { publish(workspace, outcome); });
-    }
     }
 }
 
@@ -460,81 +381,8 @@ EXPORT Result cuStreamWaitEvent(Stream *stream, Event *event, uint32_t) {
     }
     return DONE;
 }
-EXPORT Result cuGraphCreate(Graph **graph, uint32_t) {
-    *graph = new Graph();
-    return DONE;
-}
-EXPORT Result cuGraphDestroy(Graph *graph) {
-    delete graph;
-    return DONE;
-}
-EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
-                                   const NodeParameters *parameters) {
-    // A chain, each node after the last.
-    std::unique_ptr<Node> made(new Node());
-    made->follows = count == 1 && !graph->nodes.empty() && *before == graph->nodes.back().get();
-    if ((count != 0 && !made->follows) || !fill(*made, *parameters)) {
-        return INVALID_VALUE;
-    }
-    *node = made.get();
-    graph->nodes.push_back(std::move(made));
-    return DONE;
-}
-#if !defined(NMSFILTER_OLD_DRIVER)
-// Of the last two nodes, where the second takes its turn by itself.
-EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to,
-                                        const uint8_t (*edges)[8], size_t count) {
-    static const uint8_t in_turn[8] = {1, 0, 1};
-    const size_t length = graph->nodes.size();
-    if (count != 1 || length < 2 || graph->nodes[length - 2].get() != *from ||
-        graph->nodes[length - 1].get() != *to || memcmp(edges, in_turn, sizeof in_turn) != 0) {
-        return INVALID_VALUE;
-    }
-    (*to)->follows = true;
-    return DONE;
-}
-EXPORT Result cuGraphInstantiateWithFlags(Executable **exec, Graph *graph, uint64_t) {
-    for (size_t i = 1; i < graph->nodes.size(); i++) {
-        if (!graph->nodes[i]->follows) {
-            return INVALID_VALUE;
-        }
-    }
-    *exec = new Executable();
-    for (const auto &node : graph->nodes) {
-        (*exec)->nodes.push_back(*node);
-        (*exec)->from.push_back(node.get());
-    }
-    return DONE;
-}
-#endif
-EXPORT Result cuGraphExecDestroy(Executable *exec) {
-    delete exec;
-    return DONE;
-}
-EXPORT Result cuGraphExecKernelNodeSetParams(Executable *exec, Node *node,
-                                             const NodeParameters *parameters) {
-    for (size_t i = 0; i < exec->from.size(); i++) {
-        if (exec->from[i] == node) {
-            return fill(exec->nodes[i], *parameters) ? DONE : INVALID_VALUE;
-        }
-    }
-    return INVALID_VALUE;
-}
-EXPORT Result cuGraphLaunch(Executable *exec, Stream *stream) {
-    static thread_local uint64_t seed = 1;
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        if (streams.count(stream) == 0) {
-            return INVALID_HANDLE;
-        }
-        finish(*stream);
-        launch_priority = stream->priority;
-    }
-    for (const Node &node : exec->nodes) {
-        run(node, seed++);
-    }
-    return DONE;
-}
+
+#include "graphs.h"
 
 // For tests.
 

@@ -3,21 +3,11 @@
 //!
 //! The library is not linked to: where there is memory of its making in the process, it is loaded.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use once_cell::sync::OnceCell;
 
 use crate::device::ForeignStream;
-
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
-const RTLD_LAZY: c_int = 1;
-/// Linux: only what is loaded already.
-const RTLD_NOLOAD: c_int = 4;
-const LIBRARY: &CStr = c"libgstcuda-1.0.so.0";
 
 /// `gst_is_cuda_memory`: whether an allocator of the library made the memory.
 type IsCudaMemory = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> c_int;
@@ -41,6 +31,17 @@ impl Library {
 
     #[cfg(target_os = "linux")]
     fn find() -> Option<Self> {
+        use std::ffi::{CStr, c_char};
+
+        unsafe extern "C" {
+            fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+            fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+        }
+        const RTLD_LAZY: c_int = 1;
+        /// Only what is loaded already.
+        const RTLD_NOLOAD: c_int = 4;
+        const LIBRARY: &CStr = c"libgstcuda-1.0.so.0";
+
         // SAFETY: the name is a C string; nothing is loaded that was not, so nothing runs. The
         // library stays loaded, by the reference that this takes and does not give back.
         let library = unsafe { dlopen(LIBRARY.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
