@@ -1,5 +1,5 @@
-//! The CUDA engine and tensors on a GPU: run where `NMSFILTER_TEST_BACKEND` is `cuda`, with a GPU
-//! or with kernels/emulate's driver of one.
+//! The CUDA engine and tensors on a GPU: run with `--include-ignored` and
+//! `NMSFILTER_TEST_BACKEND=cuda` where there is a GPU, or kernels/emulate's driver of one.
 //!
 //! `NMSFILTER_TEST_SCENES` says how many random scenes are tried (300).
 
@@ -9,6 +9,7 @@ mod foreign_memory;
 mod pipeline;
 #[allow(dead_code, reason = "made for more tests than these")]
 mod scene;
+mod skip;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,13 +24,13 @@ use gstnmsfilter::tensor::memory::{self, Uploader};
 use gstnmsfilter::tensor::{Storage, Tensor};
 use scene::Scene;
 
-/// Ends the test where there is no GPU to run it on.
+/// Fails where there is no GPU to run the test on.
 macro_rules! needs_gpu {
     () => {
-        if !engines::on_gpu() {
-            println!("SKIPPED: NMSFILTER_TEST_BACKEND is not cuda");
-            return;
-        }
+        assert!(
+            engines::on_gpu(),
+            "set NMSFILTER_TEST_BACKEND=cuda, or mark the test #[ignore = \"needs a GPU\"]"
+        );
     };
 }
 
@@ -67,6 +68,7 @@ fn bytes_down(outcome: &Outcome<'_>) -> u64 {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
     needs_gpu!();
     pipeline::init();
@@ -97,6 +99,7 @@ fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn tensors_on_the_host_are_uploaded_once() {
     needs_gpu!();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -115,12 +118,11 @@ fn tensors_on_the_host_are_uploaded_once() {
 
 /// The paper's own windows, wherever they lie, in single and in half precision.
 #[test]
+#[ignore = "needs a GPU"]
 fn the_papers_windows_on_the_gpu() {
     needs_gpu!();
     pipeline::init();
-    let Some(windows) = data::oscars() else {
-        return;
-    };
+    let windows = data::oscars();
     let halves: Vec<half::f16> =
         windows.iter().map(|&number| half::f16::from_f32(number)).collect();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -164,6 +166,7 @@ fn layout(tensors: &[Tensor<'_>]) -> Layout {
 
 /// Boxes slide along by half a pixel, so that each meets some 150 others.
 #[test]
+#[ignore = "needs a GPU"]
 fn more_hits_than_are_listed_are_looked_for_again() {
     needs_gpu!();
     const COUNT: usize = 700;
@@ -186,6 +189,7 @@ fn more_hits_than_are_listed_are_looked_for_again() {
 
 /// One row of boxes, each half over the last one: every decision waits for the one before.
 #[test]
+#[ignore = "needs a GPU"]
 fn a_chain_is_decided_link_by_link() {
     needs_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -207,6 +211,7 @@ fn a_chain_is_decided_link_by_link() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn many_engines_on_one_gpu_do_not_disturb_each_other() {
     needs_gpu!();
     let work = |thread: u64| {
@@ -241,6 +246,7 @@ fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> g
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
     needs_gpu!();
     pipeline::init();
@@ -256,6 +262,7 @@ fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
     needs_gpu!();
     pipeline::init();
@@ -273,6 +280,7 @@ fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
 
 /// GStreamer's CUDA elements hand over their memory by the same protocol.
 #[test]
+#[ignore = "needs a GPU"]
 fn memory_of_others_is_read_in_place() {
     needs_gpu!();
     pipeline::init();
@@ -294,11 +302,12 @@ fn memory_of_others_is_read_in_place() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_tensor_on_another_gpu_is_named_or_followed() {
     needs_gpu!();
     pipeline::init();
     if Device::open(1).is_err() {
-        println!("SKIPPED: there is one GPU only");
+        skip::skip("a second GPU");
         return;
     }
     let windows = [10.0f32, 10.0, 20.0, 0.9];
@@ -319,6 +328,7 @@ fn a_tensor_on_another_gpu_is_named_or_followed() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_tensor_whose_memory_is_too_short_is_refused_before_it_is_read() {
     needs_gpu!();
     pipeline::init();
@@ -344,6 +354,7 @@ fn counts(description: &str) -> [u64; 6] {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
     needs_gpu!();
     for head in ["windows", "yolov5", "yolov8"] {
@@ -367,11 +378,10 @@ fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn recordings_are_replayed_from_the_gpu() {
     needs_gpu!();
-    let Some(file) = data::path("data/oscars/detections.txt") else {
-        return;
-    };
+    let file = data::fixture("oscars/detections.txt");
     let [frames, candidates, survivors, up, down, launches] = counts(&format!(
         "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=1920,height=744
            ! tensorreplay memory=cuda location={} ! nmsfilter score-threshold=0 ! fakesink",

@@ -4,6 +4,7 @@ mod data;
 mod engines;
 mod pipeline;
 mod replay;
+mod skip;
 
 use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
 use gstnmsfilter::head;
@@ -25,8 +26,7 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
 
 /// The same from the first `n` lines of the paper's file, through a pipeline.
 fn replayed(n: usize, params: &Params) -> replay::Counts {
-    let file = data::path("data/oscars/detections.txt").unwrap();
-    let text = std::fs::read_to_string(file).unwrap();
+    let text = data::fixture_text("oscars/detections.txt");
     let lines: String = text.split_inclusive('\n').take(n).collect();
     let file = replay::File::new("csv", lines.as_bytes());
     let format = head::BoxFormat::default();
@@ -46,9 +46,7 @@ fn params(method: Method, overlap: Overlap, iou_threshold: f32) -> Params {
 
 #[test]
 fn map_reduce_leaves_what_the_papers_program_leaves() {
-    let Some(windows) = data::oscars() else {
-        return;
-    };
+    let windows = data::oscars();
     let paper = Params {
         pixel_offset: 1.0,
         threshold_inclusive: true,
@@ -61,9 +59,7 @@ fn map_reduce_leaves_what_the_papers_program_leaves() {
 
 #[test]
 fn greedy_at_iou_0_3_leaves_the_same_counts() {
-    let Some(windows) = data::oscars() else {
-        return;
-    };
+    let windows = data::oscars();
     let greedy = params(Method::Greedy, Overlap::Iou, 0.3);
     let left = [200, 360, 698, 1027, 2048, 2895].map(|n| survivors(&windows, n, &greedy));
     assert_eq!(left, [26, 51, 95, 132, 144, 145]);
@@ -71,9 +67,7 @@ fn greedy_at_iou_0_3_leaves_the_same_counts() {
 
 #[test]
 fn greedy_at_iou_0_5_leaves_more() {
-    let Some(windows) = data::oscars() else {
-        return;
-    };
+    let windows = data::oscars();
     let greedy = params(Method::Greedy, Overlap::Iou, 0.5);
     let left = [200, 360, 698, 1027, 2048, 2895, 2997].map(|n| survivors(&windows, n, &greedy));
     assert_eq!(left, [26, 51, 95, 132, 154, 190, 201]);

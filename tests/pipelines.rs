@@ -1,12 +1,13 @@
 //! Every `.launch` file in `pipelines/` runs to its end, and regions reach its sink.
 
 mod pipeline;
+mod skip;
 
 use std::path::Path;
 
 use pipeline::{Region, init, parse, regions, run, watch};
 
-/// Runs a file; the regions of each buffer at its sink, or `None` (said on the terminal) where an
+/// Runs a file; the regions of each buffer at its sink, or `None` (reported as a skip) where an
 /// element is not to be had.
 fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     init();
@@ -16,7 +17,7 @@ fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     let description = description.join(" ");
     for element in ["ioutracker", "objectdetectionoverlay"] {
         if description.contains(element) && gst::ElementFactory::find(element).is_none() {
-            eprintln!("SKIPPED: {name}.launch: this GStreamer has no {element}");
+            skip::skip(element);
             return None;
         }
     }

@@ -10,6 +10,7 @@ mod data;
 mod engines;
 mod pipeline;
 mod replay;
+mod skip;
 
 use gst::prelude::*;
 use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};

@@ -12,6 +12,7 @@ mod picture;
 mod pipeline;
 mod python;
 mod scratch;
+mod skip;
 mod stock;
 mod tensors;
 
@@ -32,10 +33,13 @@ fn both(
     settings: &str,
     decoder: &str,
 ) -> Option<Vec<(Frame, Vec<Object>)>> {
-    let inference = stock::onnxinference(model)?;
+    let Some(inference) = stock::onnxinference(model) else {
+        skip::skip("onnxinference, or its model");
+        return None;
+    };
     let factory = decoder.split(' ').next()?;
     if gst::ElementFactory::find(factory).is_none() {
-        eprintln!("SKIPPED: this GStreamer has no {factory}");
+        skip::skip(factory);
         return None;
     }
     let pipeline = pipeline::parse(&format!(

@@ -2,6 +2,7 @@
 
 mod data;
 mod pipeline;
+mod skip;
 
 use std::path::{Path, PathBuf};
 
@@ -391,9 +392,15 @@ fn a_flush_starts_the_recording_over() {
 }
 
 #[test]
+fn the_papers_windows_have_the_shape_they_should() {
+    let file = data::fixture("oscars/detections.txt");
+    let seen = ok(&format!("location={}", file.display()), 1);
+    assert!(seen[0].starts_with("windows (f32 2997x4): 778"), "{seen:?}");
+}
+
+#[test]
 fn the_real_recordings_have_the_shapes_they_should() {
     for (file, properties, expected) in [
-        ("data/oscars/detections.txt", "", "windows (f32 2997x4): 778"),
         (
             "data/recorded/yolov5_decoder_input.raw",
             "shape=1x6300x85",

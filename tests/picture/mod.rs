@@ -7,6 +7,7 @@ use gst::prelude::*;
 
 use super::python::{self, Picture};
 use super::scratch::Scratch;
+use super::skip::skip;
 use super::stock::Model;
 use super::{data, pipeline};
 
@@ -68,7 +69,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Makes it; `None` (said on the terminal) where something is missing.
+    /// Makes it; `None` (reported as a skip) where something is missing.
     pub fn of(model: &'static Model, picture: &Picture) -> Option<Self> {
         let folder = python::record(&data::path(model.file)?, picture, model.range)?;
         Some(Self { model, folder })
@@ -91,14 +92,14 @@ impl Recording {
     }
 }
 
-/// Elements that read an H.264 video, or `None` (said on the terminal) where none decodes it.
+/// Elements that read an H.264 video, or `None` (reported as a skip) where none decodes it.
 pub fn video(file: &str) -> Option<String> {
     let file = data::path(file)?;
     let decoders = ["avdec_h264", "openh264dec"];
     let has = |element: &&str| gst::ElementFactory::find(element).is_some();
     let decoder = decoders.into_iter().find(has);
     let Some(decoder) = decoder.filter(|_| has(&"h264parse")) else {
-        eprintln!("SKIPPED: no H.264; install h264parse and one of {decoders:?}");
+        skip(&format!("h264parse and one of {decoders:?}"));
         return None;
     };
     Some(format!(

@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 
 use super::greedy::{Candidate, Kept};
 use super::scratch::Scratch;
+use super::skip::skip;
 
 /// Where this folder's scripts are.
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(name)
 }
 
-/// An interpreter that has this module, or `None` (said on the terminal): the system's, or that
+/// An interpreter that has this module, or `None` (reported as a skip): the system's, or that
 /// of an environment in the user's cache, which is made where it can be.
 pub fn with(module: &str) -> Option<PathBuf> {
     let has = |python: &Path| {
@@ -30,13 +31,11 @@ pub fn with(module: &str) -> Option<PathBuf> {
     match MADE.get_or_init(environment) {
         Ok(python) if has(python) => Some(python.clone()),
         Ok(python) => {
-            eprintln!("SKIPPED: {} has no {module}; remove it", python.display());
+            skip(&format!("{module} in {}; remove that environment", python.display()));
             None
         }
         Err(cause) => {
-            eprintln!(
-                "SKIPPED: no Python with {module} ({cause}); install python3-venv, or {module}"
-            );
+            skip(&format!("Python with {module} ({cause}); install python3-venv, or {module}"));
             None
         }
     }
@@ -88,7 +87,7 @@ fn finish(command: &mut Command) -> Result<Output, String> {
     Err(format!("{command:?}: {}", last.unwrap_or("failed")))
 }
 
-/// What NumPy keeps of the rows of these `.npy` files, or `None` (said on the terminal) where there
+/// What NumPy keeps of the rows of these `.npy` files, or `None` (reported as a skip) where there
 /// is no NumPy.
 pub fn greedy(head: &str, files: &[PathBuf], size: [u32; 2], thresholds: [f32; 2]) -> Option<Kept> {
     let python = with("numpy")?;
@@ -123,7 +122,7 @@ pub struct Picture {
 
 /// Runs a model on a picture, letterboxed if need be, black and white made the ends of `range`;
 /// gives the folder of
-/// its outputs, one `.npy` each; or `None` (said on the terminal) where there is no ONNX Runtime.
+/// its outputs, one `.npy` each; or `None` (reported as a skip) where there is no ONNX Runtime.
 pub fn record(model: &Path, picture: &Picture, range: [f32; 2]) -> Option<Scratch> {
     let python = with("onnxruntime")?;
     let folder = Scratch::new();

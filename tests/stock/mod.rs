@@ -51,12 +51,11 @@ pub static YOLOV5_HALF: Model = Model {
     outputs: &[["output", "yolo-v5-out"]],
 };
 
-/// `onnxinference` with this model as a piece of a pipeline, or `None` (said on the terminal)
-/// where the element or the model is missing.
+/// `onnxinference` with this model as a piece of a pipeline, or `None` where the element is
+/// missing, or the model, which is reported as a skip.
 pub fn onnxinference(model: &Model) -> Option<String> {
     let file = data::path(model.file)?;
     let Some(factory) = gst::ElementFactory::find("onnxinference") else {
-        println!("This GStreamer has no onnxinference.");
         return None;
     };
     let element = factory.create().build().unwrap();
