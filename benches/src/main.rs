@@ -18,7 +18,7 @@ fn usage() -> String {
          Measures nmsfilter's engines; without a section, in all of them. Tables are shown and\n\
          written to FOLDER (nmsbench-results) as CSV, plots as SVG. A list has a heading and rows\n\
          x1,y1,x2,y2,score: it is suppressed in the section `candidates`, too. NMSFILTER_TEST_DATA\n\
-         names the folder of recorded data; what needs it and does not find it says so. --quick\n\
+         names the folder of pictures and models; what needs it and does not find it says so. --quick\n\
          measures a tenth as long.\n\nSections:\n{}",
         sections.collect::<String>()
     )

@@ -1,9 +1,10 @@
-//! What is measured: real windows and candidates where the folder with the recorded data is at hand
-//! (`NMSFILTER_TEST_DATA`, `../shared` unless set), and scenes made from a seed.
+//! What is measured: real windows and candidates (`tests/fixtures`), a real picture where the folder
+//! with such inputs is at hand (`NMSFILTER_TEST_DATA`, `../shared` unless set), and scenes made from
+//! a seed.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use gstnmsfilter::engine::{ClassThresholds, Params};
 use gstnmsfilter::head::{self, BoxFormat, Layout, Options};
@@ -168,7 +169,12 @@ pub fn rules(iou_threshold: f32, score_threshold: f32) -> Params {
     Params { iou_threshold, thresholds, ..Params::default() }
 }
 
-/// A file of the recorded data, where it is there.
+/// A file of `tests/fixtures`.
+pub fn fixture(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(relative)
+}
+
+/// A file that is not part of the project, where it is there.
 pub fn data(relative: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("NMSFILTER_TEST_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
@@ -183,37 +189,21 @@ pub fn read_csv(path: &Path) -> Result<Vec<Vec<f32>>> {
     rows.map(|row| row.split(',').map(number).collect()).collect()
 }
 
-/// The paper's own 2997 windows, in the file's order, where they are at hand.
-///
-/// # Errors
-/// Where the file does not hold them.
-pub fn oscars() -> Result<Option<Vec<Window>>> {
-    let Some(path) = data("data/oscars/detections.txt") else {
-        return Ok(None);
-    };
-    let window = |row: Vec<f32>| row.try_into().ok().context("expected x,y,side,score");
-    read_csv(&path)?.into_iter().map(window).collect::<Result<_>>().map(Some)
+/// The file of the paper's windows.
+pub fn windows_file() -> PathBuf {
+    fixture("oscars/detections.txt")
 }
 
-/// The paper's windows, or as many of a crowd made from a seed.
+/// The paper's own 2997 windows, in the file's order.
 ///
 /// # Errors
-/// As [`oscars`].
+/// Where the file is missing or does not hold them.
 pub fn windows() -> Result<Vec<Window>> {
-    if let Some(windows) = oscars()? {
-        return Ok(windows);
-    }
-    println!("made windows take the place of the paper's; these want NMSFILTER_TEST_DATA");
-    let mut rng = Rng::with_seed(147);
-    let mut around = |range: f32| (rng.f32() - 0.5) * range;
-    let faces: Vec<Window> = (0..147)
-        .map(|i| [(i % 21) as f32 * 90.0, (i / 21) as f32 * 100.0, 60.0 + around(30.0), 0.0])
-        .collect();
-    let window = |i: usize| {
-        let [x, y, side, _] = faces[i % 147];
-        [x + around(8.0), y + around(8.0), side + around(6.0), 0.6 + around(0.7)].map(f32::abs)
-    };
-    Ok((0..2997).map(window).collect())
+    let window = |row: Vec<f32>| row.try_into().ok().context("expected x,y,side,score");
+    let windows: Vec<Window> =
+        read_csv(&windows_file())?.into_iter().map(window).collect::<Result<_>>()?;
+    ensure!(windows.len() == 2997, "expected the paper's 2997 windows, got {}", windows.len());
+    Ok(windows)
 }
 
 /// 8400 windows of which none meets another.

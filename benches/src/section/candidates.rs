@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::{Bench, Section, shown};
 use crate::report::Table;
-use crate::workload::{Window, Workload, data, oscars, read_csv, rules};
+use crate::workload::{Window, Workload, fixture, read_csv, rules, windows, windows_file};
 
 pub const SECTION: Section = Section {
     name: "candidates",
@@ -28,15 +28,13 @@ const RECORDED: [&str; 7] = [
 /// A workload, and the file whose first rows it is.
 fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
     let mut workloads = Vec::new();
-    if let (Some(windows), Some(file)) = (oscars()?, data("data/oscars/detections.txt")) {
-        let file = file.canonicalize()?;
-        for n in [200, 360, 698, 1027, 2048, 2895, 2997] {
-            let windows: &[Window] = &windows[..n];
-            let workload = Workload::windows(format!("oscars {n}"), windows, rules(0.3, 0.0));
-            workloads.push((workload, file.clone(), n));
-        }
+    let (windows, file) = (windows()?, windows_file().canonicalize()?);
+    for n in [200, 360, 698, 1027, 2048, 2895, 2997] {
+        let windows: &[Window] = &windows[..n];
+        let workload = Workload::windows(format!("oscars {n}"), windows, rules(0.3, 0.0));
+        workloads.push((workload, file.clone(), n));
     }
-    let recorded = RECORDED.iter().filter_map(|name| data(&format!("data/candidates/{name}.csv")));
+    let recorded = RECORDED.iter().map(|name| fixture(&format!("candidates/{name}.csv")));
     for file in recorded.chain(lists.iter().cloned()) {
         let wanted = || format!("{}: expected rows of x1,y1,x2,y2,score", file.display());
         let rows: Vec<[f32; 5]> = read_csv(&file)?
@@ -56,9 +54,6 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
 fn run(bench: &mut Bench) -> Result<()> {
     let columns = ["list", "n", "kept", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
     let mut table = Table::new(columns);
-    if data("data/candidates").is_none() {
-        println!("SKIPPED: recorded lists, which are not there; set NMSFILTER_TEST_DATA");
-    }
     // How others are to be asked, and about what: peers/nms.py reads it.
     for (workload, file, n) in workloads(&bench.lists)? {
         for run in bench.engines.run(&workload, bench.budget)? {

@@ -8,7 +8,7 @@ use gstnmsfilter::engine::{Cpu, Detection, Engine};
 use super::{Bench, Section, shown};
 use crate::paper_kernels::PaperKernels;
 use crate::report::{Chart, Scale, Series, Table};
-use crate::workload::{Window, Workload, oscars, rules};
+use crate::workload::{Window, Workload, rules, windows};
 
 pub const SECTION: Section = Section {
     name: "oscars",
@@ -17,10 +17,7 @@ pub const SECTION: Section = Section {
 };
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let Some(windows) = oscars()? else {
-        println!("SKIPPED: the paper's windows are not there; set NMSFILTER_TEST_DATA");
-        return Ok(());
-    };
+    let windows = windows()?;
     let faces = faces(&windows)?;
     let count = faces.iter().max().map_or(0, |last| last + 1);
     let paper = bench.engines.cuda().is_some().then(|| PaperKernels::new(4096)).transpose()?;
