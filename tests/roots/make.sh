@@ -1,8 +1,10 @@
 #!/bin/bash
 # make.sh SUITE DIR: makes DIR a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in which
-# the plugin can be built and run, unless it is there already. Needs root and mmdebstrap; the
-# packages come from the Debian mirror that this machine's apt uses. DIR appears whole or not at
-# all, and runs that want it at the same time wait for one another.
+# the plugin can be built and run, unless it is there already. Needs root, mmdebstrap and
+# debian-archive-keyring. The packages come from NMSFILTER_DEBIAN_MIRROR or, where that is unset, from
+# the Debian mirror that this machine's apt uses or, where it uses none (Ubuntu), from Debian's own
+# address. DIR appears whole or not at all, and runs that want it at the same time wait for one
+# another.
 set -euo pipefail
 suite=$1 dir=$2
 
@@ -11,11 +13,19 @@ exec 9>"$dir.lock"
 flock 9
 [ ! -d "$dir" ] || exit 0
 
-# shellcheck disable=SC2016  # apt's own variable
-mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) || {
-    echo "this machine's apt knows no Debian mirror to make it from" >&2
+mirror=${NMSFILTER_DEBIAN_MIRROR-}
+if [ -z "$mirror" ]; then
+    # shellcheck disable=SC2016  # apt's own variable
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) ||
+        mirror=http://deb.debian.org/debian
+fi
+# An Ubuntu machine's apt does not know Debian's keys.
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+[ -e "$keyring" ] || {
+    echo "$keyring is missing: install debian-archive-keyring" >&2
     exit 1
 }
+echo "packages from $mirror"
 
 # Of the bad plugins a few elements and GStreamer's analytics library are wanted. Their packages
 # pull in OpenCV and 270 others, so these files are taken out of them by hand.
@@ -40,13 +50,13 @@ rm -rf tmp/bad'
 packages=(ca-certificates gcc libc6-dev pkgconf libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
     gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
     libgstreamer-plugins-bad1.0-0 libpangocairo-1.0-0
-    gstreamer1.0-libav python3-numpy)
+    gstreamer1.0-libav python3-numpy python3-gi gir1.2-gst-plugins-base-1.0)
 
 # What an interrupted run has left; never into something still mounted in there.
 rm -rf --one-file-system "$dir.tmp"
 # The release file of a testing suite is renewed often, and mirrors lag: its date is not checked
 # (its signature is).
-mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "${packages[*]}")" \
+mmdebstrap --quiet --variant=minbase --keyring="$keyring" --include="$(IFS=,; echo "${packages[*]}")" \
     --aptopt='Acquire::Check-Valid-Until "false"' \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt='path-exclude=/usr/share/man/*' \
