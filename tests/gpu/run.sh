@@ -31,17 +31,17 @@ if [ ! -d "$work" ]; then
     mkdir -p "$(cat "$folder/scratch")"
 fi
 with=$(ls "$work"/*/run 2>/dev/null | head -1)
-data=$work/data$(cat "$folder/data-folder")
-export NMSFILTER_TEST_DATA=$data NMSFILTER_TEST_BACKEND=cuda
+export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST_BACKEND=cuda
 export NMSFILTER_TEST_PLUGIN=$folder/libgstnmsfilter.so
 failed=()
 
-# program NAME [ARGUMENT...]: one test program; its summary, and what it says when it fails.
+# program NAME [ARGUMENT...]: one test program, with the tests that are ignored without a GPU; its
+# summary, and what it says when it fails.
 program() {
     local name=$1 log
     shift
     log=$(mktemp)
-    if $with "$work/programs/$name" "$@" --nocapture >"$log" 2>&1; then
+    if $with "$work/programs/$name" "$@" --include-ignored --nocapture >"$log" 2>&1; then
         printf '%s: ' "$name"
         grep -E '^test result' "$log"
         grep -iE '^(skip|[0-9]+ (scenes|runs|streams))' "$log" | sort | uniq -c
@@ -57,9 +57,9 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # These need Python packages, an inference element or a process of their own; the last
-            # two have steps of their own.
-            nmsbench | stock_* | half_precision | cuda_absent | cuda_faults | cuda_streams) ;;
+            # These need Python packages, an inference element or the emulated drivers; the last two
+            # have steps of their own.
+            nmsbench | stock_* | half_precision | python_attach | cuda_absent | cuda_faults | cuda_streams) ;;
             *) program "$name" ;;
         esac
     done
@@ -89,10 +89,10 @@ sanitize() {
         for what in engine kernels; do
             if [ $what = engine ]; then
                 out=$(NMSFILTER_TEST_SCENES=40 timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 \
-                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --test-threads 1 2>&1)
+                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --include-ignored --test-threads 1 2>&1)
             else
                 out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
-                    "$work/bench" kernels/ptx "$data/data/oscars/detections.txt" 60 check 2>&1)
+                    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 60 check 2>&1)
             fi
             if [ $? = 0 ]; then
                 echo "$tool, $what: $(grep 'SUMMARY' <<<"$out")"
@@ -107,9 +107,9 @@ sanitize() {
 
 speed() {
     bench
-    "$work/bench" kernels/ptx "$data/data/oscars/detections.txt" || failed+=(bench)
+    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt || failed+=(bench)
     if python3 -c 'import torchvision' 2>/dev/null; then
-        python3 tests/gpu/torchvision_nms.py "$data/data/oscars/detections.txt"
+        python3 tests/gpu/torchvision_nms.py tests/fixtures/oscars/detections.txt
     fi
 }
 

@@ -3,8 +3,8 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER gets the test programs and the plugin, the test data, and GStreamer from the archive: one
-# folder inside with a program `run` that runs a command with it. Without an archive the GPU machine
+# FOLDER gets the test programs and the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and
+# GStreamer from the archive: one folder inside with a program `run` that runs a command with it. Without an archive the GPU machine
 # must have GStreamer. Copy FOLDER and this checkout there and run tests/gpu/run.sh.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
@@ -30,9 +30,7 @@ for line in sys.stdin:
     done
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
-for part in vectors data/oscars data/candidates data/recorded; do
-    [ ! -e "$data/$part" ] || cp -r --parents -t "$folder/data" "$data/$part"
-done
+[ ! -e "$data/data/recorded" ] || cp -r --parents -t "$folder/data" "$data/data/recorded"
 # Where the programs look for the checkout and for a place to write.
 echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
