@@ -16,6 +16,7 @@ gst::plugin_define!(
     "MIT/X11",
     env!("CARGO_PKG_NAME"),
     env!("CARGO_PKG_NAME"),
-    env!("CARGO_PKG_NAME"),
+    // GStreamer's own words where there is no address.
+    "Unknown package origin",
     env!("BUILD_REL_DATE")
 );
