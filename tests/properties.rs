@@ -114,12 +114,15 @@ fn crowds_of_ten_thousand_candidates_are_equal_too() {
 #[test]
 fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
     let mut fast = engines::fast();
-    for seed in 0..engines::some(1_000) {
+    let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
+    for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
         let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
         let all = Params { method: Method::None, ..scene.params.clone() };
         let all = survivors(&mut *fast, &tensors, &layout, &all);
+        left += kept.len() as u64;
+        suppressed += (all.len() - kept.len()) as u64;
         assert!(ranked(&kept) && ranked(&all), "seed {seed}");
         for (rank, candidate) in all.iter().enumerate() {
             let outranking = all[..rank].iter().filter(|other| kept.contains(other));
@@ -127,17 +130,21 @@ fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
             assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
         }
     }
+    assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
 }
 
 #[test]
 fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
     let mut fast = engines::fast();
-    for seed in 0..engines::some(1_000) {
+    let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
+    for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::MapReduce);
         let (tensors, layout) = scene.tensors();
         let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
         let all = Params { method: Method::None, ..scene.params.clone() };
         let all = survivors(&mut *fast, &tensors, &layout, &all);
+        left += kept.len() as u64;
+        suppressed += (all.len() - kept.len()) as u64;
         for (rank, candidate) in all.iter().enumerate() {
             let met = all[..rank].iter().any(|other| meet(other, candidate, &scene.params));
             assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
@@ -147,12 +154,14 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
         let greedy = survivors(&mut *fast, &tensors, &layout, &greedy);
         assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
     }
+    assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
 }
 
 #[test]
 fn caps_keep_the_highest_ranked() {
     let mut fast = engines::fast();
-    for seed in 0..engines::some(500) {
+    let (scenes, mut cut) = (engines::some(500), 0);
+    for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
         let all = Params { method: Method::None, ..scene.params.clone() };
@@ -168,13 +177,16 @@ fn caps_keep_the_highest_ranked() {
         let fewer = Params { max_detections: cap, ..scene.params.clone() };
         let fewer = survivors(&mut *fast, &tensors, &layout, &fewer);
         assert_eq!(fewer, kept[..cap.min(kept.len())], "seed {seed}: max-detections {cap}");
+        cut += (all.len() - first.len() + kept.len() - fewer.len()) as u64;
     }
+    assert!(cut > scenes, "{cut} cut off");
 }
 
 #[test]
 fn permuting_the_rows_permutes_nothing_but_ties() {
     let mut fast = engines::fast();
-    for seed in 0..engines::some(500) {
+    let (scenes, mut left) = (engines::some(500), 0);
+    for seed in 0..scenes {
         let scene = Scene::without_ties(seed);
         let (permuted, order) = scene.permuted(seed);
         let run = |engine: &mut dyn Engine, scene: &Scene| {
@@ -187,13 +199,16 @@ fn permuting_the_rows_permutes_nothing_but_ties() {
             detection.anchor = order[detection.anchor as usize] as u32;
         }
         assert_eq!(expected, found, "seed {seed}");
+        left += found.len() as u64;
     }
+    assert!(left > scenes, "{left} left");
 }
 
 #[test]
 fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
     let mut fast = engines::fast();
-    for seed in 0..engines::some(500) {
+    let (scenes, mut left) = (engines::some(500), 0);
+    for seed in 0..scenes {
         let half = Scene::plain(seed, Method::Greedy).rounded_to_half();
         let (tensors, layout) = half.tensors();
         let single = half.widened();
@@ -201,5 +216,7 @@ fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
         let expected = survivors(&mut *fast, &wide_tensors, &wide_layout, &half.params);
         let found = survivors(&mut *fast, &tensors, &layout, &half.params);
         assert_eq!(expected, found, "seed {seed}");
+        left += found.len() as u64;
     }
+    assert!(left > scenes, "{left} left");
 }

@@ -99,13 +99,14 @@ fn a_layout_by_columns_gives_the_same_as_by_rows() {
         (0..84).flat_map(|number| elements.iter().skip(number).step_by(84).copied()).collect();
     let by_rows = ours("yolov8", &[1, 2100, 84], &elements, Params::default());
     let by_columns = ours("yolov8", &[1, 84, 2100], &columns, Params::default());
+    assert_eq!(by_rows.len(), 3);
     assert_eq!(by_rows, by_columns);
 }
 
 /// The recorder drew its survivors on an empty picture: ours lie where it drew.
 #[test]
 fn survivors_lie_where_the_recorder_drew_them() {
-    for (decoder, shape) in [("yolov5", [1, 6300, 85]), ("yolov8", [1, 2100, 84])] {
+    for (decoder, shape, count) in [("yolov5", [1, 6300, 85], 4), ("yolov8", [1, 2100, 84], 3)] {
         let Some(elements) = read(&format!("{decoder}_decoder_input.raw")) else {
             return;
         };
@@ -117,7 +118,9 @@ fn survivors_lie_where_the_recorder_drew_them() {
             let inside = (0..320).contains(&x) && (0..320).contains(&y);
             inside && golden[((y * 320 + x) * 4 + 3) as usize] != 0
         };
-        for d in ours(decoder, &shape, &elements, Params::default()) {
+        let survivors = ours(decoder, &shape, &elements, Params::default());
+        assert_eq!(survivors.len(), count, "{decoder}");
+        for d in survivors {
             // Its edges, a pixel either way; the recorder wrote its labels over the upper ones.
             let (x1, y1) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
             let (x2, y2) = (d.x2.min(319.0) as i32, d.y2.min(319.0) as i32);

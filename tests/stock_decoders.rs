@@ -158,6 +158,7 @@ fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
         assert_eq!(frame.regions, regions(&ours, YOLOV8.size), "{name}: ours");
 
         let classes = |a: &Candidate, b: &Candidate| a.class == b.class && iou(a, b) > IOU;
+        assert!(ours.len() > 5, "{name}: {} survivors", ours.len());
         across += ours.len();
         within += greedy(&candidates, classes).len();
         differing += usize::from(differences(&name, [&ours, &theirs], whole_iou) > 0);
