@@ -1,0 +1,25 @@
+#!/bin/bash
+# meson.sh FOLDER: builds with meson, runs its tests and installs in the two ways that README.md
+# describes: below a prefix of one's own, and below GStreamer's, here into a staging folder. What is
+# built stays in FOLDER.
+set -euo pipefail
+folder=$(realpath -m "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build=$folder/build own=$folder/prefix staged=$folder/staged
+gstreamer=$(pkg-config --variable=prefix gstreamer-1.0)
+plugins=$(pkg-config --variable=pluginsdir gstreamer-1.0)
+rm -rf "$own" "$staged"
+
+# The dev profile builds faster; the way is the same.
+meson setup "$build" --buildtype=debug --prefix="$own" $([ ! -d "$build" ] || echo --reconfigure)
+meson compile -C "$build"
+meson test -C "$build" --print-errorlogs
+meson install -C "$build" --quiet
+GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
+    gst-inspect-1.0 --exists nmsfilter
+
+meson setup "$build" --reconfigure --prefix="$gstreamer"
+DESTDIR=$staged meson install -C "$build" --quiet
+[ "$(ls "$staged$plugins")" = "$(ls "$own${plugins#"$gstreamer"}")" ]
+echo "installed: $(ls "$staged$plugins"/*)"
