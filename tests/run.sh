@@ -4,12 +4,15 @@
 # what the kernels' sources give, they compile for every GPU, and with a driver that emulates one on
 # the host (kernels/emulate) all tests pass on backend=cuda, too. Run it as root, or as a user with
 # sudo, on Debian 12, Debian 13 or Ubuntu 24.04; it installs what is missing. The roots are kept in
-# the user's cache folder (NMSFILTER_CACHE), what is built in them under target/.
-# NMSFILTER_TEST_DATA names the folder of recorded data (../shared beside the checkout, unless set);
-# tests that want it and do not find it say so.
+# the user's cache folder (NMSFILTER_CACHE), what is built in them under target/. They are made from
+# the Debian mirror NMSFILTER_DEBIAN_MIRROR or, where that is unset, from the one that apt uses here or
+# Debian's own.
+# NMSFILTER_TEST_DATA names the folder of inputs that are not part of the project (../shared beside
+# the checkout, unless set). Without it everything runs that needs no picture, video or model.
 #
-# What cannot be run here is named as SKIPPED. Exit status: 0 if nothing failed; under CI=true
-# a skipped root counts as failed.
+# What cannot be run here is named as SKIPPED, at the end, too. Exit status: 0 if nothing failed.
+# Under CI=true a skipped step counts as failed, and exactly those tests may skip themselves that
+# tests/skips lists for their environment.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
@@ -22,7 +25,11 @@ export NMSFILTER_TEST_DATA
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-failures=() skips=() counts=()
+failures=() skips=() summary=() totals=(0 0 0)
+# Shows what passed tests print, as that they skipped themselves. With one thread the harness would
+# run them on its own thread, which does not have their names.
+harness=(--show-output)
+[ "$(nproc)" -gt 1 ] || harness+=(--test-threads=2)
 
 announce() {
     printf '\n=== [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"
@@ -48,22 +55,51 @@ skip() {
     skips+=("$1")
 }
 
-# The tests passed and failed that cargo reports in the log.
-count() {
-    awk '/^test result:/ { passed += $4; failed += $6 }
-        END { printf "%d passed, %d failed", passed, failed }' "$log"
+# tests WHERE ENVIRONMENT COMMAND...: `cargo test` by way of the given command; counted for the
+# summary, and its skips compared with tests/skips/ENVIRONMENT.
+tests() {
+    local where=$1 environment=$2 complete=yes
+    shift 2
+    : >"$log"
+    step "$where: cargo test" "$@" cargo test --locked --workspace --no-fail-fast "${features[@]}" -- \
+        "${harness[@]}" || complete=
+    count "$where"
+    [ "${CI-}" != true ] || compare_skips "$where" "tests/skips/$environment" "$complete"
 }
 
-# tests WHERE STEP...: `cargo test` by way of the given command; its counts are kept for the end.
-tests() {
-    local where=$1 before after
-    shift
-    before=$(count)
-    # --show-output, so that a test that skips itself is heard.
-    step "$where: cargo test" "$@" cargo test --locked --workspace --no-fail-fast "${features[@]}" -- --show-output || true
-    after=$(count)
-    counts+=("$where: $(paste <(echo "$before") <(echo "$after") |
-        awk '{ printf "%d passed, %d failed", $5 - $1, $7 - $3 }')")
+# The tests named in lines `TEST: why` on standard input, sorted.
+test_names() {
+    sed -n 's/^\([a-z0-9_]*::[a-z0-9_:]*\): .*/\1/p' | LC_ALL=C sort -u
+}
+
+skipped_tests() {
+    sed -n 's/^SKIPPED: //p' "$log" | test_names
+}
+
+# Adds what the log holds to the summary. The harness counts a skipped test as passed.
+count() {
+    local passed failed ignored skipped
+    skipped=$(skipped_tests | wc -l)
+    read -r passed failed ignored < <(awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }
+        END { print passed + 0, failed + 0, ignored + 0 }' "$log")
+    passed=$((passed - skipped))
+    summary+=("$1: $passed passed, $failed failed, $skipped skipped, $ignored ignored")
+    mapfile -t -O ${#summary[@]} summary < <(sed -n 's/^SKIPPED: [a-z0-9_]*::/    &/p' "$log" | LC_ALL=C sort -u)
+    totals=($((totals[0] + passed)) $((totals[1] + failed)) $((totals[2] + skipped + ignored)))
+}
+
+# compare_skips WHERE LIST COMPLETE: a skip that LIST does not name is a failure and, if the run is
+# complete, a name in LIST that did not skip itself.
+compare_skips() {
+    local where=$1 list=$2 complete=$3 name listed
+    listed=$([ ! -e "$list" ] || test_names <"$list")
+    while read -r name; do
+        failures+=("$where: $name was skipped, and $list does not name it")
+    done < <(LC_ALL=C comm -23 <(skipped_tests) <(echo "$listed"))
+    [ -n "$complete" ] || return 0
+    while read -r name; do
+        [ -z "$name" ] || failures+=("$where: $name was not skipped, though $list names it: remove the line")
+    done < <(LC_ALL=C comm -13 <(skipped_tests) <(echo "$listed"))
 }
 
 # The kernels, and the CUDA engine on a GPU that is not there.
@@ -77,8 +113,10 @@ on_emulated_gpu() {
     fi
     step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
     features+=(--features fault-injection)
-    # A GPU that is not there is slow; with a real one nothing is left out (tests/gpu).
-    tests "emulated GPU" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
+    # Tests that are ignored without a GPU run, too. The emulated GPU is slow, so there are fewer
+    # random scenes; with a real one nothing is left out (tests/gpu).
+    local harness=("${harness[@]}" --include-ignored)
+    tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
         NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_TEST_BACKEND=cuda NMSFILTER_TEST_FEWER=20
 }
 
@@ -96,10 +134,23 @@ on_host() {
     step "cargo fmt" cargo fmt --all --check || true
     lints "$where"
     step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps "${features[@]}" || true
-    tests "$where"
+    tests "$where" "host-1.$host_minor"
     # Not for its figures: a test machine is busy, and this is not a release build.
     step "$where: nmsbench --quick" cargo run --locked --package nmsbench "${features[@]}" -- \
         --quick --out "$target/nmsbench" || true
+    with_meson
+}
+
+# README's way to install, with meson from the Python Package Index.
+with_meson() {
+    local venv=$cache/meson
+    if [ ! -x "$venv/bin/meson" ] &&
+        ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet meson ninja; }; then
+        rm -rf "$venv"
+        skip "meson, because it cannot be installed from the Python Package Index"
+        return
+    fi
+    step "meson: build, test, install" env PATH="$venv/bin:$PATH" tests/meson.sh "$target/meson" || true
 }
 
 # in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
@@ -117,12 +168,13 @@ in_root() {
         return
     fi
     if [ ! -d "$root" ]; then
-        if ! install_packages mmdebstrap; then
-            skip "$where, because mmdebstrap cannot be installed"
+        if ! install_packages mmdebstrap debian-archive-keyring; then
+            skip "$where, because mmdebstrap or debian-archive-keyring cannot be installed"
             return
         fi
         announce "$where: making $root"
-        if ! as_root tests/roots/make.sh "$suite" "$root" </dev/null; then
+        if ! as_root env NMSFILTER_DEBIAN_MIRROR="${NMSFILTER_DEBIAN_MIRROR-}" \
+            tests/roots/make.sh "$suite" "$root" </dev/null; then
             skip "$where, because its root could not be made: see above"
             return
         fi
@@ -138,7 +190,7 @@ in_root() {
         CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target GST_REGISTRY=/target/gst-registry.bin
         NMSFILTER_TEST_DATA=/data CI="${CI-}")
     lints "$where" "${enter[@]}"
-    tests "$where" "${enter[@]}"
+    tests "$where" "root-1.$minor" "${enter[@]}"
     # No Debian has GStreamer 1.24; this one can at least compile for it.
     if [ "$minor" = 26 ]; then
         mapfile -t features < <(features_for 24)
@@ -157,7 +209,7 @@ why_no_roots() {
     fi
 }
 
-setup gstreamer1.0-libav python3-venv g++ clang-19
+setup gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++ clang-19
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
 fi
@@ -172,12 +224,10 @@ in_root trixie 26
 in_root forky 28
 
 announce Summary
-printf '%s\n' "${counts[@]}"
-# Tests that lacked something say so at the start of a line.
-grep -iE '^skip(ped|ping)\b' "$log" | sort -u || true
+printf '%s\n' "${summary[@]}"
 [ ${#skips[@]} = 0 ] || printf 'SKIPPED: %s\n' "${skips[@]}"
 [ ${#failures[@]} = 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
-count
-echo
+# A test that skipped itself is among the ignored.
+echo "${totals[0]} passed, ${totals[1]} failed, ${totals[2]} ignored"
 if [ "${CI-}" = true ] && [ ${#skips[@]} -gt 0 ]; then exit 1; fi
 [ ${#failures[@]} = 0 ]
