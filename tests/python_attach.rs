@@ -9,6 +9,11 @@ use std::process::{Command, Stdio};
 
 use scratch::Scratch;
 
+const PRINTED: &str = "\
+object at 100,50 80x80, confidence 0.90
+object at 300,60 90x90, confidence 0.70
+";
+
 /// An interpreter with PyGObject and GStreamer's introspection data.
 fn python() -> Option<&'static str> {
     let needs = "import gi
@@ -49,10 +54,11 @@ fn the_python_program_attaches_tensors_and_prints_the_regions() {
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
-        "object at 100,50 80x80, confidence 0.90\n\
-         object at 300,60 90x90, confidence 0.70\n",
-        "{errors}"
-    );
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), PRINTED, "{errors}");
+}
+
+#[test]
+fn the_readme_shows_what_the_python_program_prints() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    assert!(std::fs::read_to_string(readme).unwrap().contains(PRINTED));
 }

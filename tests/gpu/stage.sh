@@ -4,10 +4,11 @@
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
 # FOLDER gets the test programs and the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and
-# GStreamer from the archive: one folder inside with a program `run` that runs a command with it. Without an archive the GPU machine
-# must have GStreamer. Copy FOLDER and this checkout there and run tests/gpu/run.sh.
+# GStreamer from the archive: one folder inside with a program `run` that runs a command with it.
+# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
+# tests/gpu/run.sh.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
 gstreamer=${2:+$(realpath "$2")}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
