@@ -9,5 +9,5 @@ library=$(basename "$output")
 # Cargo's name for the folder of its dev profile.
 [ "$profile" != dev ] || profile=debug
 cp "$target/$profile/$library" "$output"
-# Cargo lists what it read; ninja wants its own name for the result.
-sed -n "s|^.*$library:|$output:|p" "$target/$profile/${library%.*}.d" >"$depfile"
+# Cargo lists what it read, for one of the kinds of library; ninja wants its own name for the result.
+sed -n "1s|^.*/${library%.*}\.[a-z]*: |$output: |p" "$target/$profile/${library%.*}.d" >"$depfile"
