@@ -55,9 +55,7 @@ pub static YOLOV5_HALF: Model = Model {
 /// missing, or the model, which is reported as a skip.
 pub fn onnxinference(model: &Model) -> Option<String> {
     let file = data::path(model.file)?;
-    let Some(factory) = gst::ElementFactory::find("onnxinference") else {
-        return None;
-    };
+    let factory = gst::ElementFactory::find("onnxinference")?;
     let element = factory.create().build().unwrap();
     // From 1.28 on a .modelinfo file beside the model says the rest.
     if !gst::prelude::ObjectExt::has_property(&element, "input-image-format") {
