@@ -24,16 +24,6 @@ use gstnmsfilter::tensor::memory::{self, Uploader};
 use gstnmsfilter::tensor::{Storage, Tensor};
 use scene::Scene;
 
-/// Fails where there is no GPU to run the test on.
-macro_rules! needs_gpu {
-    () => {
-        assert!(
-            engines::on_gpu(),
-            "set NMSFILTER_TEST_BACKEND=cuda, or mark the test #[ignore = \"needs a GPU\"]"
-        );
-    };
-}
-
 /// Survivors to the last bit, with the counts.
 fn bits(outcome: &Outcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
     let survivors = outcome.survivors.iter().map(|d| {
@@ -70,7 +60,7 @@ fn bytes_down(outcome: &Outcome<'_>) -> u64 {
 #[test]
 #[ignore = "needs a GPU"]
 fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     let mut uploader = Uploader::new(0).unwrap();
@@ -101,7 +91,7 @@ fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
 #[test]
 #[ignore = "needs a GPU"]
 fn tensors_on_the_host_are_uploaded_once() {
-    needs_gpu!();
+    engines::require_gpu();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     for seed in 0..scenes() {
         let scene = Scene::any(seed);
@@ -120,7 +110,7 @@ fn tensors_on_the_host_are_uploaded_once() {
 #[test]
 #[ignore = "needs a GPU"]
 fn the_papers_windows_on_the_gpu() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     let windows = data::oscars();
     let halves: Vec<half::f16> =
@@ -168,7 +158,7 @@ fn layout(tensors: &[Tensor<'_>]) -> Layout {
 #[test]
 #[ignore = "needs a GPU"]
 fn more_hits_than_are_listed_are_looked_for_again() {
-    needs_gpu!();
+    engines::require_gpu();
     const COUNT: usize = 700;
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     for seed in 0..6 {
@@ -191,7 +181,7 @@ fn more_hits_than_are_listed_are_looked_for_again() {
 #[test]
 #[ignore = "needs a GPU"]
 fn a_chain_is_decided_link_by_link() {
-    needs_gpu!();
+    engines::require_gpu();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for count in [2, 33, 100, 1_100, 2_500] {
         let link = |i| [i as f32, 0.0, i as f32 + 2.0, 2.0];
@@ -213,7 +203,7 @@ fn a_chain_is_decided_link_by_link() {
 #[test]
 #[ignore = "needs a GPU"]
 fn many_engines_on_one_gpu_do_not_disturb_each_other() {
-    needs_gpu!();
+    engines::require_gpu();
     let work = |thread: u64| {
         let (mut reference, mut cuda) = (Reference::default(), Cuda::new(None).unwrap());
         for seed in thread * 1_000..thread * 1_000 + 20 {
@@ -248,7 +238,7 @@ fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> g
 #[test]
 #[ignore = "needs a GPU"]
 fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     let released = Arc::new(AtomicUsize::new(0));
     let buffer = wrapped(&Device::open(0).unwrap(), 64, &released);
@@ -264,7 +254,7 @@ fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
 #[test]
 #[ignore = "needs a GPU"]
 fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     let mut uploader = Uploader::new(0).unwrap();
     let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
@@ -282,7 +272,7 @@ fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
 #[test]
 #[ignore = "needs a GPU"]
 fn memory_of_others_is_read_in_place() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     let windows = [10.0f32, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
     let device = Device::open(0).unwrap();
@@ -304,7 +294,7 @@ fn memory_of_others_is_read_in_place() {
 #[test]
 #[ignore = "needs a GPU"]
 fn a_tensor_on_another_gpu_is_named_or_followed() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     if Device::open(1).is_err() {
         skip::skip("a second GPU");
@@ -330,7 +320,7 @@ fn a_tensor_on_another_gpu_is_named_or_followed() {
 #[test]
 #[ignore = "needs a GPU"]
 fn a_tensor_whose_memory_is_too_short_is_refused_before_it_is_read() {
-    needs_gpu!();
+    engines::require_gpu();
     pipeline::init();
     let data = wrapped(&Device::open(0).unwrap(), 64, &Arc::default());
     let windows = [0.0f32; 20];
@@ -356,7 +346,7 @@ fn counts(description: &str) -> [u64; 6] {
 #[test]
 #[ignore = "needs a GPU"]
 fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
-    needs_gpu!();
+    engines::require_gpu();
     for head in ["windows", "yolov5", "yolov8"] {
         let source = format!(
             "crowdtestsrc num-buffers=4 head={head} memory=%
@@ -380,7 +370,7 @@ fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
 #[test]
 #[ignore = "needs a GPU"]
 fn recordings_are_replayed_from_the_gpu() {
-    needs_gpu!();
+    engines::require_gpu();
     let file = data::fixture("oscars/detections.txt");
     let [frames, candidates, survivors, up, down, launches] = counts(&format!(
         "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=1920,height=744

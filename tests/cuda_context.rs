@@ -4,6 +4,7 @@
 mod emulated;
 mod engines;
 mod pipeline;
+mod skip;
 
 use std::sync::{Arc, Mutex};
 
@@ -38,11 +39,9 @@ fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_context_is_made_when_a_frame_can_use_it() {
-    if !engines::on_gpu() {
-        println!("SKIPPED: NMSFILTER_TEST_BACKEND is not cuda");
-        return;
-    }
+    engines::require_gpu();
     pipeline::init();
     let Some(emulated) = Emulated::get() else { return };
     let log = log();

@@ -6,6 +6,7 @@ mod emulated;
 mod engines;
 mod foreign_memory;
 mod pipeline;
+mod skip;
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -19,24 +20,18 @@ use gstnmsfilter::tensor::attached::NewTensor;
 use gstnmsfilter::tensor::memory::{self, MEMORY_TYPE, Uploader};
 use gstnmsfilter::tensor::{Storage, Tensor};
 
-/// Ends the test where there is no GPU to run it on.
-macro_rules! needs_gpu {
-    () => {
-        if !engines::on_gpu() {
-            println!("SKIPPED: NMSFILTER_TEST_BACKEND is not cuda");
-            return;
-        }
-        pipeline::init();
-    };
-}
-
-/// The emulated driver; ends the test where there is none.
+/// The emulated driver; ends the test where the driver is another.
 macro_rules! needs_emulated_gpu {
     () => {{
-        needs_gpu!();
+        start();
         let Some(emulated) = Emulated::get() else { return };
         emulated
     }};
+}
+
+fn start() {
+    engines::require_gpu();
+    pipeline::init();
 }
 
 const GST_CUDA_MEMORY_TYPE: &CStr = c"gst.cuda.memory";
@@ -76,8 +71,9 @@ fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), Engi
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_part_of_a_buffer_is_the_same_memory_on_the_gpu() {
-    needs_gpu!();
+    start();
     let whole = numbers(64);
     let base = address(&whole).unwrap();
     let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 16..48).unwrap();
@@ -91,8 +87,9 @@ fn a_part_of_a_buffer_is_the_same_memory_on_the_gpu() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn memory_is_released_with_the_last_part_of_it() {
-    needs_gpu!();
+    start();
     let released = Arc::new(AtomicUsize::new(0));
     let buffer = DeviceBuffer::new(&Device::open(0).unwrap(), 64).unwrap();
     let memory = memory::from_buffer(buffer, 64, {
@@ -109,8 +106,9 @@ fn memory_is_released_with_the_last_part_of_it() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
-    needs_gpu!();
+    start();
     let mut buffer = numbers(64);
     let base = address(&buffer).unwrap();
     buffer.make_mut().resize(4..24).unwrap();
@@ -126,8 +124,9 @@ fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_deep_copy_is_the_hosts_and_can_be_written() {
-    needs_gpu!();
+    start();
     let mut buffer = numbers(64);
     let mut deep = buffer.copy_deep().unwrap();
     assert_eq!((address(&deep), on_host(&deep)), (None, (0..64).collect::<Vec<u8>>()));
@@ -142,8 +141,9 @@ fn a_deep_copy_is_the_hosts_and_can_be_written() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
-    needs_gpu!();
+    start();
     let numbers: Vec<f32> = [0.0; 4].into_iter().chain(WINDOWS).chain([0.0; 4]).collect();
     let tensor = NewTensor::from_vec("windows", &[4, 4], numbers).unwrap();
     let data = Uploader::new(0).unwrap().upload(&tensor).unwrap().data;
@@ -152,8 +152,9 @@ fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
-    needs_gpu!();
+    start();
     let device = Device::open(0).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -164,6 +165,7 @@ fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_event_of_memory_is_waited_for_whoever_made_it() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
@@ -200,6 +202,7 @@ fn the_event_of_memory_is_waited_for_whoever_made_it() {
 
 /// In one test, since the library's functions are found from when it is loaded on.
 #[test]
+#[ignore = "needs a GPU"]
 fn a_producers_pending_work_is_waited_for() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
@@ -251,6 +254,7 @@ fn a_producers_pending_work_is_waited_for() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn memory_that_the_engines_context_cannot_reach_is_refused() {
     let emulated = needs_emulated_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -273,6 +277,7 @@ fn memory_that_the_engines_context_cannot_reach_is_refused() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn kernels_read_memory_where_the_driver_says_that_they_can() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
@@ -285,6 +290,7 @@ fn kernels_read_memory_where_the_driver_says_that_they_can() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_engines_launches_have_the_highest_priority() {
     let emulated = needs_emulated_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();

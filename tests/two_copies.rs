@@ -2,7 +2,6 @@
 //! plugin installed: this program is linked to one, and loads the other as a plugin. One test, since
 //! what is registered is the whole process's.
 
-mod emulated;
 mod engines;
 mod pipeline;
 

@@ -8,6 +8,8 @@ use std::ptr::{NonNull, null_mut};
 use gst::glib::translate::IntoGlib;
 use gstnmsfilter::device::Driver;
 
+use super::skip::skip;
+
 unsafe extern "C" {
     fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -40,7 +42,7 @@ impl Emulated {
         let found = library.map(|library| Self { library });
         let found = found.filter(|emulated| emulated.has(c"nmsfilter_emulated_context"));
         if found.is_none() {
-            println!("SKIPPED: the driver is not the emulated one (kernels/emulate/libcuda.sh)");
+            skip("the emulated driver (kernels/emulate/libcuda.sh)");
         }
         found
     }

@@ -33,3 +33,8 @@ pub fn some(count: u64) -> u64 {
     let said = std::env::var("NMSFILTER_TEST_FEWER").ok();
     count / said.map_or(1, |said| said.parse().expect("NMSFILTER_TEST_FEWER is a number"))
 }
+
+/// Ends a test that needs a GPU where there is none. Such tests are marked `#[ignore = "needs a GPU"]`.
+pub fn require_gpu() {
+    assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
+}
