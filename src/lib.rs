@@ -9,6 +9,7 @@
 pub mod device;
 pub mod elements;
 pub mod engine;
+mod file;
 pub mod head;
 mod plugin;
 pub mod region;

@@ -68,8 +68,11 @@ fn refused(properties: &str) -> String {
 /// A .npy file of version 1.
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
-    let mut header =
-        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({shape}), }}");
+    // Structured types are a list, without quotes.
+    let quote = if descr.starts_with('[') { "" } else { "'" };
+    let mut header = format!(
+        "{{'descr': {quote}{descr}{quote}, 'fortran_order': {order}, 'shape': ({shape}), }}"
+    );
     while (10 + header.len() + 1) % 64 != 0 {
         header.push(' ');
     }
@@ -154,16 +157,26 @@ fn mistakes_are_explained() {
     let cases = [
         ("".into(), "location is not set"),
         ("location=/nowhere/out.npy".into(), "/nowhere/out.npy cannot be read: No such file"),
-        ("location=/tmp".into(), "/tmp is not a file"),
+        ("location=/tmp".into(), "/tmp is a directory; expected a regular file"),
         (file("a.raw", b"1234"), "set the properties shape, as in 1x84x8400, and element-type"),
         (file("b.raw", b"1234") + " shape=1,2", "shape: cannot read \"1,2\""),
         (file("c.raw", b"1234") + " shape=1x1x1x1x1x1x1x1x1", "up to 8 dimensions"),
         (
             file("d.raw", b"123456") + " shape=1",
-            "holds 6 bytes; expected a multiple of the 4 that a tensor of f32 1 takes",
+            "d.raw holds 6 bytes; expected a multiple of 4, since a tensor of f32 1 takes 4 bytes, \
+             but 2 bytes are left over; set shape and element-type to what was recorded",
         ),
-        (file("e.raw", b"") + " shape=1", "holds no tensor"),
-        (file("f.raw", b"1234") + " shape=0x4", "expected a multiple of the 0"),
+        (
+            file("short.raw", b"1234") + " shape=1x2",
+            "holds 4 bytes; expected a multiple of 8, since a tensor of f32 1x2 takes 8 bytes, but \
+             4 bytes are left over",
+        ),
+        (file("e.raw", b"") + " shape=1", "e.raw is empty; expected a tensor of f32 1, 4 bytes"),
+        (
+            file("f.raw", b"1234") + " shape=0x4",
+            "f.raw holds 4 bytes, but the shape 0x4 has no elements; set shape to dimensions \
+             above 0",
+        ),
         (
             file("g.raw", b"1234") + " shape=99999999999x99999999999",
             "multiply to more elements than memory can hold",
@@ -174,21 +187,10 @@ fn mistakes_are_explained() {
             "line 1: expected four numbers x,y,side,score, got \"1,2,3,x\"",
         ),
         (file("c.csv", b"1,2,3,4,5\n"), "line 1"),
-        (file("a.npy", b"no array"), "is not a .npy file that can be read"),
+        (file("d.csv", b"1,2,3,4\n1,2,\xb5,4\n"), "d.csv is not valid UTF-8 in line 2"),
         (
-            file("b.npy", &npy("<f8", false, "1,", &[0; 8])),
-            "expected elements '<f4' or '<f2', got \"<f8\"",
-        ),
-        (file("c.npy", &npy("<f4", true, "2, 2", &[0; 16])), "got Fortran order"),
-        (file("d.npy", &npy(">f4", false, "1,", &[0; 4])), "got \">f4\""),
-        (file("e.npy", &npy("<f4", false, "3,", &[0; 8])), "its shape is 3, but 8 bytes follow"),
-        (
-            file("f.npy", &npy("<f4", false, "3,", &[0; 12])) + " shape=2",
-            "has the shape 3, but the property shape says 2",
-        ),
-        (
-            file("g.npy", &npy("<f4", false, "99999999999, 99999999999", &[0; 8])),
-            "but 8 bytes follow",
+            file("e.csv", b"\xff\xfe1\0"),
+            "e.csv is not valid UTF-8: it begins with the byte order mark of UTF-16; save it as UTF-8",
         ),
         ("location=/tmp/%s.npy shape=1".into(), "expected one %d or %05d and no other %"),
         ("location=/tmp/%d-%d.npy shape=1".into(), "expected one %d or %05d and no other %"),
@@ -200,6 +202,74 @@ fn mistakes_are_explained() {
         let message = refused(&properties);
         assert!(message.contains(expected), "{properties}: {message}");
     }
+}
+
+#[test]
+fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
+    let folder = Folder::new("arrays");
+    let array = |descr: &str| npy(descr, false, "1,", &[0; 8]);
+    let cut = npy("<f4", false, "2,", &[]);
+    let cases: [(&[u8], &[&str]); 20] = [
+        (b"no array", &["got \"no array\"", "\\x93NUMPY", "numpy.save", ".raw"]),
+        (b"", &["got \"\"", "numpy.save"]),
+        (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file for each array"]),
+        (b"\x93NUMPY\x04\x00more", &["version 4.0", "expected 1.0, 2.0 or 3.0", "numpy.save"]),
+        (&cut[..9], &["its header is cut short", "9 bytes"]),
+        (&cut[..40], &["its header is cut short", "40 bytes", "copy or save it again"]),
+        (&array("<f8"), &["got float64 ('<f8')", "array.astype(numpy.float32)"]),
+        (&array("=f8"), &["got float64 ('=f8')", "array.astype(numpy.float32)"]),
+        (&array(">f4"), &["got big-endian float32 ('>f4')", "array.astype('<f4')"]),
+        (&array(">f2"), &["got big-endian float16 ('>f2')", "array.astype('<f2')"]),
+        (&array("|i1"), &["got int8 ('|i1')", "(array - zero_point) * scale", "numpy.float32"]),
+        (&array("|u1"), &["got uint8 ('|u1')", "(array - zero_point) * scale", "numpy.float32"]),
+        (&array("<i8"), &["got int64 ('<i8')", "array.astype(numpy.float32)"]),
+        (&array("|b1"), &["got bool ('|b1')", "array.astype(numpy.float32)"]),
+        (&array("|O"), &["got Python objects ('|O')", "one numeric array", "numpy.float32"]),
+        (&array("<U8"), &["got '<U8'", "array.astype(numpy.float32)"]),
+        (&array("[('x', '<f4')]"), &["got a structured type ([('x', '<f4')]", "each field"]),
+        (
+            &npy("<f4", true, "2, 2", &[0; 16]),
+            &["got Fortran order", "numpy.ascontiguousarray(array)"],
+        ),
+        (
+            &npy("<f4", false, "3,", &[0; 8]),
+            &["its header says f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
+        ),
+        (
+            &npy("<f4", false, "99999999999, 99999999999", &[0; 8]),
+            &["its header says f32 99999999999x99999999999", "8 bytes follow"],
+        ),
+    ];
+    for (i, (bytes, expected)) in cases.into_iter().enumerate() {
+        let name = format!("{i}.npy");
+        let message = refused(&format!("location={}", folder.file(&name, bytes)));
+        assert!(message.contains(&name), "{message}");
+        for expected in expected {
+            assert!(message.contains(expected), "expected {expected}: {message}");
+        }
+    }
+    let other = folder.file("other.npy", &npy("<f4", false, "3,", &[0; 12]));
+    let message = refused(&format!("location={other} shape=2"));
+    assert!(message.contains("has the shape 3, but the property shape says 2"), "{message}");
+}
+
+#[test]
+fn an_archive_of_arrays_is_named_as_one_before_it_is_read_as_raw() {
+    let folder = Folder::new("archive");
+    let file = folder.file("out.npz", b"PK\x03\x04");
+    for properties in [format!("location={file}"), format!("location={file} shape=1")] {
+        let message = refused(&properties);
+        for expected in ["out.npz", ".npz archive", "unzip", "one .npy file for each array"] {
+            assert!(message.contains(expected), "expected {expected}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_the_first_window_is_passed_over() {
+    let folder = Folder::new("bom");
+    let file = folder.file("crowd.csv", b"\xef\xbb\xbf778,59,24,41.84\r\n");
+    assert_eq!(ok(&format!("location={file}"), 1), ["windows (f32 1x4): 778"]);
 }
 
 #[test]
@@ -299,7 +369,13 @@ fn frames_share_what_was_read() {
 fn what_is_not_a_file_is_not_read() {
     // Reading it would never end.
     let message = refused("location=/dev/zero shape=1");
-    assert!(message.contains("/dev/zero is not a file"), "{message}");
+    assert!(message.contains("/dev/zero is a device; expected a regular file"), "{message}");
+    // Opening it would never end.
+    let folder = Folder::new("fifo");
+    let fifo = folder.0.join("out.raw");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let message = refused(&format!("location={} shape=1", fifo.display()));
+    assert!(message.contains("out.raw is a FIFO; expected a regular file"), "{message}");
 }
 
 #[test]

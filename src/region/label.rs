@@ -3,14 +3,27 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::roi;
+use crate::file::{self, FileError, TextError};
 use crate::head::Head;
 
-/// Why labels cannot be read.
+/// The largest label file, in bytes: 64 for each of as many classes as there can be.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Why labels cannot be read: the file is missing, is no regular file, is too large, or is no text
+/// in UTF-8.
 #[derive(Debug, thiserror::Error)]
-#[error("the label file {path:?} cannot be read: {cause}")]
+#[error("the label file {path:?} {cause}")]
 pub struct LabelError {
     path: PathBuf,
-    cause: std::io::Error,
+    cause: Cause,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Text(#[from] TextError),
 }
 
 /// What classes are called: by the label file, by the head, or by number (`class-7`).
@@ -31,15 +44,21 @@ pub(super) struct Label {
 }
 
 impl Labels {
-    /// Reads one label per line, the first for class 0.
+    /// Reads one label per line, the first for class 0. The text is UTF-8, with or without a byte
+    /// order mark. A blank line is a class without a label; those after the last label are none.
     ///
     /// # Errors
-    /// Where the file cannot be read or is not UTF-8.
+    /// Where the file cannot be read, is no regular file, has more than 4 MiB, or is not UTF-8.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|cause| LabelError { path: path.to_owned(), cause })?;
-        let from_file = text.lines().map(|line| line.trim().to_owned()).collect();
+        let from_file =
+            Self::read(path).map_err(|cause| LabelError { path: path.to_owned(), cause })?;
         Ok(Self { from_file, ..Self::default() })
+    }
+
+    fn read(path: &Path) -> Result<Vec<String>, Cause> {
+        let bytes = file::read(path, LARGEST_FILE)?;
+        let lines = file::text(&bytes)?.trim_end().lines();
+        Ok(lines.map(|line| line.trim().to_owned()).collect())
     }
 
     /// The class of this label in the label file.
@@ -82,5 +101,95 @@ impl Labels {
             };
             Label { quark, detection: roi::detection(class, quark) }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A label file of this content, loaded.
+    fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
+        let file = format!("nmsfilter-labels-{}-{name}.txt", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        std::fs::write(&path, bytes).unwrap();
+        let labels = Labels::load(&path);
+        std::fs::remove_file(&path).unwrap();
+        labels
+    }
+
+    fn names(name: &str, bytes: &[u8]) -> Vec<String> {
+        load(name, bytes).unwrap().from_file
+    }
+
+    fn refused(result: Result<Labels, LabelError>) -> String {
+        result.err().expect("the label file is refused").to_string()
+    }
+
+    #[test]
+    fn a_line_is_a_label_without_the_white_space_around_it() {
+        assert_eq!(
+            names("plain", b"person\n traffic light\t\ncat"),
+            ["person", "traffic light", "cat"]
+        );
+        assert_eq!(names("crlf", b"person\r\ntraffic light\r\n"), ["person", "traffic light"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_label() {
+        assert_eq!(names("bom", b"\xef\xbb\xbfperson\r\ncat\r\n"), ["person", "cat"]);
+    }
+
+    #[test]
+    fn blank_lines_at_the_end_are_no_labels() {
+        assert_eq!(names("blank", b"person\n\ncat\n\n \t\n\r\n"), ["person", "", "cat"]);
+        assert!(load("empty", b"\n\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn utf16_is_refused_with_what_to_do() {
+        let message = refused(load("utf16", b"\xff\xfep\0\n\0"));
+        assert!(message.contains("byte order mark of UTF-16; save it as UTF-8"), "{message}");
+    }
+
+    #[test]
+    fn what_is_no_text_in_utf8_is_refused_with_its_line() {
+        let message = refused(load("latin1", b"tea\ncaf\xe9\n"));
+        assert!(message.contains("is not valid UTF-8 in line 2; save it as UTF-8"), "{message}");
+        let message = refused(load("zero", b"per\0son\n"));
+        assert!(message.contains("has a zero byte in line 1"), "{message}");
+    }
+
+    #[test]
+    fn a_directory_is_refused() {
+        let message = refused(Labels::load(Path::new("/tmp")));
+        assert!(message.contains("\"/tmp\" is a directory; expected a regular file"), "{message}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_without_end_is_refused_before_it_is_read() {
+        let message = refused(Labels::load(Path::new("/dev/zero")));
+        assert!(message.contains("is a device; expected a regular file"), "{message}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_without_a_writer_is_refused_at_once() {
+        let path = std::env::temp_dir().join(format!("nmsfilter-labels-{}", std::process::id()));
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let message = refused(Labels::load(&path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(message.contains("is a FIFO; expected a regular file"), "{message}");
+    }
+
+    #[test]
+    fn a_file_larger_than_any_label_file_is_refused() {
+        let path = std::env::temp_dir().join(format!("nmsfilter-large-{}", std::process::id()));
+        // It takes no room on the disk.
+        std::fs::File::create(&path).unwrap().set_len((4 << 20) + 1).unwrap();
+        let message = refused(Labels::load(&path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(message.contains("4194305 bytes, more than the 4194304"), "{message}");
     }
 }

@@ -1,16 +1,16 @@
 //! One file of recorded tensors.
 
-use std::io::Read;
 use std::path::Path;
 
-use super::npy::Header;
+use super::npy::{Header, HeaderError};
 use super::recording::RecordingError;
 use super::{RawType, csv};
+use crate::file::{read, text};
 use crate::tensor::attached::NewTensor;
 use crate::tensor::{ElementType, Shape, TensorError};
 
 /// The largest file that is read; more is taken for a mistake.
-pub(super) const LARGEST_FILE: u64 = 1 << 30;
+const LARGEST_FILE: u64 = 1 << 30;
 
 /// How to read files.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +45,8 @@ fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
 pub(super) enum Kind {
     Csv,
     Npy,
+    /// An archive of several .npy files, which is not read.
+    Npz,
     Raw,
 }
 
@@ -54,6 +56,7 @@ impl Kind {
         match ending.to_ascii_lowercase().as_str() {
             "csv" | "txt" => Self::Csv,
             "npy" => Self::Npy,
+            "npz" => Self::Npz,
             _ => Self::Raw,
         }
     }
@@ -71,10 +74,12 @@ pub(super) struct TensorFile {
 impl TensorFile {
     /// Reads the file; its ending says how.
     pub fn load(path: &str, format: &Format) -> Result<Self, RecordingError> {
-        let bytes = read(path)?;
+        let named = |cause| RecordingError::File { path: path.to_owned(), cause };
+        let bytes = read(Path::new(path), LARGEST_FILE).map_err(named)?;
         let (tensors, count) = match Kind::of(path) {
             Kind::Csv => (windows(path, &bytes, format)?, 1),
             Kind::Npy => npy(path, &bytes, format)?,
+            Kind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),
             Kind::Raw => {
                 let no_shape = || RecordingError::NoShape { path: path.to_owned() };
                 let shape = format.shape.clone().ok_or_else(no_shape)?;
@@ -120,42 +125,23 @@ impl TensorFile {
     }
 }
 
-fn read(path: &str) -> Result<Vec<u8>, RecordingError> {
-    let read_error = |cause| RecordingError::Read { path: path.to_owned(), cause };
-    let too_large = |size| RecordingError::TooLarge { path: path.to_owned(), size };
-    // Before it is opened: opening a pipe would wait for someone to write to it.
-    let metadata = std::fs::metadata(path).map_err(read_error)?;
-    if !metadata.is_file() {
-        return Err(RecordingError::NotAFile { path: path.to_owned() });
-    }
-    if metadata.len() > LARGEST_FILE {
-        return Err(too_large(metadata.len()));
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(read_error)?;
-    // A file can grow, or be one of the system's that say they were empty.
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(read_error)?;
-    match bytes.len() as u64 {
-        size if size > LARGEST_FILE => Err(too_large(size)),
-        _ => Ok(bytes),
-    }
-}
-
 fn windows(path: &str, bytes: &[u8], format: &Format) -> Result<NewTensor, RecordingError> {
-    let numbers = csv::parse(path, &String::from_utf8_lossy(bytes))?;
+    let text =
+        text(bytes).map_err(|cause| RecordingError::Text { path: path.to_owned(), cause })?;
+    let numbers = csv::parse(path, text)?;
     let shape = [numbers.len() / csv::COLUMNS, csv::COLUMNS];
     let id = format.tensor_id.as_deref().unwrap_or("windows");
     Ok(NewTensor::from_vec(id, &shape, numbers)?)
 }
 
 fn npy(path: &str, bytes: &[u8], format: &Format) -> Result<(NewTensor, u64), RecordingError> {
-    let Header { element, shape: found, len } = Header::read(bytes)
-        .map_err(|cause| RecordingError::Npy { path: path.to_owned(), cause })?;
+    let Header { element, shape: found, len } =
+        Header::read(bytes).map_err(|cause| RecordingError::npy(path, cause))?;
     let data = &bytes[len..];
-    let expected = found.elements().and_then(|n| n.checked_mul(element.size()?));
+    let expected = bytes_of(element, &found);
     if expected != Some(data.len()) {
-        let (path, found, held) = (path.to_owned(), found.to_string(), data.len());
-        return Err(RecordingError::NpySize { path, found, held });
+        let (path, shape, held) = (path.to_owned(), found.to_string(), data.len());
+        return Err(RecordingError::NpySize { path, element, shape, expected, held });
     }
     let shape = match &format.shape {
         Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
@@ -168,6 +154,11 @@ fn npy(path: &str, bytes: &[u8], format: &Format) -> Result<(NewTensor, u64), Re
     divide(path, data, element, shape, format)
 }
 
+/// The bytes of a tensor, or `None` where they are more than memory can hold.
+fn bytes_of(element: ElementType, shape: &Shape) -> Option<usize> {
+    shape.elements()?.checked_mul(element.size()?)
+}
+
 /// A file's bytes as tensors of this shape, and how many there are.
 fn divide(
     path: &str,
@@ -178,18 +169,17 @@ fn divide(
 ) -> Result<(NewTensor, u64), RecordingError> {
     let id = format.tensor_id.clone().unwrap_or_else(|| stem(path));
     let too_large = || TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") };
-    let needed = shape.elements().and_then(|n| n.checked_mul(element.size()?));
-    let needed = needed.ok_or_else(too_large)?;
+    let needed = bytes_of(element, &shape).ok_or_else(too_large)?;
     let held = bytes.len();
-    if needed == 0 && held == 0 {
-        return Ok((NewTensor { id, element, shape, data: gst::Buffer::new() }, 1));
-    }
-    if needed == 0 || !held.is_multiple_of(needed) {
-        let (path, shape) = (path.to_owned(), shape.to_string());
-        return Err(RecordingError::Size { path, held, needed, element, shape });
-    }
-    if held == 0 {
-        return Err(RecordingError::Empty { path: path.to_owned() });
+    let (named, dims) = (path.to_owned(), shape.to_string());
+    match (needed, held) {
+        (0, 0) => return Ok((NewTensor { id, element, shape, data: gst::Buffer::new() }, 1)),
+        (0, _) => return Err(RecordingError::NoElements { path: named, held, shape: dims }),
+        (_, 0) => return Err(RecordingError::Empty { path: named, needed, element, shape: dims }),
+        _ if !held.is_multiple_of(needed) => {
+            return Err(RecordingError::Size { path: named, held, needed, element, shape: dims });
+        }
+        _ => {}
     }
     // GStreamer's own memory, which is aligned for any element; every tensor is a multiple of one.
     let mut data = gst::Buffer::with_size(held).map_err(|_| too_large())?;

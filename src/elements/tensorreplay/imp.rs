@@ -216,7 +216,7 @@ fn message(error: &RecordingError) -> gst::ErrorMessage {
         error if error.is_not_found() => {
             gst::error_msg!(gst::ResourceError::NotFound, ("{error}"), ["{error:?}"])
         }
-        RecordingError::Read { .. } | RecordingError::NotAFile { .. } => {
+        RecordingError::File { .. } => {
             gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
         }
         RecordingError::Upload(_) => {

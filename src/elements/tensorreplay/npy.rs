@@ -17,40 +17,109 @@ pub(super) struct Header {
 /// Why there is no header that can be used.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum HeaderError {
-    #[error("it does not begin like a .npy file of version 1, 2 or 3")]
-    NotNpy,
-    #[error("its header breaks off or lacks {0}")]
+    #[error(
+        "expected it to begin with \\x93NUMPY, got \"{0}\"; save the array with numpy.save, or name \
+         a raw file .raw"
+    )]
+    NotNpy(String),
+    #[error(
+        "it is an .npz archive; unpack it with unzip, which gives one .npy file for each array, \
+         and replay each with an element of its own"
+    )]
+    Archive,
+    #[error("it has version {0}.{1}; expected 1.0, 2.0 or 3.0: save the array with numpy.save")]
+    Version(u8, u8),
+    #[error("its header is cut short: the file ends after {0} bytes; copy or save it again")]
+    Truncated(usize),
+    #[error("its header is not text; save the array with numpy.save")]
+    NotText,
+    #[error("its header lacks {0}; save the array with numpy.save")]
     Lacks(&'static str),
-    #[error("expected elements '<f4' or '<f2', got {0:?}: convert them")]
-    Element(String),
-    #[error("expected elements in C order, got Fortran order: convert it")]
+    #[error("expected elements '<f4' or '<f2', got {found}; {cure}")]
+    Element { found: String, cure: &'static str },
+    #[error("expected elements in C order, got Fortran order; save numpy.ascontiguousarray(array)")]
     FortranOrder,
-    #[error("expected a shape of at most 8 dimensions, got ({0})")]
+    #[error(
+        "expected a shape of at most 8 dimensions, got ({0}); save array.reshape with fewer \
+         dimensions"
+    )]
     Shape(String),
+}
+
+impl HeaderError {
+    /// What `file` is, which does not begin as a .npy file does.
+    fn of_beginning(file: &[u8]) -> Self {
+        if b"\x93NUMPY".starts_with(file) && !file.is_empty() {
+            return Self::Truncated(file.len());
+        }
+        // A .npz file is a .zip file.
+        match file.starts_with(b"PK\x03\x04") {
+            true => Self::Archive,
+            false => Self::NotNpy(file.get(..8).unwrap_or(file).escape_ascii().to_string()),
+        }
+    }
+
+    /// What these elements are, and how to convert them.
+    fn of_elements(descr: &str) -> Self {
+        let (found, cure) = elements(descr);
+        Self::Element { found, cure }
+    }
+}
+
+/// Elements that are not replayed: what they are, and how to convert them.
+fn elements(descr: &str) -> (String, &'static str) {
+    const TO_SINGLE: &str = "save array.astype(numpy.float32)";
+    const DEQUANTIZE: &str = "they may be quantized: save (array - zero_point) * scale, with the \
+        model's scale and zero point, as numpy.float32";
+    let Some(descr) = between(descr, '\'', '\'') else {
+        // A list of the fields.
+        let list: String =
+            descr.split_inclusive(']').next().unwrap_or("").chars().take(40).collect();
+        let cure = "save each field by itself, as an array of numpy.float32";
+        return (format!("a structured type ({list})"), cure);
+    };
+    let name = |name: &str| format!("{name} ('{descr}')");
+    // The first character is the byte order.
+    let rest = descr.trim_start_matches(['<', '>', '=', '|']);
+    match (rest, descr.starts_with('>')) {
+        ("f4", true) => (name("big-endian float32"), "save array.astype('<f4')"),
+        ("f2", true) => (name("big-endian float16"), "save array.astype('<f2')"),
+        ("f8", _) => (name("float64"), TO_SINGLE),
+        ("i1", _) => (name("int8"), DEQUANTIZE),
+        ("u1", _) => (name("uint8"), DEQUANTIZE),
+        ("i2", _) => (name("int16"), DEQUANTIZE),
+        ("i8", _) => (name("int64"), TO_SINGLE),
+        ("b1", _) => (name("bool"), TO_SINGLE),
+        ("O", _) => (name("Python objects"), "save one numeric array of numpy.float32"),
+        _ => (format!("'{descr}'"), TO_SINGLE),
+    }
 }
 
 impl Header {
     /// Reads the header at the beginning of `file`.
     pub fn read(file: &[u8]) -> Result<Self, HeaderError> {
-        let rest = file.strip_prefix(b"\x93NUMPY").ok_or(HeaderError::NotNpy)?;
+        let rest =
+            file.strip_prefix(b"\x93NUMPY").ok_or_else(|| HeaderError::of_beginning(file))?;
+        let truncated = || HeaderError::Truncated(file.len());
         let (text_at, text_len) = match rest {
             [1, _, a, b, ..] => (10, usize::from(u16::from_le_bytes([*a, *b]))),
             [2 | 3, _, a, b, c, d, ..] => {
                 (12, u32::from_le_bytes([*a, *b, *c, *d]).try_into().unwrap_or(usize::MAX))
             }
-            _ => return Err(HeaderError::NotNpy),
+            [1..=3, ..] | [] => return Err(truncated()),
+            [major, rest @ ..] => {
+                return Err(HeaderError::Version(*major, rest.first().copied().unwrap_or(0)));
+            }
         };
         let len = text_len.saturating_add(text_at);
-        let text = file.get(text_at..len).ok_or(HeaderError::Lacks("its end"))?;
-        let text = str::from_utf8(text).map_err(|_| HeaderError::Lacks("its text"))?;
+        let text = file.get(text_at..len).ok_or_else(truncated)?;
+        let text = str::from_utf8(text).map_err(|_| HeaderError::NotText)?;
 
         let descr = entry(text, "'descr':").ok_or(HeaderError::Lacks("'descr'"))?;
         let element = match between(descr, '\'', '\'') {
             Some("<f4") => ElementType::F32,
             Some("<f2") => ElementType::F16,
-            Some(other) => return Err(HeaderError::Element(other.to_owned())),
-            // Records are described by a list.
-            None => return Err(HeaderError::Element(descr.chars().take(40).collect())),
+            _ => return Err(HeaderError::of_elements(descr)),
         };
         let dims = entry(text, "'shape':").and_then(|rest| between(rest, '(', ')'));
         let dims = dims.ok_or(HeaderError::Lacks("'shape'"))?;
@@ -106,7 +175,7 @@ mod tests {
             assert_eq!(header.shape.to_string(), "1x84x8400");
             assert_eq!(header.len, before + PLAIN.len());
         }
-        assert_eq!(read(4, PLAIN), Err(HeaderError::NotNpy));
+        assert_eq!(read(4, PLAIN), Err(HeaderError::Version(4, 0)));
     }
 
     #[test]
@@ -122,8 +191,8 @@ mod tests {
         let mut file = b"\x93NUMPY\x01\x00".to_vec();
         file.extend((PLAIN.len() as u16).to_le_bytes());
         file.extend(PLAIN.bytes());
-        for len in 0..file.len() {
-            assert!(Header::read(&file[..len]).is_err(), "after {len} bytes");
+        for len in 1..file.len() {
+            assert_eq!(Header::read(&file[..len]), Err(HeaderError::Truncated(len)));
         }
         assert!(Header::read(&file).is_ok());
     }
@@ -131,8 +200,8 @@ mod tests {
     #[test]
     fn records_are_refused_with_their_description() {
         let records = read(1, &PLAIN.replace("'<f4'", "[('x', '<f4')]"));
-        let Err(HeaderError::Element(found)) = records else { panic!("{records:?}") };
-        assert!(found.starts_with("[('x', '<f4')]"), "{found}");
+        let Err(HeaderError::Element { found, .. }) = records else { panic!("{records:?}") };
+        assert!(found.starts_with("a structured type ([('x', '<f4')]"), "{found}");
     }
 
     #[test]

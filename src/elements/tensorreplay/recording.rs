@@ -1,8 +1,9 @@
 //! Which recorded tensor a frame gets.
 
-use super::file::{Format, LARGEST_FILE, TensorFile};
+use super::file::{Format, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
+use crate::file::{FileError, TextError};
 use crate::tensor::attached::NewTensor;
 use crate::tensor::memory::UploadError;
 use crate::tensor::{ElementType, TensorError};
@@ -12,20 +13,27 @@ use crate::tensor::{ElementType, TensorError};
 pub(super) enum RecordingError {
     #[error("the property location is not set; expected the path of a .csv, .npy or raw file")]
     NoLocation,
-    #[error("{path} cannot be read: {cause}")]
-    Read { path: String, cause: std::io::Error },
-    #[error("{path} is not a file; expected a .csv, .npy or raw file")]
-    NotAFile { path: String },
-    #[error("{path} has {size} bytes, more than the {LARGEST_FILE} that are read at most")]
-    TooLarge { path: String, size: u64 },
+    #[error("{path} {cause}")]
+    File { path: String, cause: FileError },
+    #[error("{path} {cause}")]
+    Text { path: String, cause: TextError },
     #[error("{path}, line {line}: expected four numbers x,y,side,score, got {found:?}")]
     Csv { path: String, line: usize, found: String },
     #[error("{path} is not a .npy file that can be read: {cause}")]
     Npy { path: String, cause: HeaderError },
     #[error(
-        "{path} is not a .npy file that can be read: its shape is {found}, but {held} bytes follow"
+        "{path} is not a .npy file that can be read: its header says {element} {shape}{}, but \
+         {held} bytes follow; copy or save it again",
+        in_bytes(*expected)
     )]
-    NpySize { path: String, found: String, held: usize },
+    NpySize {
+        path: String,
+        element: ElementType,
+        shape: String,
+        /// `None`: more than memory can hold.
+        expected: Option<usize>,
+        held: usize,
+    },
     #[error(
         "{path} has the shape {found}, but the property shape says {wanted}; they must be equal, \
          or the file's have one dimension more in front, a tensor for each frame"
@@ -36,12 +44,21 @@ pub(super) enum RecordingError {
     #[error("shape: cannot read {0:?}; expected up to 8 dimensions such as 1x84x8400")]
     Shape(String),
     #[error(
-        "{path} holds {held} bytes; expected a multiple of the {needed} that a tensor of {element} \
-         {shape} takes"
+        "{path} holds {held} bytes; expected a multiple of {needed}, since a tensor of {element} \
+         {shape} takes {needed} bytes, but {} bytes are left over; set shape and element-type to \
+         what was recorded",
+        held % needed
     )]
     Size { path: String, held: usize, needed: usize, element: ElementType, shape: String },
-    #[error("{path} holds no tensor")]
-    Empty { path: String },
+    #[error(
+        "{path} holds {held} bytes, but the shape {shape} has no elements; set shape to dimensions \
+         above 0"
+    )]
+    NoElements { path: String, held: usize, shape: String },
+    #[error(
+        "{path} is empty; expected a tensor of {element} {shape}, {needed} bytes: record it again"
+    )]
+    Empty { path: String, needed: usize, element: ElementType, shape: String },
     #[error("{path} holds {count} tensors; expected one, since each frame has a file of its own")]
     Several { path: String, count: u64 },
     #[error("location: cannot use {0:?} as a pattern; expected one %d or %05d and no other %")]
@@ -52,10 +69,19 @@ pub(super) enum RecordingError {
     Upload(#[from] UploadError),
 }
 
+fn in_bytes(bytes: Option<usize>) -> String {
+    bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"))
+}
+
 impl RecordingError {
+    /// Why the file at `path` is not read as .npy.
+    pub fn npy(path: &str, cause: HeaderError) -> Self {
+        Self::Npy { path: path.to_owned(), cause }
+    }
+
     /// Whether there is no such file.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Read { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound)
+        matches!(self, Self::File { cause, .. } if cause.is_not_found())
     }
 }
 

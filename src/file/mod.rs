@@ -1,0 +1,135 @@
+//! Files that properties name: read whole, with a largest size, and never without an end.
+
+mod text;
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::Path;
+
+pub(crate) use text::{TextError, text};
+
+/// Why a file is not read. The path is left to who reports it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("is {0}; expected a regular file")]
+    NotRegular(&'static str),
+    #[error("has {size} bytes, more than the {largest} that are read at most")]
+    TooLarge { size: u64, largest: u64 },
+}
+
+impl FileError {
+    /// Whether there is no such file.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io(cause) if cause.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// The bytes of the regular file at `path`.
+///
+/// # Errors
+/// Where it cannot be read, is no regular file (a directory, a device, a pipe, a socket), or has
+/// more than `largest` bytes.
+pub(crate) fn read(path: &Path, largest: u64) -> Result<Vec<u8>, FileError> {
+    // Before the file is opened: opening a FIFO blocks until another process writes to it.
+    check(&std::fs::metadata(path)?, largest)?;
+    let file = File::open(path)?;
+    // Another file can have taken the path since then.
+    check(&file.metadata()?, largest)?;
+    let mut bytes = Vec::new();
+    // The size is no bound: a file can grow, and those of procfs report a size of 0.
+    file.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 {
+        size if size > largest => Err(FileError::TooLarge { size, largest }),
+        _ => Ok(bytes),
+    }
+}
+
+fn check(metadata: &Metadata, largest: u64) -> Result<(), FileError> {
+    if !metadata.is_file() {
+        return Err(FileError::NotRegular(kind(metadata)));
+    }
+    match metadata.len() {
+        size if size > largest => Err(FileError::TooLarge { size, largest }),
+        _ => Ok(()),
+    }
+}
+
+/// What this is, in words.
+fn kind(metadata: &Metadata) -> &'static str {
+    if metadata.is_dir() {
+        return "a directory";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
+        if kind.is_fifo() {
+            return "a FIFO";
+        } else if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        } else if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    "not a file"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(path: &Path, largest: u64) -> String {
+        read(path, largest).unwrap_err().to_string()
+    }
+
+    /// A path that no other test uses, with this content.
+    fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("nmsfilter-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_file_of_the_largest_size_is_read_and_one_byte_more_is_refused() {
+        let path = file("largest", b"abcd");
+        assert_eq!(read(&path, 4).unwrap(), b"abcd");
+        assert_eq!(message(&path, 3), "has 4 bytes, more than the 3 that are read at most");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_told_from_one_that_cannot_be_read() {
+        let error = read(Path::new("/nowhere/labels.txt"), 1).unwrap_err();
+        assert!(error.is_not_found(), "{error}");
+        let error = read(Path::new("/dev/null/labels.txt"), 1).unwrap_err();
+        assert!(!error.is_not_found(), "{error}");
+    }
+
+    #[test]
+    fn a_directory_and_a_device_without_end_are_named_as_what_they_are() {
+        assert_eq!(message(Path::new("/tmp"), 1), "is a directory; expected a regular file");
+        assert_eq!(message(Path::new("/dev/zero"), 1), "is a device; expected a regular file");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_of_procfs_whose_reported_size_is_zero_is_bounded_too() {
+        let path = Path::new("/proc/self/status");
+        assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
+        assert!(!read(path, 1 << 20).unwrap().is_empty());
+        assert_eq!(message(path, 8), "has 9 bytes, more than the 8 that are read at most");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_without_a_writer_is_refused_at_once() {
+        let path = std::env::temp_dir().join(format!("nmsfilter-{}-fifo", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let message = message(&path, 1 << 20);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(message, "is a FIFO; expected a regular file");
+    }
+}

@@ -1,0 +1,63 @@
+/// Why bytes are no text.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum TextError {
+    #[error(
+        "is not valid UTF-8: it begins with the byte order mark of {0}; save it as UTF-8, or \
+         convert it: iconv -f {0} -t UTF-8"
+    )]
+    OtherEncoding(&'static str),
+    #[error("is not valid UTF-8 in line {0}; save it as UTF-8")]
+    NotUtf8(usize),
+    #[error("has a zero byte in line {0}; expected text in UTF-8")]
+    Zero(usize),
+}
+
+/// `bytes` as text in UTF-8, without a byte order mark.
+///
+/// # Errors
+/// Where they are another encoding, or no text.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, TextError> {
+    // UTF-32LE begins as UTF-16LE does.
+    let other = [
+        (&b"\xff\xfe\x00\x00"[..], "UTF-32"),
+        (b"\x00\x00\xfe\xff", "UTF-32"),
+        (b"\xff\xfe", "UTF-16"),
+        (b"\xfe\xff", "UTF-16"),
+    ];
+    if let Some((_, encoding)) = other.into_iter().find(|(mark, _)| bytes.starts_with(mark)) {
+        return Err(TextError::OtherEncoding(encoding));
+    }
+    let line = |end: usize| 1 + bytes[..end].iter().filter(|&&byte| byte == b'\n').count();
+    let text =
+        str::from_utf8(bytes).map_err(|error| TextError::NotUtf8(line(error.valid_up_to())))?;
+    // C strings end there: a label would be cut short.
+    if let Some(zero) = text.find('\0') {
+        return Err(TextError::Zero(line(zero)));
+    }
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_byte_order_mark_of_utf8_is_no_part_of_the_text() {
+        assert_eq!(text("\u{feff}person\n".as_bytes()), Ok("person\n"));
+        // Elsewhere it is a character as any other.
+        assert_eq!(text("per\u{feff}son".as_bytes()), Ok("per\u{feff}son"));
+    }
+
+    #[test]
+    fn other_encodings_are_named() {
+        assert_eq!(text(b"\xff\xfep\0"), Err(TextError::OtherEncoding("UTF-16")));
+        assert_eq!(text(b"\xfe\xff\0p"), Err(TextError::OtherEncoding("UTF-16")));
+        assert_eq!(text(b"\xff\xfe\0\0p\0\0\0"), Err(TextError::OtherEncoding("UTF-32")));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_found_by_line() {
+        assert_eq!(text(b"tea\ncaf\xe9\n"), Err(TextError::NotUtf8(2)));
+        assert_eq!(text(b"tea\n\nco\0ffee\n"), Err(TextError::Zero(3)));
+    }
+}
