@@ -1,3 +1,12 @@
+//! Objects in `GstAnalyticsRelationMeta`.
+//!
+//! That metadata has an adjacency matrix with a byte for each pair of objects, whether or not there
+//! are relations: n objects take n squared bytes, 1 MB for 1000 and 70 MB for 8400. It has at least
+//! as many rows as there are objects, whatever it is created with; a smaller initial order only
+//! makes it grow, with a copy of the matrix at each step. So the limit on the number of regions
+//! is what bounds it. A copy of the buffer copies the matrix, and an element downstream that adds
+//! an object (a tracker) doubles its order, since it grows by the initial order.
+
 use gst_analytics::{
     AnalyticsRelationMeta, AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt,
 };
