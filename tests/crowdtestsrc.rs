@@ -2,6 +2,7 @@
 
 mod engines;
 mod pipeline;
+mod pool;
 
 use gstnmsfilter::engine::{Detection, Method, Params};
 use gstnmsfilter::{head, tensor};
@@ -46,7 +47,9 @@ fn frames(description: &str) -> Vec<Frame> {
     let seen = watch(&pipeline, "out", look);
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{description}");
-    std::mem::take(&mut *seen.lock().unwrap())
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    assert!(!seen.is_empty(), "{description}: no frames");
+    seen
 }
 
 /// Boxes without the row they come from: heads put them in different rows.
@@ -92,7 +95,9 @@ fn every_head_carries_the_same_windows() {
     let run = |head: &str| frames(&format!("crowdtestsrc num-buffers=12 head={head}"));
     let windows = run("windows");
     for head in ["yolov5", "yolov8"] {
-        for (expected, found) in windows.iter().zip(run(head)) {
+        let frames = run(head);
+        assert_eq!(frames.len(), windows.len());
+        for (expected, found) in windows.iter().zip(frames) {
             assert_eq!(expected.windows.len(), found.windows.len(), "{head}");
             assert_eq!(boxes(&expected.windows), boxes(&found.windows), "{head}");
             assert_eq!(boxes(&expected.survivors), boxes(&found.survivors), "{head}");
@@ -133,21 +138,82 @@ fn true_boxes_lie_in_the_frame_and_only_where_asked() {
 
 #[test]
 fn the_number_of_people_can_be_set() {
-    let few = &frames("crowdtestsrc truth=true people=3 num-buffers=1")[0];
-    assert!(few.truth.len() <= 3);
+    let caps = "video/x-raw,width=320,height=180";
+    let present = |people: u32| {
+        let source = format!("crowdtestsrc truth=true people={people} num-buffers=300 ! {caps}");
+        frames(&source).iter().map(|frame| frame.truth.len()).collect::<Vec<_>>()
+    };
+    // Those who walk out of the frame come in again on the other side.
+    for people in [1, 3] {
+        assert_eq!(present(people).into_iter().max(), Some(people as usize));
+    }
     let many = &frames("crowdtestsrc truth=true people=400 num-buffers=1")[0];
-    assert!(many.truth.len() > 300, "{} of 400 people", many.truth.len());
+    assert!((300..=400).contains(&many.truth.len()), "{} of 400 people", many.truth.len());
+}
+
+/// A picture as red, green, blue and the fourth byte of each pixel.
+struct Picture {
+    width: usize,
+    pixels: Vec<[u8; 4]>,
+    truth: Vec<[u32; 4]>,
+}
+
+/// The last of `count` frames in this format, whose red, green, blue and fourth byte stand at
+/// `order`.
+fn picture(format: &str, order: [usize; 4], [width, height]: [usize; 2], count: u32) -> Picture {
+    let pipeline = parse(&format!(
+        "crowdtestsrc truth=true num-buffers={count}
+           ! video/x-raw,format={format},width={width},height={height} ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", move |buffer| {
+        let bytes = buffer.map_readable().unwrap().to_vec();
+        assert_eq!(bytes.len(), width * height * 4);
+        let pixels = bytes.as_chunks::<4>().0.iter();
+        let pixels = pixels.map(|pixel| order.map(|place| pixel[place])).collect();
+        let truth = regions(buffer).into_iter().map(|(_, rect)| rect).collect();
+        Picture { width, pixels, truth }
+    });
+    assert_eq!(run(&pipeline).error, None, "{format}");
+    let mut seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), count as usize, "{format}");
+    seen.pop().unwrap()
+}
+
+/// The colours of faces, in red, green and blue.
+const SKINS: [[u8; 3]; 5] =
+    [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
+
+#[test]
+fn every_format_has_the_same_colours_in_its_own_order() {
+    for (format, order) in [
+        ("BGRx", [2, 1, 0, 3]),
+        ("RGBx", [0, 1, 2, 3]),
+        ("BGRA", [2, 1, 0, 3]),
+        ("RGBA", [0, 1, 2, 3]),
+    ] {
+        let Picture { width, pixels, truth } = picture(format, order, [1920, 1080], 1);
+        // The sky's upper edge is one colour; its blue is the strongest, a face's red.
+        assert_eq!(pixels[0], [196, 212, 226, 255], "{format}");
+        assert!(pixels[..width].iter().all(|pixel| *pixel == pixels[0]), "{format}");
+        assert!(pixels.iter().all(|pixel| pixel[3] == 255), "{format}: not opaque");
+        assert!(truth.len() > 30);
+        // A third of the way from the middle to the chin: neither eyes nor mouth are there.
+        let faces = truth.iter().filter(|&&[x, y, w, h]| {
+            let (x, y) = ((x + w / 2) as usize, (y + h * 2 / 3) as usize);
+            SKINS.contains(pixels[y * width + x].first_chunk().unwrap())
+        });
+        // Some are behind a nearer head.
+        let faces = faces.count();
+        assert!(faces * 10 >= truth.len() * 9, "{format}: {faces} of {} faces", truth.len());
+    }
 }
 
 #[test]
-fn any_size_and_every_format_is_drawn() {
-    for size in ["width=1,height=1", "width=321,height=117", "width=640,height=2000"] {
-        let frames = frames(&format!("crowdtestsrc num-buffers=3 ! video/x-raw,{size}"));
-        assert_eq!(frames.len(), 3, "{size}");
-    }
-    for format in ["BGRx", "RGBx", "BGRA", "RGBA"] {
-        let frames = frames(&format!("crowdtestsrc num-buffers=1 ! video/x-raw,format={format}"));
-        assert_eq!(frames.len(), 1, "{format}");
+fn any_size_is_drawn_in_full() {
+    for size in [[1, 1], [3, 1], [1, 7], [321, 117], [640, 2000]] {
+        let picture = picture("RGBA", [0, 1, 2, 3], size, 3);
+        assert_eq!(picture.pixels[0], [196, 212, 226, 255], "{size:?}");
+        assert!(picture.pixels.iter().all(|pixel| pixel[3] == 255), "{size:?}");
     }
 }
 
@@ -165,18 +231,209 @@ fn time_runs_at_the_frame_rate_live_or_not() {
     }
 }
 
+const SMALL: &str = "video/x-raw,width=64,height=36";
+
+/// A source that waits with its first frame.
+fn paused() -> gst::Pipeline {
+    use gst::prelude::*;
+    let pipeline = parse(&format!("crowdtestsrc name=crowd ! {SMALL} ! fakesink name=out"));
+    pipeline.set_state(gst::State::Paused).unwrap();
+    pipeline.state(gst::ClockTime::from_seconds(10)).0.unwrap();
+    pipeline
+}
+
+/// The frames after a flushing seek at this rate from `start` to `stop`, in milliseconds.
+fn segment(rate: f64, start: u64, stop: u64) -> Vec<Frame> {
+    use gst::prelude::*;
+    let pipeline = paused();
+    let seen = watch(&pipeline, "out", look);
+    let [start, stop] = [start, stop].map(gst::ClockTime::from_mseconds);
+    let set = gst::SeekType::Set;
+    pipeline.seek(rate, gst::SeekFlags::FLUSH, set, start, set, stop).unwrap();
+    assert_eq!(run(&pipeline).error, None);
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[test]
+fn a_segment_has_the_frames_from_its_start_to_its_stop() {
+    let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
+    assert_eq!(segment(1.0, 400, 500), whole[20..25]);
+    assert_eq!(segment(2.0, 400, 500), whole[20..25]);
+    // 20 ms are a frame: the first and the last are those shown at these times.
+    assert_eq!(segment(1.0, 410, 450), whole[20..23]);
+    assert_eq!(segment(1.0, 0, 1), whole[..1]);
+}
+
+#[test]
+fn a_segment_of_negative_rate_has_its_frames_in_reverse_order() {
+    let mut whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
+    let count = whole.len();
+    whole.reverse();
+    let reversed = |from: usize, to: usize| &whole[count - to..count - from];
+    assert_eq!(segment(-1.0, 400, 500), reversed(20, 25));
+    assert_eq!(segment(-0.5, 410, 450), reversed(20, 23));
+    assert_eq!(segment(-1.0, 0, 100), reversed(0, 5));
+}
+
+#[test]
+fn a_seek_backwards_without_a_stop_is_refused_since_the_stream_has_no_end() {
+    use gst::prelude::*;
+    let pipeline = paused();
+    let (set, none) = (gst::SeekType::Set, gst::SeekType::None);
+    let sought = pipeline.seek(
+        -1.0,
+        gst::SeekFlags::FLUSH,
+        set,
+        gst::ClockTime::ZERO,
+        none,
+        gst::ClockTime::NONE,
+    );
+    assert!(sought.is_err());
+    pipeline.set_state(gst::State::Null).unwrap();
+}
+
+#[test]
+fn a_seek_without_a_flush_follows_what_was_played() {
+    use gst::prelude::*;
+    let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
+    let pipeline = paused();
+    let seen = watch(&pipeline, "out", |buffer| buffer.pts().unwrap());
+    let [start, stop] = [400, 500].map(gst::ClockTime::from_mseconds);
+    let set = gst::SeekType::Set;
+    // It waits for the streaming thread, which waits for the state.
+    pipeline.set_state(gst::State::Playing).unwrap();
+    pipeline.seek(1.0, gst::SeekFlags::empty(), set, start, set, stop).unwrap();
+    assert_eq!(run(&pipeline).error, None);
+    let expected: Vec<_> = whole[20..25].iter().map(|frame| frame.pts).collect();
+    assert!(seen.lock().unwrap().ends_with(&expected));
+}
+
+#[test]
+fn a_seek_before_there_are_caps_goes_to_the_frame_of_that_time() {
+    use gst::prelude::*;
+    let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
+    let pipeline = parse(&format!("crowdtestsrc name=crowd ! {SMALL} ! fakesink name=out"));
+    let seen = watch(&pipeline, "out", look);
+    pipeline.set_state(gst::State::Ready).unwrap();
+    let [start, stop] = [400, 500].map(gst::ClockTime::from_mseconds);
+    let (flush, set) = (gst::SeekFlags::FLUSH, gst::SeekType::Set);
+    let seek = gst::event::Seek::new(1.0, flush, set, start, set, stop);
+    assert!(pipeline.by_name("crowd").unwrap().send_event(seek));
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(*seen.lock().unwrap(), whole[20..25]);
+}
+
 #[test]
 fn a_seek_goes_to_the_frame_of_that_time() {
     use gst::prelude::*;
-    let whole = frames("crowdtestsrc num-buffers=30 ! video/x-raw,width=64,height=36");
-    let pipeline =
-        parse("crowdtestsrc num-buffers=100 ! video/x-raw,width=64,height=36 ! fakesink name=out");
+    let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
+    let pipeline = parse(&format!("crowdtestsrc num-buffers=100 ! {SMALL} ! fakesink name=out"));
     pipeline.set_state(gst::State::Paused).unwrap();
     pipeline.state(gst::ClockTime::from_seconds(10)).0.unwrap();
     let seen = watch(&pipeline, "out", look);
     let target = gst::ClockTime::from_mseconds(400);
     pipeline.seek_simple(gst::SeekFlags::FLUSH, target).unwrap();
     assert_eq!(run(&pipeline).error, None);
-    let first = &seen.lock().unwrap()[0];
-    assert_eq!((first.pts, first.pixels), (target, whole[20].pixels));
+    assert_eq!(seen.lock().unwrap()[0], whole[20]);
+}
+
+/// A source into a sink that answers the allocation query with `propose`, which is given the
+/// query, its caps, and the size of a frame without padding.
+fn into_pool(
+    caps: &str,
+    propose: fn(&mut gst::query::Allocation, &gst::Caps, u32),
+) -> gst::Pipeline {
+    use gst::prelude::*;
+    let pipeline = parse(&format!("crowdtestsrc num-buffers=3 ! {caps} ! fakesink name=out"));
+    let pad = pipeline.by_name("out").unwrap().static_pad("sink").unwrap();
+    pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, move |_, info| {
+        let Some(query) = info.query_mut() else { return gst::PadProbeReturn::Ok };
+        let gst::QueryViewMut::Allocation(query) = query.view_mut() else {
+            return gst::PadProbeReturn::Ok;
+        };
+        let caps = query.get_owned().0.expect("the source has caps");
+        let size = gst_video::VideoInfo::from_caps(&caps).unwrap().size() as u32;
+        propose(query, &caps, size);
+        gst::PadProbeReturn::Handled
+    });
+    pipeline
+}
+
+/// Runs it; what each buffer is.
+fn all<T: Send + 'static>(
+    pipeline: &gst::Pipeline,
+    look: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    let seen = watch(pipeline, "out", look);
+    assert_eq!(run(pipeline).error, None);
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[test]
+fn a_pool_that_raises_its_minimum_is_used_as_adjusted() {
+    let expected = frames(&format!("crowdtestsrc num-buffers=3 ! {SMALL}"));
+    let pipeline = into_pool(SMALL, |query, _, size| {
+        query.add_allocation_pool(Some(&pool::adjusting(5)), size, 0, 0);
+    });
+    let of_pool = all(&pipeline, |buffer| (look(buffer), pool::made(buffer)));
+    assert_eq!(of_pool, expected.into_iter().map(|frame| (frame, true)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_pool_that_cannot_be_configured_is_not_used() {
+    use gst::prelude::*;
+    let expected = frames(&format!("crowdtestsrc num-buffers=3 ! {SMALL}"));
+    let refusing = into_pool(SMALL, |query, _, size| {
+        query.add_allocation_pool(Some(&pool::refusing()), size, 0, 0);
+    });
+    assert_eq!(all(&refusing, look), expected);
+    // One in use keeps the configuration that it has.
+    let active = into_pool(SMALL, |query, _, size| {
+        let pool = gst::BufferPool::new();
+        let mut config = pool.config();
+        config.set_params(Some(&gst::Caps::new_empty_simple("other/caps")), 16, 0, 0);
+        pool.set_config(config).unwrap();
+        pool.set_active(true).unwrap();
+        query.add_allocation_pool(Some(&pool), size, 0, 0);
+    });
+    assert_eq!(all(&active, look), expected);
+}
+
+#[test]
+fn frames_with_padding_are_filled_row_by_row() {
+    use gst::prelude::*;
+    use gst_video::prelude::*;
+    let caps = &format!("{SMALL},format=BGRx");
+    let plain =
+        all(&into_pool(caps, |_, _, _| ()), |buffer| buffer.map_readable().unwrap().to_vec());
+    let padded = into_pool(caps, |query, caps, size| {
+        let pool = gst_video::VideoBufferPool::new();
+        let mut config = pool.config();
+        config.set_params(Some(caps), size, 0, 0);
+        config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
+        config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_ALIGNMENT.as_ref());
+        config.set_video_alignment(&gst_video::VideoAlignment::new(3, 5, 7, 9, &[63; 4]));
+        // False: the size is adjusted to the alignment.
+        let _ = pool.set_config(config);
+        query.add_allocation_pool(Some(&pool), size, 0, 0);
+        query.add_allocation_meta::<gst_video::VideoMeta>(None);
+    });
+    let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Bgrx, 64, 36).build().unwrap();
+    let padded = all(&padded, move |buffer| {
+        let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, &info).unwrap();
+        let stride = frame.plane_stride()[0] as usize;
+        assert!(stride > 64 * 4, "rows have {stride} bytes");
+        let rows = frame.plane_data(0).unwrap().chunks(stride).take(36);
+        rows.flat_map(|row| row[..64 * 4].to_vec()).collect::<Vec<u8>>()
+    });
+    assert!(padded == plain);
+}
+
+#[test]
+fn frames_smaller_than_their_metadata_says_are_an_error() {
+    let pipeline = into_pool(SMALL, |query, _, size| {
+        query.add_allocation_pool(Some(&pool::short()), size, 0, 0);
+    });
+    let ended = run(&pipeline);
+    assert!(ended.error().contains("plane 0 of the frame"), "{}", ended.error());
 }

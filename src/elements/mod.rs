@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::tensor;
 
 pub mod crowdtestsrc;
+mod grid;
 pub mod nmsfilter;
+mod plane;
 pub mod roioverlay;
 mod tensor_memory;
 pub mod tensorreplay;

@@ -7,14 +7,15 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::CrowdHead;
 use super::draw::{Canvas, Order};
 use super::raw_tensor::RawTensor;
-use super::scene::{Person, Scene, default_people};
-use super::windows::{Window, windows};
+use super::scene::{Crowd, Scene, default_people};
+use super::timeline::{Cursor, time_of};
+use super::windows::Scan;
+use crate::elements::plane::{Plane, PlaneError, plane};
 use crate::elements::tensor_memory::Placement;
 use crate::elements::{TensorMemory, lock};
 use crate::tensor::memory::UploadError;
@@ -57,6 +58,8 @@ enum FillError {
     #[error("the memory for a frame cannot be had: {0}")]
     Memory(#[from] glib::BoolError),
     #[error(transparent)]
+    Plane(#[from] PlaneError),
+    #[error(transparent)]
     Tensor(#[from] TensorError),
     #[error(transparent)]
     Upload(#[from] UploadError),
@@ -70,8 +73,8 @@ struct State {
     canvas: Canvas,
     tensor: RawTensor,
     placement: Placement,
-    people: Vec<Person>,
-    windows: Vec<Window>,
+    crowd: Crowd,
+    scan: Scan,
 }
 
 impl State {
@@ -85,21 +88,21 @@ impl State {
         let canvas = Canvas::new(&scene, people as usize, order(&info));
         let tensor = RawTensor::new(settings.head, u64::from(width) * u64::from(height));
         let placement = Placement::default();
-        let (people, windows) = (Vec::new(), Vec::new());
-        Self { info, settings, scene, canvas, tensor, placement, people, windows }
+        let (crowd, scan) = (Crowd::default(), Scan::default());
+        Self { info, settings, scene, canvas, tensor, placement, crowd, scan }
     }
 
     /// Draws a frame into `buffer` and hangs tensor and truth on it.
     fn fill(&mut self, frame: u64, buffer: &mut gst::BufferRef) -> Result<(), FillError> {
-        self.scene.people(frame, &mut self.people);
-        windows(&self.scene, frame, &self.people, &mut self.windows);
+        self.scene.people(frame, &mut self.crowd);
+        let windows = self.scan.windows(&self.scene, frame, &self.crowd);
         {
             let mut picture = VideoFrameRef::from_buffer_ref_writable(buffer, &self.info)?;
-            let stride = picture.plane_stride()[0] as usize;
-            let data = picture.plane_data_mut(0)?;
-            self.canvas.draw(&self.people, data, stride);
+            let (row, rows) = (self.info.width() as usize * 4, self.info.height() as usize);
+            let Plane { data, stride } = plane(&mut picture, 0, row, rows)?;
+            self.canvas.draw(self.crowd.people(), data, stride);
         }
-        let tensor = self.tensor.with_windows(&self.windows)?;
+        let tensor = self.tensor.with_windows(windows)?;
         let tensor = self.placement.place(tensor, self.settings.memory)?;
         attached::attach(buffer, &tensor)?;
         if self.settings.truth {
@@ -110,7 +113,7 @@ impl State {
 
     fn attach_truth(&self, buffer: &mut gst::BufferRef) {
         let clip = |value: f32, limit: u32| value.round().clamp(0.0, limit as f32) as u32;
-        for person in self.people.iter().filter(|person| person.visible) {
+        for person in self.crowd.people().iter().filter(|person| person.visible) {
             let [x1, y1, x2, y2] = person.head();
             let (x, y) = (clip(x1, self.scene.width), clip(y1, self.scene.height));
             let (w, h) = (clip(x2, self.scene.width) - x, clip(y2, self.scene.height) - y);
@@ -167,8 +170,7 @@ pub struct CrowdTestSrc {
         mutable_ready
     )]
     state: Mutex<Option<State>>,
-    /// The number of the next frame.
-    next: Mutex<u64>,
+    cursor: Mutex<Cursor>,
 }
 
 fn order(info: &VideoInfo) -> Order {
@@ -229,7 +231,7 @@ impl ElementImpl for CrowdTestSrc {
 
 impl BaseSrcImpl for CrowdTestSrc {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
-        *lock(&self.next) = 0;
+        *lock(&self.cursor) = Cursor::default();
         Ok(())
     }
 
@@ -251,11 +253,9 @@ impl BaseSrcImpl for CrowdTestSrc {
         let info = VideoInfo::from_caps(caps)
             .map_err(|_| gst::loggable_error!(CAT, "expected raw video caps, got {caps}"))?;
         gst::debug!(CAT, imp = self, "drawing {caps}");
-        // Time goes on where it was when the rate changes.
         let mut state = lock(&self.state);
-        let mut next = lock(&self.next);
         if let Some(state) = state.as_ref() {
-            *next = frame_at(&info, time_of(&state.info, *next));
+            lock(&self.cursor).change_rate(&state.info, &info);
         }
         *state = Some(State::new(info, *lock(&self.settings)));
         Ok(())
@@ -272,16 +272,24 @@ impl BaseSrcImpl for CrowdTestSrc {
         let proposed = query.allocation_pools().next();
         let known = proposed.is_some();
         let (pool, size, min, max) = proposed.unwrap_or((None, 0, 0, 0));
-        let pool = pool.unwrap_or_else(|| gst_video::VideoBufferPool::new().upcast());
-        let size = size.max(info.size() as u32);
+        let wanted = PoolParams { size: size.max(info.size() as u32), min, max };
+        let padded = query.find_allocation_meta::<gst_video::VideoMeta>().is_some();
 
-        let mut config = pool.config();
-        config.set_params(Some(&caps), size, min, max);
-        if query.find_allocation_meta::<gst_video::VideoMeta>().is_some() {
-            config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
-        }
-        pool.set_config(config)
-            .map_err(|_| gst::loggable_error!(CAT, "the pool refuses {caps}"))?;
+        let proposed = pool.and_then(|pool| {
+            let params = configure(&pool, &caps, wanted, padded);
+            if params.is_none() {
+                gst::info!(CAT, imp = self, "{pool:?} cannot be configured for {caps}: not used");
+            }
+            Some((pool, params?))
+        });
+        let own = || {
+            let pool: gst::BufferPool = gst_video::VideoBufferPool::new().upcast();
+            let params = configure(&pool, &caps, wanted, padded)?;
+            Some((pool, params))
+        };
+        let (pool, PoolParams { size, min, max }) = proposed
+            .or_else(own)
+            .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool takes {caps}"))?;
         match known {
             true => query.set_nth_allocation_pool(0, Some(&pool), size, min, max),
             false => query.add_allocation_pool(Some(&pool), size, min, max),
@@ -294,14 +302,18 @@ impl BaseSrcImpl for CrowdTestSrc {
     }
 
     fn do_seek(&self, segment: &mut gst::Segment) -> bool {
-        let Some(segment) = segment.downcast_mut::<gst::ClockTime>() else {
+        let Some(segment) = segment.downcast_ref::<gst::ClockTime>() else {
             return false;
         };
-        let start = segment.start().unwrap_or_default();
-        segment.set_position(start);
-        let state = lock(&self.state);
-        // Before there are caps, only the beginning can be meant.
-        *lock(&self.next) = state.as_ref().map_or(0, |state| frame_at(&state.info, start));
+        let backwards = segment.rate() < 0.0;
+        // The stream has no end that could stand for a stop that is not set.
+        if backwards && segment.stop().is_none() {
+            gst::info!(CAT, imp = self, "a seek with a negative rate needs a stop position");
+            return false;
+        }
+        // The start, or at a negative rate the stop, where the seek sets it; else where it was.
+        let position = segment.position().unwrap_or_default();
+        *lock(&self.cursor) = Cursor::new(position, backwards);
         true
     }
 
@@ -317,8 +329,7 @@ impl BaseSrcImpl for CrowdTestSrc {
         if state.settings != settings {
             *state = State::new(state.info.clone(), settings);
         }
-        let mut next = lock(&self.next);
-        let frame = *next;
+        let frame = lock(&self.cursor).next(&state.info).ok_or(gst::FlowError::Eos)?;
         state.fill(frame, buffer).map_err(|error| {
             gst::element_imp_error!(self, gst::StreamError::Failed, ("{error}"), ["frame {frame}"]);
             gst::FlowError::Error
@@ -328,7 +339,6 @@ impl BaseSrcImpl for CrowdTestSrc {
         buffer.set_duration(time_of(&state.info, frame + 1) - pts);
         buffer.set_offset(frame);
         buffer.set_offset_end(frame + 1);
-        *next += 1;
         Ok(gst::FlowSuccess::Ok)
     }
 
@@ -351,17 +361,34 @@ impl CrowdTestSrc {
     }
 }
 
-/// When frame `frame` begins.
-fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
-    let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
-    gst::ClockTime::SECOND
-        .mul_div_floor(frame.saturating_mul(seconds), frames)
-        .unwrap_or(gst::ClockTime::MAX)
+/// The size of a pool's buffers in bytes, and how many there are at least and at most (0: as many
+/// as needed).
+#[derive(Clone, Copy)]
+struct PoolParams {
+    size: u32,
+    min: u32,
+    max: u32,
 }
 
-/// The first frame that begins at `time` or later.
-fn frame_at(info: &VideoInfo, time: gst::ClockTime) -> u64 {
-    let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
-    let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
-    time.nseconds().mul_div_ceil(frames, per_second).unwrap_or(0)
+/// Configures `pool`; the parameters that it has then, or `None` where it cannot be used. With
+/// `padded`, its frames may have a layout of their own.
+fn configure(
+    pool: &gst::BufferPool,
+    caps: &gst::Caps,
+    PoolParams { size, min, max }: PoolParams,
+    padded: bool,
+) -> Option<PoolParams> {
+    let mut config = pool.config();
+    config.set_params(Some(caps), size, min, max);
+    if padded {
+        config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
+    }
+    if pool.set_config(config).is_err() {
+        // A pool may have adjusted the configuration. What it made of it has to be accepted.
+        let adjusted = pool.config();
+        adjusted.validate_params(Some(caps), size, min, max).ok()?;
+        pool.set_config(adjusted).ok()?;
+    }
+    let (_, size, min, max) = pool.config().params()?;
+    Some(PoolParams { size, min, max })
 }

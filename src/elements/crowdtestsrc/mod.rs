@@ -6,12 +6,16 @@
 //!
 //! The same seed, size and number of people give the same pixels and the same tensors on every
 //! run. With `truth=true` the true head boxes go along as regions of type `truth`.
+//!
+//! Unless it is live, the source can be sought in. A segment of negative rate has the same frames
+//! in reverse order; it needs a stop position, since the stream has no end.
 
 mod draw;
 mod imp;
 mod noise;
 mod raw_tensor;
 mod scene;
+mod timeline;
 mod windows;
 
 use gst::glib;

@@ -4,6 +4,7 @@
 //! one lane walk at one pace, so that heads keep their distance.
 
 use super::noise::Noise;
+use crate::elements::grid::Grid;
 
 /// People in a frame of [`REFERENCE`] pixels.
 const PEOPLE: f64 = 60.0;
@@ -39,6 +40,57 @@ impl Person {
         let half = self.side / 2.0;
         [self.x - half, self.y - half, self.x + half, self.y + half]
     }
+}
+
+/// Everyone in one frame.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    people: Vec<Person>,
+    /// The centres of their heads.
+    heads: Grid,
+    /// The largest side of a head.
+    largest: f32,
+}
+
+impl Crowd {
+    /// Far lanes first.
+    pub fn people(&self) -> &[Person] {
+        &self.people
+    }
+
+    /// Whether no head, seen or not, shares any area with this box.
+    pub fn is_clear(&self, area: [f32; 4]) -> bool {
+        self.heads
+            .near(around(area, self.largest / 2.0))
+            .all(|id| intersection(area, self.people[id as usize].head()) == 0.0)
+    }
+
+    /// Whether a detector could see this head: at least half in the frame, and at least half of it
+    /// not behind the nearer people, who are in the grid.
+    fn can_be_seen(&self, person: &Person, frame: [f32; 4]) -> bool {
+        let (head, half) = (person.head(), person.side * person.side / 2.0);
+        if intersection(head, frame) < half {
+            return false;
+        }
+        let mut hidden = 0.0;
+        // In the order of the people, so that the sum is the same however cells are cut.
+        for id in
+            self.heads.ascending(around([person.x, person.y, person.x, person.y], self.largest))
+        {
+            hidden += intersection(head, self.people[id as usize].head());
+            if hidden > half {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The pixels of a box with `by` more on each side.
+pub(super) fn around([x1, y1, x2, y2]: [f32; 4], by: f32) -> [i32; 4] {
+    let (low, high) =
+        (|side: f32| (side - by).floor() as i32, |side: f32| (side + by).floor() as i32 + 1);
+    [low(x1), low(y1), high(x2), high(y2)]
 }
 
 /// The crowd of one seed and size.
@@ -99,29 +151,27 @@ impl Scene {
         Self { width, height, seed, walkers }
     }
 
-    /// Everyone in frame `frame`, far lanes first.
-    pub fn people(&self, frame: u64, people: &mut Vec<Person>) {
-        people.clear();
+    /// Everyone in frame `frame`.
+    pub fn people(&self, frame: u64, crowd: &mut Crowd) {
         // Where the pace does not matter for centuries: single precision counts frames exactly.
         let time = (frame % (1 << 24)) as f32;
-        people.extend((0..).zip(&self.walkers).map(|(id, walker)| {
+        crowd.people.clear();
+        crowd.people.extend((0..).zip(&self.walkers).map(|(id, walker)| {
             let x = (walker.start + walker.pace * time).rem_euclid(walker.way) - walker.side;
             let phase = (time / walker.step).fract();
             let bob = (phase - 0.5).abs() * walker.side * 0.12;
             Person { id, x, y: walker.y + bob, side: walker.side, visible: true }
         }));
-        for i in 0..people.len() {
-            let (person, nearer) = (people[i], &people[i + 1..]);
-            people[i].visible = self.can_be_seen(&person, nearer);
-        }
-    }
-
-    fn can_be_seen(&self, person: &Person, nearer: &[Person]) -> bool {
-        let head = person.head();
-        let area = person.side * person.side;
+        crowd.largest = crowd.people.iter().fold(0.0, |side, person| person.side.max(side));
+        // Heads that overlap have their centres in neighbouring cells.
+        let cell = crowd.largest.ceil() as u32 + 1;
+        crowd.heads.clear([self.width, self.height], cell, crowd.people.len());
         let frame = [0.0, 0.0, self.width as f32, self.height as f32];
-        let hidden: f32 = nearer.iter().map(|other| intersection(head, other.head())).sum();
-        intersection(head, frame) >= area / 2.0 && hidden <= area / 2.0
+        for i in (0..crowd.people.len()).rev() {
+            let person = crowd.people[i];
+            crowd.people[i].visible = crowd.can_be_seen(&person, frame);
+            crowd.heads.insert(around([person.x, person.y, person.x, person.y], 0.0), person.id);
+        }
     }
 }
 
@@ -130,4 +180,56 @@ pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
     let width = a[2].min(b[2]) - a[0].max(b[0]);
     let height = a[3].min(b[3]) - a[1].max(b[1]);
     width.max(0.0) * height.max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As [`Scene::people`] decides it, by a look at each pair.
+    fn can_be_seen(scene: &Scene, people: &[Person], i: usize) -> bool {
+        let (head, half) = (people[i].head(), people[i].side * people[i].side / 2.0);
+        let frame = [0.0, 0.0, scene.width as f32, scene.height as f32];
+        let nearer = people[i + 1..].iter();
+        let hidden: f32 = nearer.map(|other| intersection(head, other.head())).sum();
+        intersection(head, frame) >= half && hidden <= half
+    }
+
+    #[test]
+    fn a_head_is_seen_where_no_nearer_heads_hide_half_of_it() {
+        let mut crowd = Crowd::default();
+        for (width, height, people) in
+            [(1920, 1080, 400), (64, 36, 500), (1, 1, 20), (3000, 5, 200), (320, 2000, 1000)]
+        {
+            let scene = Scene::new(width, height, people, 11);
+            let mut seen = 0;
+            for frame in [0, 7, 1 << 20] {
+                scene.people(frame, &mut crowd);
+                let people = crowd.people();
+                for i in 0..people.len() {
+                    assert_eq!(people[i].visible, can_be_seen(&scene, people, i), "{width} {i}");
+                }
+                seen += people.iter().filter(|person| person.visible).count();
+            }
+            assert!(seen > 0 || width == 1, "nobody is seen in {width}x{height}");
+        }
+    }
+
+    #[test]
+    fn a_box_is_clear_where_it_touches_no_head() {
+        let (mut crowd, mut random) = (Crowd::default(), fastrand::Rng::with_seed(2));
+        let scene = Scene::new(640, 480, 300, 11);
+        scene.people(3, &mut crowd);
+        let mut clear = 0;
+        for _ in 0..2000 {
+            let (x, y, side) =
+                (random.f32() * 640.0 - 20.0, random.f32() * 480.0 - 20.0, random.f32() * 64.0);
+            let area = [x, y, x + side, y + side];
+            let heads = crowd.people().iter().map(Person::head);
+            let expected = heads.map(|head| intersection(area, head)).all(|shared| shared == 0.0);
+            assert_eq!(crowd.is_clear(area), expected, "{area:?}");
+            clear += usize::from(expected);
+        }
+        assert!((100..1900).contains(&clear), "{clear} boxes of 2000 are clear");
+    }
 }

@@ -2,7 +2,8 @@
 //! neighbouring positions and scales, scores falling off with the distance, and some clutter.
 
 use super::noise::Noise;
-use super::scene::{Person, Scene, intersection};
+use super::scene::{Crowd, Person, Scene, around, intersection};
+use crate::elements::grid::Grid;
 
 /// A square window with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,24 +33,70 @@ const PER_HEAD: (f32, f32) = (6.6, 10.8);
 const TIDE: u64 = 240;
 /// Clutter windows per window on a head.
 const CLUTTER: f32 = 0.03;
+/// Sides of clutter windows, the smallest and the largest.
+const CLUTTER_SIDES: (f32, f32) = (16.0, 64.0);
 /// The score of the faintest window, above any threshold of 0.25.
 const FAINTEST: f32 = 0.26;
 
-/// The windows of a frame, in the order of a scan: by scale, then row, then column.
-pub(super) fn windows(scene: &Scene, frame: u64, people: &[Person], windows: &mut Vec<Window>) {
-    windows.clear();
-    let tide = (2.0 * (frame % TIDE) as f32 / TIDE as f32 - 1.0).abs();
-    let swell = PER_HEAD.0 + (PER_HEAD.1 - PER_HEAD.0) * tide;
-    for person in people.iter().filter(|person| person.visible) {
-        let mut noise = Noise::new(&[scene.seed, 2, frame, u64::from(person.id)]);
-        // The fraction decides by lot, so that the mean is the swell.
-        let count = (swell + noise.unit()) as usize;
-        cluster(person, count, &mut noise, windows);
+/// The windows of one frame after another.
+#[derive(Default)]
+pub(super) struct Scan {
+    windows: Vec<Window>,
+    /// Those of them that are on no head.
+    clutter: Grid,
+}
+
+impl Scan {
+    /// The windows of a frame, in the order of a scan: by scale, then row, then column.
+    pub fn windows(&mut self, scene: &Scene, frame: u64, crowd: &Crowd) -> &[Window] {
+        let windows = &mut self.windows;
+        windows.clear();
+        let tide = (2.0 * (frame % TIDE) as f32 / TIDE as f32 - 1.0).abs();
+        let swell = PER_HEAD.0 + (PER_HEAD.1 - PER_HEAD.0) * tide;
+        for person in crowd.people().iter().filter(|person| person.visible) {
+            let mut noise = Noise::new(&[scene.seed, 2, frame, u64::from(person.id)]);
+            // The fraction decides by lot, so that the mean is the swell.
+            let count = (swell + noise.unit()) as usize;
+            cluster(person, count, &mut noise, windows);
+        }
+        self.clutter(scene, frame, crowd);
+        self.windows.sort_by(|a, b| {
+            a.side.total_cmp(&b.side).then(a.y.total_cmp(&b.y)).then(a.x.total_cmp(&b.x))
+        });
+        &self.windows
     }
-    clutter(scene, frame, people, windows);
-    windows.sort_by(|a, b| {
-        a.side.total_cmp(&b.side).then(a.y.total_cmp(&b.y)).then(a.x.total_cmp(&b.x))
-    });
+
+    /// False windows of low score where there is no head.
+    fn clutter(&mut self, scene: &Scene, frame: u64, crowd: &Crowd) {
+        let Self { windows, clutter } = self;
+        let mut noise = Noise::new(&[scene.seed, 3, frame]);
+        let on_heads = windows.len();
+        let wanted = (on_heads as f32 * CLUTTER).round() as usize;
+        clutter.clear([scene.width, scene.height], CLUTTER_SIDES.1 as u32, wanted);
+        // In a frame full of heads there may be no room for all of it.
+        for _ in 0..wanted * 8 {
+            if windows.len() == on_heads + wanted {
+                break;
+            }
+            let side = noise.between(CLUTTER_SIDES.0, CLUTTER_SIDES.1).round();
+            let side = side.min(scene.width.min(scene.height) as f32);
+            let window = Window {
+                x: noise.between(0.0, scene.width as f32 - side).round(),
+                y: noise.between(0.0, scene.height as f32 - side).round(),
+                side,
+                score: noise.between(FAINTEST, 0.34),
+            };
+            let corners = window.corners();
+            let pixels = around(corners, 0.0);
+            let clear = clutter
+                .near(pixels)
+                .all(|i| intersection(corners, windows[i as usize].corners()) == 0.0);
+            if clear && crowd.is_clear(corners) {
+                clutter.insert(pixels, windows.len() as u32);
+                windows.push(window);
+            }
+        }
+    }
 }
 
 fn cluster(person: &Person, count: usize, noise: &mut Noise, windows: &mut Vec<Window>) {
@@ -85,30 +132,4 @@ fn cluster(person: &Person, count: usize, noise: &mut Noise, windows: &mut Vec<W
 /// How far a neighbour is from the best, in squared steps.
 fn distance(&(right, down, scale): &Neighbour) -> u8 {
     (right * right + down * down + 2 * scale * scale).unsigned_abs()
-}
-
-/// False windows of low score where there is no head.
-fn clutter(scene: &Scene, frame: u64, people: &[Person], windows: &mut Vec<Window>) {
-    let mut noise = Noise::new(&[scene.seed, 3, frame]);
-    let on_heads = windows.len();
-    let wanted = (on_heads as f32 * CLUTTER).round() as usize;
-    // In a frame full of heads there may be no room for all of it.
-    for _ in 0..wanted * 8 {
-        if windows.len() == on_heads + wanted {
-            break;
-        }
-        let side = noise.between(16.0, 64.0).round().min(scene.width.min(scene.height) as f32);
-        let window = Window {
-            x: noise.between(0.0, scene.width as f32 - side).round(),
-            y: noise.between(0.0, scene.height as f32 - side).round(),
-            side,
-            score: noise.between(FAINTEST, 0.34),
-        };
-        let clear = |other: [f32; 4]| intersection(window.corners(), other) == 0.0;
-        if people.iter().all(|person| clear(person.head()))
-            && windows[on_heads..].iter().all(|other| clear(other.corners()))
-        {
-            windows.push(window);
-        }
-    }
 }

@@ -1,0 +1,121 @@
+//! Which frame is at which time.
+
+use gst::prelude::*;
+use gst_video::VideoInfo;
+
+/// Where in time the stream is, and which way it goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    at: Position,
+    backwards: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Position {
+    /// Where a segment begins. There may be no frame rate yet.
+    Time(gst::ClockTime),
+    /// Between this frame and the one before it.
+    Frame(u64),
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self::new(gst::ClockTime::ZERO, false)
+    }
+}
+
+impl Cursor {
+    /// At `time`, from where the stream goes on or, `backwards`, back.
+    pub fn new(time: gst::ClockTime, backwards: bool) -> Self {
+        Self { at: Position::Time(time), backwards }
+    }
+
+    /// The number of the next frame, or `None` where the stream went back to its beginning.
+    ///
+    /// A segment begins with the frame that is shown at that time, and its last frame is the one
+    /// that is shown just before its end.
+    pub fn next(&mut self, info: &VideoInfo) -> Option<u64> {
+        let at = match self.at {
+            Position::Frame(frame) => frame,
+            Position::Time(time) if self.backwards => frame_from(info, time),
+            Position::Time(time) => {
+                let after = time.saturating_add(gst::ClockTime::from_nseconds(1));
+                frame_from(info, after).saturating_sub(1)
+            }
+        };
+        let (next, then) = match self.backwards {
+            true => (at.checked_sub(1)?, at - 1),
+            false => (at, at + 1),
+        };
+        self.at = Position::Frame(then);
+        Some(next)
+    }
+
+    /// Keeps the time where the frame rate changes: no time is shown twice.
+    pub fn change_rate(&mut self, from: &VideoInfo, to: &VideoInfo) {
+        if let Position::Frame(frame) = self.at {
+            self.at = Position::Frame(frame_from(to, time_of(from, frame)));
+        }
+    }
+}
+
+/// When frame `frame` begins.
+pub(super) fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
+    let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
+    gst::ClockTime::SECOND
+        .mul_div_floor(frame.saturating_mul(seconds), frames)
+        .unwrap_or(gst::ClockTime::MAX)
+}
+
+/// The first frame that begins at `time` or later.
+fn frame_from(info: &VideoInfo, time: gst::ClockTime) -> u64 {
+    let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
+    let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
+    time.nseconds().mul_div_ceil(frames, per_second).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(rate: gst::Fraction) -> VideoInfo {
+        gst::init().unwrap();
+        VideoInfo::builder(gst_video::VideoFormat::Rgba, 64, 48).fps(rate).build().unwrap()
+    }
+
+    /// The first frames of a segment that begins at this time, in nanoseconds.
+    fn first(info: &VideoInfo, time: u64, backwards: bool) -> Vec<u64> {
+        let mut cursor = Cursor::new(gst::ClockTime::from_nseconds(time), backwards);
+        std::iter::from_fn(|| cursor.next(info)).take(3).collect()
+    }
+
+    #[test]
+    fn a_segment_begins_with_the_frame_that_is_shown_then() {
+        let info = info(gst::Fraction::new(30_000, 1001));
+        let begin = time_of(&info, 2).nseconds();
+        assert_eq!(begin, 66_733_333);
+        assert_eq!(first(&info, begin, false), [2, 3, 4]);
+        assert_eq!(first(&info, begin + 1, false), [2, 3, 4]);
+        assert_eq!(first(&info, begin - 1, false), [1, 2, 3]);
+        assert_eq!(first(&info, 0, false), [0, 1, 2]);
+    }
+
+    #[test]
+    fn backwards_it_begins_with_the_frame_shown_just_before_and_ends_with_the_first() {
+        let info = info(gst::Fraction::new(30_000, 1001));
+        let begin = time_of(&info, 2).nseconds();
+        assert_eq!(first(&info, begin, true), [1, 0]);
+        assert_eq!(first(&info, begin + 1, true), [2, 1, 0]);
+        assert!(first(&info, 0, true).is_empty());
+    }
+
+    #[test]
+    fn time_goes_on_where_the_rate_changes() {
+        let (from, to) = (info(gst::Fraction::new(30, 1)), info(gst::Fraction::new(50, 1)));
+        let mut cursor = Cursor::default();
+        cursor.next(&from);
+        // Frame 1 of 30 per second would begin at 33 ms, frame 2 of 50 per second does at 40 ms.
+        cursor.change_rate(&from, &to);
+        assert_eq!(cursor.next(&to), Some(2));
+    }
+}

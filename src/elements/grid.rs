@@ -1,0 +1,159 @@
+//! A spatial grid: which of many items are near a place, without a look at each.
+
+use arrayvec::ArrayVec;
+
+/// The end of a list.
+const END: u32 = u32::MAX;
+
+/// Numbered items in square cells. Each cell has a list of its items, the last inserted first.
+#[derive(Debug, Default)]
+pub(super) struct Grid {
+    /// Side of a cell in pixels.
+    side: i32,
+    columns: i32,
+    rows: i32,
+    /// The first entry of each cell's list, or [`END`].
+    first: Vec<u32>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    item: u32,
+    /// The next entry of the same cell, or [`END`].
+    next: u32,
+}
+
+impl Grid {
+    /// Empties the grid, for about `items` items in a frame of this size.
+    ///
+    /// A cell has at least `side` pixels, and more where there would be more cells than items: the
+    /// time to empty them is bounded by the number of items.
+    pub fn clear(&mut self, [width, height]: [u32; 2], side: u32, items: usize) {
+        let area = f64::from(width) * f64::from(height);
+        let per_item = (area / items.max(1) as f64).sqrt().ceil();
+        self.side = (per_item as i32).max(side.try_into().unwrap_or(i32::MAX)).max(1);
+        let cells = |length: u32| i32::try_from(length).unwrap_or(i32::MAX).max(1);
+        self.columns = (cells(width) - 1) / self.side + 1;
+        self.rows = (cells(height) - 1) / self.side + 1;
+        self.first.clear();
+        self.first.resize(self.columns as usize * self.rows as usize, END);
+        self.entries.clear();
+    }
+
+    /// Adds `item` to each cell that this rectangle touches: left, top, right and bottom, the last
+    /// two outside. Cells at the edges extend without end.
+    pub fn insert(&mut self, rect: [i32; 4], item: u32) {
+        for cell in self.cells(rect) {
+            let entry = Entry { item, next: self.first[cell] };
+            self.first[cell] = self.entries.len() as u32;
+            self.entries.push(entry);
+        }
+    }
+
+    /// The items in the cells that this rectangle touches; an item in several of them comes
+    /// several times.
+    pub fn near(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
+        self.cells(rect).flat_map(|cell| {
+            let entry = |index: u32| self.entries.get(index as usize).copied();
+            std::iter::successors(entry(self.first[cell]), move |last| entry(last.next))
+                .map(|entry| entry.item)
+        })
+    }
+
+    /// The same for a rectangle that touches at most nine cells, with the lowest number first,
+    /// where items were inserted with the highest number first.
+    pub fn ascending(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
+        let mut lists: ArrayVec<Entry, 9> = self
+            .cells(rect)
+            .filter_map(|cell| self.entries.get(self.first[cell] as usize).copied())
+            .collect();
+        std::iter::from_fn(move || {
+            let (at, &Entry { item, next }) =
+                lists.iter().enumerate().min_by_key(|(_, entry)| entry.item)?;
+            match self.entries.get(next as usize) {
+                Some(&entry) => lists[at] = entry,
+                None => drop(lists.swap_remove(at)),
+            }
+            Some(item)
+        })
+    }
+
+    /// The cells that a rectangle touches, at least one.
+    fn cells(&self, [x1, y1, x2, y2]: [i32; 4]) -> impl Iterator<Item = usize> + use<> {
+        let span = |low: i32, high: i32, cells: i32| {
+            let cell = |at: i32| at.div_euclid(self.side).clamp(0, cells - 1);
+            cell(low)..=cell(high.saturating_sub(1).max(low))
+        };
+        let (columns, across) = (span(x1, x2, self.columns), self.columns);
+        span(y1, y2, self.rows).flat_map(move |row| {
+            columns.clone().map(move |column| (row * across + column) as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlap(a: [i32; 4], b: [i32; 4]) -> bool {
+        a[0].max(b[0]) < a[2].min(b[2]) && a[1].max(b[1]) < a[3].min(b[3])
+    }
+
+    #[test]
+    fn every_item_that_overlaps_a_rectangle_is_near_it() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut grid = Grid::default();
+        for (size, side) in [([640, 480], 16), ([1, 1], 1), ([7, 3000], 64)] {
+            // Some of them outside of the frame.
+            let [width, height] = size.map(|side| side as i32);
+            let mut rect = || {
+                let (x, y) = (random.i32(-50..width + 50), random.i32(-50..height + 50));
+                [x, y, x + random.i32(1..90), y + random.i32(1..90)]
+            };
+            let rects: Vec<[i32; 4]> = (0..300).map(|_| rect()).collect();
+            grid.clear(size, side, rects.len());
+            for (item, &rect) in (0..).zip(&rects) {
+                grid.insert(rect, item);
+            }
+            for _ in 0..300 {
+                let asked = rect();
+                let mut near: Vec<u32> = grid.near(asked).collect();
+                near.sort_unstable();
+                for (item, &rect) in (0..).zip(&rects) {
+                    assert!(!overlap(asked, rect) || near.binary_search(&item).is_ok());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn most_items_of_a_large_frame_are_not_near_a_small_rectangle() {
+        let mut grid = Grid::default();
+        grid.clear([1000, 1000], 10, 10_000);
+        for item in 0..10_000i32 {
+            let (x, y) = (item % 100 * 10, item / 100 * 10);
+            grid.insert([x, y, x + 10, y + 10], item as u32);
+        }
+        assert_eq!(grid.near([200, 300, 210, 310]).collect::<Vec<_>>(), [3020]);
+        grid.clear([1000, 1000], 10, 10_000);
+        assert_eq!(grid.near([0, 0, 1000, 1000]).count(), 0);
+    }
+
+    #[test]
+    fn points_inserted_from_the_last_come_from_the_first() {
+        let mut grid = Grid::default();
+        grid.clear([100, 100], 20, 1000);
+        let at = |item: i32| [item * 37 % 100, item * 53 % 100];
+        for item in (0..1000).rev() {
+            let [x, y] = at(item);
+            grid.insert([x, y, x + 1, y + 1], item as u32);
+        }
+        let found: Vec<u32> = grid.ascending([30, 30, 60, 60]).collect();
+        assert!(found.is_sorted());
+        for item in 0..1000 {
+            let inside = at(item).iter().all(|side| (30..60).contains(side));
+            assert!(!inside || found.binary_search(&(item as u32)).is_ok());
+        }
+    }
+}
