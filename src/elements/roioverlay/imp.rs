@@ -1,5 +1,7 @@
 #![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
 
+use std::borrow::Cow;
+use std::ffi::CStr;
 use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
@@ -135,21 +137,37 @@ impl VideoFilterImpl for RoiOverlay {
         let settings = *lock(&self.settings);
         let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
 
+        let height = frame.height();
+        let bounds = Rect { x1: 0, y1: 0, x2: frame.width() as i32, y2: height as i32 };
         let mut regions: Vec<Drawn> =
             frame.buffer().iter_meta::<VideoRegionOfInterestMeta>().map(Drawn::new).collect();
+        regions.retain(|drawn| drawn.caption.region.intersection(&bounds).is_some());
+        if regions.is_empty() {
+            return Ok(gst::FlowSuccess::Ok);
+        }
         // Faint ones first, so that a strong one's box is on top.
         regions.sort_by(|a, b| {
             let order = |drawn: &Drawn| drawn.caption.confidence.unwrap_or(f64::INFINITY);
             order(a).total_cmp(&order(b))
         });
-        let height = frame.height();
         let line = match settings.line_width {
             0 => (height as i32 / 540).max(1),
             width => width as i32,
         };
         let font = Font::for_frame(height);
-        let mut surface = Surface::new(frame, converter);
-        let bounds = surface.bounds();
+        let mut surface = match Surface::new(frame, converter) {
+            Ok(surface) => surface,
+            Err(error) => {
+                // As the base class does with a frame that cannot be mapped.
+                gst::element_imp_warning!(
+                    self,
+                    gst::StreamError::Format,
+                    ("{error}"),
+                    ["the frame passes without regions drawn"]
+                );
+                return Ok(gst::FlowSuccess::Ok);
+            }
+        };
         for region in &regions {
             outline(&mut surface, region.caption.region, line, region.colour);
         }
@@ -173,10 +191,12 @@ struct Drawn {
 
 impl Drawn {
     fn new(meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Self {
-        let label = meta.roi_type();
+        let label = label(&meta);
         let detection = meta.param("detection");
         let class = detection.and_then(|detection| detection.get::<i32>("label_id").ok());
-        let confidence = detection.and_then(|detection| detection.get::<f64>("confidence").ok());
+        let confidence = detection
+            .and_then(|detection| detection.get::<f64>("confidence").ok())
+            .filter(|confidence| confidence.is_finite());
         let (x, y, w, h) = meta.rect();
         // Anything beyond is far outside any frame.
         let clamp = |value: u32| value.min(1 << 24) as i32;
@@ -184,9 +204,23 @@ impl Drawn {
         let region =
             Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
         Self {
+            colour: class.map_or_else(|| colour::of_label(&label), colour::of_class),
             caption: Caption { region, label, confidence },
-            colour: class.map_or_else(|| colour::of_label(label), colour::of_class),
         }
+    }
+}
+
+/// The region's type, with U+FFFD for what is not UTF-8: an element in C can give it any bytes, or
+/// none.
+fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str> {
+    // SAFETY: the metadata is borrowed. The string of a quark is never freed, and is NULL for the
+    // quark 0.
+    unsafe {
+        let label = glib::ffi::g_quark_to_string((*meta.as_ptr()).roi_type);
+        if label.is_null() {
+            return Cow::Borrowed("");
+        }
+        CStr::from_ptr(label).to_string_lossy()
     }
 }
 

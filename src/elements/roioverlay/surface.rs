@@ -1,9 +1,11 @@
 //! A frame as something to blend colours into, whatever its planes.
 
+use arrayvec::ArrayVec;
 use gst_video::VideoFrameRef;
 use gst_video::prelude::*;
 
 use super::colour::{Converter, Rgb};
+use crate::elements::plane::{Plane, PlaneError, plane};
 
 /// Pixels from `x1`, `y1` up to but not including `x2`, `y2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,11 @@ impl Rect {
         i64::from(self.x2 - self.x1) * i64::from(self.y2 - self.y1)
     }
 
+    /// Left, top, right and bottom.
+    pub fn corners(&self) -> [i32; 4] {
+        [self.x1, self.y1, self.x2, self.y2]
+    }
+
     /// The same with `by` pixels more on each side.
     pub fn grown(&self, by: i32) -> Self {
         let Self { x1, y1, x2, y2 } = *self;
@@ -42,27 +49,56 @@ impl Rect {
 pub(super) struct Surface<'a, 'b> {
     frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
     converter: Converter,
+    /// Those that take a colour: not alpha.
+    components: ArrayVec<Component, 3>,
 }
 
 /// Where a component's samples lie.
+#[derive(Clone, Copy)]
 struct Component {
-    plane: u32,
-    stride: usize,
+    plane: usize,
     offset: usize,
     pixel: usize,
     /// Pixels per sample, as powers of two.
     wide: u32,
     high: u32,
+    /// Bytes of a row up to the last sample, and rows.
+    row: usize,
+    rows: usize,
 }
 
 impl<'a, 'b> Surface<'a, 'b> {
-    pub fn new(frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>, converter: Converter) -> Self {
-        Self { frame, converter }
+    /// A surface on `frame`, whose colours are those of `converter`.
+    ///
+    /// # Errors
+    /// Where the frame's memory does not hold the samples that its layout names.
+    pub fn new(
+        frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
+        converter: Converter,
+    ) -> Result<Self, PlaneError> {
+        let count = (frame.format_info().n_components() as usize).min(3);
+        let components = (0..count).map(|i| Component::new(frame, i)).collect();
+        let mut surface = Self { frame, converter, components };
+        for i in 0..count {
+            surface.samples(i)?;
+        }
+        Ok(surface)
     }
 
-    pub fn bounds(&self) -> Rect {
+    fn bounds(&self) -> Rect {
         let (x2, y2) = (self.frame.width() as i32, self.frame.height() as i32);
         Rect { x1: 0, y1: 0, x2, y2 }
+    }
+
+    /// The frame's width in pixels.
+    pub fn width(&self) -> i32 {
+        self.bounds().x2
+    }
+
+    /// The rows in which this component's samples are.
+    fn samples(&mut self, i: usize) -> Result<Plane<'_>, PlaneError> {
+        let Component { plane: at, row, rows, .. } = self.components[i];
+        plane(self.frame, at, row, rows)
     }
 
     /// Blends `colour` into the pixels of `rect`; `alpha` is 0 (none) to 255 (covered).
@@ -75,53 +111,55 @@ impl<'a, 'b> Surface<'a, 'b> {
     ///
     /// A sample that stands for several pixels takes up the mean of their cover.
     pub fn blend(&mut self, rect: Rect, colour: Rgb, alpha: impl Fn(i32, i32) -> u8) {
-        let Some(rect) = rect.intersection(&self.bounds()) else {
+        let bounds = self.bounds();
+        let Some(rect) = rect.intersection(&bounds) else {
             return;
         };
         let values = self.converter.components(colour);
-        for (i, value) in values.into_iter().enumerate().take(self.components()) {
-            let component = self.component(i);
-            let Ok(plane) = self.frame.plane_data_mut(component.plane) else {
+        for (i, value) in values.into_iter().enumerate().take(self.components.len()) {
+            let component = self.components[i];
+            // It was there when the surface was made.
+            let Ok(Plane { data, stride }) = self.samples(i) else {
                 return;
             };
             let (wide, high) = (1 << component.wide, 1 << component.high);
             for row in (rect.y1 >> component.high)..=((rect.y2 - 1) >> component.high) {
                 for column in (rect.x1 >> component.wide)..=((rect.x2 - 1) >> component.wide) {
-                    let at = row as usize * component.stride
-                        + column as usize * component.pixel
-                        + component.offset;
-                    let Some(sample) = plane.get_mut(at) else {
-                        continue;
-                    };
+                    // The last sample of an odd row or column stands for fewer pixels.
+                    let (right, below) =
+                        ((column * wide + wide).min(bounds.x2), (row * high + high).min(bounds.y2));
+                    let whole = 255 * (right - column * wide) * (below - row * high);
                     let mut cover = 0;
-                    for y in (row * high).max(rect.y1)..(row * high + high).min(rect.y2) {
-                        for x in (column * wide).max(rect.x1)..(column * wide + wide).min(rect.x2) {
+                    for y in (row * high).max(rect.y1)..below.min(rect.y2) {
+                        for x in (column * wide).max(rect.x1)..right.min(rect.x2) {
                             cover += i32::from(alpha(x, y));
                         }
                     }
-                    let whole = 255 * wide * high;
+                    let sample = &mut data[row as usize * stride
+                        + column as usize * component.pixel
+                        + component.offset];
                     let (old, new) = (i32::from(*sample), i32::from(value));
                     *sample = ((old * (whole - cover) + new * cover + whole / 2) / whole) as u8;
                 }
             }
         }
     }
+}
 
-    /// How many components take a colour: not alpha.
-    fn components(&self) -> usize {
-        (self.frame.format_info().n_components() as usize).min(3)
-    }
-
-    fn component(&self, i: usize) -> Component {
-        let format = self.frame.format_info();
-        let plane = format.plane()[i];
-        Component {
-            plane,
-            stride: self.frame.plane_stride()[plane as usize] as usize,
-            offset: format.poffset()[i] as usize,
-            pixel: format.pixel_stride()[i] as usize,
-            wide: format.w_sub()[i],
-            high: format.h_sub()[i],
+impl Component {
+    fn new(frame: &VideoFrameRef<&mut gst::BufferRef>, i: usize) -> Self {
+        let format = frame.format_info();
+        let samples = |pixels: u32, sub: u32| pixels.div_ceil(1 << sub).max(1) as usize;
+        let (wide, high) = (format.w_sub()[i], format.h_sub()[i]);
+        let (offset, pixel) = (format.poffset()[i] as usize, format.pixel_stride()[i] as usize);
+        Self {
+            plane: format.plane()[i] as usize,
+            offset,
+            pixel,
+            wide,
+            high,
+            row: (samples(frame.width(), wide) - 1) * pixel + offset + 1,
+            rows: samples(frame.height(), high),
         }
     }
 }

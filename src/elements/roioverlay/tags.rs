@@ -1,8 +1,13 @@
 //! Which label goes where.
 
+use std::borrow::Cow;
+
+use arrayvec::ArrayVec;
+
 use super::LabelMode;
 use super::surface::Rect;
 use super::text::Font;
+use crate::elements::grid::Grid;
 
 /// A label with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +22,8 @@ pub(super) struct Tag {
 #[derive(Clone, Debug)]
 pub(super) struct Caption<'a> {
     pub region: Rect,
-    pub label: &'a str,
-    /// 0 to 1, or what the detector gives.
+    pub label: Cow<'a, str>,
+    /// 0 to 1, or what the detector gives; finite.
     pub confidence: Option<f64>,
 }
 
@@ -27,7 +32,7 @@ impl Caption<'_> {
     fn full(&self) -> String {
         match self.short() {
             Some(short) => format!("{} {short}", self.label),
-            None => self.label.to_owned(),
+            None => self.label.clone().into_owned(),
         }
     }
 
@@ -35,8 +40,16 @@ impl Caption<'_> {
     fn short(&self) -> Option<String> {
         self.confidence.map(|confidence| match confidence {
             0.0..=1.0 => format!("{:.0}", confidence * 100.0),
-            other => format!("{other:.1}"),
+            other if other.abs() < 1e6 => format!("{other:.1}"),
+            other => format!("{other:.1e}"),
         })
+    }
+
+    /// The texts that are not too wide for the region, the longest first.
+    fn fitting(&self, font: Font) -> ArrayVec<String, 2> {
+        let widest = (self.region.x2 - self.region.x1) * 3 / 2;
+        let texts = [Some(self.full()), self.short()].into_iter().flatten();
+        texts.filter(|text| size(font, text)[0] <= widest).collect()
     }
 }
 
@@ -46,6 +59,9 @@ pub(super) const PADDING: i32 = 2;
 /// How much of another region a tag may cover: a fifth.
 const COVERED: i64 = 5;
 
+/// Side of the smallest cells of a grid, in pixels: about that of a tag.
+const SMALLEST_CELL: u32 = 32;
+
 /// Places tags, in the order of `captions`: the first has the first choice.
 pub(super) fn place(
     captions: &[Caption<'_>],
@@ -53,60 +69,89 @@ pub(super) fn place(
     font: Font,
     frame: Rect,
 ) -> Vec<Tag> {
-    let mut tags: Vec<Tag> = Vec::new();
-    for (i, caption) in captions.iter().enumerate() {
-        let tag = match mode {
-            LabelMode::Never => None,
-            LabelMode::Always => {
+    match mode {
+        LabelMode::Never => Vec::new(),
+        LabelMode::Always => {
+            let tag = |(i, caption): (usize, &Caption<'_>)| {
                 let text = caption.full();
-                spots(&caption.region, size(font, &text), frame).next().map(|rect| Tag {
-                    caption: i,
-                    rect,
-                    text,
-                })
-            }
-            LabelMode::Auto => room_for(i, captions, &tags, font, frame),
-        };
-        tags.extend(tag);
+                let rect = spots(&caption.region, size(font, &text), frame).next()?;
+                Some(Tag { caption: i, rect, text })
+            };
+            captions.iter().enumerate().filter_map(tag).collect()
+        }
+        LabelMode::Auto => where_there_is_room(captions, font, frame),
     }
-    tags
 }
 
-/// The longest text that has room, at the best place for it.
-fn room_for(
-    i: usize,
-    captions: &[Caption<'_>],
-    tags: &[Tag],
-    font: Font,
-    frame: Rect,
-) -> Option<Tag> {
-    let caption = &captions[i];
-    let region = &caption.region;
-    let widest = (region.x2 - region.x1) * 3 / 2;
-    for text in [Some(caption.full()), caption.short()].into_iter().flatten() {
-        if size(font, &text)[0] > widest {
-            continue;
-        }
-        for rect in spots(region, size(font, &text), frame) {
-            let free = tags.iter().all(|tag| tag.rect.intersection(&rect).is_none());
-            let harmless = || {
-                captions.iter().enumerate().all(|(j, other)| {
-                    let covered = other.region.intersection(&rect).map_or(0, |both| both.area());
-                    // A tag may hide more of a large box, since little of it is lost.
-                    j == i || covered * COVERED <= other.region.area()
-                })
-            };
-            if free && harmless() {
-                return Some(Tag { caption: i, rect, text });
+fn where_there_is_room(captions: &[Caption<'_>], font: Font, frame: Rect) -> Vec<Tag> {
+    let texts: Vec<_> = captions.iter().map(|caption| caption.fitting(font)).collect();
+    let mut taken = Taken::new(captions, &texts, font, frame);
+    for (i, texts) in texts.into_iter().enumerate() {
+        let tag = texts.into_iter().find_map(|text| {
+            let mut spots = spots(&captions[i].region, size(font, &text), frame);
+            let rect = spots.find(|rect| taken.is_free(i, rect))?;
+            Some(Tag { caption: i, rect, text })
+        });
+        tag.into_iter().for_each(|tag| taken.add(tag));
+    }
+    taken.tags
+}
+
+/// Where no tag may be: on other tags, and on regions of which it would cover too much.
+struct Taken<'a> {
+    captions: &'a [Caption<'a>],
+    /// The regions that are small enough for a tag to cover too much of them.
+    regions: Grid,
+    tags: Vec<Tag>,
+    /// The positions of `tags`.
+    tagged: Grid,
+}
+
+impl<'a> Taken<'a> {
+    fn new(
+        captions: &'a [Caption<'a>],
+        texts: &[ArrayVec<String, 2>],
+        font: Font,
+        frame: Rect,
+    ) -> Self {
+        let area = |text: &String| {
+            let [width, height] = size(font, text).map(i64::from);
+            width * height
+        };
+        let largest = texts.iter().flatten().map(area).max().unwrap_or(0);
+        let size = [frame.x2 as u32, frame.y2 as u32];
+        let (mut regions, mut tagged) = (Grid::default(), Grid::default());
+        regions.clear(size, SMALLEST_CELL, captions.len());
+        tagged.clear(size, SMALLEST_CELL, captions.len());
+        for (i, Caption { region, .. }) in (0..).zip(captions) {
+            if region.area() < largest * COVERED {
+                regions.insert(region.corners(), i);
             }
         }
+        Self { captions, regions, tags: Vec::new(), tagged }
     }
-    None
+
+    /// Whether a tag of region `i` can be at `rect`.
+    fn is_free(&self, i: usize, rect: &Rect) -> bool {
+        let covers = |region: &Rect| region.intersection(rect).map_or(0, |both| both.area());
+        let free =
+            self.tagged.near(rect.corners()).all(|tag| covers(&self.tags[tag as usize].rect) == 0);
+        free && self.regions.near(rect.corners()).all(|other| {
+            let region = &self.captions[other as usize].region;
+            // A tag may hide more of a large box, since little of it is lost.
+            other as usize == i || covers(region) * COVERED <= region.area()
+        })
+    }
+
+    fn add(&mut self, tag: Tag) {
+        self.tagged.insert(tag.rect.corners(), self.tags.len() as u32);
+        self.tags.push(tag);
+    }
 }
 
 /// Pixels that a tag with this text takes.
 fn size(font: Font, text: &str) -> [i32; 2] {
-    [font.width(text) + 2 * PADDING, font.height()]
+    [font.width(text).saturating_add(2 * PADDING), font.height()]
 }
 
 /// Places for a tag of this size, best first: above the region, below it, inside its upper edge.
@@ -130,7 +175,7 @@ mod tests {
 
     fn caption(x: i32, y: i32, side: i32) -> Caption<'static> {
         let region = Rect { x1: x, y1: y, x2: x + side, y2: y + side };
-        Caption { region, label: "face", confidence: Some(0.873) }
+        Caption { region, label: "face".into(), confidence: Some(0.873) }
     }
 
     fn texts(captions: &[Caption<'_>], mode: LabelMode) -> Vec<String> {
@@ -175,6 +220,53 @@ mod tests {
                 assert!(both * COVERED <= other.region.area(), "{tag:?} buries region {j}");
             }
         }
+    }
+
+    /// As [`place`] does in the mode auto, by a look at each pair.
+    fn where_there_is_room_by_pairs(captions: &[Caption<'_>], font: Font) -> Vec<Tag> {
+        let mut tags: Vec<Tag> = Vec::new();
+        for (i, caption) in captions.iter().enumerate() {
+            let covered =
+                |rect: &Rect, by: &Rect| rect.intersection(by).map_or(0, |both| both.area());
+            let free = |rect: &Rect| {
+                tags.iter().all(|tag| covered(&tag.rect, rect) == 0)
+                    && captions.iter().enumerate().all(|(j, other)| {
+                        j == i || covered(&other.region, rect) * COVERED <= other.region.area()
+                    })
+            };
+            let tag = caption.fitting(font).into_iter().find_map(|text| {
+                let rect = spots(&caption.region, size(font, &text), FRAME).find(free)?;
+                Some(Tag { caption: i, rect, text })
+            });
+            tags.extend(tag);
+        }
+        tags
+    }
+
+    #[test]
+    fn tags_are_where_a_look_at_each_pair_puts_them() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let font = Font::for_frame(480);
+        for side in [10, 40, 100, 600] {
+            let crowd: Vec<_> = (0..300)
+                .map(|i| {
+                    let (x, y) = (random.i32(0..640), random.i32(0..480));
+                    let (w, h) = (random.i32(1..side), random.i32(1..side));
+                    let region = Rect { x1: x, y1: y, x2: x + w, y2: y + h };
+                    let label = ["a", "person", "a label that is rather long"][i % 3].into();
+                    Caption { region, label, confidence: (i % 5 > 0).then(|| random.f64()) }
+                })
+                .collect();
+            let tags = place(&crowd, LabelMode::Auto, font, FRAME);
+            assert_eq!(tags, where_there_is_room_by_pairs(&crowd, font), "sides up to {side}");
+            assert!(side == 10 || tags.len() > 5, "{} tags, sides up to {side}", tags.len());
+        }
+    }
+
+    #[test]
+    fn huge_confidences_are_short() {
+        let huge = Caption { confidence: Some(-1e300), ..caption(100, 100, 160) };
+        assert_eq!(texts(&[huge], LabelMode::Auto), ["face -1.0e300"]);
     }
 
     #[test]

@@ -29,11 +29,12 @@ impl Font {
 
     /// Pixels that `text` takes.
     pub fn width(self, text: &str) -> i32 {
-        (get_raster_width(WEIGHT, self.0) * text.chars().count()) as i32
+        let width = get_raster_width(WEIGHT, self.0).saturating_mul(text.chars().count());
+        width.try_into().unwrap_or(i32::MAX)
     }
 
-    /// Draws `text` with its upper left corner at `x`, `y`; characters that the font lacks show
-    /// as question marks.
+    /// Draws `text` with its upper left corner at `x`, `y`, up to the frame's right edge;
+    /// characters that the font lacks show as question marks.
     pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, colour: Rgb) {
         let step = get_raster_width(WEIGHT, self.0) as i32;
         for (i, character) in (0..).zip(text.chars()) {
@@ -42,6 +43,9 @@ impl Font {
                 .expect("every size has a question mark");
             let (width, height) = (glyph.width() as i32, glyph.height() as i32);
             let left = x + i * step;
+            if left >= surface.width() {
+                break;
+            }
             let rect = Rect { x1: left, y1: y, x2: left + width, y2: y + height };
             surface.blend(rect, colour, |px, py| {
                 glyph.pixel((px - left) as usize, (py - y) as usize).unwrap_or(0)
