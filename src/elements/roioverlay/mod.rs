@@ -6,6 +6,11 @@
 //!
 //! Boxes are thin, with a dark outline, in a colour per class. A label is drawn where it has room:
 //! in full, else the confidence alone, else not at all, so that labels never bury the picture.
+//!
+//! Any element can have attached the regions. Those without a pixel in the frame are not drawn. A
+//! type that is not UTF-8 shows U+FFFD, or a question mark where the font lacks it. The confidence
+//! is a finite double in the structure `detection`; anything else counts as none. A frame whose
+//! memory is smaller than its `GstVideoMeta` says passes undrawn, with a warning.
 
 mod colour;
 mod imp;

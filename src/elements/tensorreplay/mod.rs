@@ -11,6 +11,7 @@
 //! | --- | --- | --- | --- |
 //! | `.csv`, `.txt` | lines `x,y,side,score` | f32, `Nx4` | `windows` |
 //! | `.npy` | little-endian f32 or f16 in C order | the file's | the file's name without ending |
+//! | `.npz` | refused: unpack it, each array is a `.npy` file | | |
 //! | any other | raw, in native byte order | `shape`, `element-type` | the file's name without ending |
 //!
 //! One tensor is attached to every frame. A tensor for each frame is either a file for each (a
@@ -19,8 +20,8 @@
 //! buffers since the element started or was last flushed, wherever a seek went. Past the last
 //! recorded frame the recording starts over or, with `repeat=false`, the stream ends.
 //!
-//! A file is read into memory once, at most 1 GiB of it, and frames share it; with a file for each
-//! frame, each is read when it is its turn.
+//! A file is a regular file of at most 1 GiB: no FIFO, no device. It is read into memory once and
+//! frames share it; with a file for each frame, each is read when it is its turn.
 
 mod csv;
 mod file;
