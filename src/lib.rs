@@ -14,6 +14,7 @@ pub mod head;
 mod plugin;
 pub mod region;
 pub mod tensor;
+mod text;
 mod type_names;
 
 pub use plugin::plugin_register_static;

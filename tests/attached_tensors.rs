@@ -2,6 +2,8 @@
 
 mod pipeline;
 
+use gst::glib;
+use gst::prelude::*;
 use gstnmsfilter::tensor::attached::{META_NAME, NewTensor, attach, remove};
 use gstnmsfilter::tensor::{self, ElementType, Elements, Shape, TensorError};
 use half::f16;
@@ -167,17 +169,45 @@ fn malformed_metadata_is_refused_with_the_reason() {
         assert!(message.ends_with(&expected), "{message}");
     }
     let message = refused(|s| s.set("type", "f64"));
-    assert!(message.contains("tensor foreign: expected type f32 or f16, got f64"), "{message}");
+    let expected = "tensor foreign: expected elements of type f16 or f32, got f64; dequantise";
+    assert!(message.contains(expected), "{message}");
     let message = refused(|s| s.set("dims", gst::Array::new([2i32])));
     assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
     for field in ["id", "type"] {
         let message = refused(|s| s.set(field, None::<String>));
         assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is NULL"));
     }
+    for (dims, found) in
+        [(gst::Array::new(["2"]), "gchararray"), (gst::Array::new([-2i64]), "gint64")]
+    {
+        let message = refused(|s| s.set("dims", dims));
+        let expected = format!("expected dims of type uint64, got {found}");
+        assert!(message.ends_with(&expected), "{message}");
+    }
     let message = refused(|s| s.set("data", None::<gst::Buffer>));
     assert_eq!(message, "metadata NmsFilterTensor: the field data is NULL");
     let message = refused(|s| s.set("dims", gst::Array::new([1u64; 9])));
     assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
+}
+
+/// Puts bytes that are not UTF-8 into a field of type string, which `gst_structure_set` refuses to
+/// do but other functions of GStreamer do not.
+fn set_bytes(structure: &mut gst::StructureRef, field: &str) {
+    let field = std::ffi::CString::new(field).unwrap();
+    // SAFETY: the field is there, of type string, and the structure is mutable; the bytes end with
+    // a zero and are copied.
+    unsafe {
+        let value = gst::ffi::gst_structure_get_value(structure.as_ptr(), field.as_ptr());
+        glib::gobject_ffi::g_value_set_string(value.cast_mut(), c"\xff\xfe".as_ptr());
+    }
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused() {
+    for field in ["id", "type"] {
+        let message = refused(|s| set_bytes(s, field));
+        assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is not UTF-8"));
+    }
 }
 
 fn unmappable(buffer: &gst::BufferRef) -> TensorError {
@@ -195,7 +225,10 @@ fn memory_that_does_not_fit_the_shape_is_not_mapped() {
         let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 1..9).unwrap();
         s.set("data", part);
     });
-    assert!(matches!(unmappable(&odd), TensorError::Misaligned { align: 4, .. }));
+    let error = unmappable(&odd);
+    assert!(matches!(error, TensorError::Misaligned { align: 4, .. }));
+    let expected = "no multiple of 4 bytes; copy the elements to memory that is aligned";
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 #[test]
@@ -210,11 +243,18 @@ fn an_empty_tensor_maps_to_nothing() {
 }
 
 #[test]
-fn sixteen_tensors_are_read_and_the_rest_left() {
+fn sixteen_tensors_are_read_and_the_rest_counted() {
     init();
     let mut buffer = gst::Buffer::new();
-    for i in 0..20 {
+    for i in 0..20usize {
+        let found = {
+            let tensors = tensor::read(&buffer).unwrap();
+            (tensors.len(), tensors.unread())
+        };
+        assert_eq!(found, (i.min(16), i.saturating_sub(16)));
         attach(buffer.get_mut().unwrap(), &tensor(&i.to_string())).unwrap();
     }
-    assert_eq!(ids(&buffer).len(), tensor::MAX_TENSORS);
+    let ids = ids(&buffer);
+    assert_eq!(ids.first().unwrap(), "0");
+    assert_eq!(ids.last().unwrap(), "15");
 }

@@ -8,16 +8,15 @@ use gst::glib::translate::ToGlibPtr;
 use gst_analytics::{TensorDataType, TensorMeta};
 
 use super::{ElementType, Shape, Storage, Tensor, Tensors};
+use crate::text;
 
 /// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`; those beyond its
-/// capacity or with more than [`MAX_RANK`](super::MAX_RANK) dimensions are left out.
+/// capacity or with more than [`MAX_RANK`](super::MAX_RANK) dimensions are only counted.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
     for meta in buffer.iter_meta::<TensorMeta>() {
         for tensor in slice(&meta) {
-            if tensors.is_full() {
-                return;
-            }
             let Some(shape) = Shape::new(tensor.dims()) else {
+                tensors.leave_out();
                 continue;
             };
             tensors.push(Tensor {
@@ -45,13 +44,13 @@ fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
     unsafe { &*raw }
 }
 
+/// The id of a tensor whose own is not UTF-8, so that no head knows it.
+const NOT_UTF8: &str = "(an id that is not UTF-8)";
+
 /// The tensor's name; unlike the binding's `id()`, this allows for there being none, as in a
-/// tensor that nobody has filled in.
-fn id(tensor: &gst_analytics::Tensor) -> &str {
-    match raw(tensor).id {
-        0 => "",
-        _ => tensor.id().as_str(),
-    }
+/// tensor that nobody has filled in, and for bytes that are not UTF-8.
+fn id(tensor: &gst_analytics::Tensor) -> &'static str {
+    text::of_quark(raw(tensor).id).map_or(NOT_UTF8, Option::unwrap_or_default)
 }
 
 /// The tensor's memory; unlike the binding's `data()`, this allows for there being none.

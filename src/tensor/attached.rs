@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 use gst::glib::prelude::StaticType;
 
 use super::{ElementType, MAX_RANK, Shape, Storage, Tensor, TensorError, Tensors};
+use crate::text;
 
 /// The metadata's registered name.
 pub const META_NAME: &str = "NmsFilterTensor";
@@ -120,19 +121,19 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 }
 
 /// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were
-/// attached; those beyond its capacity are left out.
+/// attached; those beyond its capacity are only counted.
 ///
 /// # Errors
-/// Where a structure lacks a field or has one of another type.
+/// Where a structure lacks a field, has one of another type, or text that is not UTF-8.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) -> Result<(), TensorError> {
     let api = api();
     for meta in buffer.iter_meta::<gst::Meta>() {
-        if tensors.is_full() {
-            break;
+        if meta.api() != api {
+            continue;
         }
-        if meta.api() == api
-            && let Some(custom) = meta.try_as_custom_meta()
-        {
+        if tensors.is_full() {
+            tensors.leave_out();
+        } else if let Some(custom) = meta.try_as_custom_meta() {
             tensors.push(parse(structure(custom))?);
         }
     }
@@ -149,10 +150,13 @@ fn structure<'a>(meta: &gst::MetaRef<'a, gst::meta::CustomMeta>) -> &'a gst::Str
 
 fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     let malformed = |problem: String| TensorError::Malformed { problem };
-    let id = field::<&str>(structure, "id")?;
-    let type_name = field::<&str>(structure, "type")?;
+    let id = text_field(structure, "id")?;
+    let type_name = text_field(structure, "type")?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
-        malformed(format!("tensor {id}: expected type f32 or f16, got {type_name}"))
+        malformed(format!(
+            "tensor {id}: expected elements of type f16 or f32, got {type_name}; \
+             dequantise it upstream"
+        ))
     })?;
 
     let dims = field::<gst::ArrayRef>(structure, "dims")?;
@@ -176,21 +180,40 @@ fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     })
 }
 
+/// The value of a field, which is of type `T`.
+fn value<'a, T: StaticType>(
+    structure: &'a gst::StructureRef,
+    name: &str,
+) -> Result<&'a gst::glib::Value, TensorError> {
+    let malformed = |problem| TensorError::Malformed { problem };
+    let value =
+        structure.value(name).map_err(|_| malformed(format!("the field {name} is missing")))?;
+    match value.type_() == T::static_type() {
+        true => Ok(value),
+        false => {
+            let found = value.type_();
+            Err(malformed(format!("the field {name} has the unexpected type {found}")))
+        }
+    }
+}
+
 fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
     structure: &'a gst::StructureRef,
     name: &str,
 ) -> Result<T, TensorError> {
-    let value = structure
-        .value(name)
-        .map_err(|_| TensorError::Malformed { problem: format!("the field {name} is missing") })?;
-    // `SendValue` derefs to the value; the borrow is the structure's.
-    gst::glib::Value::get::<T>(value).map_err(|_| TensorError::Malformed {
-        problem: if value.type_() == T::static_type() {
-            format!("the field {name} is NULL")
-        } else {
-            format!("the field {name} has the unexpected type {}", value.type_())
-        },
-    })
+    value::<T>(structure, name)?.get::<T>().map_err(|_| is_null(name))
+}
+
+/// A field of type string; the bindings would panic at one that is not UTF-8.
+fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, TensorError> {
+    let text = text::of_value(value::<String>(structure, name)?).map_err(|_| {
+        TensorError::Malformed { problem: format!("the field {name} is not UTF-8") }
+    })?;
+    text.ok_or_else(|| is_null(name))
+}
+
+fn is_null(name: &str) -> TensorError {
+    TensorError::Malformed { problem: format!("the field {name} is NULL") }
 }
 
 /// Removes the attached tensors from `buffer`.

@@ -25,11 +25,58 @@ use memory::MappedOnDevice;
 /// The most dimensions a tensor can have.
 pub const MAX_RANK: usize = 8;
 
-/// The most tensors read from one buffer; further ones are left unread.
+/// The most tensors read from one buffer; further ones are left unread and counted.
 pub const MAX_TENSORS: usize = 16;
 
 /// The tensors of one buffer, in the order in which they were attached.
-pub type Tensors<'a> = ArrayVec<Tensor<'a>, MAX_TENSORS>;
+#[derive(Clone, Debug, Default)]
+pub struct Tensors<'a> {
+    read: ArrayVec<Tensor<'a>, MAX_TENSORS>,
+    unread: usize,
+}
+
+impl<'a> Tensors<'a> {
+    /// How many tensors the buffer has beyond those read: more than [`MAX_TENSORS`], or with more
+    /// than [`MAX_RANK`] dimensions.
+    pub fn unread(&self) -> usize {
+        self.unread
+    }
+
+    /// Whether further tensors are only counted.
+    fn is_full(&self) -> bool {
+        self.read.is_full()
+    }
+
+    /// Adds a tensor, or counts it where there is no room.
+    fn push(&mut self, tensor: Tensor<'a>) {
+        match self.read.try_push(tensor) {
+            Ok(()) => {}
+            Err(_) => self.leave_out(),
+        }
+    }
+
+    /// Counts a tensor that is not read.
+    fn leave_out(&mut self) {
+        self.unread += 1;
+    }
+}
+
+impl<'a> std::ops::Deref for Tensors<'a> {
+    type Target = [Tensor<'a>];
+
+    fn deref(&self) -> &[Tensor<'a>] {
+        &self.read
+    }
+}
+
+impl<'t, 'a> IntoIterator for &'t Tensors<'a> {
+    type Item = &'t Tensor<'a>;
+    type IntoIter = std::slice::Iter<'t, Tensor<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.read.iter()
+    }
+}
 
 /// A tensor's dimensions, slowest first (row-major, contiguous).
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -241,13 +288,16 @@ pub enum TensorError {
         tensor: String,
     },
     /// The metadata carries no memory.
-    #[error("tensor {tensor}: its metadata carries no memory")]
+    #[error("tensor {tensor}: its metadata carries no memory; attach the elements with it")]
     Missing {
         /// The tensor, as displayed.
         tensor: String,
     },
     /// The memory does not start at a multiple of the element size.
-    #[error("tensor {tensor}: its memory is not aligned to {align} bytes")]
+    #[error(
+        "tensor {tensor}: its memory starts at an address that is no multiple of {align} bytes; \
+         copy the elements to memory that is aligned for their type"
+    )]
     Misaligned {
         /// The tensor, as displayed.
         tensor: String,
@@ -275,7 +325,7 @@ pub enum TensorError {
 /// # Errors
 /// Where the plugin's own metadata is malformed.
 pub fn read(buffer: &gst::BufferRef) -> Result<Tensors<'_>, TensorError> {
-    let mut tensors = Tensors::new();
+    let mut tensors = Tensors::default();
     #[cfg(feature = "v1_26")]
     analytics::read(buffer, &mut tensors);
     attached::read(buffer, &mut tensors)?;
