@@ -8,6 +8,7 @@ pub mod crowdtestsrc;
 mod grid;
 pub mod nmsfilter;
 mod plane;
+mod property;
 pub mod roioverlay;
 mod tensor_memory;
 pub mod tensorreplay;

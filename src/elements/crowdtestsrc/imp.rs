@@ -17,7 +17,7 @@ use super::timeline::{Cursor, time_of};
 use super::windows::Scan;
 use crate::elements::plane::{Plane, PlaneError, plane};
 use crate::elements::tensor_memory::Placement;
-use crate::elements::{TensorMemory, lock};
+use crate::elements::{TensorMemory, lock, property};
 use crate::tensor::memory::UploadError;
 use crate::tensor::{TensorError, attached};
 
@@ -186,8 +186,21 @@ impl ObjectSubclass for CrowdTestSrc {
     type ParentType = gst_base::BaseSrc;
 }
 
-#[glib::derived_properties]
 impl ObjectImpl for CrowdTestSrc {
+    fn properties() -> &'static [glib::ParamSpec] {
+        Self::derived_properties()
+    }
+
+    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        self.derived_property(id, spec)
+    }
+
+    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
+            self.derived_set_property(id, value, spec);
+        }
+    }
+
     fn constructed(&self) {
         self.parent_constructed();
         self.obj().set_format(gst::Format::Time);

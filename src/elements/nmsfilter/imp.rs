@@ -15,7 +15,7 @@ use gst_base::subclass::prelude::*;
 use super::session::{Frame, Session};
 use super::settings::{Decoder, Settings};
 use super::stats::Stats;
-use crate::elements::{any_video, filter_templates, lock};
+use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine::{self, Backend, Method, Overlap};
 use crate::head::{BoxFormat, Coordinates};
 use crate::region::{Attach, HAS_ANALYTICS, Labels, Letterbox};
@@ -261,16 +261,9 @@ impl ObjectImpl for NmsFilter {
     }
 
     fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
-        let waits = spec.flags().contains(gst::PARAM_FLAG_MUTABLE_READY);
-        if waits && self.obj().current_state() > gst::State::Ready {
-            gst::warning!(
-                CAT,
-                imp = self,
-                "{} is set, but not followed before a restart",
-                spec.name()
-            );
+        if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
+            self.derived_set_property(id, value, spec);
         }
-        self.derived_set_property(id, value, spec);
     }
 }
 

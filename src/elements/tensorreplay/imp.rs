@@ -11,7 +11,7 @@ use super::RawType;
 use super::file::{Format, Kind};
 use super::recording::{Recording, RecordingError};
 use crate::elements::tensor_memory::Placement;
-use crate::elements::{TensorMemory, any_video, filter_templates, lock};
+use crate::elements::{TensorMemory, any_video, filter_templates, lock, property};
 use crate::tensor::attached;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -112,8 +112,21 @@ impl ObjectSubclass for TensorReplay {
     type ParentType = gst_base::BaseTransform;
 }
 
-#[glib::derived_properties]
-impl ObjectImpl for TensorReplay {}
+impl ObjectImpl for TensorReplay {
+    fn properties() -> &'static [glib::ParamSpec] {
+        Self::derived_properties()
+    }
+
+    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        self.derived_property(id, spec)
+    }
+
+    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
+            self.derived_set_property(id, value, spec);
+        }
+    }
+}
 
 impl GstObjectImpl for TensorReplay {}
 
