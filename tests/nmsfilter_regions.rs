@@ -197,11 +197,11 @@ fn coordinates_are_pixels_or_normalised_as_id_or_property_say() {
     let window = |id: &str, elements: [f32; 4]| vec![tensor(id, &[1, 4], &elements)];
     let half = [0.5, 0.5, 0.25, 0.9];
     let quarter = [(320, 240, 160, 120)];
-    assert_eq!(rects(VGA, "", window("a-normalized", half)), quarter);
+    assert_eq!(rects(VGA, "decoder=windows", window("a-normalized", half)), quarter);
     assert_eq!(rects(VGA, "coordinates=normalised", window("windows", half)), quarter);
     let pixels = [100.0, 50.0, 20.0, 0.9];
     assert_eq!(rects(VGA, "", window("windows", pixels)), [(100, 50, 20, 20)]);
-    let properties = "coordinates=pixels";
+    let properties = "decoder=windows coordinates=pixels";
     assert_eq!(rects(VGA, properties, window("a-normalized", pixels)), [(100, 50, 20, 20)]);
 }
 

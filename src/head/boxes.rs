@@ -1,4 +1,6 @@
-use super::layout::{Field, Layout, LayoutError, Matrix, check_classes, check_element_type};
+use super::layout::{
+    Field, Layout, LayoutError, Matrix, check_classes, check_element_type, check_lengths,
+};
 use super::{Head, Options, Role};
 use crate::tensor::Tensor;
 
@@ -11,7 +13,7 @@ impl Head for Boxes {
     }
 
     fn expects(&self) -> &'static str {
-        "boxes [N,4] (corners, or centre form by box-format) and scores [N] or [N,C]"
+        "boxes [N,4] ([N,3] with box-format=square) and scores [N] or [N,C]"
     }
 
     fn roles(&self) -> &'static [Role] {
@@ -26,20 +28,27 @@ impl Head for Boxes {
             expected: self.expects(),
         };
         let Matrix { rows: anchors, columns } = Matrix::of(boxes, self.name(), self.expects())?;
-        let components = options.box_format.components();
-        if columns != components {
-            return Err(shape_error(boxes));
+        match (columns, options.box_format) {
+            (numbers, format) if numbers == format.components() => {}
+            (numbers @ 3..=4, format) => {
+                return Err(LayoutError::BoxFormat { tensor: boxes.to_string(), format, numbers });
+            }
+            _ => return Err(shape_error(boxes)),
         }
         check_element_type(scores)?;
-        let classes = match *scores.shape {
-            [n] if n == anchors => 1,
-            [n, classes] | [1, n, classes] if n == anchors => classes,
-            [1, n] if n == anchors => 1,
+        let (rows, classes) = match *scores.shape {
+            [1, n] if n == anchors => (n, 1),
+            [n] => (n, 1),
+            [n, classes] | [1, n, classes] => (n, classes),
+            [batch, _, _] => {
+                return Err(LayoutError::Batch { tensor: scores.to_string(), batch });
+            }
             _ => return Err(shape_error(scores)),
         };
         if classes == 0 {
             return Err(shape_error(scores));
         }
+        check_lengths((boxes, anchors), (scores, rows))?;
         check_classes(scores, classes)?;
         Ok(Layout {
             head: self.name(),

@@ -1,3 +1,30 @@
+//! Which head reads the tensors of a buffer.
+//!
+//! 1. *By id.* The first head of which all roles are found by tensor id; with `decoder` set, that
+//!    head alone is looked at. Ids of a head with several roles count together only: a tensor
+//!    `boxes` without `scores` is no reason to choose `boxes`.
+//! 2. *By decoder.* Where `decoder` is set and the ids are others: the only way in which the
+//!    tensors fit that head.
+//! 3. *By shape alone.* Where `decoder` is `auto` and the ids are unknown, only what no other
+//!    family of models has is accepted ([`Head::is_certain`]): a YOLOv8 output as exported,
+//!    `[1,4+C,N]`, whose `C` is the known number of classes, or with no number known, 1 or 80
+//!    (COCO's). It must be the only such tensor, and no two tensors may fit `boxes` or
+//!    `ultraface`. Everything else that some head could read is an error that lists the readings
+//!    and says what to set. So:
+//!    - `[1,N,4]` alone is never read as `windows`;
+//!    - `[1,N,4]` with `[1,N,C]` is not read: DETR's normalized center boxes with logits,
+//!      YOLO-NAS's corners and UltraFace's outputs have these shapes;
+//!    - `[1,N,5+C]` is not read as `yolov5`: YOLOX's raw output has the same shape and another
+//!      formula;
+//!    - `[1,N,4+C]` is not read as a transposed `yolov8`: RT-DETR (`[1,300,84]`, normalized),
+//!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have it;
+//!    - `[1,K,N]` with other rows than `4+C` is not read: pose, segmentation and oriented-box
+//!      models add rows of another meaning.
+//!
+//! The known number of classes is [`Options::num_classes`], or the number of labels of the label
+//! file where that is 0. `num_classes` also holds for the other two ways: tensors of another
+//! number of classes are an error. A label file of another length is not.
+
 use std::fmt;
 
 use arrayvec::ArrayVec;
@@ -21,7 +48,7 @@ pub struct Choice {
 pub enum Reason {
     /// The tensors bear its ids.
     Id,
-    /// No known ids, but the shapes fit this head and no other.
+    /// No known ids, but the shapes fit this head, and no other or it is the wanted one.
     Shape,
 }
 
@@ -48,7 +75,7 @@ pub enum ChoiceError {
         /// What there is.
         tensors: String,
     },
-    /// More than one reading fits.
+    /// More than one reading fits, or one that other models' outputs fit too.
     #[error("the buffer's tensors ({tensors}) can be read as {readings}; {advice}")]
     Ambiguous {
         /// What there is.
@@ -56,7 +83,22 @@ pub enum ChoiceError {
         /// The readings.
         readings: String,
         /// How to decide.
-        advice: &'static str,
+        advice: String,
+    },
+    /// A tensor has an id of a head that reads several, and another of these is not there.
+    #[error(
+        "tensor {tensor} has an id of decoder {head}, which also needs a tensor with the id \
+         {missing}; the buffer carries {tensors}: set the ids, or the property decoder"
+    )]
+    Incomplete {
+        /// The tensor with the id.
+        tensor: String,
+        /// The head's name.
+        head: &'static str,
+        /// The ids of which one is missing.
+        missing: String,
+        /// What there is.
+        tensors: String,
     },
     /// Two tensors bear the id that a head looks for.
     #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
@@ -69,44 +111,99 @@ pub enum ChoiceError {
 /// Which tensor plays each role of a head.
 type Places = ArrayVec<usize, MAX_ROLES>;
 
-/// Finds the head for `tensors`: `wanted`, or where that is `None` the one whose ids they bear,
-/// or else the only one whose shapes they fit. Of readings by shape, those that use more of the
-/// tensors come first.
+/// Finds the head for `tensors`: `wanted`, or where that is `None` the one whose ids they have, or
+/// else the one that their shapes tell for certain, as said in the module's source.
 ///
 /// # Errors
-/// Where no head fits, more than one does, or the right one finds a shape or type it cannot read.
+/// Where no head fits, the shapes leave it open which one does, the right one finds a shape or
+/// type it cannot read, or another number of classes than `options` says.
 pub fn choose(
     tensors: &[Tensor<'_>],
     wanted: Option<&'static dyn Head>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let heads = || HEADS.into_iter().filter(|head| wanted.is_none_or(|w| w.name() == head.name()));
-
-    for head in heads() {
+    let heads = HEADS.into_iter().filter(|head| wanted.is_none_or(|w| w.name() == head.name()));
+    for head in heads {
         if let Some(places) = places_by_id(tensors, head)? {
             let layout = layout(tensors, head, &places, options)?;
             return Ok(Choice { head, layout, reason: Reason::Id });
         }
     }
+    match wanted {
+        Some(head) => by_decoder(tensors, head, options),
+        None => by_shape(tensors, options),
+    }
+}
 
-    let mut fits: Vec<Choice> = Vec::new();
-    let mut misfits: Vec<LayoutError> = Vec::new();
-    for head in heads() {
-        for places in assignments(tensors.len(), head.roles().len()) {
+/// The only way in which `tensors`, whatever their ids, fit `head`.
+fn by_decoder(
+    tensors: &[Tensor<'_>],
+    head: &'static dyn Head,
+    options: Options,
+) -> Result<Choice, ChoiceError> {
+    let all: Vec<usize> = (0..tensors.len()).collect();
+    let Readings { mut fits, misfits } = readings(tensors, &[head], &all, options);
+    match fits.len() {
+        1 => Ok(fits.remove(0)),
+        0 => Err(no_fit(tensors, Some(head), misfits)),
+        _ => Err(several_ways(tensors, &fits)),
+    }
+}
+
+/// The only reading of the tensors of unknown ids that their shapes tell for certain.
+fn by_shape(tensors: &[Tensor<'_>], options: Options) -> Result<Choice, ChoiceError> {
+    let unknown: Vec<usize> = (0..tensors.len()).filter(|&i| !is_known(tensors[i].id)).collect();
+    // Readings of another number of classes are listed, too.
+    let any_number =
+        Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
+    let Readings { fits, misfits } = readings(tensors, &HEADS, &unknown, any_number);
+
+    let pair = fits.iter().any(|fit| fit.head.roles().len() > 1);
+    let is_certain =
+        |fit: &&Choice| !pair && fit.head.is_certain(&fit.layout, options.known_classes());
+    let mut certain: Vec<Choice> = fits.iter().filter(is_certain).cloned().collect();
+    match certain.len() {
+        1 => return Ok(certain.remove(0)),
+        0 => {}
+        _ => return Err(several_ways(tensors, &certain)),
+    }
+    if let Some(incomplete) = incomplete(tensors) {
+        return Err(incomplete);
+    }
+    match fits.is_empty() {
+        true => Err(no_fit(tensors, None, misfits)),
+        false => Err(uncertain(tensors, &fits, options)),
+    }
+}
+
+/// Whether any head knows the id.
+fn is_known(id: &str) -> bool {
+    HEADS.iter().flat_map(|head| head.roles()).any(|role| role.ids.contains(&id))
+}
+
+/// The ways in which heads can and cannot read tensors.
+struct Readings {
+    fits: Vec<Choice>,
+    misfits: Vec<LayoutError>,
+}
+
+/// Every way in which one of `heads` reads those of `tensors` that `among` names.
+fn readings(
+    tensors: &[Tensor<'_>],
+    heads: &[&'static dyn Head],
+    among: &[usize],
+    options: Options,
+) -> Readings {
+    let mut readings = Readings { fits: Vec::new(), misfits: Vec::new() };
+    for &head in heads {
+        for places in assignments(among, head.roles().len()) {
             match layout(tensors, head, &places, options) {
-                Ok(layout) => fits.push(Choice { head, layout, reason: Reason::Shape }),
-                Err(error) => misfits.push(error),
+                Ok(layout) => readings.fits.push(Choice { head, layout, reason: Reason::Shape }),
+                Err(error) => readings.misfits.push(error),
             }
         }
     }
-    let most = fits.iter().map(|fit| fit.head.roles().len()).max().unwrap_or(0);
-    fits.retain(|fit| fit.head.roles().len() == most);
-
-    match fits.len() {
-        1 => Ok(fits.remove(0)),
-        0 => Err(no_fit(tensors, wanted, misfits)),
-        _ => Err(ambiguous(tensors, &fits)),
-    }
+    readings
 }
 
 /// The tensor for each role by its ids, or `None` where one is not there.
@@ -128,14 +225,14 @@ fn places_by_id(
     Ok(Some(places))
 }
 
-/// Every way to give `roles` different tensors.
-fn assignments(tensors: usize, roles: usize) -> Vec<Places> {
+/// Every way to give `roles` different ones of `tensors`.
+fn assignments(tensors: &[usize], roles: usize) -> Vec<Places> {
     let mut all = vec![Places::new()];
     for _ in 0..roles {
         all = all
             .iter()
             .flat_map(|places| {
-                (0..tensors).filter(|i| !places.contains(i)).map(|i| {
+                tensors.iter().filter(|i| !places.contains(i)).map(|&i| {
                     let mut longer = places.clone();
                     longer.push(i);
                     longer
@@ -153,10 +250,19 @@ fn layout(
     options: Options,
 ) -> Result<Layout, LayoutError> {
     let chosen: ArrayVec<&Tensor<'_>, MAX_ROLES> = places.iter().map(|&i| &tensors[i]).collect();
-    Ok(head.layout(&chosen, options)?.place(places))
+    let layout = head.layout(&chosen, options)?.place(places);
+    let (classes, expected) = (layout.classes, options.num_classes);
+    if expected > 0 && classes != expected {
+        let tensor = tensors[layout.scores.tensor].to_string();
+        return Err(LayoutError::NumClasses { tensor, head: head.name(), classes, expected });
+    }
+    Ok(layout)
 }
 
 fn list(tensors: &[Tensor<'_>]) -> String {
+    if tensors.is_empty() {
+        return "none".to_owned();
+    }
     let all: Vec<String> = tensors.iter().map(ToString::to_string).collect();
     all.join(", ")
 }
@@ -166,11 +272,16 @@ fn no_fit(
     wanted: Option<&'static dyn Head>,
     misfits: Vec<LayoutError>,
 ) -> ChoiceError {
-    // A batch says more than the list of what fits nothing; so does the only reading there was.
-    let batch = misfits.iter().position(|error| matches!(error, LayoutError::Batch { .. }));
-    let only = (misfits.len() == 1).then_some(0);
-    if let Some(i) = batch.or(only) {
-        return misfits[i].clone().into();
+    // These say more than the list of what fits nothing; so does the only reading there was.
+    let rank = |error: &&LayoutError| match wanted {
+        Some(_) => error.rank(),
+        None => error.rank().filter(|_| matches!(error, LayoutError::Batch { .. })),
+    };
+    let telling = misfits.iter().filter(|error| rank(error).is_some()).min_by_key(rank);
+    let integers = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
+    let only = misfits.first().filter(|_| misfits.len() == 1 || misfits.iter().all(integers));
+    if let Some(error) = telling.or(only) {
+        return error.clone().into();
     }
     let wanted = match wanted {
         Some(head) => format!("decoder {}, which expects {}", head.name(), head.expects()),
@@ -183,15 +294,55 @@ fn no_fit(
     ChoiceError::NoFit { wanted, tensors: list(tensors) }
 }
 
-fn ambiguous(tensors: &[Tensor<'_>], fits: &[Choice]) -> ChoiceError {
-    let mut names: Vec<&str> = fits.iter().map(|fit| fit.head.name()).collect();
-    names.dedup();
-    let (readings, advice) = match names[..] {
-        [name] => (
-            format!("{name} in {} ways", fits.len()),
-            "give the tensor that holds the detections an id that the decoder knows",
-        ),
-        _ => (names.join(" or "), "set the property decoder to the right one"),
-    };
-    ChoiceError::Ambiguous { tensors: list(tensors), readings, advice }
+/// The error for ids of a head of which a role is missing, if there are any.
+fn incomplete(tensors: &[Tensor<'_>]) -> Option<ChoiceError> {
+    let found = |ids: &[&str]| tensors.iter().find(|tensor| ids.contains(&tensor.id));
+    HEADS.iter().find_map(|head| {
+        let tensor = head.roles().iter().find_map(|role| found(role.ids))?;
+        let missing = head.roles().iter().find(|role| found(role.ids).is_none())?;
+        Some(ChoiceError::Incomplete {
+            tensor: tensor.to_string(),
+            head: head.name(),
+            missing: missing.ids.join(" or "),
+            tensors: list(tensors),
+        })
+    })
+}
+
+/// The error for one head that can read the tensors in several ways.
+fn several_ways(tensors: &[Tensor<'_>], fits: &[Choice]) -> ChoiceError {
+    ChoiceError::Ambiguous {
+        tensors: list(tensors),
+        readings: format!("{} in {} ways", fits[0].head.name(), fits.len()),
+        advice: "give the tensor that holds the detections an id that the decoder knows".to_owned(),
+    }
+}
+
+/// The error for shapes that do not tell which model they come from.
+fn uncertain(tensors: &[Tensor<'_>], fits: &[Choice], options: Options) -> ChoiceError {
+    let mut readings: Vec<String> = fits
+        .iter()
+        .map(|fit| match fit.head.roles() {
+            [_] if fit.head.name() != "windows" => {
+                format!("{} with {} classes", fit.head.name(), fit.layout.classes)
+            }
+            _ => fit.head.name().to_owned(),
+        })
+        .collect();
+    readings.dedup();
+
+    let mut advice = "set the property decoder to the right one".to_owned();
+    if fits.iter().any(|fit| fit.head.name() == "yolov8") {
+        advice += match (options.num_classes, options.labels) {
+            (0, 0) => ", and for yolov8 num-classes to the model's number of classes".to_owned(),
+            (0, labels) => {
+                format!(", and for yolov8 num-classes (the label file has {labels} labels)")
+            }
+            (number, _) => format!(", and for yolov8 correct num-classes, which is {number}"),
+        }
+        .as_str();
+        advice += "; outputs of pose, segmentation and oriented-box models (rows beyond 4+C) are \
+                   not read";
+    }
+    ChoiceError::Ambiguous { tensors: list(tensors), readings: readings.join(" or "), advice }
 }

@@ -29,6 +29,15 @@ impl BoxFormat {
             Self::Square => 3,
         }
     }
+
+    /// Its value of the property `box-format`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Corners => "corners",
+            Self::Centre => "centre",
+            Self::Square => "square",
+        }
+    }
 }
 
 /// What a tensor's coordinates are measured in.
@@ -159,11 +168,57 @@ pub enum LayoutError {
         /// Its first dimension.
         batch: usize,
     },
+    /// Boxes of another format than `box-format` says.
+    #[error(
+        "tensor {tensor}: box-format={} needs [N,{}], got {numbers} numbers per box; \
+         set box-format to {}",
+        format.name(),
+        format.components(),
+        if *numbers == 3 { "square" } else { "corners or centre" }
+    )]
+    BoxFormat {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// What the property says.
+        format: BoxFormat,
+        /// How many numbers there are to a box.
+        numbers: usize,
+    },
+    /// Boxes and scores differ in number.
+    #[error(
+        "tensor {boxes} has {box_count} boxes, tensor {scores} has scores for {score_count}; \
+         expected one row of scores for each box"
+    )]
+    Lengths {
+        /// The tensor with the boxes, as displayed.
+        boxes: String,
+        /// How many it has.
+        box_count: usize,
+        /// The tensor with the scores, as displayed.
+        scores: String,
+        /// How many boxes it has scores for.
+        score_count: usize,
+    },
     /// Neither f16 nor f32.
     #[error("tensor {tensor}: expected elements of type f16 or f32; dequantise it upstream")]
     ElementType {
         /// The tensor, as displayed.
         tensor: String,
+    },
+    /// Another number than `num-classes` says.
+    #[error(
+        "tensor {tensor}: read by decoder {head} it has {classes} classes, but num-classes is \
+         {expected}; correct num-classes, or set it to 0 to take what the tensor has"
+    )]
+    NumClasses {
+        /// The tensor with the scores, as displayed.
+        tensor: String,
+        /// The head's name.
+        head: &'static str,
+        /// What the shape gives.
+        classes: usize,
+        /// What the property says.
+        expected: usize,
     },
     /// More than [`MAX_CLASSES`].
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
@@ -173,6 +228,19 @@ pub enum LayoutError {
         /// What its shape makes of it.
         classes: usize,
     },
+}
+
+impl LayoutError {
+    /// How little it says beyond that the tensor looks like another head's, which is `None`. Of
+    /// several errors the one of least rank tells most.
+    pub(super) fn rank(&self) -> Option<u8> {
+        match self {
+            Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
+            Self::Lengths { .. } => Some(1),
+            Self::BoxFormat { .. } => Some(2),
+            Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
+        }
+    }
 }
 
 /// A tensor seen as rows and columns, for heads to take apart.
@@ -202,6 +270,18 @@ pub(super) fn check_element_type(tensor: &Tensor<'_>) -> Result<(), LayoutError>
         ElementType::F32 | ElementType::F16 => Ok(()),
         ElementType::Other(_) => Err(LayoutError::ElementType { tensor: tensor.to_string() }),
     }
+}
+
+/// Both tensors with the boxes that they are for.
+pub(super) fn check_lengths(
+    (boxes, box_count): (&Tensor<'_>, usize),
+    (scores, score_count): (&Tensor<'_>, usize),
+) -> Result<(), LayoutError> {
+    if box_count == score_count {
+        return Ok(());
+    }
+    let (boxes, scores) = (boxes.to_string(), scores.to_string());
+    Err(LayoutError::Lengths { boxes, box_count, scores, score_count })
 }
 
 pub(super) fn check_classes(tensor: &Tensor<'_>, classes: usize) -> Result<(), LayoutError> {

@@ -40,6 +40,12 @@ pub trait Head: Send + Sync {
     /// Where a shape or element type does not fit.
     fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError>;
 
+    /// Whether no other family of models has an output of this layout, given the number of classes
+    /// where it is known, so that a shape alone decides.
+    fn is_certain(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
+        false
+    }
+
     /// What the model's classes are called, where that is known without a label file.
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
@@ -62,6 +68,20 @@ pub struct Options {
     pub box_format: BoxFormat,
     /// What coordinates are measured in.
     pub coordinates: Coordinates,
+    /// How many classes the model has; 0 where nobody has said. Tensors of another number of
+    /// classes are refused.
+    pub num_classes: usize,
+    /// How many labels the label file has; 0 without one. It stands in for
+    /// [`num_classes`](Self::num_classes) where a shape alone must tell the model, and refuses
+    /// nothing.
+    pub labels: usize,
+}
+
+impl Options {
+    /// The number of classes, from whatever tells it.
+    pub fn known_classes(&self) -> Option<usize> {
+        [self.num_classes, self.labels].into_iter().find(|&number| number > 0)
+    }
 }
 
 /// Every head; a new one is a line here.

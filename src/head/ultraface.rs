@@ -1,4 +1,4 @@
-use super::layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, Matrix};
+use super::layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, Matrix, check_lengths};
 use super::{Head, Options, Role};
 use crate::tensor::Tensor;
 
@@ -44,9 +44,10 @@ impl Head for UltraFace {
             return Err(shape_error(scores));
         }
         let box_matrix = Matrix::of(boxes, self.name(), self.expects())?;
-        if box_matrix.columns != 4 || box_matrix.rows != score_matrix.rows {
+        if box_matrix.columns != 4 {
             return Err(shape_error(boxes));
         }
+        check_lengths((boxes, box_matrix.rows), (scores, score_matrix.rows))?;
         Ok(Layout {
             head: self.name(),
             anchors: box_matrix.rows,

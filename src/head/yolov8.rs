@@ -4,8 +4,9 @@ use crate::tensor::Tensor;
 
 /// YOLOv8 (also v9 and 11): centre x, centre y, width, height and one score per class, without
 /// objectness. As exported, each of these is a row over all anchors (`[1,4+C,N]`); some
-/// converters transpose it (`[1,N,4+C]`). A model has more anchors than numbers per anchor, so
-/// the larger dimension is taken for the anchors.
+/// converters transpose it (`[1,N,4+C]`). Where the number of classes is known and one dimension
+/// is `4+C`, that one holds the numbers. A model has more anchors than numbers per anchor, so the
+/// larger dimension is otherwise taken for the anchors.
 pub struct Yolov8;
 
 impl Head for Yolov8 {
@@ -23,8 +24,7 @@ impl Head for Yolov8 {
 
     fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
         let Matrix { rows, columns } = Matrix::of(tensors[0], self.name(), self.expects())?;
-        // No anchors at all: the dimension that is not zero holds the numbers.
-        let transposed = if columns == 0 { false } else { rows == 0 || rows > columns };
+        let transposed = is_transposed(rows, columns, options.known_classes());
         let (anchors, numbers) = if transposed { (rows, columns) } else { (columns, rows) };
         if numbers < 5 {
             return Err(LayoutError::Shape {
@@ -51,5 +51,23 @@ impl Head for Yolov8 {
             objectness: None,
             normalised: options.coordinates.normalised(tensors[0]),
         })
+    }
+
+    /// As exported, with the known number of classes, or else 1 (no other family has five rows) or
+    /// COCO's 80. Transposed it could be RT-DETR's, or boxes with score and class.
+    fn is_certain(&self, layout: &Layout, classes: Option<usize>) -> bool {
+        let as_exported = layout.boxes.anchor_stride == 1;
+        as_exported && classes.map_or([1, 80].contains(&layout.classes), |c| c == layout.classes)
+    }
+}
+
+/// Whether each anchor is a row of `rows` x `columns`, rather than each number.
+fn is_transposed(rows: usize, columns: usize, classes: Option<usize>) -> bool {
+    let is_numbers = |side: usize| classes.is_some_and(|classes| side == 4 + classes);
+    match (is_numbers(rows), is_numbers(columns)) {
+        (true, _) => false,
+        (false, true) => true,
+        // No anchors at all: the dimension that is not zero holds the numbers.
+        (false, false) => columns > 0 && (rows == 0 || rows > columns),
     }
 }

@@ -215,7 +215,11 @@ impl Scene {
                 true => Tensor::from_slice(id, shape, half),
             })
             .collect();
-        let options = Options { box_format: self.head.format(), coordinates: self.coordinates };
+        let options = Options {
+            box_format: self.head.format(),
+            coordinates: self.coordinates,
+            ..Options::default()
+        };
         let choice = head::choose(&tensors, head::by_name(self.head.name()), options);
         (tensors, choice.expect("the head takes what was written for it").layout)
     }

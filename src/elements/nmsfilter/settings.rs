@@ -104,7 +104,11 @@ impl Default for Settings {
 impl Settings {
     /// What tensors do not say of themselves.
     pub fn head_options(&self) -> head::Options {
-        head::Options { box_format: self.box_format, coordinates: self.coordinates }
+        head::Options {
+            box_format: self.box_format,
+            coordinates: self.coordinates,
+            ..head::Options::default()
+        }
     }
 
     /// The engine's parameters for a layout and a mapping.
