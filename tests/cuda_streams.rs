@@ -38,7 +38,7 @@ fn description(file: &replay::File, frames: i64, memory: &str, backend: &str) ->
         "videotestsrc num-buffers={frames} ! video/x-raw,format=GRAY8,width=1920,height=744
            ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} {}
            ! nmsfilter name=nms backend={backend} score-threshold=0 iou-threshold=0.3
-           ! fakesink",
+             max-detections=0 ! fakesink",
         file.location()
     )
 }

@@ -108,9 +108,27 @@ fn objects_of_others_stay_and_ids_still_tie() {
 #[test]
 fn thousands_of_objects_are_attached() {
     let tensor = windows(5_000);
-    let found = frame("score-threshold=0", move |buffer| attach(buffer, &tensor).unwrap());
+    let found = frame("score-threshold=0 max-detections=0", move |buffer| {
+        attach(buffer, &tensor).unwrap();
+    });
     assert_eq!(found.objects.len(), 5_000);
     assert_eq!(found.objects, found.regions);
+}
+
+#[test]
+fn a_second_nmsfilter_that_attaches_the_objects_again_says_what_to_set() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! nmsfilter attach=analytics ! nmsfilter attach=analytics name=nms ! fakesink",
+    );
+    let tensor = windows(3);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    let seen = watch(&pipeline, "nms", |buffer| look(buffer).objects.len());
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None);
+    assert_eq!(*seen.lock().unwrap(), [6, 6, 6]);
+    assert_eq!(ended.warnings.len(), 1, "{:?}", ended.warnings);
+    assert!(ended.warnings[0].contains("keep-tensors=false"), "{:?}", ended.warnings);
 }
 
 #[cfg(feature = "v1_26")]
@@ -179,12 +197,50 @@ mod tensor_meta {
     }
 
     #[test]
-    fn too_many_dimensions_are_passed_over() {
+    fn tensors_of_too_many_dimensions_or_beyond_the_sixteenth_are_counted() {
         init();
         let mut buffer = gst::Buffer::new();
         let deep = tensor("a", TensorDataType::Float32, &[1; MAX_RANK + 1], 4);
-        add(buffer.get_mut().unwrap(), vec![deep]);
-        assert!(tensor::read(&buffer).unwrap().is_empty());
+        let flat = || tensor("b", TensorDataType::Float32, &[1], 4);
+        let mut all = vec![deep];
+        all.extend(std::iter::repeat_with(flat).take(18));
+        add(buffer.get_mut().unwrap(), all);
+        attach(buffer.get_mut().unwrap(), &windows(1)).unwrap();
+        let tensors = tensor::read(&buffer).unwrap();
+        assert_eq!((tensors.len(), tensors.unread()), (16, 1 + 2 + 1));
+    }
+
+    #[test]
+    fn tensors_of_too_many_dimensions_earn_a_warning() {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+               ! nmsfilter name=nms ! fakesink",
+        );
+        intercept(&pipeline, "in", |buffer| {
+            let deep = tensor("a", TensorDataType::Float32, &[1; MAX_RANK + 1], 4);
+            add(buffer, vec![deep, window(1.0)]);
+        });
+        let ended = run(&pipeline);
+        assert_eq!((ended.error, ended.warnings.len()), (None, 1));
+        let expected = "carries 2 tensors, of which 1 are read: at most 16, each of at most 8";
+        assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
+    }
+
+    #[test]
+    fn an_id_that_is_not_utf8_is_no_known_id() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        // SAFETY: the text ends with a zero; GLib copies it.
+        let id: gst::glib::Quark = unsafe {
+            let quark = gst::glib::ffi::g_quark_from_string(c"windows\xff".as_ptr());
+            gst::glib::translate::from_glib(quark)
+        };
+        let data = gst::Buffer::with_size(16).unwrap();
+        let order = TensorDimOrder::RowMajor;
+        let tensor = Tensor::new_simple(id, TensorDataType::Float32, data, order, &[1, 4]);
+        add(buffer.get_mut().unwrap(), vec![tensor]);
+        let tensors = tensor::read(&buffer).unwrap();
+        assert_eq!(tensors[0].to_string(), "(an id that is not UTF-8) (f32 1x4)");
     }
 
     #[test]

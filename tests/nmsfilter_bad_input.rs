@@ -144,7 +144,7 @@ fn a_wrong_element_type() {
         structure.set("dims", gst::Array::new([1u64, 4]));
         structure.set("data", gst::Buffer::with_size(4).unwrap());
     });
-    assert_says(ended.error(), &["tensor windows: expected type f32 or f16, got u8"]);
+    assert_says(ended.error(), &["tensor windows: expected elements of type f16 or f32, got u8"]);
     let wrong = NewTensor {
         id: "windows".into(),
         element: ElementType::Other("i32"),
@@ -176,17 +176,63 @@ fn two_tensors_with_one_id() {
 }
 
 #[test]
-fn shapes_that_can_be_read_in_two_ways() {
+fn shapes_that_do_not_tell_the_model() {
     let message = refused("", vec![tensor("out", &[1, 100, 85], vec![0.0; 8500])]);
     assert_says(
         &message,
-        &["out (f32 1x100x85)", "read as yolov5 or yolov8; set the property decoder"],
+        &[
+            "out (f32 1x100x85)",
+            "read as yolov5 with 80 classes or yolov8 with 81 classes; set the property decoder",
+            "num-classes to the model's number of classes",
+        ],
     );
     let pair =
         || vec![tensor("a", &[1, 9, 2], vec![0.0; 18]), tensor("b", &[1, 9, 4], vec![0.0; 36])];
-    assert_says(&refused("", pair()), &["read as boxes or ultraface; set the property decoder"]);
+    let message = refused("", pair());
+    assert_says(&message, &["read as windows or boxes or ultraface; set the property decoder"]);
     let two = vec![tensor("a", &[9, 4], vec![0.0; 36]), tensor("b", &[7, 4], vec![0.0; 28])];
     assert_says(&refused("decoder=windows", two), &["windows in 2 ways; give the tensor", "an id"]);
+}
+
+/// 200 people with 17 keypoints each, all over the threshold if keypoints are taken for scores.
+fn pose() -> Vec<NewTensor> {
+    let elements = (0..56 * 200).map(|i| if i / 200 < 4 { 40.0 } else { 0.9 });
+    vec![tensor("output0", &[1, 56, 200], elements.collect())]
+}
+
+#[test]
+fn a_pose_output_without_id_gives_an_error_and_no_boxes() {
+    let labels = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("person.txt");
+    std::fs::write(&labels, "person\n").unwrap();
+    let labels = format!("label-file={}", labels.display());
+    for (properties, part) in [
+        ("", "num-classes to the model's number of classes"),
+        ("num-classes=1", "num-classes, which is 1"),
+        (labels.as_str(), "the label file has 1 labels"),
+    ] {
+        let message = refused(properties, pose());
+        let reading = "output0 (f32 1x56x200)) can be read as yolov8 with 52 classes";
+        assert_says(&message, &[reading, part, "rows beyond 4+C) are not read"]);
+    }
+    let message = refused("decoder=yolov8 num-classes=1", pose());
+    assert_says(&message, &["it has 52 classes, but num-classes is 1"]);
+}
+
+#[test]
+fn a_lone_tensor_named_boxes_is_not_read_as_windows() {
+    let boxes =
+        || vec![tensor("boxes", &[1, 2, 4], vec![10.0, 10.0, 50.0, 50.0, 0.0, 0.0, 9.0, 9.0])];
+    assert_says(&refused("", boxes()), &["boxes (f32 1x2x4) has an id of decoder boxes", "scores"]);
+}
+
+#[test]
+fn an_error_names_the_properties_that_are_set_as_users_type_them() {
+    let message = refused("model-width=640 iou-threshold=0.5 classes=1,2", window());
+    assert!(
+        message.ends_with("; iou-threshold=0.5 classes=\"1\\,2\" model-width=640"),
+        "{message}"
+    );
+    assert!(refused("decoder=boxes", window()).ends_with("frame 640x480; decoder=boxes"));
 }
 
 #[test]

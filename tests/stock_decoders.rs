@@ -44,7 +44,8 @@ fn both(
     }
     let pipeline = pipeline::parse(&format!(
         "{source} ! {inference} ! tee name=tee
-         tee. ! queue ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU} {settings}
+         tee. ! queue ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU}
+           max-detections=0 {settings}
            ! {}
          tee. ! queue ! {decoder} name=stock iou-threshold={IOU} ! fakesink",
         drawn(name)

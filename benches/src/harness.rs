@@ -11,6 +11,8 @@ use crate::measure::Times;
 pub fn harness(backend: &str) -> Harness {
     // Before the harness starts it: an element that runs keeps its backend.
     let element = gst::ElementFactory::make("nmsfilter").property_from_str("backend", backend);
+    // All survivors are attached, however many.
+    let element = element.property("max-detections", 0u32);
     let element = element.build().expect("it is registered");
     let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
     harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
            out. ! queue ! videoconvert ! video/x-raw,format=I420 ! jpegenc quality=75 ! avimux ! filesink location={OUT}/crowd.avi
            out. ! queue ! videoconvert ! video/x-raw,format=RGB ! appsink name=pictures sync=false
          crowdtestsrc truth=true num-buffers={FRAMES} ! tee name=crowd
-           crowd. ! queue ! nmsfilter name=raw method=none ! roioverlay labels=never
+           crowd. ! queue ! nmsfilter name=raw method=none max-detections=0 ! roioverlay labels=never
              ! videocrop left=480 right=480 ! halves.sink_0
            crowd. ! queue ! nmsfilter name=nms ! roioverlay
              ! videocrop left=480 right=480 ! halves.sink_1"

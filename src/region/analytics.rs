@@ -7,8 +7,10 @@
 //! is what bounds it. A copy of the buffer copies the matrix, and an element downstream that adds
 //! an object (a tracker) doubles its order, since it grows by the initial order.
 
+use gst::glib;
 use gst_analytics::{
-    AnalyticsRelationMeta, AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt,
+    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaInitParams,
+    AnalyticsRelationMetaODExt,
 };
 
 use super::{Labels, Region};
@@ -36,4 +38,16 @@ pub(super) fn attach(
         meta.add_od_mtd(label, x, y, w, h, region.confidence)?;
     }
     Ok(first_id)
+}
+
+/// Whether there is an object with this label and these pixels: left, top, width, height.
+pub(super) fn is_attached(buffer: &gst::BufferRef, label: glib::Quark, pixels: [u32; 4]) -> bool {
+    let pixels = pixels.map(|side| side as i32);
+    buffer.iter_meta::<AnalyticsRelationMeta>().any(|meta| {
+        meta.iter::<AnalyticsODMtd>().any(|object| {
+            let place = object.location();
+            object.obj_type() == Some(label)
+                && place.is_ok_and(|place| [place.x, place.y, place.w, place.h] == pixels)
+        })
+    })
 }

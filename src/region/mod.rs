@@ -47,3 +47,20 @@ pub fn attach(
     }
     Ok(())
 }
+
+/// Whether `buffer` already carries `region`, with the same label and pixels, in metadata of these
+/// kinds.
+pub fn is_attached(
+    buffer: &gst::BufferRef,
+    frame: [u32; 2],
+    region: &Region,
+    labels: &mut Labels,
+    kinds: Attach,
+) -> bool {
+    let (label, pixels) = (labels.of(region.class).quark, region.pixels(frame));
+    #[cfg(feature = "v1_24")]
+    if kinds.contains(Attach::ANALYTICS) && analytics::is_attached(buffer, label, pixels) {
+        return true;
+    }
+    kinds.contains(Attach::ROI) && roi::is_attached(buffer, label, pixels)
+}

@@ -42,6 +42,20 @@ pub(super) fn attach(
     }
 }
 
+/// Whether there is a region with this label and these pixels: left, top, width, height.
+pub(super) fn is_attached(
+    buffer: &gst::BufferRef,
+    label: glib::Quark,
+    [x, y, w, h]: [u32; 4],
+) -> bool {
+    buffer.iter_meta::<VideoRegionOfInterestMeta>().any(|meta| {
+        // The binding's `roi_type` takes the text for UTF-8, whoever wrote it.
+        // SAFETY: the metadata lives as long as `meta`.
+        let quark = unsafe { (*meta.as_ptr()).roi_type };
+        meta.rect() == (x, y, w, h) && quark == label.into_glib()
+    })
+}
+
 /// The structure with its numbers: confidence, left, top, right, bottom. A copy costs half of what
 /// building it anew does: names are not looked up.
 fn with_numbers(detection: &gst::Structure, numbers: [f64; 5]) -> gst::Structure {

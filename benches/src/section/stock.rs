@@ -35,7 +35,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let apart = apart();
     let decoder = "yolov8tensordec box-confidence-threshold=0.25 class-confidence-threshold=0.25 \
                    iou-threshold=0.45 max-detections=100000";
-    let ours = "nmsfilter backend=cpu class-agnostic=true";
+    let ours = "nmsfilter backend=cpu class-agnostic=true max-detections=0";
     let columns = ["input", "element", "objects", "median us", "p10 us", "p90 us", "ratio"];
     let mut table = Table::new(columns);
     let trace = bench.folder.file(TRACE);

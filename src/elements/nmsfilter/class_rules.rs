@@ -1,4 +1,7 @@
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
+//!
+//! A name of digits alone is always the number of a class, also where the label file has such a
+//! label: a class whose label is a number is named by its own number only.
 
 use crate::engine::ClassThresholds;
 use crate::head::MAX_CLASSES;
@@ -9,7 +12,7 @@ use crate::region::Labels;
 pub(super) enum ClassRuleError {
     #[error(
         "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES} or a label \
-         of the label file ({labels} labels loaded)"
+         of the label-file ({labels} labels loaded)"
     )]
     UnknownClass { property: &'static str, name: String, labels: usize },
     #[error(
@@ -57,9 +60,15 @@ fn entries(list: Option<&str>) -> impl Iterator<Item = &str> {
 }
 
 fn class(property: &'static str, name: &str, labels: &Labels) -> Result<usize, ClassRuleError> {
-    let by_label = labels.class(name).map(|class| class as usize);
-    by_label.or_else(|| name.parse().ok()).filter(|&class| class < MAX_CLASSES).ok_or_else(|| {
-        ClassRuleError::UnknownClass { property, name: name.to_owned(), labels: labels.len() }
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    let class = match is_number {
+        true => name.parse().ok(),
+        false => labels.class(name).map(|class| class as usize),
+    };
+    class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| ClassRuleError::UnknownClass {
+        property,
+        name: name.to_owned(),
+        labels: labels.len(),
     })
 }
 
@@ -114,14 +123,29 @@ mod tests {
         assert_eq!(of("7", "").unwrap().lowest(2), f32::INFINITY);
     }
 
-    #[test]
-    fn labels_name_classes() {
-        let file = std::env::temp_dir().join(format!("nmsfilter-labels-{}", std::process::id()));
-        std::fs::write(&file, "person\ntraffic light\n").unwrap();
+    /// The labels of a file with these lines.
+    fn labels(name: &str, lines: &str) -> Labels {
+        let file = std::env::temp_dir().join(format!("nmsfilter-{name}-{}", std::process::id()));
+        std::fs::write(&file, lines).unwrap();
         let labels = Labels::load(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
+        labels
+    }
+
+    #[test]
+    fn labels_name_classes() {
+        let labels = labels("labels", "person\ntraffic light\n");
         let rules = thresholds(0.25, Some("traffic light"), Some("person:0.1"), &labels).unwrap();
         assert_eq!([0, 1].map(|class| rules.of(class)), [f32::INFINITY, 0.25]);
+    }
+
+    #[test]
+    fn a_number_is_a_class_number_also_where_a_label_is_that_number() {
+        let labels = labels("numbers", "zero\n7\n70000\n");
+        let rules = thresholds(0.25, Some("7"), Some("7:0.5"), &labels).unwrap();
+        assert_eq!([1, 7].map(|class| rules.of(class)), [f32::INFINITY, 0.5]);
+        let error = thresholds(0.25, Some("70000"), None, &labels).unwrap_err();
+        assert!(error.to_string().contains("there is no class \"70000\""), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use gst::glib;
 
 use super::class_rules::ClassRuleError;
+use super::settings::SettingsError;
 use crate::engine::EngineError;
 use crate::head::ChoiceError;
 use crate::region::MappingError;
@@ -16,6 +17,8 @@ pub(super) enum FrameError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
     Mapping(#[from] MappingError),
     #[error(transparent)]
     ClassRule(#[from] ClassRuleError),
@@ -29,7 +32,7 @@ impl FrameError {
     /// The element message: the error for the user, `context` for the developer.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Mapping(_) | Self::ClassRule(_) => {
+            Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),

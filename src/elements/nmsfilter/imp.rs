@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gst::glib;
 use gst::prelude::*;
@@ -12,13 +12,13 @@ use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
+use super::counted::Counted;
 use super::session::{Frame, Session};
-use super::settings::{Decoder, Settings};
-use super::stats::Stats;
+use super::settings::{Decoder, Settings, SettingsError};
 use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine::{self, Backend, Method, Overlap};
-use crate::head::{BoxFormat, Coordinates};
-use crate::region::{Attach, HAS_ANALYTICS, Labels, Letterbox};
+use crate::head::{BoxFormat, Coordinates, MAX_CLASSES};
+use crate::region::{Attach, Labels, Letterbox};
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -27,9 +27,6 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
         Some("Tensor decoding and non-maximum suppression"),
     )
 });
-
-/// How long a stream may go without tensors before the user is told.
-const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(1);
 
 /// The element's private side.
 #[derive(Default, glib::Properties)]
@@ -122,13 +119,15 @@ pub struct NmsFilter {
     #[property(
         name = "classes", get, set, type = Option<String>, member = classes,
         nick = "Classes",
-        blurb = "Classes to keep, by number or label, separated by commas (unset: all)",
+        blurb = "Classes to keep, by number or label, separated by commas (unset: all). \
+                 A number is always a class number, never a label",
         mutable_playing
     )]
     #[property(
         name = "class-thresholds", get, set, type = Option<String>, member = class_thresholds,
         nick = "Class thresholds",
-        blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (others: score-threshold)",
+        blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (others: score-threshold). \
+                 A number is always a class number, never a label",
         mutable_playing
     )]
     #[property(
@@ -150,6 +149,14 @@ pub struct NmsFilter {
         nick = "Label file",
         blurb = "File with one label per line, the first for class 0",
         mutable_ready
+    )]
+    #[property(
+        name = "num-classes", get, set, type = u32, member = num_classes,
+        maximum = MAX_CLASSES as u32, default = Settings::default().num_classes,
+        nick = "Number of classes",
+        blurb = "How many classes the model has (0: unknown). Tensors of another number are an \
+                 error; decoder=auto takes a YOLOv8 output of this number by its shape",
+        mutable_playing
     )]
     #[property(
         name = "model-width", get, set, type = u32, member = model_width,
@@ -206,26 +213,6 @@ pub struct NmsFilter {
     counted: Mutex<Counted>,
 }
 
-/// Counts, and what has been said about them.
-#[derive(Default)]
-struct Counted {
-    stats: Stats,
-    /// Whether the message with the counts as they stand has been posted.
-    posted: bool,
-    tensors: Awaited,
-}
-
-/// Whether tensors have come.
-#[derive(Default)]
-enum Awaited {
-    #[default]
-    NoFrameYet,
-    /// No frame so far had any; this is when the first came.
-    Since(Option<gst::ClockTime>, Instant),
-    /// They have come, or the user knows that they have not.
-    Settled,
-}
-
 #[glib::object_subclass]
 impl ObjectSubclass for NmsFilter {
     const NAME: &'static str = "GstNmsFilter";
@@ -255,7 +242,7 @@ impl ObjectImpl for NmsFilter {
 
     fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
         match spec.name() {
-            "stats" => lock(&self.counted).stats.structure().to_value(),
+            "stats" => lock(&self.counted).structure().to_value(),
             _ => self.derived_property(id, spec),
         }
     }
@@ -307,11 +294,10 @@ impl BaseTransformImpl for NmsFilter {
                 ["backend {:?}, cuda-device-id {}", settings.backend, settings.cuda_device_id]
             )
         })?;
-        if settings.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
+        if let Err(error @ SettingsError::NoAnalytics) = settings.check() {
             return Err(gst::error_msg!(
                 gst::LibraryError::Settings,
-                ("attach=analytics needs a plugin built for GStreamer 1.24 or later; set \
-                     attach=roi, or build it with the feature v1_24"),
+                ("{error}"),
                 ["built without the feature v1_24"]
             ));
         }
@@ -323,7 +309,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.len());
         let engine = selection.engine;
-        *lock(&self.counted) = Counted { stats: Stats::new(engine.name()), ..Counted::default() };
+        *lock(&self.counted) = Counted::new(engine.name());
         *lock(&self.session) = Some(Session::new(engine, labels, settings));
         Ok(())
     }
@@ -426,13 +412,12 @@ impl BaseTransformImpl for NmsFilter {
                     counts.survivors,
                     counts.rejected,
                 );
-                let mut counted = lock(&self.counted);
-                counted.posted = false;
-                counted.tensors = Awaited::Settled;
-                counted.stats.count(&counts, outside, start.elapsed());
+                lock(&self.counted).count(&counts, outside, start.elapsed());
             }
             Err(error) => {
-                self.post_error_message(error.message(&context.unwrap_or_default()));
+                let properties = property::changed(self.obj().upcast_ref());
+                let context = format!("{}; {properties}", context.unwrap_or_default());
+                self.post_error_message(error.message(&context));
                 return Err(gst::FlowError::Error);
             }
         }
@@ -454,43 +439,22 @@ impl NmsFilter {
     /// Counts a frame without tensors; the first second of nothing else earns one warning.
     fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let mut counted = lock(&self.counted);
-        counted.posted = false;
-        counted.stats.count_without_tensors();
-        let late = match counted.tensors {
-            Awaited::NoFrameYet => {
-                counted.tensors = Awaited::Since(pts, Instant::now());
-                false
-            }
-            Awaited::Since(Some(first), _) if pts.is_some() => {
-                pts.is_some_and(|pts| pts.saturating_sub(first) >= PATIENCE)
-            }
-            Awaited::Since(_, first) => first.elapsed() >= Duration::from(PATIENCE),
-            Awaited::Settled => false,
-        };
+        let late = lock(&self.counted).count_without_tensors(pts);
         if late {
-            counted.tensors = Awaited::Settled;
-            drop(counted);
             gst::element_imp_warning!(
                 self,
                 gst::StreamError::Format,
                 ("no buffer of the first second carried tensors, so nothing is detected; \
                      place nmsfilter behind an inference element, with nothing between them that \
-                     scales, crops or replaces the picture"),
-                ["waited {PATIENCE}"]
+                     scales, crops or replaces the picture")
             );
         }
     }
 
     /// Posts the counts, unless they have not changed since they were last posted.
     fn post_stats(&self) {
-        let structure = {
-            let mut counted = lock(&self.counted);
-            if counted.posted || counted.stats.is_empty() {
-                return;
-            }
-            counted.posted = true;
-            counted.stats.structure()
+        let Some(structure) = lock(&self.counted).take_news() else {
+            return;
         };
         let element = self.obj();
         gst::info!(CAT, obj = element, "{structure}");

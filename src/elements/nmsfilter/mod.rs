@@ -9,11 +9,16 @@
 //! scales or crops: tensors describe the frame they were attached to.
 
 mod class_rules;
+mod counted;
 mod error;
 mod imp;
+mod notices;
+mod plan;
 mod session;
 mod settings;
 mod stats;
+mod wait;
+mod wanted;
 
 use gst::glib;
 use gst::prelude::*;

@@ -2,48 +2,34 @@
 
 use std::fmt;
 
-use super::class_rules;
+use super::NmsFilter;
 use super::error::FrameError;
 use super::imp::CAT;
+use super::notices::Notices;
+use super::plan::Plan;
 use super::settings::Settings;
 use super::stats::Counts;
-use crate::engine::{Engine, Params};
-use crate::head::{self, Choice};
-use crate::region::{self, Labels, Mapping, Region};
-use crate::tensor::{self, ElementType, Shape, Tensor, Tensors};
+use super::wanted::Wanted;
+use crate::engine::Engine;
+use crate::region::{self, Labels, Region};
+use crate::tensor::{self, Tensor, Tensors};
 
 /// The engine, and all that is derived once and used for many frames.
 pub(super) struct Session {
     engine: Box<dyn Engine>,
     labels: Labels,
+    /// Those in force: once a frame is decoded, always such as can be used.
     settings: Settings,
+    /// Those that were set since and are not in force.
+    wanted: Option<Wanted>,
     /// Width and height, once there are caps.
     frame: Option<[u32; 2]>,
-    /// `None` before the first frame with tensors and after any change.
+    /// For the settings in force; `None` before the first frame with tensors and after new caps.
     plan: Option<Plan>,
     regions: Vec<Region>,
-}
-
-/// How to process frames like the last one.
-struct Plan {
-    tensors: Vec<Signature>,
-    choice: Choice,
-    mapping: Mapping,
-    params: Params,
-}
-
-/// What the choice of a head depends on.
-#[derive(Default)]
-struct Signature {
-    id: String,
-    element: ElementType,
-    shape: Shape,
-}
-
-impl PartialEq<Tensor<'_>> for Signature {
-    fn eq(&self, tensor: &Tensor<'_>) -> bool {
-        self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
-    }
+    /// Whether any frame has been decoded.
+    decoded: bool,
+    notices: Notices,
 }
 
 /// What became of a frame.
@@ -56,14 +42,25 @@ pub(super) enum Frame {
 
 impl Session {
     pub fn new(engine: Box<dyn Engine>, labels: Labels, settings: Settings) -> Self {
-        Self { engine, labels, settings, frame: None, plan: None, regions: Vec::new() }
+        Self {
+            engine,
+            labels,
+            settings,
+            wanted: None,
+            frame: None,
+            plan: None,
+            regions: Vec::new(),
+            decoded: false,
+            notices: Notices::default(),
+        }
     }
 
-    /// Takes over the element's settings; cheap where they have not changed.
+    /// Notes the element's settings; cheap where they have not changed. They come into force with
+    /// the next frame that has tensors, if they can be used.
     pub fn follow(&mut self, settings: &Settings) {
-        if self.settings != *settings {
-            self.settings = settings.clone();
-            self.plan = None;
+        let latest = self.wanted.as_ref().map_or(&self.settings, |wanted| &wanted.settings);
+        if latest != settings {
+            self.wanted = Some(Wanted::new(settings.clone(), self.wanted.take()));
         }
     }
 
@@ -83,60 +80,101 @@ impl Session {
         self.plan = None;
     }
 
-    /// Reads the tensors of `buffer`, decodes and suppresses, and hangs the survivors on it.
+    /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
     pub fn process(
         &mut self,
-        element: &super::NmsFilter,
+        element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<Frame, FrameError> {
+        let pts = buffer.pts();
         let tensors = tensor::read(buffer)?;
+        self.notices.unread_tensors(element, &tensors);
         if tensors.is_empty() {
             return Ok(Frame::WithoutTensors);
         }
-        let plan = match self.plan.take() {
-            Some(plan) if plan.suits(&tensors) => plan,
-            previous => self.make_plan(element, &tensors, previous)?,
-        };
-        let plan = self.plan.insert(plan);
+        self.prepare(element, &tensors, pts)?;
+        let plan = self.plan.as_ref().expect("it has just been prepared");
         let outcome = self.engine.run(&tensors, &plan.choice.layout, &plan.params)?;
 
         self.regions.clear();
         self.regions.extend(outcome.survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = Counts::from(&outcome);
         drop(tensors);
-        let (frame, kinds) = (plan.mapping.frame(), self.settings.attach);
-        region::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
-        if !self.settings.keep_tensors {
-            tensor::remove(buffer);
-        }
+        self.attach(element, buffer)?;
+        self.decoded = true;
+        self.notices.max_detections(element, self.settings.max_detections, counts.survivors);
         let outside = counts.survivors - self.regions.len();
         Ok(Frame::Decoded { counts, outside })
     }
 
-    /// Chooses the head and derives the engine's parameters; `previous` was made for other tensors
-    /// under the same settings and caps.
-    fn make_plan(
+    /// Attaches the regions, and removes the tensors where they are not to stay.
+    fn attach(
         &mut self,
-        element: &super::NmsFilter,
-        tensors: &Tensors<'_>,
-        previous: Option<Plan>,
-    ) -> Result<Plan, FrameError> {
-        let settings = &self.settings;
-        let choice = head::choose(tensors, settings.decoder.head(), settings.head_options())?;
-        if let Some(plan) = previous.filter(|plan| plan.choice.layout.is_kin(&choice.layout)) {
-            return Ok(plan.for_tensors(tensors, choice));
+        element: &NmsFilter,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<(), FrameError> {
+        let plan = self.plan.as_ref().expect("the regions are made by it");
+        let (frame, kinds) = (plan.mapping.frame(), self.settings.attach);
+        let best = (frame, self.regions.first());
+        self.notices.repeated_region(element, buffer, best, &mut self.labels, kinds);
+        region::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
+        if !self.settings.keep_tensors {
+            tensor::remove(buffer);
         }
+        Ok(())
+    }
 
-        let frame = self.frame.ok_or(FrameError::NoCaps)?;
-        let model = [settings.model_width, settings.model_height];
-        let mapping = Mapping::new(frame, model, settings.letterbox)?;
-        let thresholds = class_rules::thresholds(
-            settings.score_threshold,
-            settings.classes.as_deref(),
-            settings.class_thresholds.as_deref(),
-            &self.labels,
-        )?;
-        let params = settings.params(&choice.layout, &mapping, thresholds);
+    /// Brings the wanted settings into force where they can be used with these tensors, and makes
+    /// the plan. Where they cannot, it is an error before the first frame is decoded; afterwards
+    /// the settings in force stay, and the user is told if that lasts.
+    fn prepare(
+        &mut self,
+        element: &NmsFilter,
+        tensors: &Tensors<'_>,
+        pts: Option<gst::ClockTime>,
+    ) -> Result<(), FrameError> {
+        let suits = self.plan.as_ref().is_some_and(|plan| plan.suits(tensors));
+        if let Some(mut wanted) = self.wanted.take() {
+            if !suits || !wanted.is_tried() {
+                match Plan::new(tensors, &wanted.settings, &self.labels, self.frame) {
+                    Ok(plan) => {
+                        self.settings = wanted.settings;
+                        self.take_over(element, tensors, plan);
+                        return Ok(());
+                    }
+                    Err(error) if self.decoded => wanted.refuse(element, error, pts),
+                    Err(error) => {
+                        self.wanted = Some(wanted);
+                        return Err(error);
+                    }
+                }
+            }
+            wanted.remind(element, pts);
+            self.wanted = Some(wanted);
+        }
+        match suits {
+            true => Ok(()),
+            false => self.renew_plan(element, tensors).map_err(|error| {
+                // Of settings that cannot be used, either, those that are set say more.
+                self.wanted.take().and_then(Wanted::into_error).unwrap_or(error)
+            }),
+        }
+    }
+
+    /// Makes the plan for other tensors or caps under the settings in force.
+    fn renew_plan(&mut self, element: &NmsFilter, tensors: &Tensors<'_>) -> Result<(), FrameError> {
+        if let Some(plan) = &mut self.plan
+            && plan.adapt(tensors, &self.settings, &self.labels)?
+        {
+            return Ok(());
+        }
+        let plan = Plan::new(tensors, &self.settings, &self.labels, self.frame)?;
+        self.take_over(element, tensors, plan);
+        Ok(())
+    }
+
+    fn take_over(&mut self, element: &NmsFilter, tensors: &Tensors<'_>, plan: Plan) {
+        let (choice, frame) = (&plan.choice, plan.mapping.frame());
         gst::info!(
             CAT,
             obj = element,
@@ -151,39 +189,27 @@ impl Session {
             frame[1],
             if tensors.iter().any(Tensor::is_on_device) { "device" } else { "host" },
         );
-        gst::debug!(CAT, obj = element, "{params:?}, {mapping:?}");
-        self.labels.set_head(choice.head);
-        let plan = Plan { tensors: Vec::new(), choice: choice.clone(), mapping, params };
-        Ok(plan.for_tensors(tensors, choice))
-    }
-}
-
-impl Plan {
-    /// The same for tensors of other shapes, such as windows of which there are as many as were
-    /// found. Allocates nothing where ids stay.
-    fn for_tensors(mut self, tensors: &Tensors<'_>, choice: Choice) -> Self {
-        self.tensors.resize_with(tensors.len(), Signature::default);
-        for (ours, theirs) in self.tensors.iter_mut().zip(tensors) {
-            if ours.id != theirs.id {
-                ours.id = theirs.id.to_owned();
-            }
-            ours.element = theirs.element;
-            ours.shape = theirs.shape.clone();
+        let (labels, classes) = (self.labels.len(), choice.layout.classes);
+        if labels > 0 && labels != classes {
+            gst::info!(
+                CAT,
+                obj = element,
+                "the label file has {labels} labels for {classes} classes"
+            );
         }
-        self.choice = choice;
-        self
-    }
-
-    /// Whether it was made for tensors like these.
-    fn suits(&self, tensors: &Tensors<'_>) -> bool {
-        self.tensors.len() == tensors.len()
-            && self.tensors.iter().zip(tensors).all(|(ours, theirs)| ours == theirs)
+        gst::debug!(CAT, obj = element, "{:?}, {:?}", plan.params, plan.mapping);
+        self.labels.set_head(choice.head);
+        self.plan = Some(plan);
     }
 }
 
-/// What a developer wants to know of it in an error message.
+/// What a developer wants to know of it in an error message, besides properties.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "engine {}, frame {:?}, {:?}", self.engine.name(), self.frame, self.settings)
+        write!(f, "engine {}, ", self.engine.name())?;
+        match self.frame {
+            Some([width, height]) => write!(f, "frame {width}x{height}"),
+            None => f.write_str("no frame"),
+        }
     }
 }

@@ -4,7 +4,7 @@ use gst::glib::translate::IntoGlib;
 use crate::engine::{Backend, Method, Overlap, Sizes};
 use crate::engine::{ClassThresholds, Params};
 use crate::head::{self, BoxFormat, Coordinates, Head, Layout};
-use crate::region::{Attach, Letterbox, Mapping};
+use crate::region::{Attach, HAS_ANALYTICS, Letterbox, Mapping};
 use crate::type_names::format;
 
 /// Which head reads the tensors.
@@ -61,6 +61,7 @@ pub(super) struct Settings {
     pub min_size: f32,
     pub max_size: f32,
     pub label_file: Option<String>,
+    pub num_classes: u32,
     pub model_width: u32,
     pub model_height: u32,
     pub letterbox: Letterbox,
@@ -84,12 +85,13 @@ impl Default for Settings {
             pixel_offset: 0,
             class_agnostic: false,
             max_candidates: 0,
-            max_detections: 0,
+            max_detections: 1000,
             classes: None,
             class_thresholds: None,
             min_size: 0.0,
             max_size: 0.0,
             label_file: None,
+            num_classes: 0,
             model_width: 0,
             model_height: 0,
             letterbox: Letterbox::default(),
@@ -101,13 +103,53 @@ impl Default for Settings {
     }
 }
 
+/// What is wrong with the properties.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("{property}: expected a number, got NaN")]
+    NotANumber { property: &'static str },
+    #[error(
+        "min-size is {min} and max-size {max}, so no box has a size between; set min-size to at \
+         most max-size, or max-size to 0 for no limit"
+    )]
+    Sizes { min: f32, max: f32 },
+    #[error(
+        "attach=analytics needs a plugin built for GStreamer 1.24 or later; set attach=roi, or \
+         build it with the feature v1_24"
+    )]
+    NoAnalytics,
+}
+
 impl Settings {
-    /// What tensors do not say of themselves.
-    pub fn head_options(&self) -> head::Options {
+    /// Checks what does not depend on tensors, labels or the frame's size.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        for (property, number) in [
+            ("iou-threshold", self.iou_threshold),
+            ("score-threshold", self.score_threshold),
+            ("min-size", self.min_size),
+            ("max-size", self.max_size),
+        ] {
+            if number.is_nan() {
+                return Err(SettingsError::NotANumber { property });
+            }
+        }
+        let (min, max) = (self.min_size, self.max_size);
+        if max > 0.0 && min > max {
+            return Err(SettingsError::Sizes { min, max });
+        }
+        if self.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
+            return Err(SettingsError::NoAnalytics);
+        }
+        Ok(())
+    }
+
+    /// What tensors do not say of themselves; `labels` is the number of labels loaded.
+    pub fn head_options(&self, labels: usize) -> head::Options {
         head::Options {
             box_format: self.box_format,
             coordinates: self.coordinates,
-            ..head::Options::default()
+            num_classes: self.num_classes as usize,
+            labels,
         }
     }
 
@@ -152,13 +194,33 @@ mod tests {
         assert_eq!(nicks, names);
     }
 
+    /// But for `max_detections`: an engine publishes all survivors unless told otherwise, while the
+    /// element bounds what it attaches, since every element downstream pays for each region.
     #[test]
-    fn the_defaults_of_the_element_are_those_of_the_engine() {
+    fn the_defaults_of_the_element_are_those_of_the_engine_but_for_a_bound() {
         let settings = Settings::default();
         let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None).unwrap();
         let tensor = crate::tensor::Tensor::from_slice("windows", &[1, 4], &[0.0f32; 4]);
-        let choice = head::choose(&[tensor], None, settings.head_options()).unwrap();
+        let choice = head::choose(&[tensor], None, settings.head_options(0)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
-        assert_eq!(settings.params(&choice.layout, &mapping, thresholds), Params::default());
+        assert_eq!(
+            settings.params(&choice.layout, &mapping, thresholds),
+            Params { max_detections: 1000, ..Params::default() }
+        );
+    }
+
+    #[test]
+    fn sizes_that_no_box_can_have_are_refused() {
+        let check = |min_size, max_size| {
+            Settings { min_size, max_size, ..Settings::default() }
+                .check()
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(check(10.0, 10.0), Ok(()));
+        assert_eq!(check(10.0, 0.0), Ok(()));
+        let error = check(10.5, 8.0).unwrap_err();
+        assert!(error.starts_with("min-size is 10.5 and max-size 8, so no box"), "{error}");
+        let error = check(f32::NAN, 8.0).unwrap_err();
+        assert_eq!(error, "min-size: expected a number, got NaN");
     }
 }

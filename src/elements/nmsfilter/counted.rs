@@ -1,0 +1,71 @@
+//! Counts of frames, and whether tensors have come.
+
+use std::time::Duration;
+
+use super::stats::{Counts, Stats};
+use super::wait::Wait;
+
+/// Counts, and what has been said about them.
+#[derive(Default)]
+pub(super) struct Counted {
+    stats: Stats,
+    /// Whether the message with the counts as they stand has been posted.
+    posted: bool,
+    tensors: Awaited,
+}
+
+/// Whether tensors have come.
+#[derive(Default)]
+enum Awaited {
+    #[default]
+    NoFrameYet,
+    /// No frame so far had any.
+    Since(Wait),
+    /// They have come, or the user knows that they have not.
+    Settled,
+}
+
+impl Counted {
+    /// Nothing counted yet, for an engine of this name.
+    pub fn new(engine: &'static str) -> Self {
+        Self { stats: Stats::new(engine), ..Self::default() }
+    }
+
+    /// The counts as the property `stats` shows them.
+    pub fn structure(&self) -> gst::Structure {
+        self.stats.structure()
+    }
+
+    /// The counts, unless there are none or they have not changed since they were last taken.
+    pub fn take_news(&mut self) -> Option<gst::Structure> {
+        if self.posted || self.stats.is_empty() {
+            return None;
+        }
+        self.posted = true;
+        Some(self.stats.structure())
+    }
+
+    /// Counts a frame that was decoded.
+    pub fn count(&mut self, counts: &Counts, outside: usize, time: Duration) {
+        self.posted = false;
+        self.tensors = Awaited::Settled;
+        self.stats.count(counts, outside, time);
+    }
+
+    /// Counts a frame without tensors; true once, where there were none for the first second.
+    pub fn count_without_tensors(&mut self, pts: Option<gst::ClockTime>) -> bool {
+        self.posted = false;
+        self.stats.count_without_tensors();
+        match &self.tensors {
+            Awaited::NoFrameYet => {
+                self.tensors = Awaited::Since(Wait::from(pts));
+                false
+            }
+            Awaited::Since(wait) if wait.is_over(pts) => {
+                self.tensors = Awaited::Settled;
+                true
+            }
+            Awaited::Since(_) | Awaited::Settled => false,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+use super::class_rules;
+use super::error::FrameError;
+use super::settings::Settings;
+use crate::engine::Params;
+use crate::head::{self, Choice};
+use crate::region::{Labels, Mapping};
+use crate::tensor::{ElementType, Shape, Tensor, Tensors};
+
+/// How to process frames like the last one.
+pub(super) struct Plan {
+    tensors: Vec<Signature>,
+    pub choice: Choice,
+    pub mapping: Mapping,
+    pub params: Params,
+}
+
+/// What the choice of a head depends on.
+#[derive(Default)]
+struct Signature {
+    id: String,
+    element: ElementType,
+    shape: Shape,
+}
+
+impl PartialEq<Tensor<'_>> for Signature {
+    fn eq(&self, tensor: &Tensor<'_>) -> bool {
+        self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
+    }
+}
+
+impl Plan {
+    /// Chooses the head for `tensors` and derives the engine's parameters.
+    ///
+    /// # Errors
+    /// Where settings, tensors and the frame do not go together.
+    pub fn new(
+        tensors: &Tensors<'_>,
+        settings: &Settings,
+        labels: &Labels,
+        frame: Option<[u32; 2]>,
+    ) -> Result<Self, FrameError> {
+        settings.check()?;
+        let choice = choose(tensors, settings, labels)?;
+        let model = [settings.model_width, settings.model_height];
+        let frame = frame.ok_or(FrameError::NoCaps)?;
+        let mapping = Mapping::new(frame, model, settings.letterbox)?;
+        let thresholds = class_rules::thresholds(
+            settings.score_threshold,
+            settings.classes.as_deref(),
+            settings.class_thresholds.as_deref(),
+            labels,
+        )?;
+        let params = settings.params(&choice.layout, &mapping, thresholds);
+        let mut plan = Self { tensors: Vec::new(), choice, mapping, params };
+        plan.remember(tensors);
+        Ok(plan)
+    }
+
+    /// Takes over tensors of other shapes, such as windows of which there are as many as were
+    /// found; false where they need another plan. `settings` and `labels` are those it was made
+    /// for. Allocates nothing where ids stay.
+    ///
+    /// # Errors
+    /// Where no head fits the tensors.
+    pub fn adapt(
+        &mut self,
+        tensors: &Tensors<'_>,
+        settings: &Settings,
+        labels: &Labels,
+    ) -> Result<bool, FrameError> {
+        let choice = choose(tensors, settings, labels)?;
+        if !self.choice.layout.is_kin(&choice.layout) {
+            return Ok(false);
+        }
+        self.choice = choice;
+        self.remember(tensors);
+        Ok(true)
+    }
+
+    /// Whether it was made for tensors like these.
+    pub fn suits(&self, tensors: &Tensors<'_>) -> bool {
+        self.tensors.len() == tensors.len()
+            && self.tensors.iter().zip(tensors).all(|(ours, theirs)| ours == theirs)
+    }
+
+    fn remember(&mut self, tensors: &Tensors<'_>) {
+        self.tensors.resize_with(tensors.len(), Signature::default);
+        for (ours, theirs) in self.tensors.iter_mut().zip(tensors) {
+            if ours.id != theirs.id {
+                ours.id = theirs.id.to_owned();
+            }
+            ours.element = theirs.element;
+            ours.shape = theirs.shape.clone();
+        }
+    }
+}
+
+fn choose(
+    tensors: &Tensors<'_>,
+    settings: &Settings,
+    labels: &Labels,
+) -> Result<Choice, FrameError> {
+    let options = settings.head_options(labels.len());
+    Ok(head::choose(tensors, settings.decoder.head(), options)?)
+}
