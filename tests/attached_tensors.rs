@@ -3,7 +3,6 @@
 mod pipeline;
 
 use gst::glib;
-use gst::prelude::*;
 use gstnmsfilter::tensor::attached::{META_NAME, NewTensor, attach, remove};
 use gstnmsfilter::tensor::{self, ElementType, Elements, Shape, TensorError};
 use half::f16;

@@ -2,7 +2,6 @@
 
 mod pipeline;
 
-use gst::prelude::*;
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
 use pipeline::{Ended, init, intercept, parse, regions, run, watch};
 

@@ -7,6 +7,9 @@ use gst::prelude::*;
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
 use pipeline::{Ended, init, intercept, parse, regions, run, watch};
 
+/// A frame, and the property that gets a value before it.
+type Change = (u64, &'static str, &'static str);
+
 /// A box of 40 x 40 pixels, class 0 of two.
 fn output() -> NewTensor {
     init();
@@ -17,12 +20,9 @@ fn output() -> NewTensor {
     NewTensor::from_vec("yolo-v8-out", &[1, 6, 10], elements).unwrap()
 }
 
-/// What leaves `nmsfilter` with each frame, and how the stream ended, where before frame `at[i]`
-/// the property `changes[i]` is set. There are 50 frames to a second.
-fn stream(
-    frames: u64,
-    changes: &'static [(u64, &'static str, &'static str)],
-) -> (Vec<String>, Ended) {
+/// What leaves `nmsfilter` with each frame, and how the stream ended, under these changes. There are 50
+/// frames to a second.
+fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,\
          framerate=50/1 ! nmsfilter name=nms ! fakesink"
@@ -73,7 +73,7 @@ fn the_models_size_may_be_set_one_side_after_the_other() {
 }
 
 /// Settings that stay impossible to use, and what the warning begins with.
-const IMPOSSIBLE: [(&[(u64, &str, &str)], &str); 8] = [
+const IMPOSSIBLE: [(&[Change], &str); 8] = [
     (&[(3, "model-width", "320")], "model-width and model-height go together; got 320 and 0"),
     (
         &[(3, "letterbox", "centre")],
