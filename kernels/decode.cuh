@@ -31,9 +31,15 @@ template <typename Boxes> DEVICE float4 box_numbers(const Frame &frame, uint32_t
     return numbers;
 }
 
-// Rules 2 to 5, once the row's best class is known. `box` holds its numbers, and then its corners.
-DEVICE Row make_candidate(const Frame &frame, float objectness, float best, uint32_t best_class,
-                          float4 &box, float &score) {
+DEVICE float threshold_of(const Frame &frame, uint32_t class_index) {
+    return class_index < frame.listed
+               ? __ldg((const float *)frame.class_thresholds + class_index)
+               : frame.threshold;
+}
+
+// Rules 2 to 4, once the row's best class is known, or that of the pair.
+DEVICE Row make_score(const Frame &frame, float objectness, float best, uint32_t best_class,
+                      float &score) {
     if (!finite_number(best)) {
         return REJECTED;
     }
@@ -42,13 +48,15 @@ DEVICE Row make_candidate(const Frame &frame, float objectness, float best, uint
     if (!finite_number(score)) {
         return REJECTED;
     }
-    const float threshold = best_class < frame.listed
-                                ? __ldg((const float *)frame.class_thresholds + best_class)
-                                : frame.threshold;
+    const float threshold = threshold_of(frame, best_class);
     if (score < threshold || (has_objectness && objectness < threshold)) {
         return DROPPED;
     }
+    return CANDIDATE;
+}
 
+// Rules 5 and 6. `box` holds its numbers, and then its corners.
+DEVICE Row make_box(const Frame &frame, float4 &box) {
     const float sx = frame.scale[0], sy = frame.scale[1];
     box.x = times(box.x, sx);
     box.y = times(box.y, sy);
@@ -81,6 +89,10 @@ DEVICE Row make_candidate(const Frame &frame, float objectness, float best, uint
         height < frame.min_size[1] || width > frame.max_size[0] || height > frame.max_size[1]) {
         return DROPPED;
     }
+    const float *const visible = frame.visible;
+    if (box.z <= visible[0] || box.x >= visible[2] || box.w <= visible[1] || box.y >= visible[3]) {
+        return REJECTED;
+    }
     return CANDIDATE;
 }
 
@@ -99,6 +111,45 @@ DEVICE bool is_better(float score, uint32_t class_index, float best, uint32_t be
     return score > best || (score == best && class_index < best_class);
 }
 
+// Leaves the frame's numbers for the later kernels. For one thread of the grid to call.
+DEVICE void begin_frame(const Frame &frame, Header *header) {
+    // By words: left to itself, a compiler copies bytes.
+    const uint64_t *const from = (const uint64_t *)&frame;
+    uint64_t *const to = (uint64_t *)&header->frame;
+#pragma unroll
+    for (uint32_t i = 0; i < sizeof(Frame) / sizeof(uint64_t); i++) {
+        to[i] = from[i];
+    }
+    header->began = device_clock();
+}
+
+// Counts the candidates and rejections of a warp, and stores the candidates: those for which there
+// is room where they are `Bounded`. For all lanes to call.
+template <bool Bounded>
+DEVICE void store(const Frame &frame, const Workspace &workspace, Row verdict, const float4 &box,
+                  float score, uint32_t index, uint32_t class_index) {
+    Header *const header = workspace.header;
+    const uint32_t lane = lane_index();
+    const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);
+    if (rejected != 0 && lane == 0) {
+        atomicAdd(&header->rejected, uint32_t(__popc(rejected)));
+    }
+    const uint32_t found = __ballot_sync(ALL_LANES, verdict == CANDIDATE);
+    if (found == 0) {
+        return;
+    }
+    uint32_t slot = 0;
+    if (lane == 0) {
+        slot = atomicAdd(&header->candidates, uint32_t(__popc(found)));
+    }
+    slot = __shfl_sync(ALL_LANES, slot, 0) + votes_before(found);
+    if (verdict == CANDIDATE && (!Bounded || slot < frame.capacity)) {
+        workspace.found_box[slot] = box;
+        workspace.found_key[slot] = rank_key(score, index);
+        workspace.found_class[slot] = class_index;
+    }
+}
+
 // An anchor is one thread's, or is shared by eight: where the scores of consecutive anchors lie
 // side by side, by one lane of each of the block's eight warps, else by eight neighbouring lanes,
 // so that loads coalesce either way.
@@ -106,18 +157,10 @@ template <typename Boxes, typename Scores>
 DEVICE void decode(const Frame &frame, void *memory) {
     BLOCK_SHARED(BestOfWarps, partial);
     take_turn();
-    const Workspace workspace(memory, frame.anchors);
-    Header *const header = workspace.header;
+    const Workspace workspace(memory, frame.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        // By words: left to itself, a compiler copies bytes.
-        const uint64_t *const from = (const uint64_t *)&frame;
-        uint64_t *const to = (uint64_t *)&header->frame;
-#pragma unroll
-        for (uint32_t i = 0; i < sizeof(Frame) / sizeof(uint64_t); i++) {
-            to[i] = from[i];
-        }
-        header->began = device_clock();
+        begin_frame(frame, workspace.header);
     }
 
     const bool by_warps = frame.lanes != 1 && frame.scores.anchor_stride == 1;
@@ -206,34 +249,68 @@ DEVICE void decode(const Frame &frame, void *memory) {
 
     float score = 0.0f;
     if (verdict == CANDIDATE) {
-        verdict = make_candidate(frame, objectness, best, best_class, box, score);
+        verdict = make_score(frame, objectness, best, best_class, score);
     }
-
-    const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);
-    if (rejected != 0 && lane == 0) {
-        atomicAdd(&header->rejected, uint32_t(__popc(rejected)));
-    }
-    const uint32_t found = __ballot_sync(ALL_LANES, verdict == CANDIDATE);
-    if (found == 0) {
-        return;
-    }
-    uint32_t slot = 0;
-    if (lane == 0) {
-        slot = atomicAdd(&header->candidates, uint32_t(__popc(found)));
-    }
-    slot = __shfl_sync(ALL_LANES, slot, 0) + votes_before(found);
     if (verdict == CANDIDATE) {
-        workspace.found_box[slot] = box;
-        workspace.found_key[slot] = rank_key(score, anchor);
-        workspace.found_class[slot] = best_class;
+        verdict = make_box(frame, box);
     }
+    store<false>(frame, workspace, verdict, box, score, anchor, best_class);
 }
 
-#define DECODE(name, Boxes, Scores)                                \
-    KERNEL(DECODE_THREADS, 4) name(const Frame frame, void *workspace) {  \
-        decode<Boxes, Scores>(frame, workspace);                   \
+// A thread to each pair of anchor and class, in the order in which their scores are in memory, so
+// that loads coalesce: class by class where the scores of consecutive anchors are side by side, else
+// anchor by anchor. Most pairs end with their score, or with objectness, which neighbors share.
+template <typename Boxes, typename Scores>
+DEVICE void decode_multi(const Frame &frame, void *memory) {
+    take_turn();
+    const Workspace workspace(memory, frame.capacity);
+    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
+        begin_frame(frame, workspace.header);
     }
-DECODE(decode_f32_f32, F32, F32)
-DECODE(decode_f32_f16, F32, F16)
-DECODE(decode_f16_f32, F16, F32)
-DECODE(decode_f16_f16, F16, F16)
+
+    const uint64_t thread = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
+    const uint32_t pairs = frame.anchors * frame.classes; // fits: the host has seen to it
+    Row verdict = thread < pairs ? CANDIDATE : DROPPED;
+    uint32_t anchor = 0, class_index = 0;
+    float objectness = 1.0f, score = 0.0f;
+    if (verdict == CANDIDATE) {
+        const bool by_class = frame.scores.anchor_stride == 1;
+        const uint32_t divisor = by_class ? frame.anchors : frame.classes;
+        const uint32_t quotient = uint32_t(thread) / divisor;
+        const uint32_t rest = uint32_t(thread) - quotient * divisor;
+        anchor = by_class ? rest : quotient;
+        class_index = by_class ? quotient : rest;
+        if (frame.objectness.address != 0) {
+            objectness = number<Scores>(frame.objectness, anchor, 0);
+            if (!finite_number(objectness)) {
+                verdict = REJECTED;
+            } else if (objectness < threshold_of(frame, class_index)) {
+                verdict = DROPPED;
+            }
+        }
+    }
+    if (verdict == CANDIDATE) {
+        const float of_class = number<Scores>(frame.scores, anchor, class_index);
+        verdict = make_score(frame, objectness, of_class, class_index, score);
+    }
+    float4 box = {};
+    if (verdict == CANDIDATE) {
+        box = box_numbers<Boxes>(frame, anchor);
+        verdict = make_box(frame, box);
+    }
+    const uint32_t index = anchor * frame.classes + class_index;
+    store<true>(frame, workspace, verdict, box, score, index, class_index);
+}
+
+#define DECODE(decoder, name, Boxes, Scores)                             \
+    KERNEL(DECODE_THREADS, 4) name(const Frame frame, void *workspace) { \
+        decoder<Boxes, Scores>(frame, workspace);                        \
+    }
+DECODE(decode, decode_f32_f32, F32, F32)
+DECODE(decode, decode_f32_f16, F32, F16)
+DECODE(decode, decode_f16_f32, F16, F32)
+DECODE(decode, decode_f16_f16, F16, F16)
+DECODE(decode_multi, decode_multi_f32_f32, F32, F32)
+DECODE(decode_multi, decode_multi_f32_f16, F32, F16)
+DECODE(decode_multi, decode_multi_f16_f32, F16, F32)
+DECODE(decode_multi, decode_multi_f16_f16, F16, F16)

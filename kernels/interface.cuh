@@ -4,12 +4,15 @@
 //
 //   kernel                blocks                                   parameters, in order
 //   decode_<B>_<S>        decode_blocks(frame.anchors, .lanes)     Frame by value, void *workspace
+//   or decode_multi_<B>_<S>  decode_multi_blocks(.anchors, .classes)  the same
 //   map                   map_blocks(multiprocessors, capacity)    void *workspace
 //   reduce                reduce_blocks(multiprocessors, capacity) void *workspace
 //   publish               1                                        void *workspace, Outcome *outcome
 //
 // <B> and <S> are the element types, f32 or f16, of the tensor that holds the boxes and of that
-// which holds the scores (and objectness). Blocks are of DECODE_THREADS, MAP_THREADS,
+// which holds the scores (and objectness). Which of the two decodes is as frame.multi_label says:
+// the first makes a candidate of an anchor's best class, the second of every pair of anchor and
+// class that reaches its threshold; anchors times classes fit in 32 bits then. Blocks are of DECODE_THREADS, MAP_THREADS,
 // REDUCE_THREADS and PUBLISH_THREADS; none takes dynamic shared memory. The three later kernels
 // read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of the four
 // is instantiated once per shape, and only decode's parameters change with the frame. `map` and
@@ -17,15 +20,20 @@
 // up, the three later ones wait by themselves for the end of the one before (take_turn,
 // portable.cuh), and may be launched with programmatic dependence on it.
 //
-// The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where
-// capacity is not less than frame.anchors. Its first HEADER_BYTES bytes must be zero before the
+// The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where capacity
+// is not less than frame.capacity: how many candidates there is memory for. Without multi_label
+// frame.capacity is not less than frame.anchors. With it there can be more candidates: the later
+// kernels then do nothing but report how many there are, in Outcome::candidates, with no survivors,
+// and the host runs the frame again with a workspace for as many. Workspace and outcome are for the
+// same capacity, and map and reduce take the number of blocks that goes with it. The first HEADER_BYTES bytes must be zero before the
 // first frame; `publish` makes them ready for the next. After a launch that failed, zero them again.
 // (Lanes load words of the rest that nobody wrote, and do not look at them: to please checkers of
 // such loads, zero all of it once.)
 //
 // The outcome may be device memory or mapped host memory of outcome_bytes(capacity) bytes, aligned
 // to 16. `sequence` is written last, after everything else is visible to the host: a host that
-// waits for it to become the frame's number reads a whole outcome.
+// waits for it to become Frame::sequence, which is 1 in every frame of the plugin, reads a whole
+// outcome.
 //
 // Survivors, their order and their bits depend on the tensors and the frame alone.
 #pragma once
@@ -65,7 +73,7 @@ struct Field {
     uint64_t component_stride; // in elements
 };
 
-// All that a frame's kernels are told. Plain data, 8-byte aligned, no padding, 168 bytes.
+// All that a frame's kernels are told. Plain data, 8-byte aligned, no padding, 192 bytes.
 struct Frame {
     Field boxes;
     Field scores;
@@ -89,7 +97,10 @@ struct Frame {
     uint32_t class_agnostic;      // 0 or 1
     uint32_t max_candidates;      // 0: all
     uint32_t max_detections;      // 0: all
-    uint32_t sequence;            // the frame's number, given back in Outcome::sequence
+    uint32_t sequence;            // not 0; given back in Outcome::sequence
+    float visible[4];             // left, top, right, bottom: boxes that do not intersect it are rejected
+    uint32_t multi_label;         // 0 or 1
+    uint32_t capacity;            // candidates that there is memory for
 };
 
 // src/engine/mod.rs: Detection
@@ -113,7 +124,7 @@ struct Outcome {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(Field) == 24 && sizeof(Frame) == 168, "src/engine/cuda mirrors it");
+static_assert(sizeof(Field) == 24 && sizeof(Frame) == 192, "src/engine/cuda mirrors it");
 static_assert(sizeof(Detection) == 28 && sizeof(Outcome) == 32, "src/engine/cuda mirrors it");
 
 // Threads that share an anchor: few scores are read by one.
@@ -121,6 +132,11 @@ NMSFILTER_BOTH constexpr uint32_t lanes_for(uint32_t classes) { return classes <
 
 NMSFILTER_BOTH constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
     return anchors == 0 ? 1 : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
+}
+
+// A thread to a pair of anchor and class.
+NMSFILTER_BOTH constexpr uint32_t decode_multi_blocks(uint32_t anchors, uint32_t classes) {
+    return decode_blocks(anchors, classes);
 }
 
 // A block to a multiprocessor, so that each reads all candidates once.
@@ -136,7 +152,7 @@ NMSFILTER_BOTH constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32
 
 #define HEADER_BYTES 512
 
-// For n anchors: the header and 324 bytes each, n rounded up to a multiple of 4096.
+// For n candidates: the header and 324 bytes each, n rounded up to a multiple of 4096.
 NMSFILTER_BOTH constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 4095) / 4096 * 4096;
 }

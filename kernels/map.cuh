@@ -219,7 +219,7 @@ DEVICE void place(const Questions &questions, const Workspace &workspace, const 
             ranked.box = questions.box[q];
             ranked.score = key_score(key);
             ranked.class_index = questions.class_index[q];
-            ranked.anchor = key_anchor(key);
+            ranked.index = key_index(key);
             ranked.reserved = 0;
             workspace.ranked[rank] = ranked;
             const uint32_t state = hits == 0 ? SURVIVES | 1u << CHAIN_SHIFT : UNDECIDED;
@@ -233,13 +233,11 @@ KERNEL(MAP_THREADS, 1) map(void *memory) {
     BLOCK_SHARED(Questions, questions);
     take_turn();
     const Header *const header = (const Header *)memory;
-    const uint32_t candidates = header->candidates, limit = contenders(header);
-    const uint32_t anchors = header->frame.anchors;
-    // Asked at once, so that both are loaded at once.
-    if ((blockIdx.x >= candidates) | (anchors == 0)) {
+    const uint32_t candidates = stored(header), limit = contenders(header);
+    if (blockIdx.x >= candidates) {
         return;
     }
-    const Workspace workspace(memory, anchors);
+    const Workspace workspace(memory, header->frame.capacity);
     const uint32_t share = (candidates - blockIdx.x - 1) / gridDim.x + 1;
     uint32_t first = 0;
     do { // The first round does not wait for the division.

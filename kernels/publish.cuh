@@ -22,14 +22,15 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
     take_turn();
     Header *const header = (Header *)memory;
     const uint32_t contending = contenders(header);
-    const uint32_t most = header->frame.max_detections, anchors = header->frame.anchors;
-    const Workspace workspace(memory, anchors);
+    const uint32_t most = header->frame.max_detections;
+    // A pair's index, divided by this, is its anchor.
+    const uint32_t divisor = header->frame.multi_label ? header->frame.classes : 1;
+    const Workspace workspace(memory, header->frame.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
     uint32_t *const destination = (uint32_t *)(outcome + 1);
 
     uint32_t total = 0; // survivors of the candidates before
-    // Asked at once, so that both are loaded at once.
-    for (uint64_t from = 0; (from < contending) & (anchors != 0); from += FATES * PUBLISH_THREADS) {
+    for (uint64_t from = 0; from < contending; from += FATES * PUBLISH_THREADS) {
         const uint32_t first = uint32_t(from) + FATES * threadIdx.x;
         Fates fates = {};
         if (first < contending) {
@@ -71,7 +72,9 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
         for (uint32_t q = threadIdx.x; q < room * DETECTION_WORDS; q += PUBLISH_THREADS) {
             const uint32_t rank = listing.rank[q / DETECTION_WORDS];
             const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];
-            to[q] = words[q % DETECTION_WORDS];
+            const uint32_t word = words[q % DETECTION_WORDS];
+            const bool is_index = divisor != 1 && q % DETECTION_WORDS == DETECTION_WORDS - 1;
+            to[q] = is_index ? word / divisor : word;
         }
         total += room;
         __syncthreads();

@@ -153,12 +153,11 @@ KERNEL(REDUCE_THREADS, 1) reduce(void *memory) {
     take_turn();
     const Header *const header = (const Header *)memory;
     const uint32_t count = contenders(header), method = header->frame.method;
-    const uint32_t anchors = header->frame.anchors;
-    // Asked at once, so that all are loaded at once.
-    if ((count == 0) | (anchors == 0) | (method == NONE)) {
+    // Compared at once, so that both are loaded at once.
+    if ((count == 0) | (method == NONE)) {
         return;
     }
-    const Workspace workspace(memory, anchors);
+    const Workspace workspace(memory, header->frame.capacity);
     for (uint64_t own = blockIdx.x * REDUCE_WARPS + warp_index(); own < count;
          own += gridDim.x * REDUCE_WARPS) {
         uint32_t rank = uint32_t(own);

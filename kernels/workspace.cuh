@@ -4,7 +4,7 @@
 #include "portable.cuh"
 
 struct Header {
-    uint32_t candidates; // counted up by decode
+    uint32_t candidates; // counted up by decode, also beyond frame.capacity
     uint32_t rejected;   // likewise
     uint32_t rounds;     // the longest chain of decisions
     uint64_t began;      // by the device's clock
@@ -21,7 +21,7 @@ struct alignas(16) Ranked {
     float4 box; // x1, y1, x2, y2
     float score;
     uint32_t class_index;
-    uint32_t anchor;
+    uint32_t index; // as the key's
     uint32_t reserved;
 };
 
@@ -31,7 +31,7 @@ struct alignas(16) Ranked {
 #define HIT_ROOM (HIT_WORDS - 2)
 static_assert(HIT_WORDS == 2 * WARP, "two to a lane");
 
-// The arrays behind the header, each of padded(frame.anchors) elements.
+// The arrays behind the header, each of padded(frame.capacity) elements.
 struct Workspace {
     Header *header;
 
@@ -46,8 +46,8 @@ struct Workspace {
     uint32_t *hits; // HIT_WORDS each
     uint32_t *fate; // as `state`
 
-    DEVICE Workspace(void *memory, uint32_t anchors) {
-        const uint64_t n = padded(anchors);
+    DEVICE Workspace(void *memory, uint32_t capacity) {
+        const uint64_t n = padded(capacity);
         header = (Header *)memory;
         char *const arrays = (char *)memory + HEADER_BYTES;
         hits = (uint32_t *)arrays;
@@ -60,20 +60,27 @@ struct Workspace {
     }
 };
 
-// Greater is higher in rank: score descending, then anchor. Scores are finite and never minus zero.
-DEVICE uint64_t rank_key(float score, uint32_t anchor) {
+// Greater is higher in rank: score descending, then `index` ascending, which is the anchor, or with
+// multi_label that of the pair: anchor * classes + class. Scores are finite and never minus zero.
+DEVICE uint64_t rank_key(float score, uint32_t index) {
     const uint32_t bits = __float_as_uint(score);
     const uint32_t ordered = (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
-    return uint64_t(ordered) << 32 | uint32_t(~anchor);
+    return uint64_t(ordered) << 32 | uint32_t(~index);
 }
-DEVICE uint32_t key_anchor(uint64_t key) { return ~uint32_t(key); }
+DEVICE uint32_t key_index(uint64_t key) { return ~uint32_t(key); }
 DEVICE float key_score(uint64_t key) {
     const uint32_t ordered = uint32_t(key >> 32);
     return __uint_as_float((ordered & 0x80000000u) ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// How many candidates enter suppression.
+// How many candidates there are in the workspace: none where there was not room for all.
+DEVICE uint32_t stored(const Header *header) {
+    const uint32_t found = header->candidates;
+    return found <= header->frame.capacity ? found : 0;
+}
+
+// How many of them enter suppression.
 DEVICE uint32_t contenders(const Header *header) {
-    const uint32_t found = header->candidates, cap = header->frame.max_candidates;
-    return cap != 0 && cap < found ? cap : found;
+    const uint32_t there = stored(header), cap = header->frame.max_candidates;
+    return cap != 0 && cap < there ? cap : there;
 }

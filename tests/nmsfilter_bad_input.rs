@@ -285,9 +285,9 @@ fn negative_and_huge_sizes_are_rejected_and_empty_slots_passed_over() {
 }
 
 #[test]
-fn a_survivor_outside_the_frame_gives_no_region_and_is_counted() {
+fn a_box_outside_the_frame_is_rejected() {
     let outside = tensor("windows", &[1, 4], vec![700.0, 10.0, 50.0, 0.9]);
-    assert_eq!(counts("", vec![outside]), [1, 1]);
+    assert_eq!(counts("", vec![outside]), [0, 1]);
 }
 
 #[test]

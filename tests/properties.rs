@@ -5,8 +5,10 @@
 mod engines;
 mod scene;
 
-use gstnmsfilter::engine::{Detection, Engine, Method, Outcome, Overlap, Params, Reference};
-use gstnmsfilter::head::Layout;
+use gstnmsfilter::engine::{
+    Bounds, ClassThresholds, Detection, Engine, Method, Outcome, Overlap, Params, Reference,
+};
+use gstnmsfilter::head::{Field, Layout};
 use gstnmsfilter::tensor::Tensor;
 use scene::Scene;
 
@@ -51,7 +53,7 @@ fn meet(higher: &Detection, lower: &Detection, params: &Params) -> bool {
 
 fn ranked(detections: &[Detection]) -> bool {
     let outranks = |a: &Detection, b: &Detection| {
-        a.score > b.score || (a.score == b.score && a.anchor < b.anchor)
+        a.score > b.score || (a.score == b.score && (a.anchor, a.class) < (b.anchor, b.class))
     };
     detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
@@ -64,6 +66,10 @@ struct Counts {
     rejected: usize,
     /// Candidates of one scene, at most.
     most: usize,
+    /// Candidates beyond one to an anchor, with `multi_label`.
+    further: usize,
+    /// Neighbors by rank of one anchor and one score.
+    ties: usize,
 }
 
 /// Runs scenes on both engines, which must agree to the last bit and in order.
@@ -79,6 +85,11 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
         counts.survivors += found.survivors.len();
         counts.rejected += found.rejected;
         counts.most = counts.most.max(found.candidates);
+        counts.further += found.candidates.saturating_sub(layout.anchors);
+        let is_tie = |pair: &&[Detection]| {
+            pair[0].anchor == pair[1].anchor && pair[0].score == pair[1].score
+        };
+        counts.ties += found.survivors.windows(2).filter(is_tie).count();
     }
     counts
 }
@@ -86,13 +97,14 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
 #[test]
 fn fast_equals_reference_bit_for_bit_and_in_order() {
     let scenes = engines::some(12_000);
-    let Counts { candidates, survivors: left, rejected, .. } =
+    let Counts { candidates, survivors: left, rejected, further, ties, .. } =
         fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
-    println!("{candidates} candidates, {left} survivors, {rejected} rejected");
+    println!("{candidates} candidates, {left} survivors, {rejected} rejected, {ties} ties");
     // The scenes are worth something: there is much to suppress, to keep and to reject.
     let of = |count: u64| (count * scenes / 12_000) as usize;
     assert!(candidates > of(1_000_000) && left > of(100_000) && rejected > of(10_000));
     assert!(left * 2 < candidates);
+    assert!(further > of(100_000) && ties > of(1_000), "{further} further, {ties} ties");
 }
 
 #[test]
@@ -180,6 +192,68 @@ fn caps_keep_the_highest_ranked() {
         cut += (all.len() - first.len() + kept.len() - fewer.len()) as u64;
     }
     assert!(cut > scenes, "{cut} cut off");
+}
+
+#[test]
+fn multi_label_gives_for_each_class_what_a_tensor_of_that_class_alone_gives() {
+    let mut fast = engines::fast();
+    for seed in 0..engines::some(1_000) {
+        let scene = Scene::plain(seed, Method::None);
+        let (tensors, layout) = scene.tensors();
+        let multi = Params { multi_label: true, ..scene.params.clone() };
+        let found = fast.run(&tensors, &layout, &multi).unwrap();
+        let (counts, all) = ([found.candidates, found.rejected], found.survivors.to_vec());
+        assert!(ranked(&all), "seed {seed}");
+        let mut sums = [0, 0];
+        for class in 0..layout.classes {
+            let scores = Field { offset: layout.scores.index(0, class), ..layout.scores };
+            let alone = Layout { classes: 1, scores, ..layout.clone() };
+            let single = Params {
+                multi_label: false,
+                thresholds: ClassThresholds::uniform(multi.thresholds.of(class as u32)),
+                ..multi.clone()
+            };
+            let found = fast.run(&tensors, &alone, &single).unwrap();
+            sums = [sums[0] + found.candidates, sums[1] + found.rejected];
+            let of_class = all.iter().filter(|d| d.class as usize == class);
+            let of_class: Vec<_> = of_class.map(|&d| Detection { class: 0, ..d }).collect();
+            assert_eq!(of_class, found.survivors, "seed {seed}, class {class}");
+        }
+        assert_eq!(counts, sums, "seed {seed}");
+    }
+}
+
+#[test]
+fn boxes_that_cannot_be_seen_are_as_if_they_were_not_there_but_counted_as_rejected() {
+    let mut fast = engines::fast();
+    let mut unseen = 0;
+    for seed in 0..engines::some(1_000) {
+        let mut scene = Scene::plain(seed, Method::Greedy);
+        let visible = Bounds { left: 100.0, top: 50.0, right: 400.0, bottom: 300.0 };
+        scene.params.visible = visible;
+        let all = Params { method: Method::None, visible: Bounds::ANY, ..scene.params.clone() };
+        let (tensors, layout) = scene.tensors();
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        let is_seen = |d: &&Detection| {
+            d.x2 > visible.left
+                && d.x1 < visible.right
+                && d.y2 > visible.top
+                && d.y1 < visible.bottom
+        };
+        let seen: Vec<Detection> = all.iter().filter(is_seen).copied().collect();
+        let mut kept: Vec<Detection> = Vec::new();
+        for candidate in &seen {
+            if !kept.iter().any(|other| meet(other, candidate, &scene.params)) {
+                kept.push(*candidate);
+            }
+        }
+        let found = fast.run(&tensors, &layout, &scene.params).unwrap();
+        assert_eq!(found.survivors, kept, "seed {seed}");
+        let counts = [found.candidates, found.rejected];
+        assert_eq!(counts, [seen.len(), all.len() - seen.len()], "seed {seed}");
+        unseen += found.rejected;
+    }
+    assert!(unseen > 0);
 }
 
 #[test]

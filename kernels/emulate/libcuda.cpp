@@ -1,6 +1,6 @@
 // A GPU that is not there: the driver's functions that the plugin calls, over host memory and the
 // emulated kernels. Built as libcuda.so.1 (libcuda.sh), it stands in for NVIDIA's library, so that
-// all but the GPU itself is tested on any machine.
+// the engine and the kernels' logic are tested on any machine; cuda_on_host.h says what is not.
 //
 // NMSFILTER_EMULATED_DEVICES says how many GPUs it has (1), 0 being a driver without any; the first
 // is of compute capability 9.0, the others of 8.7. Device memory starts as rubbish, is known to lie
@@ -61,6 +61,10 @@ static const Function FUNCTIONS[] = {
     {"decode_f32_f16", DECODE_THREADS, {sizeof(Frame), 8}},
     {"decode_f16_f32", DECODE_THREADS, {sizeof(Frame), 8}},
     {"decode_f16_f16", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_multi_f32_f32", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_multi_f32_f16", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_multi_f16_f32", DECODE_THREADS, {sizeof(Frame), 8}},
+    {"decode_multi_f16_f16", DECODE_THREADS, {sizeof(Frame), 8}},
     {"map", MAP_THREADS, {8}},
     {"reduce", REDUCE_THREADS, {8}},
     {"publish", PUBLISH_THREADS, {8, 8}},

@@ -61,22 +61,26 @@ inline float threshold_of(const Frame &frame, uint32_t class_index) {
 
 enum Row { CANDIDATE_ROW, DROPPED_ROW, REJECTED_ROW };
 
+// Rules 1 to 6, of the classes from `first` on that are before `end`.
 inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_t anchor,
-                  Detection &found) {
+                  uint32_t first, uint32_t end, Detection &found) {
     const bool has_objectness = frame.objectness.address != 0;
-    float objectness = 1.0f;
+    float objectness = 1.0f, lowest = INFINITY;
+    for (uint32_t c = first; c < end; c++) {
+        lowest = std::min(lowest, threshold_of(frame, c));
+    }
     if (has_objectness) {
         objectness = number(frame.objectness, scores_half, anchor, 0);
         if (!isfinite(objectness)) {
             return REJECTED_ROW;
         }
-        if (objectness < frame.lowest_threshold) {
+        if (objectness < lowest) {
             return DROPPED_ROW;
         }
     }
     float best = -INFINITY;
-    uint32_t class_index = 0;
-    for (uint32_t c = 0; c < frame.classes; c++) {
+    uint32_t class_index = first;
+    for (uint32_t c = first; c < end; c++) {
         const float score = number(frame.scores, scores_half, anchor, c);
         if (score > best) {
             best = score;
@@ -123,6 +127,10 @@ inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_
         w > frame.max_size[0] || h > frame.max_size[1]) {
         return DROPPED_ROW;
     }
+    const float *const visible = frame.visible;
+    if (p[2] <= visible[0] || p[0] >= visible[2] || p[3] <= visible[1] || p[1] >= visible[3]) {
+        return REJECTED_ROW;
+    }
     found = {p[0], p[1], p[2], p[3], score, class_index, anchor};
     return CANDIDATE_ROW;
 }
@@ -152,12 +160,16 @@ inline bool meet(const Detection &higher, const Detection &lower, const Frame &f
 inline Result run(const Frame &frame, bool boxes_half, bool scores_half) {
     Result result;
     std::vector<Detection> ranked;
+    // All classes of an anchor at once, or with multi_label one by one.
+    const uint32_t classes = frame.multi_label ? 1 : frame.classes;
     for (uint32_t anchor = 0; anchor < frame.anchors; anchor++) {
-        Detection found;
-        switch (decode(frame, boxes_half, scores_half, anchor, found)) {
-        case CANDIDATE_ROW: ranked.push_back(found); break;
-        case REJECTED_ROW: result.rejected++; break;
-        case DROPPED_ROW: break;
+        for (uint32_t first = 0; first < frame.classes; first += classes) {
+            Detection found;
+            switch (decode(frame, boxes_half, scores_half, anchor, first, first + classes, found)) {
+            case CANDIDATE_ROW: ranked.push_back(found); break;
+            case REJECTED_ROW: result.rejected++; break;
+            case DROPPED_ROW: break;
+            }
         }
     }
     result.candidates = uint32_t(ranked.size());
@@ -203,6 +215,10 @@ inline std::string difference(const Result &expected, const Outcome &outcome,
     }
     for (size_t i = 0; i < expected.survivors.size(); i++) {
         if (memcmp(&expected.survivors[i], &found[i], sizeof(Detection)) != 0) {
+            if (expected.survivors[i].anchor == found[i].anchor) {
+                return count("class of a survivor", expected.survivors[i].class_index,
+                             found[i].class_index);
+            }
             return count("anchor of a survivor", expected.survivors[i].anchor, found[i].anchor);
         }
     }
@@ -222,6 +238,11 @@ struct Random {
     float unit() { return float(next() & 0xffffff) / 16777216.0f; }
     bool once_in(uint32_t n) { return below(n) == 0; }
 };
+
+inline void see_all(Frame &frame) {
+    frame.visible[0] = frame.visible[1] = -INFINITY;
+    frame.visible[2] = frame.visible[3] = INFINITY;
+}
 
 // A random frame and the tensors it reads, f32 or f16 each. The addresses in `frame` are the
 // host's; `boxes` and `scores` may be the same tensor.
@@ -340,6 +361,13 @@ struct Scene {
         frame.max_candidates = random.once_in(4) ? 1 + random.below(anchors + 1) : 0;
         frame.max_detections = random.once_in(4) ? 1 + random.below(30) : 0;
         frame.sequence = uint32_t(seed) + 1;
+        see_all(frame);
+        if (random.once_in(3)) {
+            frame.visible[random.below(4)] = float(random.below(600));
+        }
+        // Not where there would be so many candidates that a scene takes seconds.
+        frame.multi_label = random.once_in(2) && uint64_t(anchors) * classes <= most_anchors;
+        frame.capacity = frame.anchors;
     }
 
   private:

@@ -79,7 +79,8 @@ impl Engine for Auto {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        let on_device = layout.tensors().any(|index| tensors[index].is_on_device());
+        let on_device =
+            layout.tensors().any(|index| tensors.get(index).is_some_and(Tensor::is_on_device));
         let began = Instant::now();
         self.on_cuda = (on_device || self.trial.wants_cuda()) && self.has_cuda();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);

@@ -18,9 +18,17 @@
 //!    rejected where a corner is not finite, a side is negative or longer than [`LONGEST_SIDE`];
 //!    dropped as an empty slot where a side is zero; dropped where a side is outside
 //!    [`Params::sizes`].
+//! 6. The row is rejected where the box does not intersect [`Params::visible`]: where its right
+//!    edge is at or left of the left bound, its left edge at or right of the right bound, and
+//!    likewise vertically. A box that cannot be seen takes no place of a cap and suppresses none.
+//!
+//! With [`Params::multi_label`] each pair of anchor and class is decoded by these rules as if the
+//! anchor had that class alone: the lowest threshold of rule 1 is that of the class, and the counts
+//! are of pairs.
 //!
 //! # Order and suppression
-//! A candidate *outranks* another where its score is higher, or equal and its row comes first.
+//! A candidate *outranks* another where its score is higher, or equal and its row comes first, or
+//! with [`Params::multi_label`] of the same row and its class comes first.
 //! [`Params::max_candidates`] keeps the highest-ranked candidates. Two candidates of one class (of
 //! any two with [`Params::class_agnostic`]) *meet* where their boxes intersect and [`Overlap`]
 //! says that they overlap too much. `greedy` keeps a candidate where no kept one that outranks it
@@ -28,6 +36,7 @@
 //! all. [`Params::max_detections`] then keeps the highest-ranked survivors.
 
 mod auto;
+mod check;
 mod cpu;
 pub mod cuda;
 mod params;
@@ -37,14 +46,14 @@ mod select;
 pub use auto::Auto;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use params::{ClassThresholds, Method, Overlap, Params, Sizes};
+pub use params::{Bounds, ClassThresholds, Method, Overlap, Params, Sizes};
 pub use reference::Reference;
 pub use select::{Backend, Selection, select};
 
 use std::time::Duration;
 
 use crate::device::{DeviceError, DriverError};
-use crate::head::Layout;
+use crate::head::{Layout, MAX_CLASSES};
 use crate::tensor::{Tensor, TensorError};
 
 /// The longest side of a box, in pixels; areas and their sums stay far from overflow.
@@ -77,9 +86,9 @@ pub struct Outcome<'a> {
     pub engine: &'static str,
     /// What survives, by rank.
     pub survivors: &'a [Detection],
-    /// How many rows became candidates, before any cap.
+    /// How many rows, or pairs with [`Params::multi_label`], became candidates, before any cap.
     pub candidates: usize,
-    /// How many rows were rejected for numbers that make no sense.
+    /// How many were rejected, for numbers that make no sense or for a box that cannot be seen.
     pub rejected: usize,
     /// What a GPU had to do with it.
     pub device: DeviceWork,
@@ -92,7 +101,8 @@ pub struct DeviceWork {
     pub bytes_uploaded: u64,
     /// Bytes that came from it: 32 with the counts, 28 for each survivor.
     pub bytes_downloaded: u64,
-    /// Launches, of all kernels at once.
+    /// Launches, of all kernels at once: one to a frame, two where candidates did not fit the
+    /// memory for them.
     pub launches: u64,
     /// The longest chain of decisions that waited for one another.
     pub rounds: u64,
@@ -122,6 +132,60 @@ pub enum EngineError {
     Anchors {
         /// Rows there are.
         anchors: usize,
+    },
+    /// No class, or more than a head may have.
+    #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
+    Classes {
+        /// Classes there are.
+        classes: usize,
+    },
+    /// With `multi_label`, more pairs of anchor and class than an index can count.
+    #[error(
+        "{anchors} anchors of {classes} classes are more pairs than the {} that multi-label \
+         supports; set multi-label to false",
+        u32::MAX
+    )]
+    Pairs {
+        /// Anchors there are.
+        anchors: usize,
+        /// Classes of each.
+        classes: usize,
+    },
+    /// A field of the layout is of a tensor that there is not.
+    #[error(
+        "the layout's {field} are of tensor {index}, but there are {tensors} tensors; \
+         make the layout for the tensors that are passed"
+    )]
+    NoTensor {
+        /// The field.
+        field: &'static str,
+        /// The tensor's index.
+        index: usize,
+        /// How many tensors there are.
+        tensors: usize,
+    },
+    /// A field of the layout addresses elements beyond its tensor's last.
+    #[error(
+        "tensor {tensor}: the layout's {field} need element {last}, but it has {held} elements; \
+         correct the layout's offset, strides or number of anchors"
+    )]
+    FieldOutside {
+        /// The field.
+        field: &'static str,
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The index of the last element needed.
+        last: u128,
+        /// Elements there are.
+        held: usize,
+    },
+    /// Objectness is of another tensor than the class scores.
+    #[error("the layout's objectness is of tensor {got}; expected that of the scores, {expected}")]
+    ObjectnessApart {
+        /// The scores' tensor.
+        expected: usize,
+        /// The objectness's tensor.
+        got: usize,
     },
     /// The GPU cannot be used, or no more.
     #[error(transparent)]
@@ -198,7 +262,8 @@ pub trait Engine: Send {
     /// Decodes `tensors` as `layout` says and suppresses as `params` say.
     ///
     /// # Errors
-    /// Where a tensor's memory cannot be read.
+    /// Where a tensor's memory cannot be read, where `layout` addresses a tensor or an element that
+    /// is not there, and where the GPU fails.
     fn run(
         &mut self,
         tensors: &[Tensor<'_>],
@@ -214,13 +279,5 @@ pub trait Engine: Send {
     /// What the engine runs on, for a log, where it has come to be known since it was last told.
     fn take_description(&mut self) -> Option<String> {
         None
-    }
-}
-
-/// Row indices are published as u32.
-fn check_anchors(layout: &Layout) -> Result<(), EngineError> {
-    match u32::try_from(layout.anchors) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(EngineError::Anchors { anchors: layout.anchors }),
     }
 }

@@ -86,6 +86,38 @@ impl Sizes {
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
+/// A rectangle in pixels of the model's input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Left edge.
+    pub left: f32,
+    /// Upper edge.
+    pub top: f32,
+    /// Right edge.
+    pub right: f32,
+    /// Lower edge.
+    pub bottom: f32,
+}
+
+impl Bounds {
+    /// All of the plane.
+    pub const ANY: Self = Self {
+        left: f32::NEG_INFINITY,
+        top: f32::NEG_INFINITY,
+        right: f32::INFINITY,
+        bottom: f32::INFINITY,
+    };
+
+    /// Whether a box of these edges (left, upper, right, lower) has area in common with it; boxes
+    /// that only touch it have none.
+    #[inline(always)]
+    pub fn intersects(&self, [x1, y1, x2, y2]: [f32; 4]) -> bool {
+        let is_beside = (x2 <= self.left) | (x1 >= self.right);
+        let is_above_or_below = (y2 <= self.top) | (y1 >= self.bottom);
+        !(is_beside | is_above_or_below)
+    }
+}
+
 /// What to make candidates of and how to suppress them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
@@ -106,6 +138,11 @@ pub struct Params {
     pub thresholds: ClassThresholds,
     /// Sizes allowed.
     pub sizes: Sizes,
+    /// Where boxes can be seen; those that do not intersect it are rejected.
+    pub visible: Bounds,
+    /// Whether every class of an anchor that reaches its threshold gives a candidate, rather than
+    /// the best class alone.
+    pub multi_label: bool,
     /// Pixels of the model's input per unit of the tensor, horizontally and vertically: 1 for
     /// pixels, the input's size for normalised coordinates.
     pub scale: [f32; 2],
@@ -126,6 +163,8 @@ impl Default for Params {
             class_agnostic: false,
             thresholds: ClassThresholds::uniform(0.25),
             sizes: Sizes::ANY,
+            visible: Bounds::ANY,
+            multi_label: false,
             scale: [1.0; 2],
             max_candidates: 0,
             max_detections: 0,

@@ -3,10 +3,11 @@
 
 use std::cmp::Ordering;
 
+use super::check::check;
 use super::params::cap;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, LONGEST_SIDE, Method, Outcome, Overlap, Params,
-    check_anchors,
+    ClassThresholds, Detection, DeviceWork, Engine, EngineError, LONGEST_SIDE, Method, Outcome,
+    Overlap, Params,
 };
 use crate::head::{BoxFormat, Field, Layout};
 use crate::tensor::{Elements, MappedTensor, Tensor};
@@ -28,7 +29,7 @@ impl Engine for Reference {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        check_anchors(layout)?;
+        check(tensors, layout, params)?;
         let mut mapped: Vec<Option<MappedTensor<'_>>> = tensors.iter().map(|_| None).collect();
         for i in layout.tensors() {
             mapped[i] = Some(tensors[i].map()?);
@@ -43,12 +44,25 @@ impl Engine for Reference {
 
         let mut candidates = Vec::new();
         let mut rejected = 0;
-        for anchor in 0..layout.anchors {
-            match decode(layout, params, anchor, &number) {
-                Row::Candidate(candidate) => candidates.push(candidate),
-                Row::Rejected => rejected += 1,
-                Row::Dropped => {}
+        let mut decode_all = |layout: &Layout, params: &Params, first_class: u32| {
+            for anchor in 0..layout.anchors {
+                match decode(layout, params, anchor, &number) {
+                    Row::Candidate(mut candidate) => {
+                        candidate.class += first_class;
+                        candidates.push(candidate);
+                    }
+                    Row::Rejected => rejected += 1,
+                    Row::Dropped => {}
+                }
             }
+        };
+        if params.multi_label {
+            for class in 0..layout.classes as u32 {
+                let (layout, params) = alone(layout, params, class);
+                decode_all(&layout, &params, class);
+            }
+        } else {
+            decode_all(layout, params, 0);
         }
         let count = candidates.len();
 
@@ -64,6 +78,16 @@ impl Engine for Reference {
             device: DeviceWork::default(),
         })
     }
+}
+
+/// What reads the scores of `class` as if anchors had no other.
+fn alone(layout: &Layout, params: &Params, class: u32) -> (Layout, Params) {
+    let scores = Field { offset: layout.scores.index(0, class as usize), ..layout.scores };
+    let thresholds = ClassThresholds::uniform(params.thresholds.of(class));
+    (
+        Layout { classes: 1, scores, ..layout.clone() },
+        Params { thresholds, multi_label: false, ..params.clone() },
+    )
 }
 
 enum Row {
@@ -139,12 +163,16 @@ fn decode(
     if width > sizes.max[0] || height > sizes.max[1] {
         return Row::Dropped;
     }
+    if !params.visible.intersects([x1, y1, x2, y2]) {
+        return Row::Rejected;
+    }
     Row::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: anchor as u32 })
 }
 
-/// Higher scores first, then earlier rows.
+/// Higher scores first, then earlier anchors, then lower classes.
 fn rank(a: &Detection, b: &Detection) -> Ordering {
-    b.score.partial_cmp(&a.score).expect("scores are finite").then(a.anchor.cmp(&b.anchor))
+    let by_score = b.score.partial_cmp(&a.score).expect("scores are finite");
+    by_score.then((a.anchor, a.class).cmp(&(b.anchor, b.class)))
 }
 
 fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {

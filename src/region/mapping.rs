@@ -1,6 +1,6 @@
 use gst::glib;
 
-use crate::engine::Detection;
+use crate::engine::{Bounds, Detection};
 use crate::type_names::format;
 
 /// How the frame was fitted into the model's input.
@@ -140,16 +140,38 @@ impl Mapping {
         self.ratio.map(|ratio| (f64::from(side) * ratio) as f32)
     }
 
-    /// Where in the frame `detection` lies, or `None` where all of it is outside.
+    /// The frame's rectangle in pixels of the model's input: the picture between the borders where
+    /// it is letterboxed, else all of the input.
+    pub fn visible(&self) -> Bounds {
+        let [left, top] = self.offset;
+        let [right, bottom] =
+            [0, 1].map(|axis| self.offset[axis] + self.ratio[axis] * f64::from(self.frame[axis]));
+        let [left, top, right, bottom] = [left, top, right, bottom].map(|edge| edge as f32);
+        Bounds { left, top, right, bottom }
+    }
+
+    /// Where in the frame `detection` is, clipped to it, or `None` where it does not intersect
+    /// [`visible`](Self::visible).
     pub fn region(&self, detection: &Detection) -> Option<Region> {
-        let place = |value: f32, axis: usize| {
+        let &Detection { x1, y1, x2, y2, score: confidence, class, .. } = detection;
+        if !self.visible().intersects([x1, y1, x2, y2]) {
+            return None;
+        }
+        let (x1, x2) = self.side(x1, x2, 0);
+        let (y1, y2) = self.side(y1, y2, 1);
+        Some(Region { x1, y1, x2, y2, confidence, class })
+    }
+
+    /// A box's edges along an axis, in the frame and clipped to it; the second is beyond the first,
+    /// though by rounding they may have become the same.
+    fn side(&self, low: f32, high: f32, axis: usize) -> (f32, f32) {
+        let limit = self.frame[axis] as f32;
+        let place = |value: f32| {
             let value = (f64::from(value) - self.offset[axis]) / self.ratio[axis];
             value.clamp(0.0, f64::from(self.frame[axis])) as f32
         };
-        let (x1, x2) = (place(detection.x1, 0), place(detection.x2, 0));
-        let (y1, y2) = (place(detection.y1, 1), place(detection.y2, 1));
-        let Detection { score: confidence, class, .. } = *detection;
-        (x1 < x2 && y1 < y2).then_some(Region { x1, y1, x2, y2, confidence, class })
+        let low = place(low).min(limit.next_down());
+        (low, place(high).max(low.next_up()))
     }
 }
 
@@ -221,6 +243,64 @@ mod tests {
         assert_eq!(corners(region), [0.0, 0.0, 100.0, 20.0]);
         assert_eq!(mapping.region(&detection(100.0, 0.0, 110.0, 10.0)), None);
         assert_eq!(mapping.region(&detection(0.0, -10.0, 110.0, 0.0)), None);
+    }
+
+    #[test]
+    fn the_visible_rectangle_is_the_picture_in_the_models_input() {
+        let visible = |frame, model, letterbox| {
+            let Bounds { left, top, right, bottom } =
+                Mapping::new(frame, model, letterbox).unwrap().visible();
+            [left, top, right, bottom]
+        };
+        assert_eq!(visible([1920, 1080], [0, 0], Letterbox::None), [0.0, 0.0, 1920.0, 1080.0]);
+        assert_eq!(visible([1921, 1081], [640, 416], Letterbox::None), [0.0, 0.0, 640.0, 416.0]);
+        let square = [640, 640];
+        assert_eq!(visible([1920, 1080], square, Letterbox::Centre), [0.0, 140.0, 640.0, 500.0]);
+        assert_eq!(visible([1920, 1080], square, Letterbox::TopLeft), [0.0, 0.0, 640.0, 360.0]);
+        assert_eq!(visible([1080, 1920], square, Letterbox::Centre), [140.0, 0.0, 500.0, 640.0]);
+        // The row of an odd frame that the scaled picture leaves out is visible, too: 138 rows of
+        // 332, and the 333rd.
+        let [_, top, _, bottom] = visible([1000, 333], [416, 416], Letterbox::Centre);
+        assert_eq!((top, bottom), (139.0, (139.0 + 333.0 * 138.0 / 332.0) as f32));
+    }
+
+    /// Also where both edges come to be the same number in the frame.
+    #[test]
+    fn a_box_gives_a_region_if_and_only_if_it_intersects_the_visible_rectangle() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let mut regions = 0;
+        for _ in 0..20_000 {
+            let mut side = |most| rng.u32(1..most);
+            let (frame, model) = ([side(8000), side(8000)], [side(2000), side(2000)]);
+            let letterbox =
+                *rng.choice(&[Letterbox::None, Letterbox::Centre, Letterbox::TopLeft]).unwrap();
+            let mapping = Mapping::new(frame, model, letterbox).unwrap();
+            let visible = mapping.visible();
+            // About an edge or anywhere, of some last places or any length.
+            let mut edges = |low: f32, high: f32| {
+                let between = low + rng.f32() * (high - low);
+                let at = *rng.choice(&[low, high, between]).unwrap();
+                let from = match rng.u32(0..4) {
+                    0 => at,
+                    1 => at.next_down(),
+                    2 => at.next_up(),
+                    _ => at - rng.f32() * 100.0,
+                };
+                (from, if rng.bool() { from.next_up() } else { from + 0.01 + rng.f32() * 100.0 })
+            };
+            let (x1, x2) = edges(visible.left, visible.right);
+            let (y1, y2) = edges(visible.top, visible.bottom);
+            let region = mapping.region(&detection(x1, y1, x2, y2));
+            let intersects = visible.intersects([x1, y1, x2, y2]);
+            assert_eq!(region.is_some(), intersects, "{mapping:?} {:?}", (x1, y1, x2, y2));
+            if let Some(Region { x1, y1, x2, y2, .. }) = region {
+                let [w, h] = frame.map(|side| side as f32);
+                assert!(0.0 <= x1 && x1 < x2 && x2 <= w, "{mapping:?} {x1} {x2}");
+                assert!(0.0 <= y1 && y1 < y2 && y2 <= h, "{mapping:?} {y1} {y2}");
+                regions += 1;
+            }
+        }
+        assert!((5_000..15_000).contains(&regions), "{regions}");
     }
 
     #[test]

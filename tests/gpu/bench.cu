@@ -47,7 +47,7 @@ __global__ void empty() {}
 
 // The functions of the PTX.
 static struct {
-    CUfunction decode[2][2], map, reduce, publish, paper_map, paper_reduce;
+    CUfunction decode[2][2], decode_multi[2][2], map, reduce, publish, paper_map, paper_reduce;
 } kernels;
 
 static void load(const std::string &folder, int major) {
@@ -62,6 +62,10 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][1], ours, "decode_f32_f16"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[1][0], ours, "decode_f16_f32"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[1][1], ours, "decode_f16_f16"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[0][0], ours, "decode_multi_f32_f32"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[0][1], ours, "decode_multi_f32_f16"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[1][0], ours, "decode_multi_f16_f32"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[1][1], ours, "decode_multi_f16_f16"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.map, ours, "map"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.reduce, ours, "reduce"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.publish, ours, "publish"));
@@ -105,7 +109,7 @@ template <typename T> struct OnDevice {
     OnDevice(const OnDevice &) = delete;
 };
 
-// A workspace and an outcome in mapped host memory, for frames of up to `capacity` anchors.
+// A workspace and an outcome in mapped host memory, for frames of up to `capacity` candidates.
 struct Pipeline {
     char *workspace = nullptr;
     Outcome *outcome = nullptr;
@@ -125,14 +129,17 @@ struct Pipeline {
     void enqueue(const Frame &frame, bool boxes_half, bool scores_half,
                  int kernel_count = 4) const {
         void *memory = workspace, *to = outcome;
-        launch(kernels.decode[boxes_half][scores_half], decode_blocks(frame.anchors, frame.lanes),
+        const auto &decode = frame.multi_label ? kernels.decode_multi : kernels.decode;
+        launch(decode[boxes_half][scores_half],
+               frame.multi_label ? decode_multi_blocks(frame.anchors, frame.classes)
+                                 : decode_blocks(frame.anchors, frame.lanes),
                DECODE_THREADS, {(void *)&frame, &memory});
         if (kernel_count > 1) {
-            launch(kernels.map, map_blocks(multiprocessors, frame.anchors), MAP_THREADS, {&memory},
+            launch(kernels.map, map_blocks(multiprocessors, frame.capacity), MAP_THREADS, {&memory},
                    true);
         }
         if (kernel_count > 2) {
-            launch(kernels.reduce, reduce_blocks(multiprocessors, frame.anchors), REDUCE_THREADS,
+            launch(kernels.reduce, reduce_blocks(multiprocessors, frame.capacity), REDUCE_THREADS,
                    {&memory}, true);
         }
         if (kernel_count > 3) {
@@ -209,6 +216,8 @@ static Frame plain_frame(uint32_t anchors, uint32_t classes, uint32_t format) {
     frame.iou_threshold = 0.45f;
     frame.class_agnostic = classes == 1; // as src/engine/cuda has it
     frame.sequence = 1;
+    frame.capacity = anchors;
+    plain::see_all(frame);
     return frame;
 }
 
@@ -231,10 +240,12 @@ static bool same(const char *what, const plain::Result &expected, const Pipeline
 
 static bool random_scenes(uint32_t scenes) {
     bool right = true;
-    Pipeline pipeline(8192);
+    const uint32_t capacity = 8192;
+    Pipeline pipeline(capacity);
     for (uint32_t seed = 1; seed <= scenes && right; seed++) {
         const plain::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
         Frame frame = scene.frame;
+        frame.capacity = capacity;
         const plain::Result expected = plain::run(frame, scene.boxes_half, scene.scores_half);
         // One copy for the boxes' tensor and one for the scores', which may be the same.
         const auto start = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {

@@ -10,7 +10,7 @@ use gstnmsfilter::head::BoxFormat;
 
 use super::pipeline::{parse, run};
 
-/// How many rows became candidates, and how many of these survived, wherever they lie.
+/// How many rows became candidates, and how many of these survived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
     pub candidates: u64,
@@ -29,8 +29,8 @@ pub fn frame(recordings: &[String], set_up: impl FnOnce(&gst::Element)) -> Count
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{recordings:?}");
     let count = |name| ended.stats[0].get::<u64>(name).unwrap();
-    // Survivors outside the frame count as rejected; nothing else is wrong with these inputs.
-    Counts { candidates: count("candidates"), survivors: count("survivors") + count("rejected") }
+    assert_eq!(count("rejected"), 0, "nothing is wrong with these inputs: {recordings:?}");
+    Counts { candidates: count("candidates"), survivors: count("survivors") }
 }
 
 /// Gives `nmsfilter` the parameters of an engine.

@@ -1,8 +1,8 @@
 //! Random scenes: what detectors give, and what they should not.
 
 use fastrand::Rng;
-use gstnmsfilter::engine::{ClassThresholds, Method, Overlap, Params, Sizes};
-use gstnmsfilter::head::{self, BoxFormat, Coordinates, Layout, Options};
+use gstnmsfilter::engine::{Bounds, ClassThresholds, Method, Overlap, Params, Sizes};
+use gstnmsfilter::head::{self, BoxFormat, Coordinates, Field, Layout, Options};
 use gstnmsfilter::tensor::Tensor;
 use half::f16;
 
@@ -12,7 +12,11 @@ enum Head {
     Windows,
     Boxes(BoxFormat),
     Yolov5,
-    Yolov8 { transposed: bool },
+    /// YOLOv5's numbers, each of all anchors side by side: objectness, and scores by class.
+    Yolov5Columns,
+    Yolov8 {
+        transposed: bool,
+    },
     UltraFace,
 }
 
@@ -21,7 +25,7 @@ impl Head {
         match self {
             Self::Windows => "windows",
             Self::Boxes(_) => "boxes",
-            Self::Yolov5 => "yolov5",
+            Self::Yolov5 | Self::Yolov5Columns => "yolov5",
             Self::Yolov8 { .. } => "yolov8",
             Self::UltraFace => "ultraface",
         }
@@ -31,7 +35,7 @@ impl Head {
         match self {
             Self::Windows => BoxFormat::Square,
             Self::Boxes(format) => format,
-            Self::Yolov5 | Self::Yolov8 { .. } => BoxFormat::Centre,
+            Self::Yolov5 | Self::Yolov5Columns | Self::Yolov8 { .. } => BoxFormat::Centre,
             Self::UltraFace => BoxFormat::Corners,
         }
     }
@@ -84,11 +88,13 @@ impl Scene {
         let mut scene = Self::with(&mut Rng::with_seed(seed), rows);
         scene.params.thresholds = ClassThresholds::uniform(0.02);
         scene.params.sizes = Sizes::ANY;
+        scene.params.visible = Bounds::ANY;
+        scene.params.multi_label = false;
         scene
     }
 
     fn with(rng: &mut Rng, rows: usize) -> Self {
-        let head = match rng.u32(0..8) {
+        let head = match rng.u32(0..9) {
             0 => Head::Windows,
             1 => Head::Boxes(BoxFormat::Corners),
             2 => Head::Boxes(BoxFormat::Centre),
@@ -96,6 +102,7 @@ impl Scene {
             4 => Head::Yolov5,
             5 => Head::Yolov8 { transposed: false },
             6 => Head::Yolov8 { transposed: true },
+            7 => Head::Yolov5Columns,
             _ => Head::UltraFace,
         };
         // Fewer rows than numbers are no YOLOv5 output.
@@ -104,7 +111,7 @@ impl Scene {
             Head::Windows | Head::UltraFace => 1,
             _ => *rng.choice(&[1, 1, 2, 3, 20]).unwrap(),
         };
-        let params = any_params(rng, classes);
+        let params = any_params(rng, rows, classes);
         let mut scene = Self::of(rng, head, classes, rows, params);
         scene.coordinates = *rng
             .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalised])
@@ -129,7 +136,7 @@ impl Scene {
             max_detections: 0,
             thresholds: ClassThresholds::uniform(0.1),
             sizes: Sizes::ANY,
-            ..any_params(&mut rng, classes)
+            ..any_params(&mut rng, rows, classes)
         };
         let mut scene = Self::of(&mut rng, Head::Boxes(BoxFormat::Corners), classes, rows, params);
         scene.write();
@@ -171,6 +178,17 @@ impl Scene {
                 row[axis + 2] = (out + (at + length) as f32) * step;
             }
         }
+        // Many boxes touch these bounds and no more.
+        scene.params.visible = Bounds::ANY;
+        if rng.bool() {
+            let [x, y] = steps;
+            scene.params.visible = Bounds {
+                left: (out + 3.0) * x,
+                top: (out + 2.0) * y,
+                right: (out + 9.0) * x,
+                bottom: (out + 10.0) * y,
+            };
+        }
         scene.write();
         scene
     }
@@ -207,6 +225,35 @@ impl Scene {
 
     /// The tensors, and how the head lays them out.
     pub fn tensors(&self) -> (Vec<Tensor<'_>>, Layout) {
+        let (tensors, layout) = self.written();
+        match self.head {
+            Head::Yolov5Columns => (tensors, self.columns()),
+            _ => (tensors, layout.expect("the head takes what was written for it")),
+        }
+    }
+
+    /// Where numbers of YOLOv5 are in columns, of which no head knows.
+    fn columns(&self) -> Layout {
+        let anchors = self.rows.len();
+        let column = |number| Field {
+            tensor: 0,
+            offset: number * anchors,
+            anchor_stride: 1,
+            component_stride: anchors,
+        };
+        Layout {
+            head: self.head.name(),
+            anchors,
+            classes: self.classes,
+            boxes: column(0),
+            box_format: self.head.format(),
+            scores: column(5),
+            objectness: Some(column(4)),
+            normalised: false,
+        }
+    }
+
+    fn written(&self) -> (Vec<Tensor<'_>>, Option<Layout>) {
         let tensors: Vec<Tensor<'_>> = self
             .tensors
             .iter()
@@ -221,7 +268,7 @@ impl Scene {
             ..Options::default()
         };
         let choice = head::choose(&tensors, head::by_name(self.head.name()), options);
-        (tensors, choice.expect("the head takes what was written for it").layout)
+        (tensors, choice.ok().map(|choice| choice.layout))
     }
 
     /// Rows about objects: clusters, chains, identical boxes, and some anywhere.
@@ -302,6 +349,11 @@ impl Scene {
                 ("boxes", vec![n, boxes], part(0, boxes)),
             ],
             Head::Yolov5 => vec![("yolo-v5-out", vec![1, n, numbers + 1], part(0, numbers + 1))],
+            Head::Yolov5Columns => {
+                let columns =
+                    (0..numbers + 1).flat_map(|i| rows.iter().map(move |row| row[i])).collect();
+                vec![("columns", vec![1, numbers + 1, n], columns)]
+            }
             // Fewer rows than numbers would be taken for the other orientation.
             Head::Yolov8 { transposed: true } if n > numbers => {
                 vec![("yolo-v8-out", vec![1, n, numbers], part(0, numbers))]
@@ -348,16 +400,18 @@ fn row(
         BoxFormat::Centre => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
         BoxFormat::Square => vec![x1, y1, x2 - x1],
     };
-    if head == Head::Yolov5 {
+    if matches!(head, Head::Yolov5 | Head::Yolov5Columns) {
         row.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });
     }
     for c in 0..classes {
-        row.push(if c == class { score } else { score * rng.f32() });
+        // Now and then another class has the same score.
+        let is_equal = c == class || rng.u32(0..6) == 0;
+        row.push(if is_equal { score } else { score * rng.f32() });
     }
     row
 }
 
-fn any_params(rng: &mut Rng, classes: usize) -> Params {
+fn any_params(rng: &mut Rng, rows: usize, classes: usize) -> Params {
     let mut thresholds = ClassThresholds::uniform(*rng.choice(&[0.0, 0.1, 0.25, 0.5]).unwrap());
     if rng.u32(0..4) == 0 {
         thresholds.per_class = (0..rng.usize(0..classes + 2))
@@ -368,6 +422,16 @@ fn any_params(rng: &mut Rng, classes: usize) -> Params {
     let sizes = match rng.u32(0..5) {
         0 => Sizes { min: [rng.f32() * 20.0, 5.0], max: [rng.f32() * 100.0, 70.0] },
         _ => Sizes::ANY,
+    };
+    let visible = match rng.u32(0..4) {
+        0 => Bounds {
+            left: rng.u32(0..200) as f32,
+            top: rng.u32(0..100) as f32,
+            right: rng.u32(300..640) as f32,
+            bottom: rng.u32(200..480) as f32,
+        },
+        1 => Bounds { left: 300.0, ..Bounds::ANY },
+        _ => Bounds::ANY,
     };
     Params {
         method: *rng
@@ -380,6 +444,9 @@ fn any_params(rng: &mut Rng, classes: usize) -> Params {
         class_agnostic: rng.bool(),
         thresholds,
         sizes,
+        visible,
+        // Reference takes seconds for more pairs.
+        multi_label: rng.bool() && rows * classes <= 4_000,
         scale: [1.0; 2],
         max_candidates: cap(rng) as usize,
         max_detections: cap(rng) as usize,

@@ -54,6 +54,7 @@ pub(super) struct Settings {
     pub threshold_inclusive: bool,
     pub pixel_offset: u32,
     pub class_agnostic: bool,
+    pub multi_label: bool,
     pub max_candidates: u32,
     pub max_detections: u32,
     pub classes: Option<String>,
@@ -84,6 +85,7 @@ impl Default for Settings {
             threshold_inclusive: false,
             pixel_offset: 0,
             class_agnostic: false,
+            multi_label: false,
             max_candidates: 0,
             max_detections: 1000,
             classes: None,
@@ -174,6 +176,8 @@ impl Settings {
             class_agnostic: self.class_agnostic,
             thresholds,
             sizes: Sizes { min, max },
+            visible: mapping.visible(),
+            multi_label: self.multi_label,
             scale: if layout.normalised { mapping.model() } else { [1.0; 2] },
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
@@ -203,10 +207,11 @@ mod tests {
         let tensor = crate::tensor::Tensor::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = head::choose(&[tensor], None, settings.head_options(0)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
-        assert_eq!(
-            settings.params(&choice.layout, &mapping, thresholds),
-            Params { max_detections: 1000, ..Params::default() }
-        );
+        // But for the frame, of which the engine knows nothing by itself, and for the bound on what is
+        // attached.
+        let visible = mapping.visible();
+        let expected = Params { visible, max_detections: 1000, ..Params::default() };
+        assert_eq!(settings.params(&choice.layout, &mapping, thresholds), expected);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 use super::super::{Detection, LONGEST_SIDE, Params};
 use crate::head::BoxFormat;
 
-/// A row's scores, before its box is read.
+/// A row's best score, or with `multi_label` a pair's, before the box is read.
 pub(super) struct Scored {
     pub anchor: u32,
     pub objectness: Option<f32>,
-    /// Minus infinity where no class score is a number.
+    /// Minus infinity, or not a number, where no class score is a number.
     pub best: f32,
     pub class: u32,
 }
@@ -52,6 +52,9 @@ pub(super) fn admit(
         (side != 0.0) & (side >= params.sizes.min[axis]) & (side <= params.sizes.max[axis])
     };
     if wanted(width, 0) & wanted(height, 1) {
+        if !params.visible.intersects([x1, y1, x2, y2]) {
+            return Err(Rejected);
+        }
         let Scored { anchor, class, .. } = row;
         candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     }

@@ -5,9 +5,9 @@ use crate::head::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
 /// Anchors whose running best stays in the first-level cache while the class rows stream past.
-const BLOCK: usize = 1024;
-/// Anchors looked at together; it divides [`BLOCK`].
-const WIDTH: usize = 32;
+pub(super) const BLOCK: usize = 1024;
+/// Scores looked at together; it divides [`BLOCK`].
+pub(super) const WIDTH: usize = 32;
 /// Classes compared before their best is put back.
 const GROUP: usize = 16;
 
@@ -16,6 +16,8 @@ const GROUP: usize = 16;
 pub(super) struct Decoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
+    /// Pairs of a block of anchors, with `multi_label`: see [`pairs`](super::pairs).
+    pub(super) pairs: Vec<u32>,
     /// How many classes a candidate can be of.
     pub classes: usize,
 }
@@ -60,21 +62,36 @@ impl Decoder {
         self.candidates.clear();
         self.rejected = 0;
         self.classes = layout.classes;
-        if layout.scores.anchor_stride == 1 && layout.objectness.is_none() {
+        let field = &layout.scores;
+        if params.multi_label {
+            self.decode_pairs(layout, params, boxes, scores);
+        } else if field.anchor_stride == 1 && layout.objectness.is_none() {
             self.columns(layout, params, boxes, scores);
+        } else if field.component_stride == 1 {
+            self.rows(layout, params, boxes, scores, |anchor| {
+                let first = field.index(anchor, 0);
+                let row = &scores[first..first + layout.classes];
+                (greatest(row), row.iter().copied())
+            });
         } else {
-            self.rows(layout, params, boxes, scores);
+            self.rows(layout, params, boxes, scores, |anchor| {
+                let row = (0..layout.classes).map(move |class| scores[field.index(anchor, class)]);
+                let best = row.clone().fold(S::LEAST, |best, score| better(score.rank(), best));
+                (best, row)
+            });
         }
     }
 
-    /// Each row's scores lie side by side.
+    /// One anchor after the other; `row` gives the rank of an anchor's greatest score, and its
+    /// scores.
     #[inline(always)]
-    fn rows<B: Element, S: Score>(
+    fn rows<B: Element, S: Score, R: Iterator<Item = S>>(
         &mut self,
         layout: &Layout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
+        row: impl Fn(usize) -> (S::Rank, R),
     ) {
         let lowest = S::rank_from(params.thresholds.lowest(layout.classes));
         for anchor in 0..layout.anchors {
@@ -88,13 +105,11 @@ impl Decoder {
                 self.rejected += 1;
                 continue;
             }
-            let first = layout.scores.index(anchor, 0);
-            let row = &scores[first..first + layout.classes];
-            let best = greatest(row);
+            let (best, mut row) = row(anchor);
             if objectness.is_none() && S::is_hopeless(best, lowest) {
                 continue;
             }
-            let class = row.iter().position(|score| score.rank() == best).unwrap_or(0);
+            let class = row.position(|score| score.rank() == best).unwrap_or(0);
             let best = S::of(best);
             let row = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
             self.take(row, layout, params, boxes);
@@ -144,8 +159,15 @@ impl Decoder {
         }
     }
 
+    /// Applies the rules to a row, or with `multi_label` to a pair.
     #[inline(always)]
-    fn take<B: Element>(&mut self, row: Scored, layout: &Layout, params: &Params, boxes: &[B]) {
+    pub(super) fn take<B: Element>(
+        &mut self,
+        row: Scored,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+    ) {
         let anchor = row.anchor as usize;
         let numbers = || numbers(&layout.boxes, layout.box_format, boxes, anchor);
         let verdict = admit(row, params, layout.box_format, numbers, &mut self.candidates);

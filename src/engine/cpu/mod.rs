@@ -11,12 +11,12 @@ mod cells;
 mod decode;
 mod order;
 mod outranking;
+mod pairs;
 mod score;
 
+use super::check::check;
 use super::params::cap;
-use super::{
-    Detection, DeviceWork, Engine, EngineError, Method, Outcome, Overlap, Params, check_anchors,
-};
+use super::{Detection, DeviceWork, Engine, EngineError, Method, Outcome, Overlap, Params};
 use crate::head::Layout;
 use crate::tensor::{Elements, Tensor};
 use block::{IOU, Lane, REPRESENTATIVE, Rule, Rules, SMALLER};
@@ -44,7 +44,7 @@ impl Engine for Cpu {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        check_anchors(layout)?;
+        check(tensors, layout, params)?;
         let boxes = tensors[layout.boxes.tensor].map()?;
         let apart = layout.scores.tensor != layout.boxes.tensor;
         let scores = apart.then(|| tensors[layout.scores.tensor].map()).transpose()?;

@@ -7,25 +7,26 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::interface::{
-    DECODE_THREADS, Frame, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS, blocks,
-    workspace_bytes,
+    DECODE_THREADS, Frame, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS, map_blocks,
+    reduce_blocks, workspace_bytes,
 };
 use super::kernels::Kernels;
 use crate::device::{DeviceBuffer, DriverError, EdgeData, Stream};
 
-/// What a graph is instantiated for; frames with no more anchors run on it, too.
+/// What a graph is instantiated for; frames that need memory for fewer candidates run on it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
+    /// Candidates that there is memory for.
     pub capacity: u32,
-    pub lanes: u32,
     pub precisions: [Precision; 2],
+    pub multi_label: bool,
 }
 
 impl Shape {
     /// Whether frames of `wanted` run on a graph of this.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
-            && (self.lanes, self.precisions) == (wanted.lanes, wanted.precisions)
+            && (self.precisions, self.multi_label) == (wanted.precisions, wanted.multi_label)
     }
 }
 
@@ -72,8 +73,8 @@ impl Graph {
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
 
         let address = graph.workspace.address();
-        let [decode, map, reduce, publish] =
-            blocks(shape.capacity, shape.lanes, device.multiprocessors());
+        let map = map_blocks(device.multiprocessors(), shape.capacity);
+        let reduce = reduce_blocks(device.multiprocessors(), shape.capacity);
         let mut last: sys::CUgraphNode = null_mut();
         let mut add = |function, blocks, threads, parameters: &mut [*mut c_void]| {
             let node = node(function, blocks, threads, parameters);
@@ -100,11 +101,12 @@ impl Graph {
         let workspace = (&raw const address).cast_mut().cast();
         let frame = (&raw const graph.frame).cast_mut().cast();
         let outcome = (&raw const outcome).cast_mut().cast();
-        let decode_function = kernels.decode(shape.precisions);
-        graph.decode = add(decode_function, decode, DECODE_THREADS, &mut [frame, workspace])?;
+        let decode = kernels.decode(shape.precisions, shape.multi_label);
+        // `launch` sets the number of its blocks with the frame.
+        graph.decode = add(decode, 1, DECODE_THREADS, &mut [frame, workspace])?;
         add(kernels.map, map, MAP_THREADS, &mut [workspace])?;
         add(kernels.reduce, reduce, REDUCE_THREADS, &mut [workspace])?;
-        add(kernels.publish, publish, PUBLISH_THREADS, &mut [workspace, outcome])?;
+        add(kernels.publish, 1, PUBLISH_THREADS, &mut [workspace, outcome])?;
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
         // stream that the graph is launched into.
         // SAFETY: the address is that of a handle.
@@ -126,16 +128,13 @@ impl Graph {
     pub fn launch(&mut self, stream: &Stream, frame: &Frame) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
         if self.frame != *frame {
-            let device = self.kernels.device();
-            let [blocks, ..] =
-                blocks(self.shape.capacity, self.shape.lanes, device.multiprocessors());
             let address = self.workspace.address();
             let mut parameters = [
                 (&raw const *frame).cast_mut().cast(),
                 (&raw const address).cast_mut().cast::<c_void>(),
             ];
-            let function = self.kernels.decode(self.shape.precisions);
-            let node = node(function, blocks, DECODE_THREADS, &mut parameters);
+            let function = self.kernels.decode(self.shape.precisions, self.shape.multi_label);
+            let node = node(function, frame.decode_blocks(), DECODE_THREADS, &mut parameters);
             // SAFETY: the parameters are those that decode takes; the driver copies them.
             unsafe { driver.cuGraphExecKernelNodeSetParams(self.exec, self.decode, &node) }?;
             self.frame = *frame;

@@ -63,6 +63,8 @@ pub(super) struct Kernels {
     pub take_turns: bool,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
+    /// Likewise, with `multi_label`.
+    decode_multi: [[sys::CUfunction; 2]; 2],
     pub map: sys::CUfunction,
     pub reduce: sys::CUfunction,
     pub publish: sys::CUfunction,
@@ -113,6 +115,7 @@ impl Kernels {
             image: image.name,
             take_turns: target >= TURNS_FROM && driver.knows_edges(),
             decode: [[null_mut(); 2]; 2],
+            decode_multi: [[null_mut(); 2]; 2],
             map: null_mut(),
             reduce: null_mut(),
             publish: null_mut(),
@@ -127,6 +130,10 @@ impl Kernels {
             [function(c"decode_f32_f32")?, function(c"decode_f32_f16")?],
             [function(c"decode_f16_f32")?, function(c"decode_f16_f16")?],
         ];
+        kernels.decode_multi = [
+            [function(c"decode_multi_f32_f32")?, function(c"decode_multi_f32_f16")?],
+            [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
+        ];
         kernels.map = function(c"map")?;
         kernels.reduce = function(c"reduce")?;
         kernels.publish = function(c"publish")?;
@@ -138,8 +145,9 @@ impl Kernels {
     }
 
     /// The one that decodes boxes and scores of these precisions.
-    pub fn decode(&self, [boxes, scores]: [Precision; 2]) -> sys::CUfunction {
-        self.decode[boxes as usize][scores as usize]
+    pub fn decode(&self, [boxes, scores]: [Precision; 2], multi_label: bool) -> sys::CUfunction {
+        let all = if multi_label { &self.decode_multi } else { &self.decode };
+        all[boxes as usize][scores as usize]
     }
 }
 

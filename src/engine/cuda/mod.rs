@@ -4,6 +4,9 @@
 //! The last kernel writes the survivors, and nothing but them and 32 bytes of counts, to memory of
 //! the host that the GPU reaches. Nothing is allocated for a frame that is no larger than those
 //! before it.
+//!
+//! There is memory for as many candidates as there are anchors. With [`Params::multi_label`] a frame
+//! can have more: the kernels then report how many, and the frame is run again with memory for them.
 
 mod graph;
 mod inputs;
@@ -16,13 +19,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DeviceWork, Engine, EngineError, Outcome, Params, check_anchors};
+use super::check::check;
+use super::{DeviceWork, Engine, EngineError, Outcome, Params};
 use crate::device::{Device, DeviceError, Driver, Stream};
 use crate::head::Layout;
 use crate::tensor::Tensor;
 use graph::{Graph, Shape};
 use inputs::Inputs;
-use interface::{Frame, Precision, Source, lanes};
+use interface::{Frame, Precision, Source};
 use kernels::Kernels;
 use results::Results;
 use upload::Upload;
@@ -53,11 +57,10 @@ struct OnDevice {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     outcome: interface::Outcome,
-    uploaded: u64,
-    downloaded: u64,
+    work: DeviceWork,
 }
 
-/// Anchors by which a graph's capacity grows, so that small differences ask for no other.
+/// Candidates by which a graph's capacity grows, so that small differences ask for no other.
 const CAPACITY_STEP: u32 = 2048;
 
 impl Cuda {
@@ -85,7 +88,7 @@ impl Cuda {
         layout: &Layout,
         params: &Params,
     ) -> Result<Done, EngineError> {
-        check_anchors(layout)?;
+        check(tensors, layout, params)?;
         let mut inputs = Inputs::new(tensors, layout, self.device())?;
         if let Some(is) = inputs.other_device().filter(|_| !self.is_fixed) {
             self.on = OnDevice::new(is)?;
@@ -100,19 +103,13 @@ impl Cuda {
     }
 
     pub(super) fn outcome(&self, done: Done) -> Outcome<'_> {
-        let Done { outcome, uploaded, downloaded } = done;
+        let Done { outcome, work } = done;
         Outcome {
             engine: self.name(),
             survivors: self.on.results.survivors(outcome.survivors),
             candidates: outcome.candidates as usize,
             rejected: outcome.rejected as usize,
-            device: DeviceWork {
-                bytes_uploaded: uploaded,
-                bytes_downloaded: downloaded,
-                launches: 1,
-                rounds: outcome.rounds.into(),
-                time: Duration::from_nanos(outcome.nanoseconds.into()),
-            },
+            device: work,
         }
     }
 }
@@ -186,19 +183,48 @@ impl OnDevice {
             precisions: roles.map(|index| Precision::of(tensors[index].element)),
             thresholds: self.uploads[2].address(),
         };
-        let frame = Frame::new(&source, layout, params);
-        let shape = Shape {
-            // `check_anchors` has been asked.
-            capacity: layout.anchors as u32,
-            lanes: lanes(layout.classes),
-            precisions: source.precisions,
-        };
-        self.prepare(shape)?;
+        let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
+        // It fits: `check` has seen to it.
+        let anchors = layout.anchors as u32;
+        let mut outcome = self.launch(anchors, &source, layout, params, &mut work)?;
+        if outcome.candidates > self.capacity() {
+            outcome = self.launch(outcome.candidates, &source, layout, params, &mut work)?;
+        }
+        if outcome.candidates > self.capacity() {
+            return Err(EngineError::NoResult);
+        }
+        Ok(Done { outcome, work })
+    }
+
+    /// Candidates that there is memory for.
+    fn capacity(&self) -> u32 {
+        self.graph.as_ref().map_or(0, Graph::capacity)
+    }
+
+    /// Runs the kernels once, with memory for `capacity` candidates or more, and adds to `work`.
+    fn launch(
+        &mut self,
+        capacity: u32,
+        source: &Source,
+        layout: &Layout,
+        params: &Params,
+        work: &mut DeviceWork,
+    ) -> Result<interface::Outcome, EngineError> {
+        let (precisions, multi_label) = (source.precisions, params.multi_label);
+        self.prepare(Shape { capacity, precisions, multi_label })?;
         let graph = self.graph.as_mut().expect("just prepared");
+        let frame = Frame::new(source, layout, params, graph.capacity());
         self.results.clear();
         graph.launch(&self.stream, &frame)?;
         let (outcome, downloaded) = self.results.wait(&self.stream)?;
-        Ok(Done { outcome, uploaded, downloaded })
+        *work += DeviceWork {
+            bytes_uploaded: 0,
+            bytes_downloaded: downloaded,
+            launches: 1,
+            rounds: outcome.rounds.into(),
+            time: Duration::from_nanos(outcome.nanoseconds.into()),
+        };
+        Ok(outcome)
     }
 
     /// Sees to a graph that holds `wanted`, and to room for as many survivors.

@@ -1,0 +1,69 @@
+//! What every engine checks of a layout before it reads anything: [`Layout`]'s fields are public,
+//! so nothing else says that they address elements that there are.
+
+use super::{EngineError, Params};
+use crate::head::{Field, Layout, MAX_CLASSES};
+use crate::tensor::{Tensor, TensorError};
+
+/// Checks that indices can be counted, and that every number that `layout` addresses is an element
+/// of its tensor. Reads no element and, unless there is an error, allocates nothing.
+pub(super) fn check(
+    tensors: &[Tensor<'_>],
+    layout: &Layout,
+    params: &Params,
+) -> Result<(), EngineError> {
+    let &Layout { anchors, classes, boxes, box_format, scores, objectness, .. } = layout;
+    // Anchors, and with multi_label pairs of anchor and class, are counted by u32.
+    if u32::try_from(anchors).is_err() {
+        return Err(EngineError::Anchors { anchors });
+    }
+    if classes == 0 || classes > MAX_CLASSES {
+        return Err(EngineError::Classes { classes });
+    }
+    let pairs = anchors as u64 * classes as u64;
+    if params.multi_label && u32::try_from(pairs).is_err() {
+        return Err(EngineError::Pairs { anchors, classes });
+    }
+    check_field("boxes", boxes, box_format.components(), anchors, tensors)?;
+    check_field("scores", scores, classes, anchors, tensors)?;
+    if let Some(objectness) = objectness {
+        if objectness.tensor != scores.tensor {
+            let (expected, got) = (scores.tensor, objectness.tensor);
+            return Err(EngineError::ObjectnessApart { expected, got });
+        }
+        check_field("objectness", objectness, 1, anchors, tensors)?;
+    }
+    Ok(())
+}
+
+/// Checks that `components` numbers of each of `anchors` anchors are elements of the tensor.
+fn check_field(
+    name: &'static str,
+    field: Field,
+    components: usize,
+    anchors: usize,
+    tensors: &[Tensor<'_>],
+) -> Result<(), EngineError> {
+    let tensor = tensors.get(field.tensor).ok_or(EngineError::NoTensor {
+        field: name,
+        index: field.tensor,
+        tensors: tensors.len(),
+    })?;
+    let held = tensor
+        .shape
+        .elements()
+        .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
+    if anchors == 0 {
+        return Ok(());
+    }
+    // Anchors and components fit 32 bits, so that nothing overflows here.
+    let steps = |count: usize, stride: usize| (count as u128 - 1) * stride as u128;
+    let last = field.offset as u128
+        + steps(anchors, field.anchor_stride)
+        + steps(components, field.component_stride);
+    if last >= held as u128 {
+        let tensor = tensor.to_string();
+        return Err(EngineError::FieldOutside { field: name, tensor, last, held });
+    }
+    Ok(())
+}

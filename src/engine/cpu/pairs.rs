@@ -1,0 +1,164 @@
+//! Decode with `multi_label`: each pair of anchor and class that reaches its threshold.
+//!
+//! Scores are compared several at a time with the lowest threshold of any class, which most are
+//! below; the rules are applied one by one to the pairs of those that are not.
+
+use super::super::Params;
+use super::admit::Scored;
+use super::decode::{BLOCK, Decoder, WIDTH};
+use super::score::Score;
+use crate::head::Layout;
+use crate::tensor::Element;
+
+/// Bits of a class in an entry of [`Decoder::pairs`]; the anchor's place in its block is above.
+const CLASS_BITS: u32 = 16;
+const _: () = assert!(crate::head::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
+
+/// What is compared with the scores.
+struct Lowest<S: Score> {
+    /// The lowest threshold of any class.
+    threshold: f32,
+    rank: S::Rank,
+}
+
+impl<S: Score> Lowest<S> {
+    fn new(threshold: f32) -> Self {
+        Self { threshold, rank: S::rank_from(threshold) }
+    }
+
+    /// Whether a pair of this class score is dropped, whatever its class and box; `objectness` is
+    /// finite.
+    #[inline(always)]
+    fn excludes(&self, score: S, objectness: Option<f32>) -> bool {
+        match objectness {
+            None => S::is_hopeless(score.rank(), self.rank),
+            Some(objectness) => {
+                // False where the pair is rejected: where the score or the product is not finite.
+                let product = objectness * score.to_f32();
+                (product < self.threshold) & (product > f32::NEG_INFINITY)
+            }
+        }
+    }
+
+    /// The same of several scores.
+    #[inline(always)]
+    fn excludes_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
+        scores.iter().fold(true, |all, &score| all & self.excludes(score, objectness))
+    }
+}
+
+impl Decoder {
+    #[inline(always)]
+    pub(super) fn decode_pairs<B: Element, S: Score>(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        if layout.scores.anchor_stride == 1 && layout.objectness.is_none() {
+            self.pairs_by_class(layout, params, boxes, scores);
+        } else {
+            self.pairs_by_anchor(layout, params, boxes, scores);
+        }
+    }
+
+    /// One anchor after the other.
+    #[inline(always)]
+    fn pairs_by_anchor<B: Element, S: Score>(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        let lowest = Lowest::<S>::new(params.thresholds.lowest(layout.classes));
+        let is_row = layout.scores.component_stride == 1;
+        for anchor in 0..layout.anchors {
+            let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
+            if objectness.is_some_and(|objectness| S::is_hopeless(objectness.rank(), lowest.rank)) {
+                continue;
+            }
+            let objectness = objectness.map(S::to_f32);
+            if objectness.is_some_and(|objectness| !objectness.is_finite()) {
+                self.rejected += layout.classes;
+                continue;
+            }
+            for first in (0..layout.classes).step_by(WIDTH) {
+                let classes = first..layout.classes.min(first + WIDTH);
+                if is_row {
+                    let from = layout.scores.index(anchor, first);
+                    if lowest.excludes_all(&scores[from..][..classes.len()], objectness) {
+                        continue;
+                    }
+                }
+                for class in classes {
+                    let score = scores[layout.scores.index(anchor, class)];
+                    if !lowest.excludes(score, objectness) {
+                        self.take_pair([anchor, class], objectness, score, layout, params, boxes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A block of anchors after the other, and of each the scores of one class after the other.
+    #[inline(always)]
+    fn pairs_by_class<B: Element, S: Score>(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        let lowest = Lowest::<S>::new(params.thresholds.lowest(layout.classes));
+        let mut pairs = std::mem::take(&mut self.pairs);
+        for start in (0..layout.anchors).step_by(BLOCK) {
+            let len = BLOCK.min(layout.anchors - start);
+            pairs.clear();
+            for class in 0..layout.classes {
+                let from = layout.scores.index(start, class);
+                let column = &scores[from..from + len];
+                for (chunk, scores) in column.chunks(WIDTH).enumerate() {
+                    if lowest.excludes_all(scores, None) {
+                        continue;
+                    }
+                    for (i, &score) in scores.iter().enumerate() {
+                        if !lowest.excludes(score, None) {
+                            let place = (chunk * WIDTH + i) as u32;
+                            pairs.push(place << CLASS_BITS | class as u32);
+                        }
+                    }
+                }
+            }
+            // Anchors in order, and classes in order of each.
+            pairs.sort_unstable();
+            for &pair in &pairs {
+                let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
+                let anchor = start + (pair >> CLASS_BITS) as usize;
+                let score = scores[layout.scores.index(anchor, class)];
+                self.take_pair([anchor, class], None, score, layout, params, boxes);
+            }
+        }
+        self.pairs = pairs;
+    }
+
+    #[inline(always)]
+    fn take_pair<B: Element, S: Score>(
+        &mut self,
+        [anchor, class]: [usize; 2],
+        objectness: Option<f32>,
+        score: S,
+        layout: &Layout,
+        params: &Params,
+        boxes: &[B],
+    ) {
+        let (anchor, class) = (anchor as u32, class as u32);
+        // Dropped before the score is looked at.
+        if objectness.is_some_and(|objectness| objectness < params.thresholds.of(class)) {
+            return;
+        }
+        let pair = Scored { anchor, objectness, best: score.to_f32(), class };
+        self.take(pair, layout, params, boxes);
+    }
+}
