@@ -2,6 +2,7 @@
 
 mod pipeline;
 
+use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::tensor;
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
@@ -190,6 +191,82 @@ fn boxes_are_clipped_to_the_frame() {
     assert_eq!(found[1].edges[2..], [1.0, 1.0]);
     // Less than a pixel wide, it still covers one.
     assert_eq!(found[2].rect, (639, 100, 1, 9));
+}
+
+/// As seen by a model of 640x640 that is given a frame of 640x480 between borders of 80 rows.
+#[test]
+fn a_box_outside_the_frame_takes_no_place_of_a_cap_and_suppresses_none() {
+    let rows = |first: [f32; 4]| {
+        let rows = [first, [10.0, 100.0, 40.0, 0.8], [300.0, 100.0, 40.0, 0.7]];
+        vec![tensor("windows", &[3, 4], rows.as_flattened())]
+    };
+    let letterbox = "model-width=640 model-height=640 letterbox=centre";
+    for (properties, best) in [
+        ("", [700.0, 10.0, 50.0, 0.9]),
+        ("", [10.0, -60.0, 50.0, 0.9]),
+        // They touch the frame and no more.
+        ("", [640.0, 10.0, 50.0, 0.9]),
+        ("", [-50.0, 10.0, 50.0, 0.9]),
+        // In the border.
+        (letterbox, [10.0, 20.0, 60.0, 0.9]),
+        (letterbox, [10.0, 560.0, 60.0, 0.9]),
+    ] {
+        let top = if properties.is_empty() { 100 } else { 20 };
+        let expected = [(10, top, 40, 40), (300, top, 40, 40)];
+        for (cap, left) in [("", 2), ("max-detections=1", 1), ("max-candidates=1", 1)] {
+            let found = rects(VGA, &format!("{properties} {cap}"), rows(best));
+            assert_eq!(found, expected[..left], "{properties} {cap} {best:?}");
+        }
+    }
+    // It covers the frame's box by more than the threshold, but cannot be seen itself.
+    let pair = [[-30.0, 10.0, 30.0, 0.9], [-29.0, 10.0, 30.0, 0.8]];
+    let pair = vec![tensor("windows", &[2, 4], pair.as_flattened())];
+    assert_eq!(rects(VGA, "", pair), [(0, 10, 1, 30)]);
+}
+
+#[test]
+fn multi_label_gives_a_region_for_every_class_above_its_threshold() {
+    let found = |properties: &str| -> Vec<(i32, u32)> {
+        let scores = [[0.6, 0.3, 0.6], [0.9, 0.0, 0.2]];
+        let corners = [[10.0, 20.0, 40.0, 60.0], [100.0, 20.0, 120.0, 40.0]];
+        let tensors = vec![
+            tensor("boxes", &[2, 4], corners.as_flattened()),
+            tensor("scores", &[2, 3], scores.as_flattened()),
+        ];
+        frame(VGA, properties, tensors, |buffer| {
+            look(buffer).into_iter().map(|region| (region.label_id, region.rect.0)).collect()
+        })
+    };
+    assert_eq!(found(""), [(0, 100), (0, 10)]);
+    assert_eq!(found("multi-label=true"), [(0, 100), (0, 10), (2, 10), (1, 10)]);
+    assert_eq!(found("multi-label=true score-threshold=0.5"), [(0, 100), (0, 10), (2, 10)]);
+    assert_eq!(
+        found("multi-label=true class-thresholds=2:0.1"),
+        [(0, 100), (0, 10), (2, 10), (1, 10), (2, 100)]
+    );
+    assert_eq!(found("multi-label=true max-detections=2"), [(0, 100), (0, 10)]);
+    assert_eq!(found("multi-label=true class-agnostic=true"), [(0, 100), (0, 10)]);
+}
+
+#[test]
+fn multi_label_can_be_set_while_playing() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let nms = pipeline.by_name("nms").unwrap();
+    assert!(!nms.property::<bool>("multi-label"));
+    let (tensors, switched) = (boxes(), nms.clone());
+    let frames = std::sync::atomic::AtomicU32::new(0);
+    intercept(&pipeline, "in", move |buffer| {
+        let frame = frames.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        switched.set_property("multi-label", frame == 1);
+        tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+    });
+    nms.set_property("score-threshold", 0.1f32);
+    let seen = watch(&pipeline, "nms", |buffer| look(buffer).len());
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(*seen.lock().unwrap(), [4, 7, 4]);
 }
 
 #[test]

@@ -103,6 +103,13 @@ pub struct NmsFilter {
         mutable_playing
     )]
     #[property(
+        name = "multi-label", get, set, type = bool, member = multi_label,
+        default = Settings::default().multi_label,
+        nick = "Multi-label",
+        blurb = "Whether every class of an anchor that reaches its threshold is a candidate, rather than the best class alone",
+        mutable_playing
+    )]
+    #[property(
         name = "max-candidates", get, set, type = u32, member = max_candidates,
         default = Settings::default().max_candidates,
         nick = "Max candidates",
