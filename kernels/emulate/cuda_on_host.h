@@ -5,7 +5,8 @@
 // several blocks are resident at a time. Which runs next is drawn from a seed, and so is where a
 // fiber is interrupted at an atomic operation or a volatile read: a kernel whose result depends on
 // the order of threads shows it. A block's shared memory starts as rubbish, and a collective that
-// not all lanes reach ends the process with a message.
+// not all lanes reach ends the process with a message. Memory is sequentially consistent and fences
+// do nothing: errors of memory order, and of inline PTX, which has host versions, do not show here.
 #pragma once
 
 #include <math.h>
