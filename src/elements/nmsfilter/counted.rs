@@ -46,10 +46,10 @@ impl Counted {
     }
 
     /// Counts a frame that was decoded.
-    pub fn count(&mut self, counts: &Counts, outside: usize, time: Duration) {
+    pub fn count(&mut self, counts: &Counts, time: Duration) {
         self.posted = false;
         self.tensors = Awaited::Settled;
-        self.stats.count(counts, outside, time);
+        self.stats.count(counts, time);
     }
 
     /// Counts a frame without tensors; true once, where there were none for the first second.

@@ -410,16 +410,16 @@ impl BaseTransformImpl for NmsFilter {
         }
         match result {
             Ok(Frame::WithoutTensors) => self.count_without_tensors(buffer.pts()),
-            Ok(Frame::Decoded { counts, outside }) => {
+            Ok(Frame::Decoded(counts)) => {
                 gst::trace!(
                     CAT,
                     imp = self,
-                    "{} candidates, {} survivors, {outside} of them outside the frame, {} rejected",
+                    "{} candidates, {} survivors, {} rejected",
                     counts.candidates,
                     counts.survivors,
                     counts.rejected,
                 );
-                lock(&self.counted).count(&counts, outside, start.elapsed());
+                lock(&self.counted).count(&counts, start.elapsed());
             }
             Err(error) => {
                 let properties = property::changed(self.obj().upcast_ref());

@@ -36,8 +36,8 @@ pub(super) struct Session {
 pub(super) enum Frame {
     /// It carried no tensors.
     WithoutTensors,
-    /// It was decoded; `outside` survivors lay wholly outside the picture.
-    Decoded { counts: Counts, outside: usize },
+    /// It was decoded.
+    Decoded(Counts),
 }
 
 impl Session {
@@ -97,14 +97,14 @@ impl Session {
         let outcome = self.engine.run(&tensors, &plan.choice.layout, &plan.params)?;
 
         self.regions.clear();
+        // Every survivor has a region: the engine rejects boxes that cannot be seen.
         self.regions.extend(outcome.survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = Counts::from(&outcome);
         drop(tensors);
         self.attach(element, buffer)?;
         self.decoded = true;
         self.notices.max_detections(element, self.settings.max_detections, counts.survivors);
-        let outside = counts.survivors - self.regions.len();
-        Ok(Frame::Decoded { counts, outside })
+        Ok(Frame::Decoded(counts))
     }
 
     /// Attaches the regions, and removes the tensors where they are not to stay.

@@ -46,12 +46,12 @@ impl Stats {
         self.frames_without_tensors += 1;
     }
 
-    /// Counts what an engine made of a frame. `outside` survivors lay wholly outside it.
-    pub fn count(&mut self, outcome: &Counts, outside: usize, time: Duration) {
+    /// Counts what an engine made of a frame.
+    pub fn count(&mut self, outcome: &Counts, time: Duration) {
         self.frames += 1;
         self.candidates += outcome.candidates as u64;
-        self.survivors += (outcome.survivors - outside) as u64;
-        self.rejected += (outcome.rejected + outside) as u64;
+        self.survivors += outcome.survivors as u64;
+        self.rejected += outcome.rejected as u64;
         self.engine = outcome.engine;
         self.device += outcome.device;
         self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));

@@ -298,7 +298,13 @@ mod tests {
             Ok(output) => {
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             }
-            Err(error) => println!("SKIPPED: the C++ compiler {compiler} cannot be run: {error}"),
+            // In the form that tests/run.sh reads.
+            Err(error) => {
+                let thread = std::thread::current();
+                let test = thread.name().unwrap_or("main");
+                let program = env!("CARGO_CRATE_NAME");
+                println!("SKIPPED: {program}::{test}: the C++ compiler {compiler}: {error}");
+            }
         }
     }
 }
