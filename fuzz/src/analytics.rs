@@ -1,0 +1,41 @@
+//! Tensors as `GstTensorMeta`.
+
+use gst::glib;
+use gst::glib::translate::IntoGlib;
+use gst_analytics::{TensorDataType, TensorMeta, ffi};
+
+use crate::tensors::Spec;
+
+/// Writes a tensor; a bare one has no id and no memory.
+pub fn write(buffer: &mut gst::BufferRef, spec: Spec, data: gst::Buffer, is_bare: bool) {
+    let data_type = match spec.element {
+        "f32" => TensorDataType::Float32,
+        "f16" => TensorDataType::Float16,
+        "f64" => TensorDataType::Float64,
+        "i8" => TensorDataType::Int8,
+        "u8" => TensorDataType::Uint8,
+        "bf16" => TensorDataType::Bfloat16,
+        _ => TensorDataType::Int32,
+    };
+    let id = if is_bare { 0 } else { glib::Quark::from_str(&spec.id).into_glib() };
+    // SAFETY: the tensor has room for as many dimensions, and owns its data; the metadata owns the
+    // tensor.
+    unsafe {
+        let tensor = ffi::gst_tensor_alloc(spec.dims.len());
+        (*tensor).id = id;
+        (*tensor).layout = ffi::GST_TENSOR_LAYOUT_CONTIGUOUS;
+        (*tensor).data_type = data_type.into_glib();
+        (*tensor).data = match is_bare {
+            true => std::ptr::null_mut(),
+            false => data.into_glib_ptr(),
+        };
+        let dims = (*tensor).dims.as_mut_ptr();
+        for (i, &dim) in spec.dims.iter().enumerate() {
+            *dims.add(i) = dim as usize;
+        }
+        let meta = ffi::gst_buffer_add_tensor_meta(buffer.as_mut_ptr());
+        let array = glib::ffi::g_malloc(size_of::<*mut ffi::GstTensor>());
+        *array.cast::<*mut ffi::GstTensor>() = tensor;
+        ffi::gst_tensor_meta_set(meta, 1, array.cast());
+    }
+}

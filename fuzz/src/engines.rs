@@ -1,0 +1,189 @@
+//! The engines by themselves: each must give what the reference gives, or fail as it does.
+
+use std::cell::RefCell;
+
+use gstnmsfilter::engine::{
+    ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, Method, Overlap, Params, Reference,
+    Sizes,
+};
+use gstnmsfilter::head::{self, BoxFormat, Coordinates, Field, Layout, Options};
+use gstnmsfilter::tensor::{ElementType, Shape, Storage, Tensor};
+
+use crate::Failure;
+use crate::bytes::Bytes;
+use crate::counts::Counts;
+use crate::known;
+use crate::predict::kind;
+use crate::tensors::{self, Spec};
+
+thread_local! {
+    /// To make one takes long; `None` where there is no GPU.
+    static CUDA: RefCell<Option<Option<Cuda>>> = const { RefCell::new(None) };
+}
+
+pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
+    let mut cpu = Cpu::default();
+    for _ in 0..1 + bytes.below(6) {
+        frame(bytes, &mut cpu, counts)?;
+    }
+    Ok(())
+}
+
+fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<(), Failure> {
+    let specs = match bytes.one_in(8) {
+        true => tensors::any(bytes),
+        false => tensors::model(bytes),
+    };
+    // Bytes before the first element may misalign it.
+    let shift = if bytes.one_in(32) { 1 + bytes.below(4) } else { 0 };
+    let stores: Vec<Vec<u8>> =
+        specs.iter().map(|spec| [&vec![0; shift], &spec.data[..]].concat()).collect();
+    let tensors: Vec<Tensor<'_>> =
+        specs.iter().zip(&stores).filter_map(|(spec, store)| view(spec, &store[shift..])).collect();
+    let params = params(bytes);
+    let options = Options {
+        box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square]),
+        coordinates: bytes.pick(&[
+            Coordinates::Auto,
+            Coordinates::Pixels,
+            Coordinates::Normalised,
+        ]),
+    };
+    counts.one("engines: frames");
+    let layout = match head::choose(&tensors, None, options) {
+        _ if known::UNCHECKED_LAYOUTS && !tensors.is_empty() && bytes.one_in(8) => {
+            any_layout(bytes)
+        }
+        Ok(choice) => choice.layout,
+        Err(error) => {
+            counts.one(format!("engines: refused: {}", kind(&error)));
+            return Ok(());
+        }
+    };
+    let expected = run(&mut Reference::default(), &tensors, &layout, &params);
+    match &expected {
+        Ok(found) => {
+            counts.one("engines: decoded");
+            counts.add("engines: survivors", found.survivors.len() as u64);
+        }
+        Err(error) => counts.one(format!("engines: refused: {}", kind(error))),
+    }
+    let context = || format!("{tensors:?}, {layout:?}, {params:?}");
+    compare("cpu", &expected, &run(cpu, &tensors, &layout, &params), context)?;
+    // An emulated GPU is slow.
+    if bytes.one_in(4) {
+        CUDA.with_borrow_mut(|cuda| {
+            let cuda = cuda.get_or_insert_with(|| Cuda::new(Some(0)).ok());
+            let Some(cuda) = cuda else { return Ok(()) };
+            counts.one("engines: frames on cuda");
+            compare("cuda", &expected, &run(cuda, &tensors, &layout, &params), context)
+        })?;
+    }
+    Ok(())
+}
+
+fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<Tensor<'a>> {
+    let dims: Vec<usize> = spec.dims.iter().map(|&dim| dim as usize).collect();
+    let element = ElementType::from_name(spec.element).unwrap_or(ElementType::Other("other"));
+    Some(Tensor { id: &spec.id, element, shape: Shape::new(&dims)?, storage: Storage::Host(data) })
+}
+
+/// All that an engine says of a frame.
+#[derive(Debug)]
+struct Found {
+    survivors: Vec<Detection>,
+    candidates: usize,
+    rejected: usize,
+}
+
+type Outcome = Result<Found, EngineError>;
+
+fn run(
+    engine: &mut dyn Engine,
+    tensors: &[Tensor<'_>],
+    layout: &Layout,
+    params: &Params,
+) -> Outcome {
+    let outcome = engine.run(tensors, layout, params)?;
+    Ok(Found {
+        survivors: outcome.survivors.to_vec(),
+        candidates: outcome.candidates,
+        rejected: outcome.rejected,
+    })
+}
+
+fn compare(
+    engine: &str,
+    expected: &Outcome,
+    found: &Outcome,
+    context: impl Fn() -> String,
+) -> Result<(), Failure> {
+    let same = match (expected, found) {
+        (Ok(expected), Ok(found)) => {
+            let [a, b] = [expected, found]
+                .map(|outcome| bytemuck::cast_slice::<Detection, u8>(&outcome.survivors));
+            (expected.candidates, expected.rejected, a) == (found.candidates, found.rejected, b)
+        }
+        // A problem of both tensors can be said of either.
+        (Err(_), Err(_)) => true,
+        _ => false,
+    };
+    match same {
+        true => Ok(()),
+        false => Err(Failure(format!(
+            "{engine} differs from reference: expected {expected:?}, found {found:?}; {}",
+            context()
+        ))),
+    }
+}
+
+fn params(bytes: &mut Bytes<'_>) -> Params {
+    let mut thresholds = ClassThresholds::uniform(bytes.pick(&[0.25, 0.1, 0.0, 0.5, -1.0e30]));
+    if bytes.one_in(4) {
+        thresholds.per_class = (0..bytes.below(5))
+            .map(|_| bytes.pick(&[f32::INFINITY, 0.05, 0.3, 0.7, -1.0]))
+            .collect();
+    }
+    let sizes = match bytes.one_in(8) {
+        true => Sizes { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] },
+        false => Sizes::ANY,
+    };
+    let scale = match bytes.one_in(4) {
+        true => [bytes.f32(), bytes.f32()],
+        false => bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]]),
+    };
+    Params {
+        method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
+        overlap: bytes.pick(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller]),
+        iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40]),
+        threshold_inclusive: bytes.bool(),
+        pixel_offset: bytes.pick(&[0.0, 1.0]),
+        class_agnostic: bytes.bool(),
+        thresholds,
+        sizes,
+        scale,
+        max_candidates: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
+        max_detections: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
+    }
+}
+
+/// A layout of any numbers, as the fields' being public allows.
+fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
+    const NUMBERS: [usize; 10] = [0, 1, 2, 4, 5, 6, 85, 1000, 1 << 40, usize::MAX];
+    let field = |bytes: &mut Bytes<'_>| Field {
+        tensor: bytes.pick(&[0, 0, 1, 2, usize::MAX]),
+        offset: bytes.pick(&NUMBERS),
+        anchor_stride: bytes.pick(&NUMBERS),
+        component_stride: bytes.pick(&NUMBERS),
+    };
+    Layout {
+        head: "any",
+        anchors: bytes.pick(&[0, 1, 2, 5, 40, 1000]),
+        classes: bytes.pick(&NUMBERS),
+        boxes: field(bytes),
+        box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square]),
+        scores: field(bytes),
+        objectness: bytes.bool().then(|| field(bytes)),
+        normalised: bytes.bool(),
+    }
+}

@@ -1,0 +1,393 @@
+//! `nmsfilter` from properties to regions, held to what `predict` says.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::LazyLock;
+
+use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
+use gstnmsfilter::engine::Backend;
+use gstnmsfilter::tensor;
+
+use crate::bytes::Bytes;
+use crate::counts::Counts;
+use crate::line::Line;
+use crate::metadata::{Attached, Stranger};
+use crate::overlay::Overlay;
+use crate::predict::{self, Decoded, Expected, Known};
+use crate::{Failure, caps, known, properties, tensors, watch};
+
+const LABELS: [&str; 12] = [
+    "person",
+    "traffic light",
+    "",
+    "  ",
+    "größe\u{1F600}",
+    "\u{feff}face",
+    "a\tb",
+    "0",
+    "person",
+    "a label, with a comma",
+    "zero \0 inside",
+    "\r",
+];
+
+/// The file that holds a case's labels.
+static LABEL_FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::replay::scratch("labels.txt"));
+
+pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
+    let line = Line::new("nmsfilter");
+    let weak = line.element.downgrade();
+    let mut run = Run { line, labels: None, known: Known::default(), overlay: None, caps: None };
+    if bytes.one_in(8) {
+        run.label_file(bytes);
+    }
+    if !bytes.one_in(4) {
+        run.line.element.set_property("backend", Backend::Cpu);
+    }
+    for _ in 0..bytes.below(6) {
+        set_property(bytes, &run.line.element);
+    }
+    if !run.start(counts)? {
+        // What is wrong with it can be put right.
+        let element = &run.line.element;
+        element.set_property("backend", Backend::Cpu);
+        element.set_property("label-file", None::<String>);
+        element.set_property_from_str("attach", "roi");
+        run.labels = None;
+        if !run.start(counts)? {
+            return Err(Failure("it does not start after its properties were put right".into()));
+        }
+    }
+    if !bytes.one_in(32) {
+        run.caps(caps::any(bytes), counts);
+    }
+    for _ in 0..1 + bytes.below(8) {
+        run.between_frames(bytes, counts)?;
+        run.frame(bytes, counts)?;
+    }
+    drop(run);
+    match weak.upgrade() {
+        None => Ok(()),
+        Some(_) => Err(Failure("the element is never freed".into())),
+    }
+}
+
+fn set_property(bytes: &mut Bytes<'_>, element: &gst::Element) {
+    watch::EXPECT_WARNINGS.store(true, Ordering::SeqCst);
+    properties::set_one(bytes, element);
+    watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
+}
+
+/// An element and what is known of it.
+struct Run {
+    line: Line,
+    /// What is in the label file, where there is one.
+    labels: Option<Vec<u8>>,
+    known: Known,
+    overlay: Option<Overlay>,
+    /// Those that were taken, unless others were refused since.
+    caps: Option<gst::Caps>,
+}
+
+impl Run {
+    fn label_file(&mut self, bytes: &mut Bytes<'_>) {
+        if known::SPECIAL_LABEL_FILES && bytes.one_in(16) {
+            let path = bytes.pick(&["/dev/zero", "/dev/null", "/proc/self/mem", "/"]);
+            return self.line.element.set_property("label-file", path);
+        }
+        let mut lines: Vec<&str> = (0..bytes.below(20)).map(|_| bytes.pick(&LABELS)).collect();
+        if bytes.bool() {
+            lines.push("");
+        }
+        let mut text = lines.join(bytes.pick(&["\n", "\n", "\r\n"])).into_bytes();
+        if bytes.one_in(16) {
+            text.push(0xff);
+        }
+        std::fs::write(&*LABEL_FILE, &text).expect("the scratch folder can be written to");
+        self.labels = Some(text);
+        self.line.element.set_property("label-file", LABEL_FILE.to_str());
+    }
+
+    /// Starts the element, whose properties are set; whether it has started.
+    fn start(&mut self, counts: &mut Counts) -> Result<bool, Failure> {
+        let element = &self.line.element;
+        let path = element.property::<Option<String>>("label-file");
+        let text = match &path {
+            None => Some(String::new()),
+            Some(path) if LABEL_FILE.to_str() == Some(path) => {
+                self.labels.clone().and_then(|text| String::from_utf8(text).ok())
+            }
+            Some(_) => None,
+        };
+        let must_refuse = predict::refuses_to_start(element, text.is_some());
+        let must_start = !must_refuse && element.property::<Backend>("backend") == Backend::Cpu;
+        self.known = Known {
+            labels: text.unwrap_or_default().lines().map(|line| line.trim().to_owned()).collect(),
+            frame: None,
+            began_with_half_a_model: predict::has_half_a_model(element),
+        };
+        self.caps = None;
+        let started = self.line.start();
+        let errors = self.line.errors();
+        match (started, errors.first()) {
+            (true, _) if must_refuse => Err(Failure("it starts with what it cannot work with".into())),
+            (false, error) if must_start => Err(Failure(format!("it does not start: {error:?}"))),
+            (false, None) => Err(Failure("it does not start, and posts no error".into())),
+            (true, Some(error)) => Err(Failure(format!("it starts with an error: {error}"))),
+            (started, _) => {
+                counts.one(if started { "filter: starts" } else { "filter: refuses to start" });
+                if !started {
+                    self.line.stop(gst::State::Null);
+                }
+                Ok(started)
+            }
+        }
+    }
+
+    fn caps(&mut self, caps: gst::Caps, counts: &mut Counts) {
+        let taken = self.line.caps(&caps);
+        counts.one(if taken { "filter: caps taken" } else { "filter: caps refused" });
+        self.overlay = None;
+        if taken {
+            self.known.frame = predict::frame_size(&caps);
+        }
+        self.caps = taken.then_some(caps);
+    }
+
+    fn between_frames(&mut self, bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
+        if bytes.one_in(4) {
+            set_property(bytes, &self.line.element);
+        }
+        match bytes.below(64) {
+            60 => self.caps(caps::any(bytes), counts),
+            61 => {
+                self.line.event(gst::event::Gap::new(gst::ClockTime::ZERO, gst::ClockTime::SECOND));
+            }
+            62 => {
+                self.line.flush();
+                if let Some(caps) = self.caps.clone() {
+                    self.caps(caps, counts);
+                }
+            }
+            63 => self.restart(counts)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Stops it and starts it again; it must then work as before.
+    fn restart(&mut self, counts: &mut Counts) -> Result<(), Failure> {
+        let caps = self.caps.clone();
+        self.line.stop(gst::State::Ready);
+        if !self.start(counts)? {
+            // A property that counts from the next start on was set to what it cannot be.
+            self.line.element.set_property("backend", Backend::Cpu);
+            self.line.element.set_property("label-file", None::<String>);
+            self.line.element.set_property_from_str("attach", "roi");
+            if !self.start(counts)? {
+                return Err(Failure("it does not start again".into()));
+            }
+        }
+        if let Some(caps) = caps {
+            self.caps(caps, counts);
+        }
+        counts.one("filter: restarts");
+        Ok(())
+    }
+
+    fn frame(&mut self, bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
+        let attached: Vec<Attached> =
+            tensors::any(bytes).into_iter().map(|spec| Attached::new(bytes, spec)).collect();
+        let strangers: Vec<Stranger> = match bytes.one_in(8) {
+            true => (0..1 + bytes.below(3)).map(|_| Stranger::new(bytes)).collect(),
+            false => Vec::new(),
+        };
+        let pts = bytes.pick(&[Some(0), None, Some(1_000_000_000), Some(u64::MAX - 1)]);
+        let write = || {
+            let mut buffer = gst::Buffer::new();
+            let writable = buffer.make_mut();
+            writable.set_pts(pts.map(gst::ClockTime::from_nseconds));
+            strangers.iter().for_each(|stranger| stranger.write(writable));
+            attached.iter().for_each(|tensor| tensor.write(writable));
+            buffer
+        };
+        let expected = match self.caps {
+            // Two of them, since mapping a buffer changes it.
+            Some(_) => predict::frame(&self.line.element, &self.known, &write()),
+            None => Expected::Error("NotNegotiated".into()),
+        };
+        check_reader(&attached, &write())?;
+
+        let buffer = write();
+        let kept = bytes.one_in(8).then(|| buffer.clone());
+        let before = self.stats();
+        let result = self.line.push(buffer);
+        let frame = Frame { expected, result, before, strangers: strangers.len() };
+        counts.one("filter: frames");
+        let checked = self.check(frame, counts);
+        checked.map_err(|Failure(what)| {
+            let settings: Vec<String> = self.settings();
+            let attached: Vec<String> = attached.iter().map(|tensor| tensor.to_string()).collect();
+            Failure(format!("{what}\n  of {attached:?}\n  with {settings:?}\n  {:?}", self.known))
+        })?;
+        if let Some(kept) = kept
+            && kept.iter_meta::<VideoRegionOfInterestMeta>().count() != strangers.len()
+        {
+            return Err(Failure("a buffer that others hold was written to".into()));
+        }
+        let outputs = self.line.take();
+        if bytes.one_in(8) {
+            self.draw(outputs, counts)?;
+        }
+        if !self.line.errors().is_empty() || bytes.one_in(64) {
+            self.restart(counts)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, frame: Frame, counts: &mut Counts) -> Result<(), Failure> {
+        let Frame { expected, result, before, strangers } = frame;
+        let outputs = self.line.out();
+        let (after, wanted) = (self.stats(), outputs.len());
+        let delta = [0, 1, 2, 3].map(|i| after[i] - before[i]);
+        let expect = |holds: bool, what: &str| match holds {
+            true => Ok(()),
+            false => Err(Failure(format!(
+                "{what}: expected {expected:?}, result {result:?}, stats {delta:?}"
+            ))),
+        };
+        match &expected {
+            Expected::Anything => {
+                counts.one("filter: not predicted");
+                expect(result.is_err() || wanted == 1, "a buffer is missing")
+            }
+            Expected::Error(kind) => {
+                counts.one(format!("filter: error: {kind}"));
+                expect(result.is_err(), "there is no error")?;
+                expect(wanted == 0 && delta == [0; 4], "a failed frame counts")?;
+                expect(self.caps.is_none() || self.line.has_error(), "no error was posted")
+            }
+            Expected::WithoutTensors => {
+                counts.one("filter: without tensors");
+                expect(result.is_ok() && wanted == 1 && delta == [1, 0, 0, 0], "nothing to do")
+            }
+            Expected::Decoded(decoded) => {
+                counts.one("filter: decoded");
+                counts.add("filter: survivors", decoded.regions.len() as u64);
+                counts.add("filter: candidates", decoded.candidates);
+                counts.add("filter: rejected", decoded.rejected);
+                let survivors = decoded.regions.len() as u64;
+                expect(result.is_ok() && wanted == 1, "a frame fails")?;
+                let wanted = [1, decoded.candidates, survivors, decoded.rejected];
+                expect(delta == wanted, "it counts otherwise")?;
+                let frame = self.known.frame.expect("caps came");
+                let found = attached_regions(&outputs[0], strangers, decoded, frame);
+                found.map_err(|what| Failure(format!("{what}: expected {decoded:?}")))?;
+                let has_tensors = tensor::read(&outputs[0]).is_ok_and(|found| !found.is_empty());
+                expect(has_tensors == decoded.keeps_tensors, "tensors")
+            }
+        }
+    }
+
+    /// Frames, candidates, survivors and rejected rows since the start.
+    fn stats(&self) -> [u64; 4] {
+        let stats = self.line.element.property::<gst::Structure>("stats");
+        ["frames", "candidates", "survivors", "rejected"]
+            .map(|name| stats.get::<u64>(name).expect("it is counted"))
+    }
+
+    fn settings(&self) -> Vec<String> {
+        let element = &self.line.element;
+        let all = element.list_properties();
+        let own = all.iter().filter(|spec| spec.owner_type() == element.type_());
+        own.filter(|spec| spec.name() != "stats")
+            .map(|spec| (spec, element.property_value(spec.name())))
+            .filter(|(spec, value)| {
+                value.compare(spec.default_value()) != Some(std::cmp::Ordering::Equal)
+            })
+            .map(|(spec, value)| format!("{}={value:?}", spec.name()))
+            .collect()
+    }
+
+    /// Draws the regions, where there is a picture small enough.
+    fn draw(&mut self, buffers: Vec<gst::Buffer>, counts: &mut Counts) -> Result<(), Failure> {
+        let Some(caps) = &self.caps else { return Ok(()) };
+        let is_small = self.known.frame.is_some_and(|[w, h]| u64::from(w) * u64::from(h) < 70_000);
+        if !is_small {
+            return Ok(());
+        }
+        if self.overlay.is_none() {
+            self.overlay = Overlay::new(caps);
+        }
+        let Some(overlay) = &self.overlay else { return Ok(()) };
+        buffers.into_iter().try_for_each(|buffer| overlay.draw(buffer, 0, counts))
+    }
+}
+
+/// What came of a frame.
+struct Frame {
+    expected: Expected,
+    result: Result<gst::FlowSuccess, gst::FlowError>,
+    before: [u64; 4],
+    strangers: usize,
+}
+
+/// Sound metadata must be read as it was written.
+fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Failure> {
+    if attached.len() > tensor::MAX_TENSORS || !attached.iter().all(Attached::is_sound) {
+        return Ok(());
+    }
+    let found: Vec<String> = match tensor::read(buffer) {
+        Ok(tensors) => tensors.iter().map(ToString::to_string).collect(),
+        Err(error) => return Err(Failure(format!("sound metadata cannot be read: {error}"))),
+    };
+    let mut wanted: Vec<String> = attached.iter().map(ToString::to_string).collect();
+    // Kinds of metadata are read one after the other.
+    let mut sorted = found.clone();
+    wanted.sort();
+    sorted.sort();
+    match wanted == sorted {
+        true => Ok(()),
+        false => Err(Failure(format!("{wanted:?} was written, {found:?} is read"))),
+    }
+}
+
+/// Holds the regions on a buffer, behind those of strangers, to what was decoded.
+fn attached_regions(
+    buffer: &gst::BufferRef,
+    strangers: usize,
+    decoded: &Decoded,
+    frame: [u32; 2],
+) -> Result<(), String> {
+    let regions: &[_] = if decoded.as_regions { &decoded.regions } else { &[] };
+    let all: Vec<_> = buffer.iter_meta::<VideoRegionOfInterestMeta>().collect();
+    if all.len() != strangers + regions.len() {
+        return Err(format!("{} regions, {strangers} of them of others", all.len()));
+    }
+    let [width, height] = frame.map(f64::from);
+    for (meta, (region, name)) in all[strangers..].iter().zip(regions) {
+        let [x, y, w, h] = region.pixels(frame);
+        let detection = meta.param("detection").ok_or("a region without detection")?;
+        let number = |name| detection.get::<f64>(name).map_err(|error| error.to_string());
+        let numbers = [
+            ("confidence", f64::from(region.confidence)),
+            ("x_min", f64::from(region.x1) / width),
+            ("y_min", f64::from(region.y1) / height),
+            ("x_max", f64::from(region.x2) / width),
+            ("y_max", f64::from(region.y2) / height),
+        ];
+        for (field, wanted) in numbers {
+            if number(field)?.to_bits() != wanted.to_bits() {
+                return Err(format!("{field} is {}, not {wanted}", number(field)?));
+            }
+        }
+        let class = detection.get::<i32>("label_id").map_err(|error| error.to_string())?;
+        let label = detection.get::<String>("label").map_err(|error| error.to_string())?;
+        let said = (meta.rect(), meta.roi_type(), class, label.as_str());
+        if said != ((x, y, w, h), name, region.class as i32, name) {
+            return Err(format!("a region is {said:?}"));
+        }
+    }
+    Ok(())
+}

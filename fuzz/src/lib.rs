@@ -1,0 +1,74 @@
+//! Fuzzes nmsfilter: bytes become a case, a case is run, and what comes of it is compared with what
+//! the reference engine and the rules say.
+
+#[cfg(feature = "v1_26")]
+mod analytics;
+mod bytes;
+mod caps;
+pub mod counts;
+pub mod coverage;
+mod engines;
+mod filter;
+mod known;
+mod line;
+mod metadata;
+mod numbers;
+mod overlay;
+mod predict;
+mod properties;
+mod raw;
+mod replay;
+pub mod seeds;
+mod tensors;
+mod watch;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use counts::Counts;
+
+pub use replay::clean;
+
+/// Why a case fails.
+#[derive(Debug)]
+pub struct Failure(pub String);
+
+/// Makes the plugin's elements known and takes over panics and logs; files that cases need are
+/// written to a folder in `scratch`. Called once.
+pub fn init(scratch: &Path) {
+    gst::init().expect("GStreamer can be initialised");
+    gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
+    watch::install();
+    replay::init(scratch);
+}
+
+/// Runs the case that these bytes make.
+///
+/// # Errors
+/// Where it finds a defect.
+pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
+    let mut bytes = Bytes::new(case);
+    let driver = bytes.below(16);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match driver {
+        0..11 => filter::drive(&mut bytes, counts),
+        11..14 => engines::drive(&mut bytes, counts),
+        14 => replay::drive(&mut bytes, counts),
+        _ => overlay::drive(&mut bytes, counts),
+    }));
+    counts.one(match driver {
+        0..11 => "cases: filter",
+        11..14 => "cases: engines",
+        14 => "cases: replay",
+        _ => "cases: overlay",
+    });
+    let noted = watch::take();
+    caught.unwrap_or(Ok(()))?;
+    if let Some(first) = noted.into_iter().next() {
+        return Err(Failure(first));
+    }
+    match metadata::LIVE.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        live => Err(Failure(format!("{live} pieces of the tensors' memory are never freed"))),
+    }
+}

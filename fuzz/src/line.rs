@@ -1,0 +1,148 @@
+//! One element between two pads, without a pipeline.
+
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+
+/// An element, what it is given and what it gives.
+pub struct Line {
+    pub element: gst::Element,
+    source: gst::Pad,
+    sink: gst::Pad,
+    bus: gst::Bus,
+    out: Arc<Mutex<Vec<gst::Buffer>>>,
+}
+
+impl Line {
+    pub fn new(factory: &str) -> Self {
+        let element = gst::ElementFactory::make(factory).build().expect("it is registered");
+        let out = Arc::new(Mutex::new(Vec::new()));
+        let source = gst::Pad::builder(gst::PadDirection::Src)
+            .name("source")
+            .event_function(|_, _, _| true)
+            .query_function(|_, _, _| false)
+            .build();
+        let sink = gst::Pad::builder(gst::PadDirection::Sink)
+            .name("sink")
+            .chain_function({
+                let out = out.clone();
+                move |_, _, buffer| {
+                    out.lock().unwrap().push(buffer);
+                    Ok(gst::FlowSuccess::Ok)
+                }
+            })
+            .event_function(|_, _, _| true)
+            .query_function(|_, _, query| answer(query))
+            .build();
+        source.link(&element.static_pad("sink").unwrap()).expect("pads without caps link");
+        element.static_pad("src").unwrap().link(&sink).expect("pads without caps link");
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        Self { element, source, sink, bus, out }
+    }
+
+    /// Starts the element; whether it could be started.
+    pub fn start(&self) -> bool {
+        self.sink.set_active(true).expect("it can be activated");
+        let started = self.element.set_state(gst::State::Playing).is_ok();
+        self.source.set_active(true).expect("it can be activated");
+        started && self.source.push_event(gst::event::StreamStart::new("fuzz"))
+    }
+
+    pub fn stop(&self, to: gst::State) {
+        let _ = self.source.set_active(false);
+        let _ = self.sink.set_active(false);
+        self.element.set_state(to).expect("an element can be stopped");
+        // The bus refuses messages in NULL, and keeps those of before.
+        self.bus.set_flushing(true);
+        self.bus.set_flushing(false);
+    }
+
+    /// Announces caps and a segment; whether the caps were taken.
+    pub fn caps(&self, caps: &gst::Caps) -> bool {
+        let pad = self.element.static_pad("sink").unwrap();
+        let _ = pad.query_caps(Some(caps));
+        let _ = pad.query_accept_caps(caps);
+        let has_caps = self.source.sticky_event::<gst::event::Caps>(0).is_some();
+        if !has_caps && self.source.sticky_event::<gst::event::Segment>(0).is_some() {
+            // Caps come before the segment; flushing takes that away.
+            self.flush();
+        }
+        self.source.push_event(gst::event::Caps::new(caps));
+        // The result says too little: a sticky event that is refused is sent again.
+        let taken = pad.current_caps().as_ref() == Some(caps);
+        self.segment();
+        taken
+    }
+
+    fn segment(&self) {
+        let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+        self.source.push_event(gst::event::Segment::new(&segment));
+    }
+
+    pub fn flush(&self) {
+        self.source.push_event(gst::event::FlushStart::new());
+        self.source.push_event(gst::event::FlushStop::new(true));
+    }
+
+    pub fn event(&self, event: gst::Event) -> bool {
+        self.source.push_event(event)
+    }
+
+    pub fn push(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
+        if self.source.sticky_event::<gst::event::Segment>(0).is_none() {
+            // There were no caps, which is for the element to find out.
+            self.segment();
+        }
+        self.source.push(buffer)
+    }
+
+    /// What has come out since this was called last.
+    pub fn take(&self) -> Vec<gst::Buffer> {
+        std::mem::take(&mut *self.out.lock().unwrap())
+    }
+
+    /// What has come out since `take` was called last.
+    pub fn out(&self) -> Vec<gst::Buffer> {
+        self.out.lock().unwrap().clone()
+    }
+
+    /// Whether an error was posted since `errors` was called last.
+    pub fn has_error(&self) -> bool {
+        self.bus.have_pending()
+    }
+
+    /// The errors posted since this was called last: domain and text.
+    pub fn errors(&self) -> Vec<String> {
+        let messages = std::iter::from_fn(|| self.bus.pop());
+        messages
+            .filter_map(|message| match message.view() {
+                gst::MessageView::Error(error) => Some(error.error().to_string()),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.stop(gst::State::Null);
+        self.element.set_bus(None);
+    }
+}
+
+fn answer(query: &mut gst::QueryRef) -> bool {
+    match query.view_mut() {
+        gst::QueryViewMut::Caps(caps) => {
+            let any = gst::Caps::new_any();
+            let result = caps.filter_owned().unwrap_or(any);
+            caps.set_result(&result);
+            true
+        }
+        gst::QueryViewMut::AcceptCaps(accept) => {
+            accept.set_result(true);
+            true
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,253 @@
+//! Tensors and regions on buffers, as careful and careless programs write them.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use gst::glib;
+use gst::prelude::*;
+use gstnmsfilter::tensor::attached::{self, META_NAME};
+
+use crate::bytes::Bytes;
+use crate::known;
+use crate::raw;
+use crate::tensors::Spec;
+
+/// The pieces of memory that live.
+pub static LIVE: AtomicI64 = AtomicI64::new(0);
+
+/// Bytes whose end is noticed.
+struct Counted(Vec<u8>);
+
+impl Counted {
+    fn memory(bytes: &[u8]) -> gst::Memory {
+        LIVE.fetch_add(1, Ordering::SeqCst);
+        gst::Memory::from_slice(Self(bytes.to_vec()))
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How a tensor's bytes are kept.
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    Whole,
+    /// Two pieces, the second of which begins here.
+    Split(usize),
+    /// Pieces of 16 bytes, more than a buffer keeps apart.
+    Pieces,
+    /// So many bytes into a larger piece, which may misalign it.
+    Part(usize),
+    /// Memory that can be written to.
+    Writable,
+}
+
+/// What is wrong with the structure of `NmsFilterTensor`.
+#[derive(Clone, Copy, Debug)]
+enum Flaw {
+    None,
+    Missing(&'static str),
+    OtherType(&'static str),
+    Null(&'static str),
+    NotUtf8(&'static str),
+    Dims(&'static str),
+    Further,
+    Bare,
+}
+
+/// A tensor and how it is written; the same each time.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    pub spec: Spec,
+    memory: Memory,
+    flaw: Flaw,
+    /// Whether as `GstTensorMeta`.
+    #[cfg_attr(not(feature = "v1_26"), allow(dead_code))]
+    analytics: bool,
+}
+
+const FIELDS: [&str; 4] = ["id", "type", "dims", "data"];
+
+impl Attached {
+    pub fn new(bytes: &mut Bytes<'_>, spec: Spec) -> Self {
+        let memory = match bytes.below(16) {
+            0..10 => Memory::Whole,
+            10 => Memory::Split(bytes.below(spec.data.len() + 1)),
+            11 => Memory::Pieces,
+            12 => Memory::Part(bytes.pick(&[1, 2, 3, 4, 8, 64])),
+            13 => Memory::Part(bytes.pick(&[4, 8, 64])),
+            _ => Memory::Writable,
+        };
+        let flaw = match bytes.one_in(16) {
+            false => Flaw::None,
+            true => match bytes.below(8) {
+                0 | 1 => Flaw::Missing(bytes.pick(&FIELDS)),
+                2 => Flaw::OtherType(bytes.pick(&FIELDS)),
+                3 => Flaw::Null(bytes.pick(&FIELDS)),
+                4 if known::NON_UTF8_TENSOR_FIELDS => Flaw::NotUtf8(bytes.pick(&FIELDS)),
+                5 => Flaw::Dims(bytes.pick(&["int", "string", "negative", "nested", "list", "buffer"])),
+                6 => Flaw::Bare,
+                _ => Flaw::Further,
+            },
+        };
+        Self { spec, memory, flaw, analytics: bytes.one_in(3) }
+    }
+
+    /// Whether a reader must find exactly this tensor.
+    pub fn is_sound(&self) -> bool {
+        let fits = self.spec.dims.len() <= gstnmsfilter::tensor::MAX_RANK;
+        let is_known = ["f32", "f16"].contains(&self.spec.element);
+        matches!(self.flaw, Flaw::None | Flaw::Further) && fits && is_known
+    }
+
+    /// Writes it to `buffer`.
+    pub fn write(&self, buffer: &mut gst::BufferRef) {
+        #[cfg(feature = "v1_26")]
+        if self.analytics {
+            return crate::analytics::write(buffer, self.spec.clone(), self.data(), self.is_bare());
+        }
+        attached::register();
+        let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).expect("it is registered");
+        let structure = meta.mut_structure();
+        if matches!(self.flaw, Flaw::Bare) {
+            return;
+        }
+        raw::set_field(structure, "id", &raw::string(Some(self.spec.id.as_bytes())));
+        structure.set("type", self.spec.element);
+        structure.set("dims", gst::Array::new(self.spec.dims.iter().copied()));
+        structure.set("data", self.data());
+        self.spoil(structure);
+    }
+
+    #[cfg(feature = "v1_26")]
+    fn is_bare(&self) -> bool {
+        matches!(self.flaw, Flaw::Bare | Flaw::Null(_) | Flaw::Missing(_))
+    }
+
+    fn spoil(&self, structure: &mut gst::StructureRef) {
+        match self.flaw {
+            Flaw::None | Flaw::Bare => {}
+            Flaw::Missing(field) => structure.remove_field(field),
+            Flaw::OtherType(field) => structure.set(field, 0.5_f64),
+            Flaw::Null("data") => structure.set("data", None::<gst::Buffer>),
+            Flaw::Null("dims") => {
+                raw::set_field(structure, "dims", &glib::Value::from_type(gst::Array::static_type()));
+            }
+            Flaw::Null(field) => structure.set(field, None::<String>),
+            Flaw::NotUtf8(field) => {
+                raw::set_field(structure, field, &raw::string(Some(b"windows\xff\xc3")));
+            }
+            Flaw::Dims("int") => structure.set("dims", gst::Array::new([1, 4])),
+            Flaw::Dims("string") => structure.set("dims", gst::Array::new(["1", "4"])),
+            Flaw::Dims("negative") => structure.set("dims", gst::Array::new([-1_i64, 4])),
+            Flaw::Dims("nested") => {
+                structure.set("dims", gst::Array::new([gst::Array::new([4_u64])]));
+            }
+            Flaw::Dims("list") => structure.set("dims", gst::List::new([1_u64, 4])),
+            Flaw::Dims(_) => structure.set("dims", gst::Array::new([gst::Buffer::new()])),
+            Flaw::Further => structure.set("further", gst::Array::new([gst::Buffer::new()])),
+        }
+    }
+
+    fn data(&self) -> gst::Buffer {
+        let data = &self.spec.data[..];
+        let mut buffer = gst::Buffer::new();
+        let all = buffer.make_mut();
+        match self.memory {
+            _ if data.is_empty() => {}
+            Memory::Whole => all.append_memory(Counted::memory(data)),
+            Memory::Split(at) => {
+                let (first, second) = data.split_at(at.min(data.len()));
+                for part in [first, second] {
+                    all.append_memory(Counted::memory(part));
+                }
+            }
+            Memory::Pieces => {
+                for piece in data.chunks(16) {
+                    all.append_memory(Counted::memory(piece));
+                }
+            }
+            Memory::Part(at) => {
+                let larger = [&vec![0xAA; at], data].concat();
+                let larger = gst::Buffer::from_mut_slice(larger);
+                return larger
+                    .copy_region(gst::BufferCopyFlags::MEMORY, at..at + data.len())
+                    .expect("it is a part of it");
+            }
+            Memory::Writable => return gst::Buffer::from_mut_slice(data.to_vec()),
+        }
+        buffer
+    }
+}
+
+/// A region of interest that another program attached.
+#[derive(Clone, Debug)]
+pub struct Stranger {
+    kind: &'static [u8],
+    rect: [u32; 4],
+    params: usize,
+}
+
+const KINDS: [&[u8]; 6] = [
+    b"face",
+    b"",
+    "größe\u{1F600}\u{200d}\u{0}".as_bytes(),
+    b"a label that is a good deal longer than any box is wide, and then some more of it",
+    b"\n\t\x01%s",
+    b"class-7",
+];
+
+const EDGES: [u32; 12] =
+    [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX as u32, u32::MAX];
+
+impl Stranger {
+    pub fn new(bytes: &mut Bytes<'_>) -> Self {
+        let kind = match bytes.one_in(16) && known::NON_UTF8_REGION_TYPES {
+            true => b"face\xff\xc3",
+            false => bytes.pick(&KINDS),
+        };
+        let rect = [0; 4].map(|_: u32| bytes.pick(&EDGES));
+        Self { kind, rect, params: bytes.below(16) }
+    }
+
+    pub fn write(&self, buffer: &mut gst::BufferRef) {
+        raw::add_region(buffer, self.kind, self.rect);
+        let param = gst::Structure::builder("detection");
+        let number = |value: f64| {
+            gst::Structure::builder("detection").field("confidence", value).field("label_id", 3)
+        };
+        let param = match self.params {
+            0..4 => number(0.5),
+            4 => number(f64::NAN),
+            5 => number(f64::INFINITY),
+            6 => number(-1.0e300),
+            7 => number(1.0e300).field("label_id", i32::MIN),
+            8 => param.field("confidence", "high").field("label_id", "seven"),
+            9 => param.field("confidence", 0.5_f32).field("label_id", u64::MAX),
+            10 => param.field("confidence", gst::Array::new([0.5_f64])),
+            11 => number(1.0).field("label_id", i32::MAX),
+            12 => param.field("label", None::<String>),
+            13 => gst::Structure::builder("other"),
+            _ => return,
+        };
+        let last = buffer.iter_meta_mut::<gst_video::VideoRegionOfInterestMeta>().last();
+        last.expect("it was just added").add_param(param.build());
+    }
+}
+
+/// As the plugin displays it.
+impl std::fmt::Display for Attached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dims: Vec<String> = self.spec.dims.iter().map(u64::to_string).collect();
+        let shape = if dims.is_empty() { "scalar".to_owned() } else { dims.join("x") };
+        write!(f, "{} ({} {shape})", self.spec.id, self.spec.element)
+    }
+}

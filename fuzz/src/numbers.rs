@@ -1,0 +1,91 @@
+//! Rows of boxes and scores: what detectors give, and what they should not.
+
+use fastrand::Rng;
+
+use crate::bytes::{Bytes, SPECIAL};
+
+/// A row as corners, objectness and class scores.
+pub struct Row {
+    pub corners: [f32; 4],
+    pub objectness: f32,
+    pub scores: Vec<f32>,
+}
+
+/// How rows are made.
+struct Profile {
+    /// Pixels across which the objects are spread.
+    span: f32,
+    /// Whether coordinates are multiples of `span / 32`, so that overlaps tie with thresholds.
+    on_a_grid: bool,
+    /// Different scores that there are; 0 for any number of them.
+    score_levels: u32,
+    /// What scores are multiplied by.
+    score_scale: f32,
+    objects: usize,
+}
+
+impl Profile {
+    fn of(bytes: &mut Bytes<'_>, count: usize) -> Self {
+        Self {
+            span: bytes.pick(&[640.0, 64.0, 1.0, 1920.0, 1.0e-3, 1.0e6, 3.0e8]),
+            on_a_grid: bytes.bool(),
+            score_levels: bytes.pick(&[0, 0, 16, 4, 1]),
+            score_scale: bytes.pick(&[1.0, 1.0, 1.0, 1.0, -1.0, 100.0, 1.0e30]),
+            objects: 1 + count / (1 + bytes.below(16)),
+        }
+    }
+}
+
+/// `count` rows about some objects.
+pub fn rows(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Row> {
+    let profile = Profile::of(bytes, count);
+    let mut rng = bytes.rng();
+    let centers: Vec<[f32; 3]> = (0..profile.objects)
+        .map(|_| [rng.f32(), rng.f32(), 0.02 + rng.f32() * 0.2].map(|part| part * profile.span))
+        .collect();
+    (0..count).map(|_| row(&mut rng, &profile, &centers, classes)).collect()
+}
+
+fn row(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -> Row {
+    let [x, y, side] = centers[rng.usize(0..centers.len())];
+    let mut near = |value: f32| value + (rng.f32() - 0.5) * side * 0.5;
+    let (x, y, width, height) = (near(x), near(y), near(side), near(side));
+    let mut corners = [x, y, x + width, y + height];
+    if profile.on_a_grid {
+        let step = profile.span / 32.0;
+        corners = corners.map(|corner| (corner / step).round() * step);
+    }
+    let level = |rng: &mut Rng| {
+        profile.score_scale
+            * match profile.score_levels {
+                0 => rng.f32(),
+                levels => rng.u32(0..=levels) as f32 / levels as f32,
+            }
+    };
+    let class = rng.usize(0..classes);
+    let score = level(rng);
+    let others = if rng.bool() { 0.0 } else { 1.0 };
+    let scores =
+        (0..classes).map(|c| if c == class { score } else { others * level(rng) }).collect();
+    Row { corners, objectness: if rng.bool() { 1.0 } else { rng.f32() }, scores }
+}
+
+/// Puts special numbers among `numbers`: a share of all, and single ones at chosen places.
+pub fn spoil(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
+    if numbers.is_empty() {
+        return;
+    }
+    let share = bytes.pick(&[0.0, 0.0, 0.0, 0.005, 0.05, 0.3]);
+    if share > 0.0 {
+        let mut rng = bytes.rng();
+        for number in numbers.iter_mut() {
+            if rng.f32() < share {
+                *number = SPECIAL[rng.usize(0..SPECIAL.len())];
+            }
+        }
+    }
+    for _ in 0..bytes.byte() % 8 / 4 * 3 {
+        let place = bytes.below(numbers.len());
+        numbers[place] = bytes.f32();
+    }
+}

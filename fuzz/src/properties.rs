@@ -1,0 +1,136 @@
+//! Properties, of whatever names and types an element has.
+
+use gst::glib;
+use gst::prelude::*;
+
+use crate::bytes::Bytes;
+use crate::known;
+use crate::raw;
+
+/// Strings, of which each property that takes one finds some that mean something to it.
+const STRINGS: [&str; 24] = [
+    "",
+    "0",
+    "1",
+    "0,1",
+    "0, 2,1,",
+    "0:0.5",
+    "0:0.1,1:0.7",
+    "1:-2,0:0",
+    "person",
+    "person:0.3",
+    "traffic light,person",
+    "65535",
+    "65536",
+    "-1",
+    "0:inf",
+    "0:nan",
+    "+1:1e-3",
+    ":",
+    ",,,:,",
+    "1x84x8400",
+    "4x4",
+    "99999999999999999999",
+    "größe\u{1F600},\u{feff}",
+    "%s%n%05d",
+];
+
+const NOT_UTF8: [&[u8]; 4] = [b"\xff", b"person\xc3", b"0,\xed\xa0\x80:0.5", b"\xf0\x9f\x98"];
+
+/// The properties that can be set, each with a number that stays its own when others come.
+fn settable(element: &gst::Element) -> Vec<glib::ParamSpec> {
+    let all = element.list_properties();
+    // What the element is in is not its own to say.
+    let settable = all.iter().filter(|spec| is_writable(spec) && spec.name() != "parent");
+    settable.cloned().collect()
+}
+
+fn is_writable(spec: &glib::ParamSpec) -> bool {
+    let flags = spec.flags();
+    flags.contains(glib::ParamFlags::WRITABLE) && !flags.contains(glib::ParamFlags::CONSTRUCT_ONLY)
+}
+
+/// Picks a property. A new property takes over some of the bytes of each; the others still pick
+/// what they did.
+fn pick(element: &gst::Element, byte: u8) -> glib::ParamSpec {
+    let rank = |spec: &glib::ParamSpec| {
+        // FNV-1a, and a mixing step for the last byte's sake.
+        let bytes = spec.name().bytes().chain([byte]);
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    };
+    settable(element).into_iter().max_by_key(rank).expect("every element has properties")
+}
+
+/// Sets one property to a value of its type, or of another.
+pub fn set_one(bytes: &mut Bytes<'_>, element: &gst::Element) -> String {
+    let spec = pick(element, bytes.byte());
+    let wanted = match bytes.one_in(32) {
+        true => bytes.pick(&[
+            glib::Type::STRING,
+            glib::Type::F64,
+            glib::Type::I32,
+            glib::Type::U64,
+            glib::Type::BOOL,
+        ]),
+        false => spec.value_type(),
+    };
+    let value = value(bytes, &spec, wanted);
+    let said = format!("{} = {value:?}", spec.name());
+    raw::set_property(element, spec.name(), &value);
+    said
+}
+
+fn value(bytes: &mut Bytes<'_>, spec: &glib::ParamSpec, wanted: glib::Type) -> glib::Value {
+    let is_usual = !bytes.one_in(8);
+    match wanted {
+        glib::Type::BOOL => bytes.bool().to_value(),
+        glib::Type::STRING => string(bytes),
+        glib::Type::F32 if is_usual => {
+            bytes.pick(&[0.0_f32, 0.1, 0.2, 0.25, 0.3, 0.45, 0.5, 0.7, 1.0]).to_value()
+        }
+        glib::Type::F32 => match spec.downcast_ref::<glib::ParamSpecFloat>() {
+            Some(spec) if bytes.bool() => {
+                bytes.pick(&[spec.minimum(), spec.maximum(), spec.default_value()]).to_value()
+            }
+            _ => bytes.f32().to_value(),
+        },
+        glib::Type::F64 => f64::from(bytes.f32()).to_value(),
+        glib::Type::U32 if is_usual => bytes.pick(&[0_u32, 1, 2, 7, 50, 64, 640]).to_value(),
+        glib::Type::U32 => bytes.pick(&[u32::MAX, 65_535, 65_536, 1 << 31, 3, 1000]).to_value(),
+        glib::Type::I32 => bytes.pick(&[-1, 0, 1, 77, -2, i32::MAX, i32::MIN]).to_value(),
+        glib::Type::U64 => bytes.u64().to_value(),
+        glib::Type::I64 => (bytes.u64() as i64).to_value(),
+        other if raw::is_a(other, glib::Type::ENUM) => {
+            let class = glib::EnumClass::with_type(other).expect("it is an enumeration");
+            let known: Vec<i32> = class.values().iter().map(|value| value.value()).collect();
+            let number = if is_usual { bytes.pick(&known) } else { bytes.u32() as i32 };
+            raw::enumeration(other, number)
+        }
+        other if raw::is_a(other, glib::Type::FLAGS) => {
+            let bits = if is_usual { u32::from(bytes.byte() % 4) } else { bytes.u32() };
+            raw::flags(other, bits)
+        }
+        other => glib::Value::from_type(other),
+    }
+}
+
+fn string(bytes: &mut Bytes<'_>) -> glib::Value {
+    match bytes.below(16) {
+        0..12 => raw::string(Some(bytes.pick(&STRINGS).as_bytes())),
+        12 => raw::string(None),
+        13 => {
+            // Pieces put together.
+            let pieces: String = (0..bytes.below(12)).map(|_| bytes.pick(&STRINGS)).collect();
+            raw::string(Some(pieces.as_bytes()))
+        }
+        14 if known::NON_UTF8_PROPERTIES => raw::string(Some(bytes.pick(&NOT_UTF8))),
+        14 => raw::string(Some("x".repeat(bytes.below(70_000)).as_bytes())),
+        _ => {
+            let text: Vec<u8> = (0..bytes.below(24)).map(|_| bytes.byte() & 0x7f).collect();
+            raw::string(Some(&text))
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Tensors as models give them, and as no model should.
+
+use half::f16;
+
+use crate::bytes::Bytes;
+use crate::numbers::{self, Row};
+
+/// A tensor before it is written to a buffer.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub id: String,
+    /// `f32`, `f16` or a type that cannot be read.
+    pub element: &'static str,
+    pub dims: Vec<u64>,
+    pub data: Vec<u8>,
+}
+
+/// The families of output.
+#[derive(Clone, Copy, Debug)]
+enum Family {
+    Windows,
+    Boxes,
+    Squares,
+    Yolov5,
+    Yolov8,
+    Yolov8Transposed,
+    UltraFace,
+}
+
+const FAMILIES: [Family; 7] = [
+    Family::Windows,
+    Family::Boxes,
+    Family::Squares,
+    Family::Yolov5,
+    Family::Yolov8,
+    Family::Yolov8Transposed,
+    Family::UltraFace,
+];
+
+const IDS: [&str; 14] = [
+    "windows",
+    "boxes",
+    "scores",
+    "yolo-v5-out",
+    "yolo-v5-out-normalized",
+    "yolo-v8-out",
+    "yolo-v8-out-normalized",
+    "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
+    "ssd-mobilenet-v1-variant-1-out-boxes",
+    "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
+    "output0",
+    "",
+    "größe\u{1F600}",
+    "%s%n{}\n\t\"quoted\\",
+];
+
+const DIMS: [u64; 16] =
+    [1, 0, 2, 3, 4, 5, 6, 84, 85, 1027, 8400, 65_537, 1 << 31, 1 << 32, 1 << 62, u64::MAX];
+
+/// The tensors of a frame: mostly what a model gives, sometimes spoilt, sometimes anything.
+pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
+    let mut specs = match bytes.below(16) {
+        0..14 => model(bytes),
+        14 => Vec::new(),
+        _ => (0..1 + bytes.below(3)).map(|_| anything(bytes)).collect(),
+    };
+    if bytes.one_in(8) {
+        specs.push(anything(bytes));
+    }
+    if bytes.one_in(128) {
+        // More than are read from one buffer.
+        specs.extend((0..20).map(|_| anything(bytes)));
+    }
+    if bytes.one_in(4) && !specs.is_empty() {
+        let index = bytes.below(specs.len());
+        break_one(bytes, &mut specs[index]);
+    }
+    if bytes.one_in(16) {
+        specs.reverse();
+    }
+    specs
+}
+
+/// The output of a model of any family.
+pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
+    let family = bytes.pick(&FAMILIES);
+    let classes = match family {
+        Family::Windows | Family::UltraFace => 1,
+        _ => bytes.pick(&[1, 2, 3, 1, 2, 20, 80]),
+    };
+    let count = match bytes.below(64) {
+        0..44 => bytes.below(40),
+        44..60 => bytes.below(200),
+        60..63 => bytes.below(700),
+        _ => bytes.below(2_000),
+    };
+    let rows = numbers::rows(bytes, count, classes);
+    let half = [bytes.one_in(4), bytes.one_in(4)];
+    let mut specs = write(family, &rows, classes)
+        .into_iter()
+        .zip(half)
+        .map(|((id, dims, mut numbers), half)| {
+            numbers::spoil(bytes, &mut numbers);
+            encode(id, dims, &numbers, half)
+        })
+        .collect::<Vec<_>>();
+    if bytes.one_in(8) {
+        // Found by its shape, or not.
+        let ids = ["output0", "a", "b"];
+        specs.iter_mut().zip(ids).for_each(|(spec, id)| spec.id = id.to_owned());
+    } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo") {
+        specs[0].id.push_str("-normalized");
+    }
+    if bytes.one_in(4) {
+        for spec in &mut specs {
+            match spec.dims[..] {
+                [1, rows, columns] => spec.dims = vec![rows, columns],
+                [rows, columns] => spec.dims = vec![1, rows, columns],
+                _ => {}
+            }
+        }
+    }
+    specs
+}
+
+type Written = (&'static str, Vec<u64>, Vec<f32>);
+
+fn write(family: Family, rows: &[Row], classes: usize) -> Vec<Written> {
+    let (n, c) = (rows.len() as u64, classes as u64);
+    let corners = |row: &Row| row.corners.to_vec();
+    let center = |row: &Row| {
+        let [x1, y1, x2, y2] = row.corners;
+        vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1]
+    };
+    let square = |row: &Row| vec![row.corners[0], row.corners[1], row.corners[2] - row.corners[0]];
+    let all = |part: &dyn Fn(&Row) -> Vec<f32>| rows.iter().flat_map(part).collect::<Vec<f32>>();
+    let scores = |row: &Row| row.scores.clone();
+    let with_scores = |row: &Row| [center(row), row.scores.clone()].concat();
+    let with_objectness =
+        |row: &Row| [center(row), vec![row.objectness], row.scores.clone()].concat();
+    match family {
+        Family::Windows => {
+            vec![("windows", vec![n, 4], all(&|row| [square(row), scores(row)].concat()))]
+        }
+        Family::Boxes if classes == 1 => {
+            vec![("boxes", vec![n, 4], all(&corners)), ("scores", vec![n], all(&scores))]
+        }
+        Family::Boxes => {
+            vec![("boxes", vec![n, 4], all(&corners)), ("scores", vec![n, c], all(&scores))]
+        }
+        Family::Squares => {
+            vec![("scores", vec![n, c], all(&scores)), ("boxes", vec![n, 3], all(&square))]
+        }
+        Family::Yolov5 => vec![("yolo-v5-out", vec![1, n, 5 + c], all(&with_objectness))],
+        Family::Yolov8Transposed => vec![("yolo-v8-out", vec![1, n, 4 + c], all(&with_scores))],
+        Family::Yolov8 => {
+            let by_row = all(&with_scores);
+            let numbers = 4 + classes;
+            let by_column = (0..numbers)
+                .flat_map(|number| by_row.iter().skip(number).step_by(numbers).copied())
+                .collect();
+            vec![("yolo-v8-out", vec![1, 4 + c, n], by_column)]
+        }
+        Family::UltraFace => vec![
+            (
+                "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
+                vec![1, n, 2],
+                all(&|row| vec![1.0 - row.scores[0], row.scores[0]]),
+            ),
+            ("ssd-mobilenet-v1-variant-1-out-boxes", vec![1, n, 4], all(&corners)),
+        ],
+    }
+}
+
+fn encode(id: &str, dims: Vec<u64>, numbers: &[f32], half: bool) -> Spec {
+    let (element, data) = if half {
+        let numbers: Vec<f16> = numbers.iter().map(|&number| f16::from_f32(number)).collect();
+        ("f16", bytemuck::cast_slice(&numbers).to_vec())
+    } else {
+        ("f32", bytemuck::cast_slice(numbers).to_vec())
+    };
+    Spec { id: id.to_owned(), element, dims, data }
+}
+
+fn anything(bytes: &mut Bytes<'_>) -> Spec {
+    let dims: Vec<u64> = (0..bytes.below(10)).map(|_| bytes.pick(&DIMS)).collect();
+    let element = bytes.pick(&["f32", "f16", "f32", "f16", "f64", "u8", "", "F32"]);
+    let len = match bytes.below(4) {
+        0 => bytes.below(200),
+        1 => 0,
+        // What the shape says, where that is little.
+        _ => {
+            let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim));
+            let size = if element == "f16" { 2 } else { 4 };
+            count.filter(|&n| n < 20_000).map_or(0, |n| n as usize * size)
+        }
+    };
+    let mut data = vec![0; len];
+    bytes.rng().fill(&mut data);
+    Spec { id: bytes.pick(&IDS).to_owned(), element, dims, data }
+}
+
+/// Makes one claim of a tensor wrong.
+fn break_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
+    match bytes.below(8) {
+        0 => spec.data.truncate(bytes.below(spec.data.len() + 1)),
+        1 if !spec.dims.is_empty() => {
+            let index = bytes.below(spec.dims.len());
+            spec.dims[index] = bytes.pick(&DIMS);
+        }
+        2 => spec.element = bytes.pick(&["f16", "f32", "i8", "bf16"]),
+        3 => spec.id = bytes.pick(&IDS).to_owned(),
+        4 => spec.dims.insert(0, bytes.pick(&DIMS)),
+        5 => {
+            spec.dims.pop();
+        }
+        6 => spec.data.clear(),
+        // More memory than the shape needs is right.
+        _ => spec.data.extend(vec![0xAB; bytes.below(64)]),
+    }
+}
