@@ -25,6 +25,10 @@ if [ -n "$asan" ]; then
     # Type names, quarks and the like are kept for ever; pieces of memory are counted by the fuzzer.
     export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64:detect_odr_violation=0
 fi
-cargo build --locked --package nmsfuzz --target "$host" "${features[@]}"
+fast=()
+for package in arrayvec bytemuck fastrand half hdrhistogram; do
+    fast+=(--config "profile.dev.package.$package.opt-level=2")
+done
+cargo build --locked --package nmsfuzz --target "$host" "${fast[@]}" "${features[@]}"
 program=${CARGO_TARGET_DIR:-target}/$host/debug/nmsfuzz
 "$program" run --seed "$seed" "${limit[@]}" "${rest[@]}"

@@ -91,6 +91,12 @@ fn dimensions_that_overflow() {
 }
 
 #[test]
+fn columns_that_overflow() {
+    let ended = filter("", |buffer| claim(buffer, "yolo-v8-out", &[1, 8, 1 << 62], 64));
+    assert_says(ended.error(), &["rows are more than the 4294967295 supported"]);
+}
+
+#[test]
 fn more_rows_than_can_be_counted() {
     let ended = filter("decoder=boxes", |buffer| {
         claim(buffer, "boxes", &[1 << 33, 4], 0);
