@@ -169,6 +169,28 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
     assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
 }
 
+/// Properties can be set to it, whatever their range: GLib's checks let it pass.
+#[test]
+fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
+    let not: [fn(&mut Params); 6] = [
+        |params| params.sizes.min[0] = f32::NAN,
+        |params| params.sizes.min[1] = f32::NAN,
+        |params| params.sizes.max[0] = f32::NAN,
+        |params| params.sizes.max[1] = f32::NAN,
+        |params| params.thresholds.default = f32::NAN,
+        |params| params.iou_threshold = f32::NAN,
+    ];
+    for spoil in not {
+        let scenes = (0..engines::some(100)).map(|seed| {
+            let mut scene = Scene::any(seed);
+            spoil(&mut scene.params);
+            (seed, scene)
+        });
+        let counts = fast_equals_reference(scenes);
+        assert!(counts.candidates > 0, "nothing was compared");
+    }
+}
+
 #[test]
 fn caps_keep_the_highest_ranked() {
     let mut fast = engines::fast();

@@ -66,8 +66,14 @@ fn for_each(mut act: impl FnMut(usize, &mut u8)) {
         // SAFETY: instrumented code registered them. It runs in this thread alone while cases run;
         // another thread could at worst make a count wrong.
         let counters = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, len) };
-        for (index, counter) in counters.iter_mut().enumerate().filter(|(_, c)| **c != 0) {
-            act(first + index, counter);
+        // Most are 0: eight at a time.
+        for (word, counters) in counters.chunks_mut(8).enumerate() {
+            if matches!(*counters, [0, 0, 0, 0, 0, 0, 0, 0]) {
+                continue;
+            }
+            for (i, counter) in counters.iter_mut().enumerate().filter(|(_, c)| **c != 0) {
+                act(first + word * 8 + i, counter);
+            }
         }
         first += len;
     }

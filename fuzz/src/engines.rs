@@ -138,10 +138,11 @@ fn compare(
 }
 
 fn params(bytes: &mut Bytes<'_>) -> Params {
-    let mut thresholds = ClassThresholds::uniform(bytes.pick(&[0.25, 0.1, 0.0, 0.5, -1.0e30]));
+    let mut thresholds =
+        ClassThresholds::uniform(bytes.pick(&[0.25, 0.1, 0.0, 0.5, -1.0e30, f32::NAN]));
     if bytes.one_in(4) {
         thresholds.per_class = (0..bytes.below(5))
-            .map(|_| bytes.pick(&[f32::INFINITY, 0.05, 0.3, 0.7, -1.0]))
+            .map(|_| bytes.pick(&[f32::INFINITY, 0.05, 0.3, 0.7, -1.0, f32::NAN]))
             .collect();
     }
     let sizes = match bytes.one_in(8) {
@@ -155,7 +156,7 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
     Params {
         method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
         overlap: bytes.pick(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller]),
-        iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40]),
+        iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40, f32::NAN]),
         threshold_inclusive: bytes.bool(),
         pixel_offset: bytes.pick(&[0.0, 1.0]),
         class_agnostic: bytes.bool(),

@@ -62,7 +62,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     if !bytes.one_in(32) {
         run.caps(caps::any(bytes), counts);
     }
-    for _ in 0..1 + bytes.below(8) {
+    for _ in 0..1 + bytes.below(16) {
         run.between_frames(bytes, counts)?;
         run.frame(bytes, counts)?;
     }

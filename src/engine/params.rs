@@ -68,11 +68,17 @@ impl ClassThresholds {
     pub fn lowest(&self, classes: usize) -> f32 {
         let listed = &self.per_class[..self.per_class.len().min(classes)];
         let beyond = if classes > listed.len() { self.default } else { f32::INFINITY };
-        listed.iter().copied().fold(beyond, f32::min)
+        // No score is below a threshold that is not a number.
+        let bound = |threshold: f32| match threshold.is_nan() {
+            true => f32::NEG_INFINITY,
+            false => threshold,
+        };
+        listed.iter().fold(bound(beyond), |lowest, &threshold| lowest.min(bound(threshold)))
     }
 }
 
-/// The sides that a box can have, in pixels of the model's input.
+/// The sides that a box can have, in pixels of the model's input. A limit that is not a number
+/// limits nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
     /// Least width and height.

@@ -48,10 +48,11 @@ pub(super) fn admit(
     if !(sound(width) & sound(height)) {
         return Err(Rejected);
     }
-    let wanted = |side: f32, axis: usize| {
-        (side != 0.0) & (side >= params.sizes.min[axis]) & (side <= params.sizes.max[axis])
+    // A limit that is not a number limits nothing.
+    let unwanted = |side: f32, axis: usize| {
+        (side == 0.0) | (side < params.sizes.min[axis]) | (side > params.sizes.max[axis])
     };
-    if wanted(width, 0) & wanted(height, 1) {
+    if !(unwanted(width, 0) | unwanted(height, 1)) {
         if !params.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
