@@ -141,6 +141,8 @@ on_host() {
     # Not for its figures: a test machine is busy, and this is not a release build.
     step "$where: nmsbench --quick" cargo run --locked --package nmsbench "${features[@]}" -- \
         --quick --out "$target/nmsbench" || true
+    # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
+    step "$where: fuzz" fuzz/run.sh --asan --seconds 300 || true
     with_meson
 }
 

@@ -4,7 +4,8 @@ use gst_video::VideoFormat;
 
 use crate::bytes::Bytes;
 
-const SIDES: [i32; 16] = [64, 1, 2, 3, 17, 48, 100, 128, 320, 480, 640, 1080, 1920, 4096, 65_535, 7];
+const SIDES: [i32; 16] =
+    [64, 1, 2, 3, 17, 48, 100, 128, 320, 480, 640, 1080, 1920, 4096, 65_535, 7];
 
 const FORMATS: [VideoFormat; 25] = [
     VideoFormat::I420,

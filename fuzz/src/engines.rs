@@ -43,11 +43,7 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
     let params = params(bytes);
     let options = Options {
         box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square]),
-        coordinates: bytes.pick(&[
-            Coordinates::Auto,
-            Coordinates::Pixels,
-            Coordinates::Normalised,
-        ]),
+        coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalised]),
     };
     counts.one("engines: frames");
     let layout = match head::choose(&tensors, None, options) {

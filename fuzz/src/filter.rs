@@ -1,8 +1,8 @@
 //! `nmsfilter` from properties to regions, held to what `predict` says.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
@@ -38,7 +38,8 @@ static LABEL_FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::replay::scratch("
 pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
     let line = Line::new("nmsfilter");
     let weak = line.element.downgrade();
-    let mut run = Run { line, labels: None, known: Known::default(), overlay: None, caps: None, stats: None };
+    let mut run =
+        Run { line, labels: None, known: Known::default(), overlay: None, caps: None, stats: None };
     if bytes.one_in(8) {
         run.label_file(bytes);
     }
@@ -135,7 +136,9 @@ impl Run {
         let started = self.line.start();
         let errors = self.line.errors();
         match (started, errors.first()) {
-            (true, _) if must_refuse => Err(Failure("it starts with what it cannot work with".into())),
+            (true, _) if must_refuse => {
+                Err(Failure("it starts with what it cannot work with".into()))
+            }
             (false, error) if must_start => Err(Failure(format!("it does not start: {error:?}"))),
             (false, None) => Err(Failure("it does not start, and posts no error".into())),
             (true, Some(error)) => Err(Failure(format!("it starts with an error: {error}"))),
@@ -159,7 +162,11 @@ impl Run {
         self.caps = taken.then_some(caps);
     }
 
-    fn between_frames(&mut self, bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
+    fn between_frames(
+        &mut self,
+        bytes: &mut Bytes<'_>,
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
         if bytes.one_in(4) {
             set_property(bytes, &self.line.element);
         }

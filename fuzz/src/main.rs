@@ -83,11 +83,9 @@ fn supervise(options: &Options) -> ExitCode {
     let state = std::env::temp_dir().join(format!("nmsfuzz-{}.case", std::process::id()));
     let mut worker = Command::new(&program);
     worker.arg("work").arg(&state);
-    for (name, value) in [
-        ("--seconds", options.seconds),
-        ("--frames", options.frames),
-        ("--seed", options.seed),
-    ] {
+    for (name, value) in
+        [("--seconds", options.seconds), ("--frames", options.frames), ("--seed", options.seed)]
+    {
         worker.args([name, &value.to_string()]);
     }
     if let Some(keep) = &options.keep {
@@ -197,7 +195,11 @@ fn work(state: &Path, options: &Options) -> ExitCode {
         fs::write(file, lines).expect("the kept cases can be written");
     }
     print!("{counts}");
-    println!("{:>12}  edges{}", coverage.edges(), if Coverage::is_there() { "" } else { " (not counted)" });
+    println!(
+        "{:>12}  edges{}",
+        coverage.edges(),
+        if Coverage::is_there() { "" } else { " (not counted)" }
+    );
     println!("{:>12}  seconds", since.elapsed().as_secs());
     match reaches_the_engines(&counts) {
         true => ExitCode::SUCCESS,

@@ -93,7 +93,9 @@ impl Attached {
                 2 => Flaw::OtherType(bytes.pick(&FIELDS)),
                 3 => Flaw::Null(bytes.pick(&FIELDS)),
                 4 if known::NON_UTF8_TENSOR_FIELDS => Flaw::NotUtf8(bytes.pick(&FIELDS)),
-                5 => Flaw::Dims(bytes.pick(&["int", "string", "negative", "nested", "list", "buffer"])),
+                5 => Flaw::Dims(
+                    bytes.pick(&["int", "string", "negative", "nested", "list", "buffer"]),
+                ),
                 6 => Flaw::Bare,
                 _ => Flaw::Further,
             },
@@ -139,7 +141,11 @@ impl Attached {
             Flaw::OtherType(field) => structure.set(field, 0.5_f64),
             Flaw::Null("data") => structure.set("data", None::<gst::Buffer>),
             Flaw::Null("dims") => {
-                raw::set_field(structure, "dims", &glib::Value::from_type(gst::Array::static_type()));
+                raw::set_field(
+                    structure,
+                    "dims",
+                    &glib::Value::from_type(gst::Array::static_type()),
+                );
             }
             Flaw::Null(field) => structure.set(field, None::<String>),
             Flaw::NotUtf8(field) => {
@@ -205,8 +211,7 @@ const KINDS: [&[u8]; 6] = [
     b"class-7",
 ];
 
-const EDGES: [u32; 12] =
-    [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX as u32, u32::MAX];
+const EDGES: [u32; 12] = [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX as u32, u32::MAX];
 
 impl Stranger {
     pub fn new(bytes: &mut Bytes<'_>) -> Self {

@@ -50,7 +50,10 @@ impl Overlay {
             return Err(Failure(format!("roioverlay: {result:?} {errors:?}")));
         }
         let map = outputs[0].map_readable().expect("it is plain memory");
-        counts.add("overlay: pixels drawn", map[..self.size].iter().filter(|&&b| b != 0x80).count() as u64);
+        counts.add(
+            "overlay: pixels drawn",
+            map[..self.size].iter().filter(|&&b| b != 0x80).count() as u64,
+        );
         match map[self.size..].iter().all(|&byte| byte == BEHIND) {
             true => Ok(()),
             false => Err(Failure("roioverlay draws behind the picture".into())),

@@ -133,8 +133,8 @@ fn decoded(
         head::choose(tensors, wanted, options).map_err(|error| kind(&error))?;
     let frame = known.frame.ok_or("NoCaps")?;
     let model = ["model-width", "model-height"].map(|name| element.property(name));
-    let mapping = Mapping::new(frame, model, element.property("letterbox"))
-        .map_err(|error| kind(&error))?;
+    let mapping =
+        Mapping::new(frame, model, element.property("letterbox")).map_err(|error| kind(&error))?;
     let thresholds = thresholds(element, &known.labels)?;
     let scale = if layout.normalised { mapping.model() } else { [1.0; 2] };
     let params = params(element, &mapping, thresholds, scale);

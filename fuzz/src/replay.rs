@@ -74,7 +74,9 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     }
     if !started {
         return match file.tensor {
-            Some(_) if element.property::<Option<String>>("location").as_deref() == path.to_str() => {
+            Some(_)
+                if element.property::<Option<String>>("location").as_deref() == path.to_str() =>
+            {
                 Err(Failure(format!("replay: a sound file is refused: {errors:?}")))
             }
             _ => Ok(()),
@@ -156,7 +158,13 @@ fn raw(bytes: &mut Bytes<'_>) -> File {
     let dims: Vec<String> = spec.dims.iter().map(u64::to_string).collect();
     let shape = dims.join("x");
     let tensor = Some((shape.clone(), spec.data.clone()));
-    File { name: "output.raw", content: spec.data, shape: Some(shape), element: spec.element, tensor }
+    File {
+        name: "output.raw",
+        content: spec.data,
+        shape: Some(shape),
+        element: spec.element,
+        tensor,
+    }
 }
 
 /// Makes a file wrong, or at least another.
@@ -181,7 +189,14 @@ fn mutate(bytes: &mut Bytes<'_>, file: &mut File) {
             3 => {
                 file.shape = Some(
                     bytes
-                        .pick(&["4x4", "", "1x0", "0", "18446744073709551615x4", "1x1x1x1x1x1x1x1x1"])
+                        .pick(&[
+                            "4x4",
+                            "",
+                            "1x0",
+                            "0",
+                            "18446744073709551615x4",
+                            "1x1x1x1x1x1x1x1x1",
+                        ])
                         .into(),
                 );
             }

@@ -39,9 +39,8 @@ pub fn load(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
         for (number, line) in lines {
             let name = format!("{}, line {}", path.display(), number + 1);
-            let case = from_hex(line).ok_or_else(|| {
-                io::Error::other(format!("{name}: expected hexadecimal digits"))
-            })?;
+            let case = from_hex(line)
+                .ok_or_else(|| io::Error::other(format!("{name}: expected hexadecimal digits")))?;
             cases.push((name, case));
         }
     }
