@@ -1,8 +1,8 @@
 //! Tensors as `GstTensorMeta`.
 
 use gst::glib;
-use gst::glib::translate::IntoGlib;
-use gst_analytics::{TensorDataType, TensorMeta, ffi};
+use gst::glib::translate::{IntoGlib, IntoGlibPtr};
+use gst_analytics::{TensorDataType, ffi};
 
 use crate::tensors::Spec;
 
