@@ -8,7 +8,8 @@ use gst::glib;
 
 static SEEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Whether GLib's warnings are expected: it warns where a property is given a value that it refuses.
+/// Whether GObject's warnings are expected: it warns where a property is given a value that it
+/// refuses. Newer versions call that critical.
 pub static EXPECT_WARNINGS: AtomicBool = AtomicBool::new(false);
 
 /// Notes panics of any thread, and what GLib and GStreamer say of programming errors.
@@ -17,7 +18,7 @@ pub fn install() {
         note(format!("panic: {panic}\n{}", Backtrace::force_capture()));
     }));
     glib::log_set_default_handler(|domain, level, text| {
-        let expected = level == glib::LogLevel::Warning && EXPECT_WARNINGS.load(Ordering::SeqCst);
+        let expected = domain == Some("GLib-GObject") && EXPECT_WARNINGS.load(Ordering::SeqCst);
         let matters = matches!(
             level,
             glib::LogLevel::Error | glib::LogLevel::Critical | glib::LogLevel::Warning
