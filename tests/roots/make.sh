@@ -2,8 +2,8 @@
 # make.sh SUITE DIR: makes DIR a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in which
 # the plugin can be built and run, unless it is there already. Needs root, mmdebstrap and
 # debian-archive-keyring. The packages come from NMSFILTER_DEBIAN_MIRROR or, where that is unset, from
-# the Debian mirror that this machine's apt uses or, where it uses none (Ubuntu), from Debian's own
-# address. DIR appears whole or not at all, and runs that want it at the same time wait for one
+# the Debian mirror that this machine's apt uses or, where it uses none (Ubuntu), from the one that
+# mmdebstrap uses by default. DIR appears whole or not at all, and runs that want it at the same time wait for one
 # another.
 set -euo pipefail
 suite=$1 dir=$2
@@ -16,8 +16,7 @@ flock 9
 mirror=${NMSFILTER_DEBIAN_MIRROR-}
 if [ -z "$mirror" ]; then
     # shellcheck disable=SC2016  # apt's own variable
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) ||
-        mirror=http://deb.debian.org/debian
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) || true
 fi
 # An Ubuntu machine's apt does not know Debian's keys.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -25,7 +24,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     echo "$keyring is missing: install debian-archive-keyring" >&2
     exit 1
 }
-echo "packages from $mirror"
+echo "packages from ${mirror:-the mirror that mmdebstrap uses by default}"
 
 # Of the bad plugins a few elements and GStreamer's analytics library are wanted. Their packages
 # pull in OpenCV and 270 others, so these files are taken out of them by hand.
@@ -63,5 +62,5 @@ mmdebstrap --quiet --variant=minbase --keyring="$keyring" --include="$(IFS=,; ec
     --dpkgopt='path-exclude=/usr/share/doc/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook="$bad_plugins" \
-    "$suite" "$dir.tmp" "$mirror"
+    "$suite" "$dir.tmp" ${mirror:+"$mirror"}
 mv "$dir.tmp" "$dir"
