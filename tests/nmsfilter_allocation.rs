@@ -111,8 +111,9 @@ fn warm_frames(
         assert!(regions > 5, "{properties:?}: {regions} metadata items");
         count
     };
-    // The first chooses the decoder, names the labels and grows the buffers.
-    for tensors in &tensors {
+    // The first chooses the decoder, names the labels and grows the buffers; the ninth looks for a
+    // GPU.
+    for tensors in tensors.iter().cycle().take(16) {
         frame(tensors);
     }
     let counts = (0..20).map(|i| frame(&tensors[i % tensors.len()])).collect();
