@@ -17,14 +17,30 @@ struct Listing {
     uint32_t rank[FATES * PUBLISH_THREADS];
 };
 
+// Writes the first `count` survivors of the listing. Word by word, so that neighbours write side by
+// side: the destination may be the host's memory. `OfPairs`: what is ranked has the index of a pair,
+// which divided by `classes` is its anchor.
+template <bool OfPairs>
+DEVICE void write_survivors(const Workspace &workspace, const Listing &listing, uint32_t count,
+                            uint32_t classes, uint32_t *to) {
+#pragma unroll 4
+    for (uint32_t q = threadIdx.x; q < count * DETECTION_WORDS; q += PUBLISH_THREADS) {
+        const uint32_t rank = listing.rank[q / DETECTION_WORDS];
+        const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];
+        const uint32_t word = words[q % DETECTION_WORDS];
+        const bool is_index = OfPairs && q % DETECTION_WORDS == DETECTION_WORDS - 1;
+        to[q] = is_index ? word / classes : word;
+    }
+}
+
 KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
     BLOCK_SHARED(Listing, listing);
     take_turn();
     Header *const header = (Header *)memory;
     const uint32_t contending = contenders(header);
     const uint32_t most = header->frame.max_detections;
-    // A pair's index, divided by this, is its anchor.
-    const uint32_t divisor = header->frame.multi_label ? header->frame.classes : 1;
+    // By which a pair's index is divided, or 0.
+    const uint32_t classes = header->frame.multi_label ? header->frame.classes : 0;
     const Workspace workspace(memory, header->frame.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
     uint32_t *const destination = (uint32_t *)(outcome + 1);
@@ -64,17 +80,12 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
             }
         }
         __syncthreads();
-        // Word by word, so that neighbours write side by side: the destination may be the host's
-        // memory.
         const uint32_t room = most == 0 ? here : lesser(here, most - total);
         uint32_t *const to = destination + uint64_t(total) * DETECTION_WORDS;
-#pragma unroll 4
-        for (uint32_t q = threadIdx.x; q < room * DETECTION_WORDS; q += PUBLISH_THREADS) {
-            const uint32_t rank = listing.rank[q / DETECTION_WORDS];
-            const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];
-            const uint32_t word = words[q % DETECTION_WORDS];
-            const bool is_index = divisor != 1 && q % DETECTION_WORDS == DETECTION_WORDS - 1;
-            to[q] = is_index ? word / divisor : word;
+        if (classes == 0) {
+            write_survivors<false>(workspace, listing, room, classes, to);
+        } else {
+            write_survivors<true>(workspace, listing, room, classes, to);
         }
         total += room;
         __syncthreads();

@@ -111,8 +111,8 @@ fn warm_frames(
         assert!(regions > 5, "{properties:?}: {regions} metadata items");
         count
     };
-    // The first chooses the decoder, names the labels and grows the buffers; the ninth looks for a
-    // GPU.
+    // The first chooses the decoder, names the labels, looks for a GPU and grows the buffers; where
+    // there is a GPU, the ninth is its first.
     for tensors in tensors.iter().cycle().take(16) {
         frame(tensors);
     }

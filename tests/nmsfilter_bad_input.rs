@@ -233,12 +233,11 @@ fn a_lone_tensor_named_boxes_is_not_read_as_windows() {
 
 #[test]
 fn an_error_names_the_properties_that_are_set_as_users_type_them() {
-    let message = refused("model-width=640 iou-threshold=0.5 classes=1,2", window());
-    assert!(
-        message.ends_with("; iou-threshold=0.5 classes=\"1\\,2\" model-width=640"),
-        "{message}"
-    );
-    assert!(refused("decoder=boxes", window()).ends_with("frame 640x480; decoder=boxes"));
+    let message = refused("backend=cpu model-width=640 iou-threshold=0.5 classes=1,2", window());
+    let changed = "; iou-threshold=0.5 classes=\"1\\,2\" model-width=640 backend=cpu";
+    assert!(message.ends_with(changed), "{message}");
+    let message = refused("backend=cpu decoder=boxes", window());
+    assert!(message.ends_with("frame 640x480; decoder=boxes backend=cpu"), "{message}");
 }
 
 #[test]

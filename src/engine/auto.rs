@@ -12,14 +12,14 @@ use crate::tensor::Tensor;
 /// other is judged anew. Both give the same bits, so nobody can tell but by the time. After a failure
 /// of the GPU everything is done on the CPU.
 ///
-/// The GPU is not touched before the first frame that it can do: one with a tensor that lies on a
-/// GPU, or the ninth from the host's memory.
+/// The GPU is opened at the first frame: without tensors no context is ever made, and what opening
+/// takes does not stop a stream that already runs.
 #[derive(Debug)]
 pub struct Auto {
     cpu: Cpu,
     /// Which GPU is wanted, where that is said.
     ordinal: Option<u32>,
-    /// `None` before the first frame that can use it, and where there is none.
+    /// `None` before the first frame, and where there is none.
     cuda: Option<Cuda>,
     trial: Trial,
     /// Who did the last frame.
@@ -81,8 +81,8 @@ impl Engine for Auto {
     ) -> Result<Outcome<'_>, EngineError> {
         let on_device =
             layout.tensors().any(|index| tensors.get(index).is_some_and(Tensor::is_on_device));
+        self.on_cuda = self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
-        self.on_cuda = (on_device || self.trial.wants_cuda()) && self.has_cuda();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
         match cuda.map(|cuda| cuda.frame(tensors, layout, params)) {
             Some(Ok(done)) => {
@@ -120,7 +120,9 @@ impl fmt::Display for Auto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cuda {
             Some(cuda) => write!(f, "the CPU, or {cuda}"),
-            None => f.write_str("the CPU, or a GPU from the first frame on that it can decode"),
+            None => {
+                f.write_str("the CPU, or a GPU, which is opened at the first frame with tensors")
+            }
         }
     }
 }
