@@ -32,7 +32,8 @@
 //! [`Params::max_candidates`] keeps the highest-ranked candidates. Two candidates of one class (of
 //! any two with [`Params::class_agnostic`]) *meet* where their boxes intersect and [`Overlap`]
 //! says that they overlap too much. `greedy` keeps a candidate where no kept one that outranks it
-//! meets it; `map-reduce` where none at all that outranks it does (Oro et al. 2020); `none` keeps
+//! meets it; `map-reduce` where none at all that outranks it does (Oro et al. 2020, whose strict
+//! comparison of scores keeps both of two equal ones; here they are ranked by their rows); `none` keeps
 //! all. [`Params::max_detections`] then keeps the highest-ranked survivors.
 
 mod auto;
