@@ -4,10 +4,11 @@ use gst::glib;
 use gst::glib::translate::{IntoGlib, IntoGlibPtr};
 use gst_analytics::{TensorDataType, ffi};
 
+use crate::raw;
 use crate::tensors::Spec;
 
-/// Writes a tensor; a bare one has no id and no memory.
-pub fn write(buffer: &mut gst::BufferRef, spec: Spec, data: gst::Buffer, is_bare: bool) {
+/// Writes a tensor with an id of any bytes; one without an id has no memory, either.
+pub fn write(buffer: &mut gst::BufferRef, spec: &Spec, data: gst::Buffer, id: Option<&[u8]>) {
     let data_type = match spec.element {
         "f32" => TensorDataType::Float32,
         "f16" => TensorDataType::Float16,
@@ -17,17 +18,17 @@ pub fn write(buffer: &mut gst::BufferRef, spec: Spec, data: gst::Buffer, is_bare
         "bf16" => TensorDataType::Bfloat16,
         _ => TensorDataType::Int32,
     };
-    let id = if is_bare { 0 } else { glib::Quark::from_str(&spec.id).into_glib() };
+    let quark = id.map_or(0, raw::quark);
     // SAFETY: the tensor has room for as many dimensions, and owns its data; the metadata owns the
     // tensor.
     unsafe {
         let tensor = ffi::gst_tensor_alloc(spec.dims.len());
-        (*tensor).id = id;
+        (*tensor).id = quark;
         (*tensor).layout = ffi::GST_TENSOR_LAYOUT_CONTIGUOUS;
         (*tensor).data_type = data_type.into_glib();
-        (*tensor).data = match is_bare {
-            true => std::ptr::null_mut(),
-            false => data.into_glib_ptr(),
+        (*tensor).data = match id {
+            None => std::ptr::null_mut(),
+            Some(_) => data.into_glib_ptr(),
         };
         let dims = (*tensor).dims.as_mut_ptr();
         for (i, &dim) in spec.dims.iter().enumerate() {

@@ -1,6 +1,8 @@
 //! `nmsfilter` from properties to regions, held to what `predict` says.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +17,8 @@ use crate::line::Line;
 use crate::metadata::{Attached, Stranger};
 use crate::overlay::Overlay;
 use crate::predict::{self, Decoded, Expected, Known};
-use crate::{Failure, caps, known, properties, tensors, watch};
+use crate::snapshot::Snapshot;
+use crate::{Failure, caps, properties, tensors, watch};
 
 const LABELS: [&str; 12] = [
     "person",
@@ -28,12 +31,28 @@ const LABELS: [&str; 12] = [
     "0",
     "person",
     "a label, with a comma",
-    "zero \0 inside",
+    "65536",
     "\r",
 ];
 
 /// The file that holds a case's labels.
 static LABEL_FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::replay::scratch("labels.txt"));
+
+/// A FIFO that no process writes to.
+static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = crate::replay::scratch("labels.fifo");
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfifo can make {}", path.display());
+    path
+});
+
+/// A file of one byte more than a label file can have; it takes no room on the disk.
+static LARGE_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = crate::replay::scratch("labels.large");
+    let file = File::create(&path).expect("the scratch folder can be written to");
+    file.set_len((4 << 20) + 1).expect("files can have holes");
+    path
+});
 
 pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
     let line = Line::new("nmsfilter");
@@ -79,12 +98,6 @@ fn set_property(bytes: &mut Bytes<'_>, element: &gst::Element) {
     watch::EXPECT_WARNINGS.store(true, Ordering::SeqCst);
     properties::set_one(bytes, element);
     watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
-    if predict::has_half_a_model(element) && !bytes.one_in(8) {
-        // Else most frames would end with the same error.
-        for name in ["model-width", "model-height"] {
-            element.set_property(name, bytes.pick(&[640_u32, 320, 64, 1]));
-        }
-    }
 }
 
 /// An element and what is known of it.
@@ -102,8 +115,12 @@ struct Run {
 
 impl Run {
     fn label_file(&mut self, bytes: &mut Bytes<'_>) {
-        if known::SPECIAL_LABEL_FILES && bytes.one_in(16) {
-            let path = bytes.pick(&["/dev/zero", "/dev/null", "/proc/self/mem", "/"]);
+        if bytes.one_in(16) {
+            let path = match bytes.below(6) {
+                0 => FIFO.to_str(),
+                1 => LARGE_FILE.to_str(),
+                _ => Some(bytes.pick(&["/dev/zero", "/dev/null", "/proc/self/mem", "/"])),
+            };
             return self.line.element.set_property("label-file", path);
         }
         let mut lines: Vec<&str> = (0..bytes.below(20)).map(|_| bytes.pick(&LABELS)).collect();
@@ -111,8 +128,13 @@ impl Run {
             lines.push("");
         }
         let mut text = lines.join(bytes.pick(&["\n", "\n", "\r\n"])).into_bytes();
-        if bytes.one_in(16) {
-            text.push(0xff);
+        match bytes.below(32) {
+            1 | 2 => text.push(0xff),
+            3 => text.push(0),
+            4 | 5 => text.extend(b"\n \n\t\r\n"),
+            6 | 7 => text = [&b"\xef\xbb\xbf"[..], &text].concat(),
+            8 => text = [&b"\xff\xfe"[..], &text].concat(),
+            _ => {}
         }
         std::fs::write(&*LABEL_FILE, &text).expect("the scratch folder can be written to");
         self.labels = Some(text);
@@ -123,20 +145,16 @@ impl Run {
     fn start(&mut self, counts: &mut Counts) -> Result<bool, Failure> {
         let element = &self.line.element;
         let path = element.property::<Option<String>>("label-file");
-        let text = match &path {
-            None => Some(String::new()),
+        let labels = match &path {
+            None => Some(Vec::new()),
             Some(path) if LABEL_FILE.to_str() == Some(path) => {
-                self.labels.clone().and_then(|text| String::from_utf8(text).ok())
+                self.labels.as_ref().and_then(|file| predict::labels(file))
             }
             Some(_) => None,
         };
-        let must_refuse = predict::refuses_to_start(element, text.is_some());
+        let must_refuse = predict::refuses_to_start(&Snapshot::of(element), labels.is_some());
         let must_start = !must_refuse && element.property::<Backend>("backend") == Backend::Cpu;
-        self.known = Known {
-            labels: text.unwrap_or_default().lines().map(|line| line.trim().to_owned()).collect(),
-            frame: None,
-            began_with_half_a_model: predict::has_half_a_model(element),
-        };
+        self.known = Known::new(labels.unwrap_or_default());
         self.caps = None;
         self.stats = Some([0; 4]);
         let started = self.line.start();
@@ -233,9 +251,10 @@ impl Run {
             attached.iter().for_each(|tensor| tensor.write(writable));
             buffer
         };
+        let settings = Snapshot::of(&self.line.element);
         let expected = match self.caps {
             // Two of them, since mapping a buffer changes it.
-            Some(_) => predict::frame(&self.line.element, &self.known, &write()),
+            Some(_) => predict::frame(&settings, &mut self.known, &write()),
             None => Expected::Error("NotNegotiated".into()),
         };
         if bytes.one_in(4) {
@@ -249,7 +268,6 @@ impl Run {
         counts.one("filter: frames");
         let checked = self.check(frame, counts);
         checked.map_err(|Failure(what)| {
-            let settings: Vec<String> = self.settings();
             let attached: Vec<String> = attached.iter().map(|tensor| tensor.to_string()).collect();
             Failure(format!("{what}\n  of {attached:?}\n  with {settings:?}\n  {:?}", self.known))
         })?;
@@ -295,6 +313,9 @@ impl Run {
             }
             Expected::Decoded(decoded) => {
                 counts.one("filter: decoded");
+                if decoded.by_former_settings {
+                    counts.one("filter: decoded, by former settings");
+                }
                 counts.add("filter: survivors", decoded.regions.len() as u64);
                 counts.add("filter: candidates", decoded.candidates);
                 counts.add("filter: rejected", decoded.rejected);
@@ -327,19 +348,6 @@ impl Run {
             }
             _ => Ok(()),
         }
-    }
-
-    fn settings(&self) -> Vec<String> {
-        let element = &self.line.element;
-        let all = element.list_properties();
-        let own = all.iter().filter(|spec| spec.owner_type() == element.type_());
-        own.filter(|spec| spec.name() != "stats")
-            .map(|spec| (spec, element.property_value(spec.name())))
-            .filter(|(spec, value)| {
-                value.compare(spec.default_value()) != Some(std::cmp::Ordering::Equal)
-            })
-            .map(|(spec, value)| format!("{}={value:?}", spec.name()))
-            .collect()
     }
 
     /// Draws the regions, where there is a picture small enough.

@@ -9,7 +9,6 @@ pub mod counts;
 pub mod coverage;
 mod engines;
 mod filter;
-mod known;
 mod line;
 mod metadata;
 mod numbers;
@@ -19,6 +18,7 @@ mod properties;
 mod raw;
 mod replay;
 pub mod seeds;
+mod snapshot;
 mod tensors;
 mod watch;
 

@@ -1,5 +1,6 @@
 //! One element between two pads, without a pipeline.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
@@ -10,6 +11,8 @@ pub struct Line {
     source: gst::Pad,
     sink: gst::Pad,
     bus: gst::Bus,
+    /// Those that were taken from the bus.
+    errors: RefCell<Vec<String>>,
     out: Arc<Mutex<Vec<gst::Buffer>>>,
 }
 
@@ -38,7 +41,7 @@ impl Line {
         element.static_pad("src").unwrap().link(&sink).expect("pads without caps link");
         let bus = gst::Bus::new();
         element.set_bus(Some(&bus));
-        Self { element, source, sink, bus, out }
+        Self { element, source, sink, bus, errors: RefCell::default(), out }
     }
 
     /// Starts the element; whether it could be started.
@@ -109,18 +112,24 @@ impl Line {
 
     /// Whether an error was posted since `errors` was called last.
     pub fn has_error(&self) -> bool {
-        self.bus.have_pending()
+        self.take_messages();
+        !self.errors.borrow().is_empty()
     }
 
     /// The errors posted since this was called last: domain and text.
     pub fn errors(&self) -> Vec<String> {
+        self.take_messages();
+        self.errors.take()
+    }
+
+    /// Takes the messages from the bus; warnings and the like are not kept.
+    fn take_messages(&self) {
         let messages = std::iter::from_fn(|| self.bus.pop());
-        messages
-            .filter_map(|message| match message.view() {
-                gst::MessageView::Error(error) => Some(error.error().to_string()),
-                _ => None,
-            })
-            .collect()
+        let errors = messages.filter_map(|message| match message.view() {
+            gst::MessageView::Error(error) => Some(error.error().to_string()),
+            _ => None,
+        });
+        self.errors.borrow_mut().extend(errors);
     }
 }
 

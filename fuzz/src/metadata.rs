@@ -7,7 +7,6 @@ use gst::prelude::*;
 use gstnmsfilter::tensor::attached::{self, META_NAME};
 
 use crate::bytes::Bytes;
-use crate::known;
 use crate::raw;
 use crate::tensors::Spec;
 
@@ -74,6 +73,8 @@ pub struct Attached {
     analytics: bool,
 }
 
+const NOT_UTF8: &[u8] = b"windows\xff\xc3";
+
 const FIELDS: [&str; 4] = ["id", "type", "dims", "data"];
 
 impl Attached {
@@ -92,7 +93,7 @@ impl Attached {
                 0 | 1 => Flaw::Missing(bytes.pick(&FIELDS)),
                 2 => Flaw::OtherType(bytes.pick(&FIELDS)),
                 3 => Flaw::Null(bytes.pick(&FIELDS)),
-                4 if known::NON_UTF8_TENSOR_FIELDS => Flaw::NotUtf8(bytes.pick(&FIELDS)),
+                4 => Flaw::NotUtf8(bytes.pick(&FIELDS)),
                 5 => Flaw::Dims(
                     bytes.pick(&["int", "string", "negative", "nested", "list", "buffer"]),
                 ),
@@ -118,7 +119,12 @@ impl Attached {
     pub fn write(&self, buffer: &mut gst::BufferRef) {
         #[cfg(feature = "v1_26")]
         if self.analytics {
-            return crate::analytics::write(buffer, self.spec.clone(), self.data(), self.is_bare());
+            let id = match self.flaw {
+                Flaw::Bare | Flaw::Null(_) | Flaw::Missing(_) => None,
+                Flaw::NotUtf8(_) => Some(NOT_UTF8),
+                _ => Some(self.spec.id.as_bytes()),
+            };
+            return crate::analytics::write(buffer, &self.spec, self.data(), id);
         }
         attached::register();
         let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).expect("it is registered");
@@ -131,11 +137,6 @@ impl Attached {
         structure.set("dims", gst::Array::new(self.spec.dims.iter().copied()));
         structure.set("data", self.data());
         self.spoil(structure);
-    }
-
-    #[cfg(feature = "v1_26")]
-    fn is_bare(&self) -> bool {
-        matches!(self.flaw, Flaw::Bare | Flaw::Null(_) | Flaw::Missing(_))
     }
 
     fn spoil(&self, structure: &mut gst::StructureRef) {
@@ -153,7 +154,7 @@ impl Attached {
             }
             Flaw::Null(field) => structure.set(field, None::<String>),
             Flaw::NotUtf8(field) => {
-                raw::set_field(structure, field, &raw::string(Some(b"windows\xff\xc3")));
+                raw::set_text_field(structure, field, NOT_UTF8);
             }
             Flaw::Dims("int") => structure.set("dims", gst::Array::new([1, 4])),
             Flaw::Dims("string") => structure.set("dims", gst::Array::new(["1", "4"])),
@@ -219,7 +220,7 @@ const EDGES: [u32; 12] = [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX
 
 impl Stranger {
     pub fn new(bytes: &mut Bytes<'_>) -> Self {
-        let kind = match bytes.one_in(16) && known::NON_UTF8_REGION_TYPES {
+        let kind = match bytes.one_in(16) {
             true => b"face\xff\xc3",
             false => bytes.pick(&KINDS),
         };

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use gst::prelude::*;
 use gstnmsfilter::elements::nmsfilter::Decoder;
 use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference, Sizes};
 use gstnmsfilter::head::{self, Choice, Head, MAX_CLASSES, Options};
 use gstnmsfilter::region::{Attach, HAS_ANALYTICS, Mapping, Region};
 use gstnmsfilter::tensor::{self, Tensor};
 
-/// The properties whose effect is predicted; no frame is where another has been changed.
-const PREDICTED: [&str; 24] = [
+use crate::snapshot::Snapshot;
+
+/// The properties whose effect is predicted; no frame is once another has been changed.
+const PREDICTED: [&str; 26] = [
     "attach",
     "backend",
     "box-format",
@@ -33,6 +34,8 @@ const PREDICTED: [&str; 24] = [
     "min-size",
     "model-height",
     "model-width",
+    "multi-label",
+    "num-classes",
     "overlap",
     "pixel-offset",
     "score-threshold",
@@ -60,17 +63,29 @@ pub struct Decoded {
     /// Whether regions of interest are attached at all.
     pub as_regions: bool,
     pub keeps_tensors: bool,
+    /// Whether by settings in force from before those that are set.
+    pub by_former_settings: bool,
 }
 
-/// What an element knows apart from its properties.
+/// What an element knows apart from its properties, since it was started.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Lines of the label file, as at the start.
+    /// The classes' names in the label file, as at the start.
     pub labels: Vec<String>,
     /// The size in the caps.
     pub frame: Option<[u32; 2]>,
-    /// Whether model-width and model-height were both zero or both not at the start.
-    pub began_with_half_a_model: bool,
+    /// The last settings that could be used.
+    in_force: Option<Snapshot>,
+    /// Whether any frame has been decoded.
+    has_decoded: bool,
+    /// Whether settings have been in force that are not predicted.
+    is_lost: bool,
+}
+
+impl Known {
+    pub fn new(labels: Vec<String>) -> Self {
+        Self { labels, ..Self::default() }
+    }
 }
 
 /// The size that caps give.
@@ -80,14 +95,21 @@ pub fn frame_size(caps: &gst::Caps) -> Option<[u32; 2]> {
     Some([side("width")?, side("height")?])
 }
 
-/// Whether exactly one of the model's sides is set.
-pub fn has_half_a_model(element: &gst::Element) -> bool {
-    let is_set = |name| element.property::<u32>(name) != 0;
-    is_set("model-width") != is_set("model-height")
+/// The names in a label file; `None` where it is no text that labels can be read from.
+pub fn labels(file: &[u8]) -> Option<Vec<String>> {
+    let text = str::from_utf8(file).ok().filter(|text| !text.contains('\0'))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut labels: Vec<String> = text.split('\n').map(|line| line.trim().to_owned()).collect();
+    while labels.last().is_some_and(String::is_empty) {
+        labels.pop();
+    }
+    Some(labels)
 }
 
-pub fn frame(element: &gst::Element, known: &Known, buffer: &gst::BufferRef) -> Expected {
-    if has_other_settings(element) {
+/// What becomes of `buffer`, which is about to be pushed: settings can come into force by it.
+pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
+    known.is_lost |= settings.changed().any(|name| !PREDICTED.contains(&name));
+    if known.is_lost {
         return Expected::Anything;
     }
     let tensors = match tensor::read(buffer) {
@@ -95,86 +117,123 @@ pub fn frame(element: &gst::Element, known: &Known, buffer: &gst::BufferRef) -> 
         Ok(tensors) => tensors,
         Err(error) => return Expected::Error(kind(&error)),
     };
-    if has_half_a_model(element) && !crate::known::HALF_A_MODEL_WHILE_PLAYING {
-        return match known.began_with_half_a_model {
-            true => Expected::Error("HalfModel".into()),
-            false => Expected::Anything,
-        };
-    }
-    match decoded(element, known, &tensors) {
-        Ok(decoded) => Expected::Decoded(decoded),
-        Err(kind) => Expected::Error(kind),
-    }
-}
-
-fn has_other_settings(element: &gst::Element) -> bool {
-    element.list_properties().iter().any(|spec| {
-        let is_own = spec.owner_type() == element.type_();
-        let is_writable = spec.flags().contains(gst::glib::ParamFlags::WRITABLE);
-        let value = || element.property_value(spec.name());
-        is_own
-            && is_writable
-            && !PREDICTED.contains(&spec.name())
-            && value().compare(spec.default_value()) != Some(std::cmp::Ordering::Equal)
-    })
-}
-
-fn decoded(
-    element: &gst::Element,
-    known: &Known,
-    tensors: &[Tensor<'_>],
-) -> Result<Decoded, String> {
-    let wanted = element.property::<Decoder>("decoder").head();
-    let options = Options {
-        box_format: element.property("box-format"),
-        coordinates: element.property("coordinates"),
+    let plan = match Plan::new(settings, known, &tensors) {
+        Ok(plan) => {
+            known.in_force = Some(settings.clone());
+            plan
+        }
+        Err(error) => {
+            // Before the first frame is decoded, settings that cannot be used are an error.
+            let former = known.in_force.as_ref().filter(|_| known.has_decoded);
+            match former.and_then(|former| Plan::new(former, known, &tensors).ok()) {
+                Some(plan) => Plan { by_former_settings: true, ..plan },
+                None => return Expected::Error(error),
+            }
+        }
     };
-    let Choice { head, layout, .. } =
-        head::choose(tensors, wanted, options).map_err(|error| kind(&error))?;
-    let frame = known.frame.ok_or("NoCaps")?;
-    let model = ["model-width", "model-height"].map(|name| element.property(name));
-    let mapping =
-        Mapping::new(frame, model, element.property("letterbox")).map_err(|error| kind(&error))?;
-    let thresholds = thresholds(element, &known.labels)?;
-    let scale = if layout.normalised { mapping.model() } else { [1.0; 2] };
-    let params = params(element, &mapping, thresholds, scale);
-    let mut reference = Reference::default();
-    let outcome = reference.run(tensors, &layout, &params).map_err(|error| kind(&error))?;
+    match plan.decoded(known, &tensors) {
+        Ok(decoded) => {
+            known.has_decoded = true;
+            Expected::Decoded(decoded)
+        }
+        Err(error) => Expected::Error(error),
+    }
+}
 
-    let name = |class: u32| name_of(class, &known.labels, head);
-    let all = outcome.survivors.iter().filter_map(|survivor| mapping.region(survivor));
-    let regions: Vec<_> = all.map(|region| (region, name(region.class))).collect();
-    let outside = (outcome.survivors.len() - regions.len()) as u64;
-    let attach = element.property::<Attach>("attach");
-    Ok(Decoded {
-        candidates: outcome.candidates as u64,
-        rejected: outcome.rejected as u64 + outside,
-        regions,
-        as_regions: attach.contains(Attach::ROI),
-        keeps_tensors: element.property("keep-tensors"),
-    })
+/// What settings come to for some tensors and caps.
+struct Plan {
+    choice: Choice,
+    mapping: Mapping,
+    params: Params,
+    as_regions: bool,
+    keeps_tensors: bool,
+    by_former_settings: bool,
+}
+
+impl Plan {
+    fn new(settings: &Snapshot, known: &Known, tensors: &[Tensor<'_>]) -> Result<Self, String> {
+        check(settings)?;
+        let options = Options {
+            box_format: settings.get("box-format"),
+            coordinates: settings.get("coordinates"),
+            num_classes: settings.get::<u32>("num-classes") as usize,
+            labels: known.labels.len(),
+        };
+        let decoder = settings.get::<Decoder>("decoder").head();
+        let choice = head::choose(tensors, decoder, options).map_err(|error| kind(&error))?;
+        let frame = known.frame.ok_or("NoCaps")?;
+        let model = ["model-width", "model-height"].map(|name| settings.get(name));
+        let mapping = Mapping::new(frame, model, settings.get("letterbox"));
+        let mapping = mapping.map_err(|error| kind(&error))?;
+        let thresholds = thresholds(settings, &known.labels)?;
+        let scale = if choice.layout.normalised { mapping.model() } else { [1.0; 2] };
+        let params = params(settings, &mapping, thresholds, scale);
+        let as_regions = settings.get::<Attach>("attach").contains(Attach::ROI);
+        let keeps_tensors = settings.get("keep-tensors");
+        Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_former_settings: false })
+    }
+
+    fn decoded(&self, known: &Known, tensors: &[Tensor<'_>]) -> Result<Decoded, String> {
+        let Choice { head, layout, .. } = &self.choice;
+        let mut reference = Reference::default();
+        let outcome = reference.run(tensors, layout, &self.params).map_err(|error| kind(&error))?;
+        let region = |survivor| {
+            let region = self.mapping.region(survivor).expect("every survivor can be seen");
+            (region, name_of(region.class, &known.labels, *head))
+        };
+        Ok(Decoded {
+            candidates: outcome.candidates as u64,
+            rejected: outcome.rejected as u64,
+            regions: outcome.survivors.iter().map(region).collect(),
+            as_regions: self.as_regions,
+            keeps_tensors: self.keeps_tensors,
+            by_former_settings: self.by_former_settings,
+        })
+    }
+}
+
+/// What no tensors can make usable.
+fn check(settings: &Snapshot) -> Result<(), String> {
+    let number = |name| settings.get::<f32>(name);
+    let numbers = ["iou-threshold", "score-threshold", "min-size", "max-size"];
+    if numbers.into_iter().any(|name| number(name).is_nan()) {
+        return Err("NotANumber".into());
+    }
+    if number("max-size") > 0.0 && number("min-size") > number("max-size") {
+        return Err("Sizes".into());
+    }
+    match cannot_attach(settings) {
+        true => Err("NoAnalytics".into()),
+        false => Ok(()),
+    }
+}
+
+fn cannot_attach(settings: &Snapshot) -> bool {
+    settings.get::<Attach>("attach") == Attach::ANALYTICS && !HAS_ANALYTICS
 }
 
 fn params(
-    element: &gst::Element,
+    settings: &Snapshot,
     mapping: &Mapping,
     thresholds: ClassThresholds,
     scale: [f32; 2],
 ) -> Params {
-    let cap = |name| element.property::<u32>(name) as usize;
-    let max = element.property::<f32>("max-size");
+    let cap = |name| settings.get::<u32>(name) as usize;
+    let max = settings.get::<f32>("max-size");
     Params {
-        method: element.property("method"),
-        overlap: element.property("overlap"),
-        iou_threshold: element.property("iou-threshold"),
-        threshold_inclusive: element.property("threshold-inclusive"),
-        pixel_offset: element.property::<u32>("pixel-offset") as f32,
-        class_agnostic: element.property("class-agnostic"),
+        method: settings.get("method"),
+        overlap: settings.get("overlap"),
+        iou_threshold: settings.get("iou-threshold"),
+        threshold_inclusive: settings.get("threshold-inclusive"),
+        pixel_offset: settings.get::<u32>("pixel-offset") as f32,
+        class_agnostic: settings.get("class-agnostic"),
+        multi_label: settings.get("multi-label"),
         thresholds,
         sizes: Sizes {
-            min: mapping.sides_in_model(element.property("min-size")),
+            min: mapping.sides_in_model(settings.get("min-size")),
             max: if max == 0.0 { [f32::INFINITY; 2] } else { mapping.sides_in_model(max) },
         },
+        visible: mapping.visible(),
         scale,
         max_candidates: cap("max-candidates"),
         max_detections: cap("max-detections"),
@@ -182,15 +241,17 @@ fn params(
 }
 
 /// The thresholds that `score-threshold`, `classes` and `class-thresholds` come to.
-fn thresholds(element: &gst::Element, labels: &[String]) -> Result<ClassThresholds, String> {
-    let score: f32 = element.property("score-threshold");
+fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds, String> {
+    let score: f32 = settings.get("score-threshold");
     let class = |name: &str| -> Result<usize, String> {
-        let by_label = labels.iter().position(|label| label == name);
-        let class = by_label.or_else(|| name.parse().ok());
+        let class = match name.chars().all(|c| c.is_ascii_digit()) {
+            true => name.parse().ok(),
+            false => labels.iter().position(|label| label == name),
+        };
         class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
     };
     let entries = |name| -> Vec<String> {
-        let list = element.property::<Option<String>>(name).unwrap_or_default();
+        let list = settings.get::<Option<String>>(name).unwrap_or_default();
         list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect()
     };
     let mut of: BTreeMap<usize, f32> = BTreeMap::new();
@@ -217,15 +278,12 @@ fn name_of(class: u32, labels: &[String], head: &dyn Head) -> String {
         Some(label) => Some(label.as_str()).filter(|label| !label.is_empty()),
         None => head.label(class),
     };
-    // Metadata keeps C strings, which end at the first zero.
-    let name = name.map(|name| name.split('\0').next().unwrap_or_default());
     name.map_or_else(|| format!("class-{class}"), Into::into)
 }
 
 /// Whether the element must refuse to start, as far as that is known here.
-pub fn refuses_to_start(element: &gst::Element, labels_are_sound: bool) -> bool {
-    let attach = element.property::<Attach>("attach");
-    (attach == Attach::ANALYTICS && !HAS_ANALYTICS) || !labels_are_sound
+pub fn refuses_to_start(settings: &Snapshot, labels_are_sound: bool) -> bool {
+    cannot_attach(settings) || !labels_are_sound
 }
 
 /// The name of an error's variant.

@@ -4,7 +4,6 @@ use gst::glib;
 use gst::prelude::*;
 
 use crate::bytes::Bytes;
-use crate::known;
 use crate::raw;
 
 /// Strings, of which each property that takes one finds some that mean something to it.
@@ -87,7 +86,8 @@ fn value(bytes: &mut Bytes<'_>, spec: &glib::ParamSpec, wanted: glib::Type) -> g
     let is_usual = !bytes.one_in(8);
     match wanted {
         glib::Type::BOOL => bytes.bool().to_value(),
-        glib::Type::STRING => string(bytes),
+        // GStreamer itself cannot work with an element's name that is not UTF-8.
+        glib::Type::STRING => string(bytes, spec.name() != "name"),
         glib::Type::F32 if is_usual => {
             bytes.pick(&[0.0_f32, 0.1, 0.2, 0.25, 0.3, 0.45, 0.5, 0.7, 1.0]).to_value()
         }
@@ -117,7 +117,7 @@ fn value(bytes: &mut Bytes<'_>, spec: &glib::ParamSpec, wanted: glib::Type) -> g
     }
 }
 
-fn string(bytes: &mut Bytes<'_>) -> glib::Value {
+fn string(bytes: &mut Bytes<'_>, any_bytes: bool) -> glib::Value {
     match bytes.below(16) {
         0..12 => raw::string(Some(bytes.pick(&STRINGS).as_bytes())),
         12 => raw::string(None),
@@ -126,7 +126,7 @@ fn string(bytes: &mut Bytes<'_>) -> glib::Value {
             let pieces: String = (0..bytes.below(12)).map(|_| bytes.pick(&STRINGS)).collect();
             raw::string(Some(pieces.as_bytes()))
         }
-        14 if known::NON_UTF8_PROPERTIES => raw::string(Some(bytes.pick(&NOT_UTF8))),
+        14 if any_bytes && bytes.bool() => raw::string(Some(bytes.pick(&NOT_UTF8))),
         14 => raw::string(Some("x".repeat(bytes.below(70_000)).as_bytes())),
         _ => {
             let text: Vec<u8> = (0..bytes.below(24)).map(|_| bytes.byte() & 0x7f).collect();

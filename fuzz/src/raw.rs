@@ -55,6 +55,27 @@ pub fn set_field(structure: &mut gst::StructureRef, name: &str, value: &glib::Va
     }
 }
 
+/// A field of any bytes, which `gst_structure_set_value` refuses: written over one that is there.
+pub fn set_text_field(structure: &mut gst::StructureRef, name: &str, text: &[u8]) {
+    structure.set(name, "");
+    let name = CString::new(name).expect("names of fields have no 0");
+    let text = CString::new(text).expect("there is no 0 in it");
+    // SAFETY: the structure is borrowed exclusively, so that its value, which holds a string, can be
+    // written to; the text is copied.
+    unsafe {
+        let value = gst::ffi::gst_structure_get_value(structure.as_ptr(), name.as_ptr());
+        gobject_ffi::g_value_set_string(value.cast_mut(), text.as_ptr());
+    }
+}
+
+/// The quark of any bytes but 0.
+#[cfg(feature = "v1_26")]
+pub fn quark(text: &[u8]) -> glib::ffi::GQuark {
+    let text = CString::new(text).expect("there is no 0 in it");
+    // SAFETY: the text ends with a zero byte, and is copied.
+    unsafe { glib::ffi::g_quark_from_string(text.as_ptr()) }
+}
+
 /// A region of interest whose type is any string.
 pub fn add_region(buffer: &mut gst::BufferRef, kind: &[u8], [x, y, w, h]: [u32; 4]) {
     let kind: Vec<u8> = kind.iter().copied().filter(|&byte| byte != 0).collect();

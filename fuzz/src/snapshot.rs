@@ -1,0 +1,53 @@
+//! The values of an element's properties at one time.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gst::glib;
+use gst::glib::ParamFlags;
+use gst::prelude::*;
+
+/// What the properties of an element's own type were, but for those that are read-only.
+#[derive(Clone)]
+pub struct Snapshot(BTreeMap<String, Setting>);
+
+#[derive(Clone)]
+struct Setting {
+    value: glib::Value,
+    is_changed: bool,
+}
+
+impl Snapshot {
+    pub fn of(element: &gst::Element) -> Self {
+        let all = element.list_properties();
+        let own = all.iter().filter(|spec| {
+            spec.owner_type() == element.type_() && spec.flags().contains(ParamFlags::READWRITE)
+        });
+        let setting = |spec: &glib::ParamSpec| {
+            let value = element.property_value(spec.name());
+            let is_changed = value.compare(spec.default_value()) != Some(Ordering::Equal);
+            (spec.name().to_owned(), Setting { value, is_changed })
+        };
+        Self(own.map(setting).collect())
+    }
+
+    /// The value of a property that is there and of this type.
+    pub fn get<T: for<'a> glib::value::FromValue<'a> + 'static>(&self, name: &str) -> T {
+        let value = &self.0.get(name).unwrap_or_else(|| panic!("there is no {name}")).value;
+        value.get_owned().unwrap_or_else(|_| panic!("{name} is {value:?}"))
+    }
+
+    /// The properties that differ from their defaults.
+    pub fn changed(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, setting)| setting.is_changed).map(|(name, _)| name.as_str())
+    }
+}
+
+/// Only what differs from the defaults.
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let changed = self.0.iter().filter(|(_, setting)| setting.is_changed);
+        f.debug_map().entries(changed.map(|(name, setting)| (name, &setting.value))).finish()
+    }
+}
