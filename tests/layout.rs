@@ -171,10 +171,14 @@ fn objectness_of_another_tensor_than_the_scores_is_an_error() {
 
 #[test]
 fn without_anchors_no_element_is_needed() {
-    let layout = Layout { anchors: 0, ..boxes(|field| field.offset = usize::MAX) };
-    for mut engine in every_engine() {
-        let found = engine.run(&tensors(), &layout, &Params::default()).unwrap();
-        assert_eq!((found.candidates, found.rejected), (0, 0), "{}", found.engine);
+    let nowhere = Field { tensor: 0, offset: usize::MAX, anchor_stride: 1, component_stride: 1 };
+    let layout = Layout { anchors: 0, boxes: nowhere, scores: nowhere, ..layout() };
+    for multi_label in [false, true] {
+        let params = Params { multi_label, ..Params::default() };
+        for mut engine in every_engine() {
+            let found = engine.run(&tensors(), &layout, &params).unwrap();
+            assert_eq!((found.candidates, found.rejected), (0, 0), "{}", found.engine);
+        }
     }
 }
 

@@ -214,6 +214,17 @@ impl Run {
         Ok(())
     }
 
+    /// Sets what counts while frames come to the defaults.
+    fn reset_settings(&self) {
+        let element = &self.line.element;
+        let snapshot = Snapshot::of(element);
+        let all = snapshot.changed().filter(|name| !["backend", "label-file"].contains(name));
+        for name in all {
+            let spec = element.find_property(name).expect("the snapshot is of this element");
+            element.set_property_from_value(name, spec.default_value());
+        }
+    }
+
     /// Stops it and starts it again; it must then work as before.
     fn restart(&mut self, counts: &mut Counts) -> Result<(), Failure> {
         let caps = self.caps.clone();
@@ -280,7 +291,12 @@ impl Run {
         if bytes.one_in(8) {
             self.draw(outputs, counts)?;
         }
-        if !self.line.errors().is_empty() || bytes.one_in(64) {
+        let has_failed = !self.line.errors().is_empty();
+        if has_failed && !bytes.one_in(8) {
+            // Else most frames would end with the same error.
+            self.reset_settings();
+        }
+        if has_failed || bytes.one_in(64) {
             self.restart(counts)?;
         }
         Ok(())

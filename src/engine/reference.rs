@@ -56,7 +56,8 @@ impl Engine for Reference {
                 }
             }
         };
-        if params.multi_label {
+        // Without anchors the layout's offsets and strides can be any.
+        if params.multi_label && layout.anchors > 0 {
             for class in 0..layout.classes as u32 {
                 let (layout, params) = alone(layout, params, class);
                 decode_all(&layout, &params, class);
