@@ -194,6 +194,9 @@ impl Plan {
 
 /// What no tensors can make usable.
 fn check(settings: &Snapshot) -> Result<(), String> {
+    if cannot_attach(settings) {
+        return Err("NoAnalytics".into());
+    }
     let number = |name| settings.get::<f32>(name);
     let numbers = ["iou-threshold", "score-threshold", "min-size", "max-size"];
     if numbers.into_iter().any(|name| number(name).is_nan()) {
@@ -202,10 +205,7 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     if number("max-size") > 0.0 && number("min-size") > number("max-size") {
         return Err("Sizes".into());
     }
-    match cannot_attach(settings) {
-        true => Err("NoAnalytics".into()),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 fn cannot_attach(settings: &Snapshot) -> bool {

@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 use crate::raw;
 
 /// Strings, of which each property that takes one finds some that mean something to it.
-const STRINGS: [&str; 24] = [
+const STRINGS: [&str; 25] = [
     "",
     "0",
     "1",
@@ -26,6 +26,7 @@ const STRINGS: [&str; 24] = [
     "0:nan",
     "+1:1e-3",
     ":",
+    ":0.5",
     ",,,:,",
     "1x84x8400",
     "4x4",

@@ -61,9 +61,11 @@ impl Labels {
         Ok(lines.map(|line| line.trim().to_owned()).collect())
     }
 
-    /// The class of this label in the label file.
+    /// The class of this label in the label file; `None` for an empty one, which classes without a
+    /// label share.
     pub fn class(&self, label: &str) -> Option<u32> {
-        let class = self.from_file.iter().position(|name| name == label)?;
+        let is_it = |name: &String| !name.is_empty() && name == label;
+        let class = self.from_file.iter().position(is_it)?;
         u32::try_from(class).ok()
     }
 

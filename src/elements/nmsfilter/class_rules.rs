@@ -149,6 +149,13 @@ mod tests {
     }
 
     #[test]
+    fn no_name_is_no_class_also_where_a_class_has_no_label() {
+        let labels = labels("none", "person\n\ncat\n");
+        let error = thresholds(0.25, None, Some(":0.5"), &labels).unwrap_err();
+        assert!(error.to_string().contains("there is no class \"\""), "{error}");
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let message = |result: Result<_, ClassRuleError>| result.unwrap_err().to_string();
         assert!(message(of("cat", "")).contains("classes: there is no class \"cat\""));

@@ -125,6 +125,10 @@ pub(super) enum SettingsError {
 impl Settings {
     /// Checks what does not depend on tensors, labels or the frame's size.
     pub fn check(&self) -> Result<(), SettingsError> {
+        // First, since the element does not even start then.
+        if self.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
+            return Err(SettingsError::NoAnalytics);
+        }
         for (property, number) in [
             ("iou-threshold", self.iou_threshold),
             ("score-threshold", self.score_threshold),
@@ -138,9 +142,6 @@ impl Settings {
         let (min, max) = (self.min_size, self.max_size);
         if max > 0.0 && min > max {
             return Err(SettingsError::Sizes { min, max });
-        }
-        if self.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
-            return Err(SettingsError::NoAnalytics);
         }
         Ok(())
     }
@@ -212,6 +213,17 @@ mod tests {
         let visible = mapping.visible();
         let expected = Params { visible, max_detections: 1000, ..Params::default() };
         assert_eq!(settings.params(&choice.layout, &mapping, thresholds), expected);
+    }
+
+    /// The element does not start without them, so no other mistake may hide it.
+    #[cfg(not(feature = "v1_24"))]
+    #[test]
+    fn metadata_that_cannot_be_written_is_refused_whatever_else_is_wrong() {
+        for min_size in [0.0, 10.0, f32::NAN] {
+            let attach = Attach::ANALYTICS;
+            let settings = Settings { attach, min_size, max_size: 8.0, ..Settings::default() };
+            assert_eq!(settings.check(), Err(SettingsError::NoAnalytics));
+        }
     }
 
     #[test]
