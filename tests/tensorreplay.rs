@@ -209,7 +209,7 @@ fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
     let folder = Folder::new("arrays");
     let array = |descr: &str| npy(descr, false, "1,", &[0; 8]);
     let cut = npy("<f4", false, "2,", &[]);
-    let cases: [(&[u8], &[&str]); 20] = [
+    let cases: [(&[u8], &[&str]); 22] = [
         (b"no array", &["got \"no array\"", "\\x93NUMPY", "numpy.save", ".raw"]),
         (b"", &["got \"\"", "numpy.save"]),
         (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file for each array"]),
@@ -226,6 +226,9 @@ fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
         (&array("|b1"), &["got bool ('|b1')", "array.astype(numpy.float32)"]),
         (&array("|O"), &["got Python objects ('|O')", "one numeric array", "numpy.float32"]),
         (&array("<U8"), &["got '<U8'", "array.astype(numpy.float32)"]),
+        // A message is a C string, which a zero byte would end.
+        (&array("<f\0"), &["its header is not text"]),
+        (&npy("<f4", false, "1\0,", &[0; 4]), &["its header is not text"]),
         (&array("[('x', '<f4')]"), &["got a structured type ([('x', '<f4')]", "each field"]),
         (
             &npy("<f4", true, "2, 2", &[0; 16]),

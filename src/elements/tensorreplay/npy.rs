@@ -113,7 +113,9 @@ impl Header {
         };
         let len = text_len.saturating_add(text_at);
         let text = file.get(text_at..len).ok_or_else(truncated)?;
-        let text = str::from_utf8(text).map_err(|_| HeaderError::NotText)?;
+        // Errors quote parts of it, and end at a zero byte.
+        let text = str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
+        let text = text.ok_or(HeaderError::NotText)?;
 
         let descr = entry(text, "'descr':").ok_or(HeaderError::Lacks("'descr'"))?;
         let element = match between(descr, '\'', '\'') {
