@@ -192,7 +192,10 @@ impl Run {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         if bytes.one_in(4) {
-            set_property(bytes, &self.line.element);
+            // Several at once, so that settings in force and others differ in many ways.
+            for _ in 0..bytes.pick(&[1, 1, 2, 6]) {
+                set_property(bytes, &self.line.element);
+            }
         }
         if self.caps.is_none() && bytes.bool() {
             self.caps(caps::video(bytes, &[64, 640, 100]), counts);
