@@ -7,45 +7,13 @@
 //! is made anew for a frame; how often GStreamer allocates for the metadata that it is told to
 //! attach is not.
 
+mod counting;
 mod pipeline;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use counting::allocations;
 use gst::prelude::*;
 use gst_check::Harness;
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting by thread.
-struct Counting;
-
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Allocations of this thread in `work`.
-fn allocations(work: impl FnOnce()) -> usize {
-    let before = COUNT.with(Cell::get);
-    work();
-    COUNT.with(Cell::get) - before
-}
 
 const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1";
 
