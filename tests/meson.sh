@@ -15,7 +15,8 @@ rm -rf "$own" "$staged"
 meson setup "$build" --buildtype=debug --prefix="$own" $([ ! -d "$build" ] || echo --reconfigure)
 meson compile -C "$build"
 # A change of any source builds again.
-ninja -C "$build" -t deps | grep -q '/src/lib.rs$'
+# (Not grep -q, which would end ninja by a closed pipe.)
+ninja -C "$build" -t deps | grep '/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet
 GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
