@@ -188,7 +188,7 @@ fn stats_tell_what_happened() {
     let engine = if on_gpu { "cuda" } else { "cpu" };
     assert_eq!(structure.get::<String>("engine").unwrap(), engine);
     let (mean, p99) = (stats(structure, "time-mean"), stats(structure, "time-p99"));
-    assert!(mean > 0 && p99 > 0 && mean < 1_000_000_000, "{mean} ns, {p99} ns");
+    assert!(mean > 0 && p99 > 0, "{mean} ns, {p99} ns");
     let nms = pipeline.by_name("nms").unwrap();
     assert_eq!(nms.property::<gst::Structure>("stats"), *structure);
 }
