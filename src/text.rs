@@ -17,25 +17,19 @@ pub fn of_value(value: &glib::Value) -> Result<Option<&str>, Utf8Error> {
         return Ok(None);
     }
     // SAFETY: the value is of type string; what it holds lives and stays as long as the borrow.
-    unsafe { of_pointer(glib::gobject_ffi::g_value_get_string(value.to_glib_none().0)) }
+    let text = unsafe { of_pointer(glib::gobject_ffi::g_value_get_string(value.to_glib_none().0)) };
+    text.map(CStr::to_str).transpose()
 }
 
-/// The text of a quark; `None` for 0.
-///
-/// # Errors
-/// Where it is not UTF-8.
-#[cfg(feature = "v1_26")]
-pub fn of_quark(quark: glib::ffi::GQuark) -> Result<Option<&'static str>, Utf8Error> {
+/// The bytes of a quark, in whatever encoding; `None` for 0.
+pub fn of_quark(quark: glib::ffi::GQuark) -> Option<&'static CStr> {
     // SAFETY: GLib never frees or changes a quark's text, and gives NULL for 0.
     unsafe { of_pointer(glib::ffi::g_quark_to_string(quark)) }
 }
 
 /// # Safety
 /// `text` is NULL, or ends with a zero byte and lives and stays for `'a`.
-unsafe fn of_pointer<'a>(text: *const c_char) -> Result<Option<&'a str>, Utf8Error> {
-    if text.is_null() {
-        return Ok(None);
-    }
+unsafe fn of_pointer<'a>(text: *const c_char) -> Option<&'a CStr> {
     // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_str().map(Some)
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }

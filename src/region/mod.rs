@@ -15,6 +15,7 @@ use gst::glib;
 pub use kinds::Attach;
 pub use label::{LabelError, Labels};
 pub use mapping::{Letterbox, Mapping, MappingError, Region};
+pub(crate) use roi::roi_type;
 
 /// Whether this build can write [`Attach::ANALYTICS`].
 pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");

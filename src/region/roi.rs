@@ -48,12 +48,16 @@ pub(super) fn is_attached(
     label: glib::Quark,
     [x, y, w, h]: [u32; 4],
 ) -> bool {
-    buffer.iter_meta::<VideoRegionOfInterestMeta>().any(|meta| {
-        // The binding's `roi_type` takes the text for UTF-8, whoever wrote it.
-        // SAFETY: the metadata lives as long as `meta`.
-        let quark = unsafe { (*meta.as_ptr()).roi_type };
-        meta.rect() == (x, y, w, h) && quark == label.into_glib()
-    })
+    buffer
+        .iter_meta::<VideoRegionOfInterestMeta>()
+        .any(|meta| meta.rect() == (x, y, w, h) && roi_type(&meta) == label.into_glib())
+}
+
+/// The quark of a region's type. The binding's `roi_type` assumes that its text is UTF-8, and any
+/// element can have attached the region.
+pub(crate) fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi::GQuark {
+    // SAFETY: the metadata lives as long as `meta`.
+    unsafe { (*meta.as_ptr()).roi_type }
 }
 
 /// The structure with its numbers: confidence, left, top, right, bottom. A copy costs half of what

@@ -48,9 +48,9 @@ fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
 const NOT_UTF8: &str = "(an id that is not UTF-8)";
 
 /// The tensor's name; unlike the binding's `id()`, this allows for there being none, as in a
-/// tensor that nobody has filled in, and for bytes that are not UTF-8.
+/// tensor that has not been filled in, and for bytes that are not UTF-8.
 fn id(tensor: &gst_analytics::Tensor) -> &'static str {
-    text::of_quark(raw(tensor).id).map_or(NOT_UTF8, Option::unwrap_or_default)
+    text::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
 }
 
 /// The tensor's memory; unlike the binding's `data()`, this allows for there being none.

@@ -18,6 +18,8 @@ use super::surface::{Rect, Surface};
 use super::tags::{self, Caption, PADDING};
 use super::text::Font;
 use crate::elements::{filter_templates, lock};
+use crate::region::roi_type;
+use crate::text;
 
 /// The formats that can be drawn on: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [
@@ -137,8 +139,7 @@ impl VideoFilterImpl for RoiOverlay {
         let settings = *lock(&self.settings);
         let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
 
-        let height = frame.height();
-        let bounds = Rect { x1: 0, y1: 0, x2: frame.width() as i32, y2: height as i32 };
+        let (height, bounds) = (frame.height(), Rect::of(frame));
         let mut regions: Vec<Drawn> =
             frame.buffer().iter_meta::<VideoRegionOfInterestMeta>().map(Drawn::new).collect();
         regions.retain(|drawn| drawn.caption.region.intersection(&bounds).is_some());
@@ -213,15 +214,7 @@ impl Drawn {
 /// The region's type, with U+FFFD for what is not UTF-8: an element in C can give it any bytes, or
 /// none.
 fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str> {
-    // SAFETY: the metadata is borrowed. The string of a quark is never freed, and is NULL for the
-    // quark 0.
-    unsafe {
-        let label = glib::ffi::g_quark_to_string((*meta.as_ptr()).roi_type);
-        if label.is_null() {
-            return Cow::Borrowed("");
-        }
-        CStr::from_ptr(label).to_string_lossy()
-    }
+    text::of_quark(roi_type(meta)).map_or(Cow::Borrowed(""), CStr::to_string_lossy)
 }
 
 /// The four sides of `rect`, `line` pixels wide, between dark lines of one pixel.

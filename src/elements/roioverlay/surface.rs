@@ -33,6 +33,11 @@ impl Rect {
         i64::from(self.x2 - self.x1) * i64::from(self.y2 - self.y1)
     }
 
+    /// All pixels of `frame`.
+    pub fn of(frame: &VideoFrameRef<&mut gst::BufferRef>) -> Self {
+        Self { x1: 0, y1: 0, x2: frame.width() as i32, y2: frame.height() as i32 }
+    }
+
     /// Left, top, right and bottom.
     pub fn corners(&self) -> [i32; 4] {
         [self.x1, self.y1, self.x2, self.y2]
@@ -86,8 +91,7 @@ impl<'a, 'b> Surface<'a, 'b> {
     }
 
     fn bounds(&self) -> Rect {
-        let (x2, y2) = (self.frame.width() as i32, self.frame.height() as i32);
-        Rect { x1: 0, y1: 0, x2, y2 }
+        Rect::of(self.frame)
     }
 
     /// The frame's width in pixels.
