@@ -31,7 +31,7 @@ const FORMATS: [VideoFormat; 25] = [
     // These cannot be drawn on.
     VideoFormat::P01010le,
     VideoFormat::V210,
-    VideoFormat::Nv12,
+    VideoFormat::Nv16,
     VideoFormat::Gray16Le,
     VideoFormat::Encoded,
 ];
