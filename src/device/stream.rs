@@ -121,7 +121,7 @@ impl Stream {
         let driver = self.device.enter()?;
         let (mut context, mut event) = (null_mut(), null_mut());
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-        // SAFETY: whoever made `other` has said that it exists; an event is of the context that is
+        // SAFETY: `other` exists, as `ForeignStream::from_raw` requires; an event is of the context that is
         // current, and must be of its stream's. What is pushed is popped, what is created is
         // destroyed: the driver frees an event once nothing waits for it.
         unsafe {

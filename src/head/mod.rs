@@ -68,7 +68,7 @@ pub struct Options {
     pub box_format: BoxFormat,
     /// What coordinates are measured in.
     pub coordinates: Coordinates,
-    /// How many classes the model has; 0 where nobody has said. Tensors of another number of
+    /// How many classes the model has; 0 where that is unknown. Tensors of another number of
     /// classes are refused.
     pub num_classes: usize,
     /// How many labels the label file has; 0 without one. It stands in for

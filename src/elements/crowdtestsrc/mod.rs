@@ -19,9 +19,9 @@ mod timeline;
 mod windows;
 
 use gst::glib;
+use gst::prelude::*;
 
 use crate::type_names::format;
-use gst::prelude::*;
 
 glib::wrapper! {
     /// The element.

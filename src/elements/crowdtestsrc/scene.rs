@@ -211,7 +211,7 @@ mod tests {
                 }
                 seen += people.iter().filter(|person| person.visible).count();
             }
-            assert!(seen > 0 || width == 1, "nobody is seen in {width}x{height}");
+            assert!(seen > 0 || width == 1, "no head is visible in {width}x{height}");
         }
     }
 

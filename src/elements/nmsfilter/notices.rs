@@ -60,7 +60,7 @@ impl Notices {
         );
     }
 
-    /// Says that `max-detections` is reached, where it is: as a warning where nobody has set it.
+    /// Says that `max-detections` is reached, where it is: as a warning where it has its default.
     pub fn max_detections(&mut self, element: &NmsFilter, limit: u32, survivors: usize) {
         let reached = limit > 0 && survivors >= limit as usize;
         if !reached || self.max_detections.replace(limit) == Some(limit) {

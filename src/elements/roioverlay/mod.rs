@@ -19,9 +19,9 @@ mod tags;
 mod text;
 
 use gst::glib;
+use gst::prelude::*;
 
 use crate::type_names::format;
-use gst::prelude::*;
 
 glib::wrapper! {
     /// The element.

@@ -31,9 +31,9 @@ mod pattern;
 mod recording;
 
 use gst::glib;
+use gst::prelude::*;
 
 use crate::type_names::format;
-use gst::prelude::*;
 
 glib::wrapper! {
     /// The element.

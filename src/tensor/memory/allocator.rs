@@ -1,6 +1,6 @@
-//! The memory's own side: made, mapped, shared, let go.
+//! The memory's own side: how it is made, mapped, shared and freed.
 //!
-//! Nobody writes to such memory, so a part of it (`gst_memory_share`, as `gst_buffer_copy_region`
+//! Such memory is read-only, so a part of it (`gst_memory_share`, as `gst_buffer_copy_region`
 //! does) is the same memory on the GPU at an offset. A copy (`gst_memory_copy`) is ordinary host
 //! memory: GStreamer copies read-only memory in order to write to it.
 
@@ -70,7 +70,7 @@ unsafe fn init(
     ready: Option<Event>,
 ) {
     let (offset, size) = (range.start, range.len());
-    // Those who know nothing of the event wait by GStreamer's own protocol.
+    // Readers that do not know of the event wait by GStreamer's own protocol.
     let flags = gst::ffi::GST_MEMORY_FLAG_READONLY | ready.map_or(0, |_| NEED_SYNC);
     // SAFETY: the caller answers for the pointers.
     unsafe {
