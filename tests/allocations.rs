@@ -12,7 +12,7 @@ use gstnmsfilter::head;
 use gstnmsfilter::tensor::Tensor;
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
 
-/// Windows in rows that overlap their neighbours.
+/// Windows in rows that overlap their neighbors.
 fn windows(count: usize) -> Vec<f32> {
     (0..count)
         .flat_map(|i| [(i % 50) as f32 * 12.0, (i / 50) as f32 * 12.0, 20.0, 0.9 - i as f32 * 1e-4])

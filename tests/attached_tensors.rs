@@ -168,7 +168,7 @@ fn malformed_metadata_is_refused_with_the_reason() {
         assert!(message.ends_with(&expected), "{message}");
     }
     let message = refused(|s| s.set("type", "f64"));
-    let expected = "tensor foreign: expected elements of type f16 or f32, got f64; dequantise";
+    let expected = "tensor foreign: expected elements of type f16 or f32, got f64; dequantize";
     assert!(message.contains(expected), "{message}");
     let message = refused(|s| s.set("dims", gst::Array::new([2i32])));
     assert!(message.contains("expected dims of type uint64, got gint"), "{message}");

@@ -179,12 +179,12 @@ fn picture(format: &str, order: [usize; 4], [width, height]: [usize; 2], count: 
     seen.pop().unwrap()
 }
 
-/// The colours of faces, in red, green and blue.
+/// The colors of faces, in red, green and blue.
 const SKINS: [[u8; 3]; 5] =
     [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
 
 #[test]
-fn every_format_has_the_same_colours_in_its_own_order() {
+fn every_format_has_the_same_colors_in_its_own_order() {
     for (format, order) in [
         ("BGRx", [2, 1, 0, 3]),
         ("RGBx", [0, 1, 2, 3]),
@@ -192,7 +192,7 @@ fn every_format_has_the_same_colours_in_its_own_order() {
         ("RGBA", [0, 1, 2, 3]),
     ] {
         let Picture { width, pixels, truth } = picture(format, order, [1920, 1080], 1);
-        // The sky's upper edge is one colour; its blue is the strongest, a face's red.
+        // The sky's upper edge is one color; its blue is the strongest, a face's red.
         assert_eq!(pixels[0], [196, 212, 226, 255], "{format}");
         assert!(pixels[..width].iter().all(|pixel| *pixel == pixels[0]), "{format}");
         assert!(pixels.iter().all(|pixel| pixel[3] == 255), "{format}: not opaque");

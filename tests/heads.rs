@@ -287,7 +287,7 @@ fn boxes_of_another_format_are_named_with_what_to_set() {
     assert_eq!(
         text(&[9, 4], BoxFormat::Square),
         "tensor boxes (f32 9x4): box-format=square needs [N,3], got 4 numbers per box; \
-         set box-format to corners or centre"
+         set box-format to corners or center"
     );
     assert_eq!(
         text(&[1, 9, 3], BoxFormat::Corners),
@@ -301,7 +301,7 @@ fn box_formats_are_named_as_the_property_names_them() {
     use gst::glib;
     use gst::glib::translate::IntoGlib;
     let class = glib::EnumClass::new::<BoxFormat>();
-    for format in [BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square] {
+    for format in [BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square] {
         assert_eq!(class.value(format.into_glib()).unwrap().nick(), format.name());
     }
 }
@@ -320,7 +320,7 @@ fn integers_of_unknown_id_are_said_to_be_integers() {
 #[test]
 fn boxes_have_as_many_numbers_as_their_format() {
     for (format, numbers) in
-        [(BoxFormat::Corners, 4), (BoxFormat::Centre, 4), (BoxFormat::Square, 3)]
+        [(BoxFormat::Corners, 4), (BoxFormat::Center, 4), (BoxFormat::Square, 3)]
     {
         let (boxes, scores) = (vec![0.0f32; 9 * numbers], [0.0f32; 9]);
         let tensors = [

@@ -28,7 +28,7 @@ fn pool() -> gst::BufferPool {
     pool
 }
 
-/// Corners and scores of two classes for `count` boxes that overlap their neighbours, beside
+/// Corners and scores of two classes for `count` boxes that overlap their neighbors, beside
 /// outputs that no decoder reads.
 fn several(count: usize) -> Vec<NewTensor> {
     let (mut boxes, mut scores) = (Vec::new(), Vec::new());

@@ -316,7 +316,7 @@ fn a_model_of_half_known_size() {
 
 #[test]
 fn letterboxing_into_a_model_of_unknown_size() {
-    let message = refused("letterbox=centre", window());
+    let message = refused("letterbox=center", window());
     assert_says(&message, &["letterbox needs the size of the model's input: set model-width"]);
 }
 

@@ -200,7 +200,7 @@ fn a_box_outside_the_frame_takes_no_place_of_a_cap_and_suppresses_none() {
         let rows = [first, [10.0, 100.0, 40.0, 0.8], [300.0, 100.0, 40.0, 0.7]];
         vec![tensor("windows", &[3, 4], rows.as_flattened())]
     };
-    let letterbox = "model-width=640 model-height=640 letterbox=centre";
+    let letterbox = "model-width=640 model-height=640 letterbox=center";
     for (properties, best) in [
         ("", [700.0, 10.0, 50.0, 0.9]),
         ("", [10.0, -60.0, 50.0, 0.9]),
@@ -270,12 +270,12 @@ fn multi_label_can_be_set_while_playing() {
 }
 
 #[test]
-fn coordinates_are_pixels_or_normalised_as_id_or_property_say() {
+fn coordinates_are_pixels_or_normalized_as_id_or_property_say() {
     let window = |id: &str, elements: [f32; 4]| vec![tensor(id, &[1, 4], &elements)];
     let half = [0.5, 0.5, 0.25, 0.9];
     let quarter = [(320, 240, 160, 120)];
     assert_eq!(rects(VGA, "decoder=windows", window("a-normalized", half)), quarter);
-    assert_eq!(rects(VGA, "coordinates=normalised", window("windows", half)), quarter);
+    assert_eq!(rects(VGA, "coordinates=normalized", window("windows", half)), quarter);
     let pixels = [100.0, 50.0, 20.0, 0.9];
     assert_eq!(rects(VGA, "", window("windows", pixels)), [(100, 50, 20, 20)]);
     let properties = "decoder=windows coordinates=pixels";
@@ -291,7 +291,7 @@ fn the_models_size_and_letterbox_are_undone() {
     let rect =
         |letterbox: &str| rects(size, &format!("{model} letterbox={letterbox}"), window())[0];
     assert_eq!(rect("none"), (480, 338, 192, 108));
-    assert_eq!(rect("centre"), (480, 180, 192, 192));
+    assert_eq!(rect("center"), (480, 180, 192, 192));
     assert_eq!(rect("top-left"), (480, 600, 192, 192));
 }
 

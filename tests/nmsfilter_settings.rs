@@ -76,7 +76,7 @@ fn the_models_size_may_be_set_one_side_after_the_other() {
 const IMPOSSIBLE: [(&[Change], &str); 8] = [
     (&[(3, "model-width", "320")], "model-width and model-height go together; got 320 and 0"),
     (
-        &[(3, "letterbox", "centre")],
+        &[(3, "letterbox", "center")],
         "letterbox needs the size of the model's input: set model-width",
     ),
     (&[(3, "classes", "cat")], "classes: there is no class \"cat\""),
@@ -134,7 +134,7 @@ fn before_the_first_decoded_frame_the_same_settings_are_an_error() {
 fn settings_made_whole_again_come_into_force_all_at_once() {
     let (seen, ended) = stream(
         300,
-        &[(3, "letterbox", "centre"), (4, "score-threshold", "0.95"), (200, "letterbox", "none")],
+        &[(3, "letterbox", "center"), (4, "score-threshold", "0.95"), (200, "letterbox", "none")],
     );
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings.len(), 1);
@@ -146,7 +146,7 @@ fn settings_made_whole_again_come_into_force_all_at_once() {
 fn another_mistake_after_the_first_is_told_too() {
     let (_, ended) = stream(
         200,
-        &[(3, "letterbox", "centre"), (100, "classes", "cat"), (101, "letterbox", "none")],
+        &[(3, "letterbox", "center"), (100, "classes", "cat"), (101, "letterbox", "none")],
     );
     assert_eq!(ended.error, None);
     let [first, second] = &ended.warnings[..] else { panic!("two: {:?}", ended.warnings) };

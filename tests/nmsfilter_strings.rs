@@ -23,7 +23,7 @@ fn element(factory: &str) -> (gst::Element, gst::Bus) {
 /// Sets a property as a C program does.
 fn set_bytes(element: &gst::Element, property: &str, bytes: &[u8]) {
     let (property, bytes) = (CString::new(property).unwrap(), CString::new(bytes).unwrap());
-    // SAFETY: the value is initialised before use and unset after; GObject copies what it keeps.
+    // SAFETY: the value is initialized before use and unset after; GObject copies what it keeps.
     unsafe {
         let mut value: gobject_ffi::GValue = std::mem::zeroed();
         gobject_ffi::g_value_init(&mut value, glib::Type::STRING.into_glib());

@@ -27,7 +27,7 @@ fn read(name: &str) -> Option<Vec<f32>> {
 /// Candidates and survivors by our rules, by both engines.
 fn ours(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec<Detection> {
     let tensors = [Tensor::from_slice("recorded", shape, elements)];
-    let options = Options { coordinates: Coordinates::Normalised, ..Options::default() };
+    let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
     let layout = head::choose(&tensors, head::by_name(decoder), options).unwrap().layout;
     let params = Params { scale: [SIDE; 2], ..params };
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
@@ -67,7 +67,7 @@ fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2])
     let recording = format!("{} shape=1x{rows}x{columns}", file.location());
     let replayed = replay::frame(&[recording], |nms| {
         nms.set_property_from_str("decoder", decoder);
-        nms.set_property_from_str("coordinates", "normalised");
+        nms.set_property_from_str("coordinates", "normalized");
     });
     assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();

@@ -1,4 +1,4 @@
-//! Regions made visible: in their class's colour, where they are, and nothing else changed.
+//! Regions made visible: in their class's color, where they are, and nothing else changed.
 
 mod pipeline;
 
@@ -27,7 +27,7 @@ impl Picture {
     }
 }
 
-/// Draws `regions` on a grey picture of this format.
+/// Draws `regions` on a gray picture of this format.
 fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Region]) -> Picture {
     let regions = regions.to_vec();
     draw_what(format, width, height, overlay, move |buffer| {
@@ -42,7 +42,7 @@ fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Reg
     })
 }
 
-/// Draws the regions that `attach` adds on a grey picture of this format.
+/// Draws the regions that `attach` adds on a gray picture of this format.
 fn draw_what(
     format: &str,
     width: usize,
@@ -51,12 +51,12 @@ fn draw_what(
     attach: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
 ) -> Picture {
     let pipeline = parse(&format!(
-        "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=1 name=grey
+        "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=1 name=gray
            ! video/x-raw,format={format},width={width},height={height}
            ! roioverlay {overlay} ! videoconvert dither=none
            ! video/x-raw,format=RGB ! fakesink name=out"
     ));
-    intercept(&pipeline, "grey", attach);
+    intercept(&pipeline, "gray", attach);
     let info = VideoInfo::builder(VideoFormat::Rgb, width as u32, height as u32).build().unwrap();
     let pictures = watch(&pipeline, "out", move |buffer| {
         let frame = VideoFrameRef::from_buffer_ref_readable(buffer, &info).unwrap();
@@ -74,31 +74,31 @@ fn near(a: [u8; 3], b: [u8; 3], by: u8) -> bool {
     a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= by)
 }
 
-/// How far a colour can be off after its way through this format.
+/// How far a color can be off after its way through this format.
 fn rounding(format: &str) -> u8 {
     let format: VideoFormat = format.parse().unwrap();
     if gst_video::VideoFormatInfo::from_format(format).is_rgb() { 0 } else { 6 }
 }
 
 const GREY: [u8; 3] = [0x60; 3];
-/// The colour of class 0.
+/// The color of class 0.
 const YELLOW: [u8; 3] = [255, 214, 10];
 
 #[test]
-fn a_box_has_its_colour_in_every_format_and_the_rest_stays() {
+fn a_box_has_its_color_in_every_format_and_the_rest_stays() {
     for format in FORMATS {
         let region = [("face", 0, 0.9, (40, 30, 60, 50))];
         let picture = draw(format, 160, 120, "labels=never line-width=4", &region);
         // On the lines, well inside them.
         for (x, y) in [(70, 32), (70, 77), (42, 55), (97, 55)] {
-            let colour = picture.at(x, y);
-            // A grey picture shows the luma alone, by BT.601.
+            let color = picture.at(x, y);
+            // A gray picture shows the luma alone, by BT.601.
             let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
-            assert!(near(colour, expected, rounding(format)), "{format} at {x},{y}: {colour:?}");
+            assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
         }
         for (x, y) in [(5, 5), (70, 55), (150, 100), (70, 24), (110, 55)] {
-            let colour = picture.at(x, y);
-            assert!(near(colour, GREY, 2), "{format} at {x},{y}: {colour:?}");
+            let color = picture.at(x, y);
+            assert!(near(color, GREY, 2), "{format} at {x},{y}: {color:?}");
         }
     }
 }
@@ -149,13 +149,13 @@ fn a_region_that_leaves_the_frame_is_clipped_at_its_edges() {
         let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
         // The left and the upper line, up to the frame's last row and column.
         for (x, y) in [(42, 40), (42, 48), (55, 32), (64, 32)] {
-            let colour = picture.at(x, y);
-            assert!(near(colour, expected, rounding(format)), "{format} at {x},{y}: {colour:?}");
+            let color = picture.at(x, y);
+            assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
         }
         // No line at the frame's edges, nor elsewhere.
         for (x, y) in [(64, 42), (55, 48), (64, 48), (55, 42), (10, 10), (64, 24)] {
-            let colour = picture.at(x, y);
-            assert!(near(colour, GREY, 2), "{format} at {x},{y}: {colour:?}");
+            let color = picture.at(x, y);
+            assert!(near(color, GREY, 2), "{format} at {x},{y}: {color:?}");
         }
     }
 }
@@ -257,7 +257,7 @@ fn a_label_longer_than_the_frame_is_cut_off_at_its_edge() {
 /// Bytes around the picture that no element may change.
 const PADDING: u8 = 0xa5;
 
-/// A frame of mid-grey in memory of a layout of its own.
+/// A frame of mid-gray in memory of a layout of its own.
 struct Laid {
     info: VideoInfo,
     offsets: [usize; 4],
@@ -405,7 +405,7 @@ fn a_layout_that_leaves_the_memory_is_not_drawn_on_and_warned_of() {
 }
 
 #[test]
-fn a_class_keeps_its_colour_and_two_classes_differ() {
+fn a_class_keeps_its_color_and_two_classes_differ() {
     let regions = [
         ("person", 3, 0.9, (10, 20, 30, 30)),
         ("bicycle", 4, 0.9, (60, 20, 30, 30)),
@@ -423,7 +423,7 @@ fn labels_are_drawn_where_they_have_room() {
     let above = |overlay: &str| {
         let picture = draw("RGB", 200, 160, overlay, &region);
         (42..140).flat_map(|x| (44..58).map(move |y| (x, y))).any(|(x, y)| {
-            // Dark text on the class's colour.
+            // Dark text on the class's color.
             let [r, g, b] = picture.at(x, y);
             r < 70 && g < 70 && b < 70
         })
@@ -439,6 +439,6 @@ fn seven_hundred_regions_on_a_frame_of_1080p_are_drawn() {
         .map(|i| ("face", 0, 0.5, (i % 35 * 54, i / 35 * 53, 30 + i % 40, 30 + i % 40)))
         .collect();
     let picture = draw("NV12", 1920, 1080, "", &crowd);
-    let coloured = picture.rgb.as_chunks::<3>().0.iter().filter(|&&rgb| near(rgb, YELLOW, 40));
-    assert!(coloured.count() > 700 * 100);
+    let colored = picture.rgb.as_chunks::<3>().0.iter().filter(|&&rgb| near(rgb, YELLOW, 40));
+    assert!(colored.count() > 700 * 100);
 }

@@ -114,7 +114,7 @@ fn faces_of_the_papers_picture_equal_numpys() {
     }
 }
 
-/// The model quantises on the fly, so that its numbers differ a little between CPUs. Where this
+/// The model quantizes on the fly, so that its numbers differ a little between CPUs. Where this
 /// was written there were 120 candidates, of which 20 stayed.
 #[test]
 fn a_street_equals_numpys() {

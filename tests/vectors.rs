@@ -150,15 +150,15 @@ fn run(op: &str, case: &Value) -> Option<Value> {
     }
     match op {
         "onnx_nms" => {
-            let centre = case["params"]["center_point_box"] == 1;
+            let center = case["params"]["center_point_box"] == 1;
             let mut rows = Vec::new();
             let pictures = case["boxes"].as_array().unwrap().iter();
             for (batch, (boxes, scores)) in
                 pictures.zip(case["scores"].as_array().unwrap()).enumerate()
             {
                 let boxes = numbers(boxes);
-                let boxes = if centre { boxes } else { in_order(&boxes) };
-                let format = if centre { BoxFormat::Centre } else { BoxFormat::Corners };
+                let boxes = if center { boxes } else { in_order(&boxes) };
+                let format = if center { BoxFormat::Center } else { BoxFormat::Corners };
                 for (class, scores) in scores.as_array().unwrap().iter().enumerate() {
                     let (scores, params) = (numbers(scores), params(case));
                     let run =

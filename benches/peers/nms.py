@@ -4,7 +4,7 @@
 
 Reads FOLDER/candidates.csv, which says which lists, how many rows of them, and how long each of our
 engines took; prints and writes FOLDER/peers.csv. Ratios are peer over ours, medians over medians.
-torchvision runs on the GPU, too, where there is one; its time there is wall time with a synchronise.
+torchvision runs on the GPU, too, where there is one; its time there is wall time with a synchronize.
 All are asked for exact greedy suppression, classes aside; how many each keeps is shown, since
 OpenCV counts in other roundings.
 """

@@ -97,7 +97,7 @@ impl Workload {
         const ANCHORS: usize = 8400;
         let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
         let numbers = Numbers { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
-        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Centre }
+        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
     }
 
     /// Windows among the rows of YOLOv5's 1x25200x85; all else stays below a score of 0.02.
@@ -109,7 +109,7 @@ impl Workload {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
         let numbers = Numbers { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
-        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Centre }
+        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
     }
 
     /// `n` boxes on 1920x1080, sides 16 to 116 pixels.

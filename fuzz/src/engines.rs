@@ -41,8 +41,8 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
         specs.iter().zip(&stores).filter_map(|(spec, store)| view(spec, &store[shift..])).collect();
     let mut params = params(bytes);
     let options = Options {
-        box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square]),
-        coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalised]),
+        box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square]),
+        coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized]),
         num_classes: bytes.pick(&[0, 0, 0, 0, 1, 2, 80, 65_536]),
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
     };
@@ -200,10 +200,10 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
         anchors: bytes.pick(&[0, 1, 2, 5, 40, 1000, 1 << 32, usize::MAX]),
         classes: bytes.pick(&NUMBERS),
         boxes: field(bytes),
-        box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square]),
+        box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square]),
         scores: field(bytes),
         objectness: bytes.bool().then(|| field(bytes)),
-        normalised: bytes.bool(),
+        normalized: bytes.bool(),
     }
 }
 

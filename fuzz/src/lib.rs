@@ -37,7 +37,7 @@ pub struct Failure(pub String);
 /// Makes the plugin's elements known and takes over panics and logs; files that cases need are
 /// written to a folder in `scratch`. Called once.
 pub fn init(scratch: &Path) {
-    gst::init().expect("GStreamer can be initialised");
+    gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
     watch::install();
     replay::init(scratch);

@@ -166,7 +166,7 @@ impl Plan {
         let mapping = Mapping::new(frame, model, settings.get("letterbox"));
         let mapping = mapping.map_err(|error| kind(&error))?;
         let thresholds = thresholds(settings, &known.labels)?;
-        let scale = if choice.layout.normalised { mapping.model() } else { [1.0; 2] };
+        let scale = if choice.layout.normalized { mapping.model() } else { [1.0; 2] };
         let params = params(settings, &mapping, thresholds, scale);
         let as_regions = settings.get::<Attach>("attach").contains(Attach::ROI);
         let keeps_tensors = settings.get("keep-tensors");

@@ -59,7 +59,7 @@ macro_rules! driver {
 
         impl Driver {
             fn load() -> Result<Self, DeviceError> {
-                // SAFETY: opening the driver's library runs its initialisers, which is what
+                // SAFETY: opening the driver's library runs its initializers, which is what
                 // everyone who uses it does.
                 let library = catch_unwind(|| unsafe {
                     sys::is_culib_present().then(|| sys::culib())
@@ -209,7 +209,7 @@ impl EdgeData {
 }
 
 impl Driver {
-    /// The driver, initialised; the same for the whole process.
+    /// The driver, initialized; the same for the whole process.
     ///
     /// # Errors
     /// Where there is no driver, or one that lacks a function, or no device. A later call tries

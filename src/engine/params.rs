@@ -150,7 +150,7 @@ pub struct Params {
     /// the best class alone.
     pub multi_label: bool,
     /// Pixels of the model's input per unit of the tensor, horizontally and vertically: 1 for
-    /// pixels, the input's size for normalised coordinates.
+    /// pixels, the input's size for normalized coordinates.
     pub scale: [f32; 2],
     /// How many candidates enter suppression; 0 for all.
     pub max_candidates: usize,

@@ -138,7 +138,7 @@ fn decode(
     let part = |component| number(&layout.boxes, anchor, component);
     let (x1, y1, x2, y2) = match layout.box_format {
         BoxFormat::Corners => (part(0) * sx, part(1) * sy, part(2) * sx, part(3) * sy),
-        BoxFormat::Centre => {
+        BoxFormat::Center => {
             let (cx, cy, w, h) = (part(0) * sx, part(1) * sy, part(2) * sx, part(3) * sy);
             (cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0)
         }

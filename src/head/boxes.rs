@@ -58,7 +58,7 @@ impl Head for Boxes {
             box_format: options.box_format,
             scores: Field::rows(1, 0, classes),
             objectness: None,
-            normalised: options.coordinates.normalised(boxes),
+            normalized: options.coordinates.normalized(boxes),
         })
     }
 }

@@ -13,9 +13,9 @@ pub enum BoxFormat {
     #[default]
     #[enum_value(name = "Corners: left, top, right, bottom", nick = "corners")]
     Corners = 0,
-    /// centre x, centre y, width, height
-    #[enum_value(name = "Centre: centre x, centre y, width, height", nick = "centre")]
-    Centre = 1,
+    /// center x, center y, width, height
+    #[enum_value(name = "Center: center x, center y, width, height", nick = "center")]
+    Center = 1,
     /// left, top, side; a side of zero marks an empty slot
     #[enum_value(name = "Square: left, top, side", nick = "square")]
     Square = 2,
@@ -25,7 +25,7 @@ impl BoxFormat {
     /// How many numbers there are to a box.
     pub fn components(self) -> usize {
         match self {
-            Self::Corners | Self::Centre => 4,
+            Self::Corners | Self::Center => 4,
             Self::Square => 3,
         }
     }
@@ -34,7 +34,7 @@ impl BoxFormat {
     pub fn name(self) -> &'static str {
         match self {
             Self::Corners => "corners",
-            Self::Centre => "centre",
+            Self::Center => "center",
             Self::Square => "square",
         }
     }
@@ -53,17 +53,17 @@ pub enum Coordinates {
     #[enum_value(name = "Pixels of the model's input", nick = "pixels")]
     Pixels = 1,
     /// 0 to 1 across the model's input.
-    #[enum_value(name = "0 to 1 across the model's input", nick = "normalised")]
-    Normalised = 2,
+    #[enum_value(name = "0 to 1 across the model's input", nick = "normalized")]
+    Normalized = 2,
 }
 
 impl Coordinates {
-    /// Whether the coordinates of `tensor` are normalised, where its head does not know.
-    pub(super) fn normalised(self, tensor: &Tensor<'_>) -> bool {
+    /// Whether the coordinates of `tensor` are normalized, where its head does not know.
+    pub(super) fn normalized(self, tensor: &Tensor<'_>) -> bool {
         match self {
             Self::Auto => tensor.id.ends_with("-normalized"),
             Self::Pixels => false,
-            Self::Normalised => true,
+            Self::Normalized => true,
         }
     }
 }
@@ -119,13 +119,13 @@ pub struct Layout {
     /// The score for there being any object, by which class scores are multiplied.
     pub objectness: Option<Field>,
     /// Whether coordinates run from 0 to 1; they are pixels of the model's input otherwise.
-    pub normalised: bool,
+    pub normalized: bool,
 }
 
 impl Layout {
     /// Whether the other differs in nothing that parameters or labels depend on.
     pub fn is_kin(&self, other: &Self) -> bool {
-        (self.head, self.classes, self.normalised) == (other.head, other.classes, other.normalised)
+        (self.head, self.classes, self.normalized) == (other.head, other.classes, other.normalized)
     }
 
     /// The indices of the tensors that it reads, each once.
@@ -176,7 +176,7 @@ pub enum LayoutError {
          set box-format to {}",
         format.name(),
         format.components(),
-        if *numbers == 3 { "square" } else { "corners or centre" }
+        if *numbers == 3 { "square" } else { "corners or center" }
     )]
     BoxFormat {
         /// The tensor, as displayed.
@@ -202,7 +202,7 @@ pub enum LayoutError {
         score_count: usize,
     },
     /// Neither f16 nor f32.
-    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantise it upstream")]
+    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
     ElementType {
         /// The tensor, as displayed.
         tensor: String,

@@ -3,7 +3,7 @@ use super::{Head, Options, Role};
 use crate::tensor::Tensor;
 
 /// Ultra-Light-Fast-Generic-Face-Detector: per anchor the scores of background and face, and
-/// normalised corners.
+/// normalized corners.
 pub struct UltraFace;
 
 impl Head for UltraFace {
@@ -57,7 +57,7 @@ impl Head for UltraFace {
             // Column 0 is the background.
             scores: Field::rows(0, 1, 2),
             objectness: None,
-            normalised: options.coordinates != Coordinates::Pixels,
+            normalized: options.coordinates != Coordinates::Pixels,
         })
     }
 

@@ -36,7 +36,7 @@ impl Head for Windows {
             box_format: BoxFormat::Square,
             scores: Field::rows(0, 3, 4),
             objectness: None,
-            normalised: options.coordinates.normalised(tensors[0]),
+            normalized: options.coordinates.normalized(tensors[0]),
         })
     }
 

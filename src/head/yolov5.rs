@@ -2,7 +2,7 @@ use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes
 use super::{Head, Options, Role};
 use crate::tensor::Tensor;
 
-/// YOLOv5 (also v6 and v7): a row is centre x, centre y, width, height, objectness and one score
+/// YOLOv5 (also v6 and v7): a row is center x, center y, width, height, objectness and one score
 /// per class. A row whose objectness is below the threshold is dropped, then one whose
 /// objectness x best class is.
 ///
@@ -39,10 +39,10 @@ impl Head for Yolov5 {
             anchors,
             classes: columns - 5,
             boxes: Field::rows(0, 0, columns),
-            box_format: BoxFormat::Centre,
+            box_format: BoxFormat::Center,
             scores: Field::rows(0, 5, columns),
             objectness: Some(Field::rows(0, 4, columns)),
-            normalised: options.coordinates.normalised(tensors[0]),
+            normalized: options.coordinates.normalized(tensors[0]),
         })
     }
 }

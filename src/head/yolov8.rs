@@ -2,7 +2,7 @@ use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes
 use super::{Head, Options, Role};
 use crate::tensor::Tensor;
 
-/// YOLOv8 (also v9 and 11): centre x, centre y, width, height and one score per class, without
+/// YOLOv8 (also v9 and 11): center x, center y, width, height and one score per class, without
 /// objectness. As exported, each of these is a row over all anchors (`[1,4+C,N]`); some
 /// converters transpose it (`[1,N,4+C]`). Where the number of classes is known and one dimension
 /// is `4+C`, that one holds the numbers. A model has more anchors than numbers per anchor, so the
@@ -46,10 +46,10 @@ impl Head for Yolov8 {
             anchors,
             classes: numbers - 4,
             boxes: field(0),
-            box_format: BoxFormat::Centre,
+            box_format: BoxFormat::Center,
             scores: field(4),
             objectness: None,
-            normalised: options.coordinates.normalised(tensors[0]),
+            normalized: options.coordinates.normalized(tensors[0]),
         })
     }
 

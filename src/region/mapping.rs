@@ -13,8 +13,8 @@ pub enum Letterbox {
     #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
     None = 0,
     /// Scaled without distortion, borders on both sides.
-    #[enum_value(name = "Centre: undistorted, borders on both sides", nick = "centre")]
-    Centre = 1,
+    #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
+    Center = 1,
     /// Scaled without distortion, borders right or below.
     #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
@@ -81,7 +81,7 @@ impl Mapping {
     /// large as the frame).
     ///
     /// Letterboxed, it follows nvinfer to the pixel: the frame counts with even sides, the
-    /// scaled picture's shorter side is truncated, and centred borders are half the rest, rounded
+    /// scaled picture's shorter side is truncated, and centerd borders are half the rest, rounded
     /// down.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Mapping {
             [(net[1] * even[0] / even[1]).trunc().max(1.0), net[1]]
         };
         let offset = match letterbox {
-            Letterbox::Centre => [0, 1].map(|axis| ((net[axis] - picture[axis]) / 2.0).trunc()),
+            Letterbox::Center => [0, 1].map(|axis| ((net[axis] - picture[axis]) / 2.0).trunc()),
             _ => [0.0; 2],
         };
         let ratio = [0, 1].map(|axis| picture[axis] / even[axis]);
@@ -204,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn centred_borders_are_taken_off_before_scaling_back() {
+    fn centerd_borders_are_taken_off_before_scaling_back() {
         // 1920x1080 in 640x640: a picture of 640x360, 140 rows of border above.
-        let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Centre).unwrap();
+        let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(0.0, 140.0, 640.0, 500.0));
         assert_eq!(corners(region), [0.0, 0.0, 1920.0, 1080.0]);
     }
@@ -222,7 +222,7 @@ mod tests {
     fn a_letterboxed_frame_counts_with_even_sides_and_a_truncated_picture() {
         // 1921x1081 counts as 1920x1080; in 416x416 the picture is 416 x trunc(234.0).
         // 1000x333 counts as 1000x332; in 416x416 it is 416 x trunc(138.112), 139 above.
-        let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Centre).unwrap();
+        let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(208.0, 139.0, 416.0, 208.0));
         let expected = [500.0, 0.0, 1000.0, (69.0 * 332.0 / 138.0) as f32];
         assert_eq!(corners(region), expected);
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_tall_frame_fills_the_height() {
         // 1080x1920 in 640x640: 360x640, 140 columns of border to the left.
-        let mapping = Mapping::new([1080, 1920], [640, 640], Letterbox::Centre).unwrap();
+        let mapping = Mapping::new([1080, 1920], [640, 640], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(140.0, 0.0, 500.0, 640.0));
         assert_eq!(corners(region), [0.0, 0.0, 1080.0, 1920.0]);
     }
@@ -255,12 +255,12 @@ mod tests {
         assert_eq!(visible([1920, 1080], [0, 0], Letterbox::None), [0.0, 0.0, 1920.0, 1080.0]);
         assert_eq!(visible([1921, 1081], [640, 416], Letterbox::None), [0.0, 0.0, 640.0, 416.0]);
         let square = [640, 640];
-        assert_eq!(visible([1920, 1080], square, Letterbox::Centre), [0.0, 140.0, 640.0, 500.0]);
+        assert_eq!(visible([1920, 1080], square, Letterbox::Center), [0.0, 140.0, 640.0, 500.0]);
         assert_eq!(visible([1920, 1080], square, Letterbox::TopLeft), [0.0, 0.0, 640.0, 360.0]);
-        assert_eq!(visible([1080, 1920], square, Letterbox::Centre), [140.0, 0.0, 500.0, 640.0]);
+        assert_eq!(visible([1080, 1920], square, Letterbox::Center), [140.0, 0.0, 500.0, 640.0]);
         // The row of an odd frame that the scaled picture leaves out is visible, too: 138 rows of
         // 332, and the 333rd.
-        let [_, top, _, bottom] = visible([1000, 333], [416, 416], Letterbox::Centre);
+        let [_, top, _, bottom] = visible([1000, 333], [416, 416], Letterbox::Center);
         assert_eq!((top, bottom), (139.0, (139.0 + 333.0 * 138.0 / 332.0) as f32));
     }
 
@@ -273,7 +273,7 @@ mod tests {
             let mut side = |most| rng.u32(1..most);
             let (frame, model) = ([side(8000), side(8000)], [side(2000), side(2000)]);
             let letterbox =
-                *rng.choice(&[Letterbox::None, Letterbox::Centre, Letterbox::TopLeft]).unwrap();
+                *rng.choice(&[Letterbox::None, Letterbox::Center, Letterbox::TopLeft]).unwrap();
             let mapping = Mapping::new(frame, model, letterbox).unwrap();
             let visible = mapping.visible();
             // About an edge or anywhere, of some last places or any length.
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn letterbox_needs_the_models_size() {
-        let error = Mapping::new([100, 50], [0, 0], Letterbox::Centre).unwrap_err();
+        let error = Mapping::new([100, 50], [0, 0], Letterbox::Center).unwrap_err();
         assert_eq!(error, MappingError::LetterboxWithoutModel);
     }
 }

@@ -155,7 +155,7 @@ fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     let element = ElementType::from_name(type_name).ok_or_else(|| {
         malformed(format!(
             "tensor {id}: expected elements of type f16 or f32, got {type_name}; \
-             dequantise it upstream"
+             dequantize it upstream"
         ))
     })?;
 

@@ -282,7 +282,7 @@ pub enum TensorError {
         rank: usize,
     },
     /// Neither f16 nor f32.
-    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantise it upstream")]
+    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
     ElementType {
         /// The tensor, as displayed.
         tensor: String,

@@ -160,7 +160,7 @@ impl GstCuda {
     pub fn load() -> Self {
         let folder = std::env::var("NMSFILTER_EMULATED_CUDA").expect("it names the folder");
         let path = CString::new(format!("{folder}/gstcuda/libgstcuda-1.0.so.0")).unwrap();
-        // SAFETY: the library has no initialisers but its own tables'.
+        // SAFETY: the library has no initializers but its own tables'.
         let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
         let library = NonNull::new(library).expect("kernels/emulate/libcuda.sh has built it");
         Self(Emulated { library })

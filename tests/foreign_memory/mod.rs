@@ -100,7 +100,7 @@ pub fn buffer_of_type(
     let memory = Box::into_raw(Box::new(Foreign { parent, data }));
     let len = bytes.len();
     let allocator = allocator(memory_type);
-    // SAFETY: a `Foreign` begins with the memory that is initialised.
+    // SAFETY: a `Foreign` begins with the memory that is initialized.
     let memory = unsafe {
         gst::ffi::gst_memory_init(memory.cast(), 0, allocator, null_mut(), len, 0, 0, len);
         let raw: *mut gst::ffi::GstMemory = memory.cast();

@@ -3,7 +3,7 @@
 usage: record.py MODEL.onnx PICTURE.rgba WIDTH HEIGHT LOW HIGH FOLDER
 
 PICTURE.rgba holds WIDTH x HEIGHT pixels of four bytes. Where the model's input has another size it
-is letterboxed: scaled without distortion (bilinear), grey borders on both sides. LOW and HIGH are
+is letterboxed: scaled without distortion (bilinear), gray borders on both sides. LOW and HIGH are
 what black and white become. Writes FOLDER/NAME.npy for each output of that name.
 """
 
@@ -19,7 +19,7 @@ SIDE = 640
 
 
 def scaled(picture, width, height):
-    """Bilinear, pixel centres aligned, without smoothing, rounded to bytes."""
+    """Bilinear, pixel centers aligned, without smoothing, rounded to bytes."""
 
     def taps(size, wanted):
         place = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0, size - 1)

@@ -35,7 +35,7 @@ impl Head {
         match self {
             Self::Windows => BoxFormat::Square,
             Self::Boxes(format) => format,
-            Self::Yolov5 | Self::Yolov5Columns | Self::Yolov8 { .. } => BoxFormat::Centre,
+            Self::Yolov5 | Self::Yolov5Columns | Self::Yolov8 { .. } => BoxFormat::Center,
             Self::UltraFace => BoxFormat::Corners,
         }
     }
@@ -97,7 +97,7 @@ impl Scene {
         let head = match rng.u32(0..9) {
             0 => Head::Windows,
             1 => Head::Boxes(BoxFormat::Corners),
-            2 => Head::Boxes(BoxFormat::Centre),
+            2 => Head::Boxes(BoxFormat::Center),
             3 => Head::Boxes(BoxFormat::Square),
             4 => Head::Yolov5,
             5 => Head::Yolov8 { transposed: false },
@@ -114,9 +114,9 @@ impl Scene {
         let params = any_params(rng, rows, classes);
         let mut scene = Self::of(rng, head, classes, rows, params);
         scene.coordinates = *rng
-            .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalised])
+            .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized])
             .unwrap();
-        if scene.coordinates == Coordinates::Normalised || head == Head::UltraFace {
+        if scene.coordinates == Coordinates::Normalized || head == Head::UltraFace {
             scene.params.scale = [rng.f32() * 2.0, 1.0 / 3.0];
         }
         scene.half = rng.bool();
@@ -249,7 +249,7 @@ impl Scene {
             box_format: self.head.format(),
             scores: column(5),
             objectness: Some(column(4)),
-            normalised: false,
+            normalized: false,
         }
     }
 
@@ -277,11 +277,11 @@ impl Scene {
         let objects = 1 + count / rng.usize(2..30);
         let mut rows = Vec::with_capacity(count);
         let mut last = [0.0, 0.0, 10.0, 10.0];
-        let centres: Vec<[f32; 3]> = (0..objects)
+        let centers: Vec<[f32; 3]> = (0..objects)
             .map(|_| [rng.f32() * 640.0, rng.f32() * 480.0, 4.0 + rng.f32() * 80.0])
             .collect();
         for _ in 0..count {
-            let [x, y, side] = *rng.choice(&centres).unwrap();
+            let [x, y, side] = *rng.choice(&centers).unwrap();
             let corners = match rng.u32(0..10) {
                 // The same box again.
                 0 => last,
@@ -397,7 +397,7 @@ fn row(
 ) -> Vec<f32> {
     let mut row = match head.format() {
         BoxFormat::Corners => vec![x1, y1, x2, y2],
-        BoxFormat::Centre => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
+        BoxFormat::Center => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
         BoxFormat::Square => vec![x1, y1, x2 - x1],
     };
     if matches!(head, Head::Yolov5 | Head::Yolov5Columns) {

@@ -37,7 +37,7 @@ pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
     }
 }
 
-/// The candidates that yolov8tensordec takes: none whose centre lies beyond the right or lower
+/// The candidates that yolov8tensordec takes: none whose center lies beyond the right or lower
 /// edge, or half a frame before the others, or that is larger than the frame.
 pub fn yolov8_candidates(
     output: &Recorded,
@@ -48,8 +48,8 @@ pub fn yolov8_candidates(
     let inside = |candidate: &&Candidate| {
         [0, 1].into_iter().all(|axis| {
             let frame = size[axis] as f32;
-            let (centre, side) = (number(candidate.row, axis), number(candidate.row, axis + 2));
-            -frame / 2.0 <= centre && centre <= frame && 0.0 < side && side <= frame
+            let (center, side) = (number(candidate.row, axis), number(candidate.row, axis + 2));
+            -frame / 2.0 <= center && center <= frame && 0.0 < side && side <= frame
         })
     };
     candidates.iter().filter(inside).cloned().collect()

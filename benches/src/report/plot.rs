@@ -34,14 +34,14 @@ pub struct Chart {
     pub scale: Scale,
     /// What it shows.
     pub series: Vec<Series>,
-    /// What it shows in grey behind them, against a linear axis of its own on the right that bears
+    /// What it shows in gray behind them, against a linear axis of its own on the right that bears
     /// its name.
     pub behind: Option<Series>,
 }
 
 const SIZE: (u32, u32) = (900, 500);
 
-/// Okabe and Ito's colours, told apart by colour-blind readers, too.
+/// Okabe and Ito's colors, told apart by color-blind readers, too.
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const GREY: RGBColor = RGBColor(150, 150, 150);
@@ -104,12 +104,11 @@ impl Chart {
             let line = LineSeries::new(series.points.iter().copied(), GREY.stroke_width(2));
             chart.draw_secondary_series(line)?.label(&series.name).legend(swatch(GREY));
         }
-        for (series, colour) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
-            let line = LineSeries::new(series.points.iter().copied(), colour.stroke_width(2));
-            chart.draw_series(line)?.label(&series.name).legend(swatch(colour));
+        for (series, color) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
+            let line = LineSeries::new(series.points.iter().copied(), color.stroke_width(2));
+            chart.draw_series(line)?.label(&series.name).legend(swatch(color));
             if series.points.len() < 40 {
-                let dots =
-                    series.points.iter().map(|&point| Circle::new(point, 3, colour.filled()));
+                let dots = series.points.iter().map(|&point| Circle::new(point, 3, color.filled()));
                 chart.draw_series(dots)?;
             }
         }
@@ -124,9 +123,9 @@ impl Chart {
     }
 }
 
-/// What the legend shows of a line of that colour, from where it begins.
-fn swatch(colour: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> {
-    move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
+/// What the legend shows of a line of that color, from where it begins.
+fn swatch(color: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> {
+    move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2))
 }
 
 /// The least and the greatest x and y.

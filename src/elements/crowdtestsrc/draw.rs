@@ -3,9 +3,9 @@
 use super::noise::Noise;
 use super::scene::{Person, Scene};
 
-type Colour = [u8; 3];
+type Color = [u8; 3];
 
-const SHIRTS: [Colour; 10] = [
+const SHIRTS: [Color; 10] = [
     [178, 58, 58],
     [58, 96, 168],
     [70, 128, 84],
@@ -17,9 +17,9 @@ const SHIRTS: [Colour; 10] = [
     [196, 120, 70],
     [110, 150, 160],
 ];
-const SKINS: [Colour; 5] =
+const SKINS: [Color; 5] =
     [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
-const HAIRS: [Colour; 5] =
+const HAIRS: [Color; 5] =
     [[40, 30, 26], [84, 56, 36], [150, 110, 60], [120, 120, 122], [24, 22, 24]];
 
 /// Where red, green and blue stand in a pixel of four bytes.
@@ -33,7 +33,7 @@ pub(super) struct Canvas {
     looks: Vec<Look>,
 }
 
-/// What a person wears; coloured in the order of the canvas.
+/// What a person wears; colored in the order of the canvas.
 struct Look {
     shirt: [u8; 4],
     shade: [u8; 4],
@@ -80,8 +80,8 @@ impl Canvas {
     fn person(&self, person: &Person, data: &mut [u8], stride: usize) {
         let look = &self.looks[person.id as usize];
         let (x, y, half) = (person.x, person.y, person.side / 2.0);
-        let mut ellipse = |cx: f32, cy: f32, rx: f32, ry: f32, from: f32, to: f32, colour| {
-            self.ellipse([cx, cy, rx, ry], [from, to], colour, data, stride);
+        let mut ellipse = |cx: f32, cy: f32, rx: f32, ry: f32, from: f32, to: f32, color| {
+            self.ellipse([cx, cy, rx, ry], [from, to], color, data, stride);
         };
         // Shoulders are the upper half of an ellipse, the rest of the body a block below it.
         let shoulders = y + half * 2.0;
@@ -108,7 +108,7 @@ impl Canvas {
         &self,
         [cx, cy, rx, ry]: [f32; 4],
         [from, to]: [f32; 2],
-        colour: [u8; 4],
+        color: [u8; 4],
         data: &mut [u8],
         stride: usize,
     ) {
@@ -120,15 +120,15 @@ impl Canvas {
             let (left, right) = (column(cx - reach), column(cx + reach));
             if left < right {
                 let line = &mut data[y * stride + left * 4..y * stride + right * 4];
-                line.as_chunks_mut::<4>().0.fill(colour);
+                line.as_chunks_mut::<4>().0.fill(color);
             }
         }
     }
 }
 
 /// A street: a pale sky, a row of houses, and paving towards the horizon.
-fn backdrop(across: f32, down: f32) -> Colour {
-    let mix = |a: Colour, b: Colour, t: f32| -> Colour {
+fn backdrop(across: f32, down: f32) -> Color {
+    let mix = |a: Color, b: Color, t: f32| -> Color {
         let t = t.clamp(0.0, 1.0);
         [0, 1, 2].map(|i| (f32::from(a[i]) * (1.0 - t) + f32::from(b[i]) * t) as u8)
     };
@@ -150,9 +150,9 @@ fn backdrop(across: f32, down: f32) -> Colour {
     }
 }
 
-fn pixel(colour: Colour, order: Order) -> [u8; 4] {
+fn pixel(color: Color, order: Order) -> [u8; 4] {
     let mut pixel = [255; 4];
-    for (component, place) in colour.into_iter().zip(order) {
+    for (component, place) in color.into_iter().zip(order) {
         pixel[place] = component;
     }
     pixel

@@ -24,9 +24,9 @@ pub(super) fn default_people(width: u32, height: u32) -> u32 {
 pub(super) struct Person {
     /// Counts from 0; the same in every frame.
     pub id: u32,
-    /// Centre of the head.
+    /// Center of the head.
     pub x: f32,
-    /// Centre of the head.
+    /// Center of the head.
     pub y: f32,
     /// Side of the square that the head fills.
     pub side: f32,
@@ -46,7 +46,7 @@ impl Person {
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     people: Vec<Person>,
-    /// The centres of their heads.
+    /// The centers of their heads.
     heads: Grid,
     /// The largest side of a head.
     largest: f32,
@@ -163,7 +163,7 @@ impl Scene {
             Person { id, x, y: walker.y + bob, side: walker.side, visible: true }
         }));
         crowd.largest = crowd.people.iter().fold(0.0, |side, person| person.side.max(side));
-        // Heads that overlap have their centres in neighbouring cells.
+        // Heads that overlap have their centers in neighboring cells.
         let cell = crowd.largest.ceil() as u32 + 1;
         crowd.heads.clear([self.width, self.height], cell, crowd.people.len());
         let frame = [0.0, 0.0, self.width as f32, self.height as f32];

@@ -1,5 +1,5 @@
 //! What a sliding-window face detector would give: round each head a cluster of windows at
-//! neighbouring positions and scales, scores falling off with the distance, and some clutter.
+//! neighboring positions and scales, scores falling off with the distance, and some clutter.
 
 use super::noise::Noise;
 use super::scene::{Crowd, Person, Scene, around, intersection};
@@ -20,8 +20,8 @@ impl Window {
     }
 }
 
-/// A neighbour of the best window: steps to the right, down, and in scale.
-type Neighbour = (i8, i8, i8);
+/// A neighbor of the best window: steps to the right, down, and in scale.
+type Neighbor = (i8, i8, i8);
 
 /// From one position to the next, in sides.
 const STEP: f32 = 0.08;
@@ -101,35 +101,35 @@ impl Scan {
 
 fn cluster(person: &Person, count: usize, noise: &mut Noise, windows: &mut Vec<Window>) {
     let peak = noise.between(0.75, 0.98);
-    let mut neighbours: Vec<Neighbour> = Vec::with_capacity(43);
+    let mut neighbors: Vec<Neighbor> = Vec::with_capacity(43);
     for scale in -1..=1i8 {
         let reach = if scale == 0 { 2 } else { 1 };
         for down in -reach..=reach {
             for right in -reach..=reach {
-                neighbours.push((right, down, scale));
+                neighbors.push((right, down, scale));
             }
         }
     }
-    neighbours.sort_by_key(distance);
-    for i in 0..count.min(neighbours.len()) {
+    neighbors.sort_by_key(distance);
+    for i in 0..count.min(neighbors.len()) {
         // After the best, some of the nearest: which of them differs from frame to frame.
         let pick = match i {
             0 => 0,
-            _ => i + noise.below((neighbours.len() - i).min(8)),
+            _ => i + noise.below((neighbors.len() - i).min(8)),
         };
-        neighbours.swap(i, pick);
-        let (right, down, scale) = neighbours[i];
+        neighbors.swap(i, pick);
+        let (right, down, scale) = neighbors[i];
         let side = (person.side * SCALE.powi(i32::from(scale))).round();
         let x = person.x - side / 2.0 + f32::from(right) * STEP * person.side;
         let y = person.y - side / 2.0 + f32::from(down) * STEP * person.side;
-        let far = f32::from(distance(&neighbours[i])) * 0.35;
+        let far = f32::from(distance(&neighbors[i])) * 0.35;
         let score = FAINTEST + (peak - FAINTEST) / (1.0 + far) - 0.01 * noise.unit();
         // A detector scans whole pixels.
         windows.push(Window { x: x.round(), y: y.round(), side, score: score.max(FAINTEST) });
     }
 }
 
-/// How far a neighbour is from the best, in squared steps.
-fn distance(&(right, down, scale): &Neighbour) -> u8 {
+/// How far a neighbor is from the best, in squared steps.
+fn distance(&(right, down, scale): &Neighbor) -> u8 {
     (right * right + down * down + 2 * scale * scale).unsigned_abs()
 }

@@ -184,7 +184,7 @@ impl Session {
             choice.reason,
             choice.layout.anchors,
             choice.layout.classes,
-            if choice.layout.normalised { "normalised" } else { "pixel" },
+            if choice.layout.normalized { "normalized" } else { "pixel" },
             frame[0],
             frame[1],
             if tensors.iter().any(Tensor::is_on_device) { "device" } else { "host" },

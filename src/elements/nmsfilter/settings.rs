@@ -179,7 +179,7 @@ impl Settings {
             sizes: Sizes { min, max },
             visible: mapping.visible(),
             multi_label: self.multi_label,
-            scale: if layout.normalised { mapping.model() } else { [1.0; 2] },
+            scale: if layout.normalized { mapping.model() } else { [1.0; 2] },
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
         }

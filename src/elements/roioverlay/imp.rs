@@ -13,7 +13,7 @@ use gst_video::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::LabelMode;
-use super::colour::{self, Converter, DARK, Rgb};
+use super::color::{self, Converter, DARK, Rgb};
 use super::surface::{Rect, Surface};
 use super::tags::{self, Caption, PADDING};
 use super::text::Font;
@@ -170,14 +170,14 @@ impl VideoFilterImpl for RoiOverlay {
             }
         };
         for region in &regions {
-            outline(&mut surface, region.caption.region, line, region.colour);
+            outline(&mut surface, region.caption.region, line, region.color);
         }
 
         regions.reverse();
         let captions: Vec<_> = regions.iter().map(|region| region.caption.clone()).collect();
         for tag in tags::place(&captions, settings.labels, font, bounds) {
             let Rect { x1, y1, .. } = tag.rect;
-            surface.fill(tag.rect, regions[tag.caption].colour, GROUND_ALPHA);
+            surface.fill(tag.rect, regions[tag.caption].color, GROUND_ALPHA);
             font.draw(&mut surface, x1 + PADDING, y1, &tag.text, DARK);
         }
         Ok(gst::FlowSuccess::Ok)
@@ -187,7 +187,7 @@ impl VideoFilterImpl for RoiOverlay {
 /// A region as it is drawn.
 struct Drawn {
     caption: Caption<'static>,
-    colour: Rgb,
+    color: Rgb,
 }
 
 impl Drawn {
@@ -205,7 +205,7 @@ impl Drawn {
         let region =
             Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
         Self {
-            colour: class.map_or_else(|| colour::of_label(&label), colour::of_class),
+            color: class.map_or_else(|| color::of_label(&label), color::of_class),
             caption: Caption { region, label, confidence },
         }
     }
@@ -218,9 +218,9 @@ fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str
 }
 
 /// The four sides of `rect`, `line` pixels wide, between dark lines of one pixel.
-fn outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, colour: Rgb) {
+fn outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
     frame(surface, rect.grown(1), 1, DARK, OUTLINE_ALPHA);
-    frame(surface, rect, line, colour, 255);
+    frame(surface, rect, line, color, 255);
     let inner = rect.grown(-line);
     if inner.x1 < inner.x2 && inner.y1 < inner.y2 {
         frame(surface, inner, 1, DARK, OUTLINE_ALPHA);
@@ -228,18 +228,18 @@ fn outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, colour: Rgb) {
 }
 
 /// The four sides of `rect`, each pixel once.
-fn frame(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, colour: Rgb, alpha: u8) {
+fn frame(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));
     if top >= bottom {
-        return surface.fill(rect, colour, alpha);
+        return surface.fill(rect, color, alpha);
     }
-    surface.fill(Rect { y2: top, ..rect }, colour, alpha);
-    surface.fill(Rect { y1: bottom, ..rect }, colour, alpha);
+    surface.fill(Rect { y2: top, ..rect }, color, alpha);
+    surface.fill(Rect { y1: bottom, ..rect }, color, alpha);
     let (left, right) = ((x1 + width).min(x2), (x2 - width).max(x1));
     if left >= right {
-        return surface.fill(Rect { y1: top, y2: bottom, ..rect }, colour, alpha);
+        return surface.fill(Rect { y1: top, y2: bottom, ..rect }, color, alpha);
     }
-    surface.fill(Rect { x1, y1: top, x2: left, y2: bottom }, colour, alpha);
-    surface.fill(Rect { x1: right, y1: top, x2, y2: bottom }, colour, alpha);
+    surface.fill(Rect { x1, y1: top, x2: left, y2: bottom }, color, alpha);
+    surface.fill(Rect { x1: right, y1: top, x2, y2: bottom }, color, alpha);
 }

@@ -4,7 +4,7 @@
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! Boxes are thin, with a dark outline, in a colour per class. A label is drawn where it has room:
+//! Boxes are thin, with a dark outline, in a color per class. A label is drawn where it has room:
 //! in full, else the confidence alone, else not at all, so that labels never bury the picture.
 //!
 //! Any element can have attached the regions. Those without a pixel in the frame are not drawn. A
@@ -12,7 +12,7 @@
 //! is a finite double in the structure `detection`; anything else counts as none. A frame whose
 //! memory is smaller than its `GstVideoMeta` says passes undrawn, with a warning.
 
-mod colour;
+mod color;
 mod imp;
 mod surface;
 mod tags;

@@ -1,10 +1,10 @@
-//! A frame as something to blend colours into, whatever its planes.
+//! A frame as something to blend colors into, whatever its planes.
 
 use arrayvec::ArrayVec;
 use gst_video::VideoFrameRef;
 use gst_video::prelude::*;
 
-use super::colour::{Converter, Rgb};
+use super::color::{Converter, Rgb};
 use crate::elements::plane::{Plane, PlaneError, plane};
 
 /// Pixels from `x1`, `y1` up to but not including `x2`, `y2`.
@@ -54,7 +54,7 @@ impl Rect {
 pub(super) struct Surface<'a, 'b> {
     frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
     converter: Converter,
-    /// Those that take a colour: not alpha.
+    /// Those that take a color: not alpha.
     components: ArrayVec<Component, 3>,
 }
 
@@ -73,7 +73,7 @@ struct Component {
 }
 
 impl<'a, 'b> Surface<'a, 'b> {
-    /// A surface on `frame`, whose colours are those of `converter`.
+    /// A surface on `frame`, whose colors are those of `converter`.
     ///
     /// # Errors
     /// Where the frame's memory does not hold the samples that its layout names.
@@ -105,21 +105,21 @@ impl<'a, 'b> Surface<'a, 'b> {
         plane(self.frame, at, row, rows)
     }
 
-    /// Blends `colour` into the pixels of `rect`; `alpha` is 0 (none) to 255 (covered).
-    pub fn fill(&mut self, rect: Rect, colour: Rgb, alpha: u8) {
-        self.blend(rect, colour, |_, _| alpha);
+    /// Blends `color` into the pixels of `rect`; `alpha` is 0 (none) to 255 (covered).
+    pub fn fill(&mut self, rect: Rect, color: Rgb, alpha: u8) {
+        self.blend(rect, color, |_, _| alpha);
     }
 
-    /// Blends `colour` into the pixels of `rect`, each covered by as much as `alpha` says of its
+    /// Blends `color` into the pixels of `rect`, each covered by as much as `alpha` says of its
     /// column and row.
     ///
     /// A sample that stands for several pixels takes up the mean of their cover.
-    pub fn blend(&mut self, rect: Rect, colour: Rgb, alpha: impl Fn(i32, i32) -> u8) {
+    pub fn blend(&mut self, rect: Rect, color: Rgb, alpha: impl Fn(i32, i32) -> u8) {
         let bounds = self.bounds();
         let Some(rect) = rect.intersection(&bounds) else {
             return;
         };
-        let values = self.converter.components(colour);
+        let values = self.converter.components(color);
         for (i, value) in values.into_iter().enumerate().take(self.components.len()) {
             let component = self.components[i];
             // It was there when the surface was made.

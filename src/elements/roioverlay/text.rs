@@ -2,7 +2,7 @@
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
-use super::colour::Rgb;
+use super::color::Rgb;
 use super::surface::{Rect, Surface};
 
 const WEIGHT: FontWeight = FontWeight::Regular;
@@ -35,7 +35,7 @@ impl Font {
 
     /// Draws `text` with its upper left corner at `x`, `y`, up to the frame's right edge;
     /// characters that the font lacks show as question marks.
-    pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, colour: Rgb) {
+    pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, color: Rgb) {
         let step = get_raster_width(WEIGHT, self.0) as i32;
         for (i, character) in (0..).zip(text.chars()) {
             let glyph = get_raster(character, WEIGHT, self.0)
@@ -47,7 +47,7 @@ impl Font {
                 break;
             }
             let rect = Rect { x1: left, y1: y, x2: left + width, y2: y + height };
-            surface.blend(rect, colour, |px, py| {
+            surface.blend(rect, color, |px, py| {
                 glyph.pixel((px - left) as usize, (py - y) as usize).unwrap_or(0)
             });
         }

@@ -67,7 +67,7 @@ fn corners(numbers: [f32; 4], format: BoxFormat, [sx, sy]: [f32; 2]) -> [f32; 4]
     let [a, b, c, d] = numbers;
     match format {
         BoxFormat::Corners => [a * sx, b * sy, c * sx, d * sy],
-        BoxFormat::Centre => {
+        BoxFormat::Center => {
             let (cx, cy, half_w, half_h) = (a * sx, b * sy, c * sx / 2.0, d * sy / 2.0);
             [cx - half_w, cy - half_h, cx + half_w, cy + half_h]
         }

@@ -159,7 +159,7 @@ impl<const WIDTH: usize> Block<WIDTH> {
     }
 
     /// Whether any of these boxes suppresses `d`, which all of them outrank. No early exit: that
-    /// would keep it from being vectorised.
+    /// would keep it from being vectorized.
     #[inline(always)]
     pub fn meets<R: Rule>(&self, d: &Lane, rule: R) -> bool {
         let mut hit = false;

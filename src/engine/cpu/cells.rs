@@ -1,4 +1,4 @@
-//! Boxes by where they lie, so that one is compared with its neighbours only.
+//! Boxes by where they lie, so that one is compared with its neighbors only.
 //!
 //! A box belongs to a level by the power of two that its longer side falls short of. A level's plane is
 //! cut into square cells of that length, and a box is kept in the cell of its upper left corner: of a
@@ -33,7 +33,7 @@ struct Linked {
     next: u32,
 }
 
-/// The cells of a level that a box may find neighbours in.
+/// The cells of a level that a box may find neighbors in.
 struct Range {
     x: (i32, i32),
     y: (i32, i32),
@@ -43,7 +43,7 @@ impl Range {
     #[inline(always)]
     fn new(d: &Lane, level: usize, offset: f32) -> Self {
         let cell = |edge: f64| cell(edge, level);
-        // In double precision, so that no rounding hides a neighbour.
+        // In double precision, so that no rounding hides a neighbor.
         let offset = f64::from(offset);
         let low = |edge: f32| cell(f64::from(edge) - offset).saturating_sub(1);
         let high = |edge: f32| cell(f64::from(edge) + offset);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_found_whatever_their_size_and_place() {
+    fn neighbors_are_found_whatever_their_size_and_place() {
         for seed in 0..20 {
             let boxes = boxes(600, seed);
             let params = |iou_threshold, pixel_offset, class_agnostic| Params {

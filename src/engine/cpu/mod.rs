@@ -1,5 +1,5 @@
 //! The engine for the host: decode streams the tensor once; suppression compares a candidate with
-//! several boxes at a time, and of many only with those near it. The compiler vectorises; where an
+//! several boxes at a time, and of many only with those near it. The compiler vectorizes; where an
 //! x86-64 processor has AVX2, it is twice as wide. Buffers are kept from frame to frame.
 //!
 //! What is `#[inline(always)]` here is compiled for its caller's processor: once as all is, once with

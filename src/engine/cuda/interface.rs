@@ -248,7 +248,7 @@ mod tests {
             ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("CORNERS", BoxFormat::Corners as usize),
-            ("CENTRE", BoxFormat::Centre as usize),
+            ("CENTRE", BoxFormat::Center as usize),
             ("SQUARE", BoxFormat::Square as usize),
             ("GREEDY", Method::Greedy as usize),
             ("MAP_REDUCE", Method::MapReduce as usize),

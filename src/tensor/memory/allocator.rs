@@ -47,7 +47,7 @@ pub unsafe fn wrap(
         },
     });
     let memory = Box::into_raw(memory);
-    // SAFETY: a `CudaMemory` begins with the `GstMemory` that is initialised here, which then owns
+    // SAFETY: a `CudaMemory` begins with the `GstMemory` that is initialized here, which then owns
     // the box; `Allocator::free` takes it back.
     unsafe {
         let allocator = ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
@@ -56,7 +56,7 @@ pub unsafe fn wrap(
     }
 }
 
-/// Initialises memory that is `range` of the `maxsize` bytes of `parent`, or of its own where that
+/// Initializes memory that is `range` of the `maxsize` bytes of `parent`, or of its own where that
 /// is null.
 ///
 /// # Safety
@@ -195,7 +195,7 @@ unsafe extern "C" fn share(
     else {
         return null_mut();
     };
-    // SAFETY: plain data, initialised next; `Allocator::free` takes the box back.
+    // SAFETY: plain data, initialized next; `Allocator::free` takes the box back.
     unsafe {
         let part = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
         init(part, of.allocator, whole(memory), of.maxsize, range, wrapped.ready);

@@ -1,4 +1,4 @@
-//! Colours by class, as the components of a frame's format.
+//! Colors by class, as the components of a frame's format.
 
 use gst_video::{VideoColorMatrix, VideoColorRange, VideoInfo};
 
@@ -21,15 +21,15 @@ const PALETTE: [Rgb; 12] = [
     [232, 232, 232],
 ];
 
-/// Text, and the outline that keeps a box visible on a picture of its own colour.
+/// Text, and the outline that keeps a box visible on a picture of its own color.
 pub(super) const DARK: Rgb = [16, 16, 20];
 
-/// The colour of a class number.
+/// The color of a class number.
 pub(super) fn of_class(class: i32) -> Rgb {
     PALETTE[class.rem_euclid(PALETTE.len() as i32) as usize]
 }
 
-/// The colour of a label without a class number; the same on every run (FNV-1a).
+/// The color of a label without a class number; the same on every run (FNV-1a).
 pub(super) fn of_label(label: &str) -> Rgb {
     let hash = label
         .bytes()
@@ -37,7 +37,7 @@ pub(super) fn of_label(label: &str) -> Rgb {
     of_class((hash % PALETTE.len() as u32) as i32)
 }
 
-/// Takes colours to the components of one format: red, green, blue or luma and chroma.
+/// Takes colors to the components of one format: red, green, blue or luma and chroma.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Converter(Option<Yuv>);
 
@@ -70,10 +70,10 @@ impl Converter {
         Self(Some(Yuv { red, blue, luma_offset, luma_scale, chroma_scale }))
     }
 
-    /// The components of `colour` in the order in which GStreamer numbers them.
-    pub fn components(&self, colour: Rgb) -> [u8; 3] {
-        let Some(yuv) = &self.0 else { return colour };
-        let [r, g, b] = colour.map(|component| f32::from(component) / 255.0);
+    /// The components of `color` in the order in which GStreamer numbers them.
+    pub fn components(&self, color: Rgb) -> [u8; 3] {
+        let Some(yuv) = &self.0 else { return color };
+        let [r, g, b] = color.map(|component| f32::from(component) / 255.0);
         let luma = yuv.red * r + (1.0 - yuv.red - yuv.blue) * g + yuv.blue * b;
         let cb = (b - luma) / (2.0 * (1.0 - yuv.blue));
         let cr = (r - luma) / (2.0 * (1.0 - yuv.red));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn primaries_take_the_standards_values() {
-        // The 75 % colour bars' neighbours: 100 % primaries of BT.601 and BT.709, limited range.
+        // The 75 % color bars' neighbors: 100 % primaries of BT.601 and BT.709, limited range.
         let bt601 = converter(VideoFormat::I420, "bt601");
         assert_eq!(bt601.components([255, 0, 0]), [81, 90, 240]);
         assert_eq!(bt601.components([255, 255, 255]), [235, 128, 128]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_has_the_same_colour_every_time() {
+    fn a_label_has_the_same_color_every_time() {
         assert_eq!(of_label("person"), of_label("person"));
         assert_ne!(of_label("person"), of_label("bicycle"));
     }
