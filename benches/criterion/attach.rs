@@ -1,7 +1,7 @@
 //! Hanging regions on a buffer, by kind of metadata; taking them off again is not counted.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use gstnmsfilter::region::{self, Attach, HAS_ANALYTICS, Labels, Region};
+use gstnmsfilter::output::{self, Attach, HAS_ANALYTICS, Labels, Region};
 
 const FRAME: [u32; 2] = [1920, 1080];
 

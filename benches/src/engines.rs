@@ -3,9 +3,9 @@
 use anyhow::Result;
 use gstnmsfilter::device::DeviceError;
 use gstnmsfilter::engine::{Cpu, Cuda, Engine, Outcome};
+use gstnmsfilter::input::cuda_memory::Uploader;
+use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::Tensor;
-use gstnmsfilter::tensor::attached::NewTensor;
-use gstnmsfilter::tensor::memory::Uploader;
 
 use crate::measure::{Times, measure};
 use crate::workload::Workload;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gst_check::Harness;
-use gstnmsfilter::tensor::attached::{NewTensor, attach};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::measure::Times;
 

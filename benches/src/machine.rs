@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 
 use gstnmsfilter::device::Driver;
-use gstnmsfilter::region::HAS_ANALYTICS;
+use gstnmsfilter::output::HAS_ANALYTICS;
 
 use crate::engines::Engines;
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
+use gstnmsfilter::decoder::{self, BoxFormat, Layout, Options};
 use gstnmsfilter::engine::{ClassThresholds, Params};
-use gstnmsfilter::head::{self, BoxFormat, Layout, Options};
+use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::Tensor;
-use gstnmsfilter::tensor::attached::NewTensor;
 
 /// Tensors as they would lie on a buffer, and what is asked of them.
 #[derive(Clone, Debug)]
@@ -63,10 +63,10 @@ impl Workload {
         self.tensors.iter().map(|n| tensor(n).expect("they have few dimensions")).collect()
     }
 
-    /// How the head of the tensors' ids lays them out.
+    /// How the decoder of the tensors' ids lays them out.
     pub fn layout(&self) -> Layout {
         let options = Options { box_format: self.box_format, ..Options::default() };
-        head::choose(&self.tensors(), None, options).expect("the head takes its own").layout
+        decoder::choose(&self.tensors(), None, options).expect("the decoder takes its own").layout
     }
 
     /// The same tensors under another name and other rules.

@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
+use gstnmsfilter::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
 use gstnmsfilter::engine::{
     Bounds, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, Method, Overlap, Params,
-    Reference, Sizes,
+    Reference, SizeLimits,
 };
-use gstnmsfilter::head::{self, BoxFormat, Coordinates, Field, Layout, Options};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, Tensor};
 
 use crate::Failure;
@@ -47,7 +47,7 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
     };
     counts.one("engines: frames");
-    let layout = match head::choose(&tensors, None, options) {
+    let layout = match decoder::choose(&tensors, None, options) {
         _ if bytes.one_in(16) => any_layout(bytes),
         Ok(choice) if bytes.one_in(8) => altered(bytes, choice.layout),
         Ok(choice) => choice.layout,
@@ -143,8 +143,8 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
             .collect();
     }
     let sizes = match bytes.one_in(8) {
-        true => Sizes { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] },
-        false => Sizes::ANY,
+        true => SizeLimits { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] },
+        false => SizeLimits::ANY,
     };
     let visible = match bytes.below(8) {
         0..4 => Bounds::ANY,
@@ -196,7 +196,7 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
         component_stride: bytes.pick(&NUMBERS),
     };
     Layout {
-        head: "any",
+        decoder: "any",
         anchors: bytes.pick(&[0, 1, 2, 5, 40, 1000, 1 << 32, usize::MAX]),
         classes: bytes.pick(&NUMBERS),
         boxes: field(bytes),
@@ -207,7 +207,7 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     }
 }
 
-/// A head's layout with one number changed, so that it may still fit.
+/// A decoder's layout with one number changed, so that it may still fit.
 fn altered(bytes: &mut Bytes<'_>, mut layout: Layout) -> Layout {
     let field = match bytes.below(3) {
         0 => &mut layout.boxes,

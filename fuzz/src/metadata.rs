@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use gst::glib;
 use gst::prelude::*;
-use gstnmsfilter::tensor::attached::{self, META_NAME};
+use gstnmsfilter::input::custom_meta::{self, META_NAME};
 
 use crate::bytes::Bytes;
 use crate::raw;

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use gstnmsfilter::decoder::{self, Choice, Decoder, MAX_CLASSES, Options};
 use gstnmsfilter::elements::nmsfilter::Decoder;
-use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference, Sizes};
-use gstnmsfilter::head::{self, Choice, Head, MAX_CLASSES, Options};
-use gstnmsfilter::region::{Attach, HAS_ANALYTICS, Mapping, Region};
+use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference, SizeLimits};
+use gstnmsfilter::output::{Attach, HAS_ANALYTICS, Mapping, Region};
 use gstnmsfilter::tensor::{self, Tensor};
 
 use crate::snapshot::Snapshot;
@@ -159,8 +159,8 @@ impl Plan {
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
         };
-        let decoder = settings.get::<Decoder>("decoder").head();
-        let choice = head::choose(tensors, decoder, options).map_err(|error| kind(&error))?;
+        let decoder = settings.get::<Decoder>("decoder").decoder();
+        let choice = decoder::choose(tensors, decoder, options).map_err(|error| kind(&error))?;
         let frame = known.frame.ok_or("NoCaps")?;
         let model = ["model-width", "model-height"].map(|name| settings.get(name));
         let mapping = Mapping::new(frame, model, settings.get("letterbox"));
@@ -174,12 +174,12 @@ impl Plan {
     }
 
     fn decoded(&self, known: &Known, tensors: &[Tensor<'_>]) -> Result<Decoded, String> {
-        let Choice { head, layout, .. } = &self.choice;
+        let Choice { decoder, layout, .. } = &self.choice;
         let mut reference = Reference::default();
         let outcome = reference.run(tensors, layout, &self.params).map_err(|error| kind(&error))?;
         let region = |survivor| {
             let region = self.mapping.region(survivor).expect("every survivor can be seen");
-            (region, name_of(region.class, &known.labels, *head))
+            (region, name_of(region.class, &known.labels, *decoder))
         };
         Ok(Decoded {
             candidates: outcome.candidates as u64,
@@ -203,7 +203,7 @@ fn check(settings: &Snapshot) -> Result<(), String> {
         return Err("NotANumber".into());
     }
     if number("max-size") > 0.0 && number("min-size") > number("max-size") {
-        return Err("Sizes".into());
+        return Err("SizeLimits".into());
     }
     Ok(())
 }
@@ -229,7 +229,7 @@ fn params(
         class_agnostic: settings.get("class-agnostic"),
         multi_label: settings.get("multi-label"),
         thresholds,
-        sizes: Sizes {
+        sizes: SizeLimits {
             min: mapping.sides_in_model(settings.get("min-size")),
             max: if max == 0.0 { [f32::INFINITY; 2] } else { mapping.sides_in_model(max) },
         },
@@ -273,10 +273,10 @@ fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds,
     Ok(ClassThresholds { default, per_class })
 }
 
-fn name_of(class: u32, labels: &[String], head: &dyn Head) -> String {
+fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
     let name = match labels.get(class as usize) {
         Some(label) => Some(label.as_str()).filter(|label| !label.is_empty()),
-        None => head.label(class),
+        None => decoder.label(class),
     };
     name.map_or_else(|| format!("class-{class}"), Into::into)
 }

@@ -6,6 +6,7 @@ mod driver;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod memory;
+mod ready;
 mod stream;
 
 use std::ffi::CStr;
@@ -18,6 +19,7 @@ use sys::CUdevice_attribute_enum as Attribute;
 
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
+pub use ready::Ready;
 pub use stream::{Event, ForeignStream, Stream};
 
 /// Why a GPU cannot be used.

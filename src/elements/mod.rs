@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::tensor;
+use crate::input::custom_meta;
 
 pub mod crowdtestsrc;
 mod grid;
@@ -20,7 +20,7 @@ pub use tensor_memory::TensorMemory;
 /// # Errors
 /// Where GStreamer refuses an element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    tensor::attached::register();
+    custom_meta::register();
     crowdtestsrc::register(plugin)?;
     nmsfilter::register(plugin)?;
     roioverlay::register(plugin)?;

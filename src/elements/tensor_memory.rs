@@ -2,8 +2,8 @@
 
 use gst::glib;
 
-use crate::tensor::attached::NewTensor;
-use crate::tensor::memory::{UploadError, Uploader};
+use crate::input::cuda_memory::{UploadError, Uploader};
+use crate::input::custom_meta::NewTensor;
 use crate::type_names::format;
 
 /// Where tensors lie.

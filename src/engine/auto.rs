@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params};
-use crate::head::Layout;
-use crate::tensor::Tensor;
+use crate::decoder::Layout;
+use crate::tensor::TensorView;
 
 /// Decodes on the GPU what lies there. What lies on the host is tried on both: each engine does
 /// eight frames, then frames go to the one with the lower mean time, but for one in 256 by which the
@@ -75,12 +75,12 @@ impl Engine for Auto {
 
     fn run(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         let on_device =
-            layout.tensors().any(|index| tensors.get(index).is_some_and(Tensor::is_on_device));
+            layout.tensors().any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
         self.on_cuda = self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);

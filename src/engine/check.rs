@@ -2,13 +2,13 @@
 //! so nothing else says that they address elements that there are.
 
 use super::{EngineError, Params};
-use crate::head::{Field, Layout, MAX_CLASSES};
-use crate::tensor::{Tensor, TensorError};
+use crate::decoder::{Field, Layout, MAX_CLASSES};
+use crate::tensor::{TensorError, TensorView};
 
 /// Checks that indices can be counted, and that every number that `layout` addresses is an element
 /// of its tensor. Reads no element and, unless there is an error, allocates nothing.
 pub(super) fn check(
-    tensors: &[Tensor<'_>],
+    tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
 ) -> Result<(), EngineError> {
@@ -42,7 +42,7 @@ fn check_field(
     field: Field,
     components: usize,
     anchors: usize,
-    tensors: &[Tensor<'_>],
+    tensors: &[TensorView<'_>],
 ) -> Result<(), EngineError> {
     let tensor = tensors.get(field.tensor).ok_or(EngineError::NoTensor {
         field: name,

@@ -1,4 +1,4 @@
-//! Decode, map, reduce, order, publish: from a head's rows to surviving detections.
+//! Decode, map, reduce, order, publish: from a decoder's rows to surviving detections.
 //!
 //! Every engine gives the same survivors, in the same order, with the same bits. [`Reference`] is
 //! the plain version that is obviously right; [`Cpu`] and [`Cuda`] are built for speed and held to it
@@ -15,7 +15,7 @@
 //!    Minus zero counts as zero.
 //! 4. The row is dropped where objectness or score is below the threshold of its class.
 //! 5. The box's numbers are multiplied by [`Params::scale`], then made into corners. The row is
-//!    rejected where a corner is not finite, a side is negative or longer than [`LONGEST_SIDE`];
+//!    rejected where a corner is not finite, a side is negative or longer than [`MAX_SIDE`];
 //!    dropped as an empty slot where a side is zero; dropped where a side is outside
 //!    [`Params::sizes`].
 //! 6. The row is rejected where the box does not intersect [`Params::visible`]: where its right
@@ -47,18 +47,18 @@ mod select;
 pub use auto::Auto;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use params::{Bounds, ClassThresholds, Method, Overlap, Params, Sizes};
+pub use params::{Bounds, ClassThresholds, Method, Overlap, Params, SizeLimits};
 pub use reference::Reference;
 pub use select::{Backend, Selection, select};
 
 use std::time::Duration;
 
+use crate::decoder::{Layout, MAX_CLASSES};
 use crate::device::{DeviceError, DriverError};
-use crate::head::{Layout, MAX_CLASSES};
-use crate::tensor::{Tensor, TensorError};
+use crate::tensor::{TensorError, TensorView};
 
 /// The longest side of a box, in pixels; areas and their sums stay far from overflow.
-pub const LONGEST_SIDE: f32 = 1.0e9;
+pub const MAX_SIDE: f32 = 1.0e9;
 
 /// A candidate or survivor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -127,14 +127,14 @@ impl std::ops::AddAssign for DeviceWork {
 pub enum EngineError {
     /// A tensor's memory cannot be read.
     #[error(transparent)]
-    Tensor(#[from] TensorError),
+    TensorView(#[from] TensorError),
     /// More rows than an index can count.
     #[error("{anchors} rows are more than the {} supported", u32::MAX)]
     Anchors {
         /// Rows there are.
         anchors: usize,
     },
-    /// No class, or more than a head may have.
+    /// No class, or more than a decoder may have.
     #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
     Classes {
         /// Classes there are.
@@ -231,7 +231,7 @@ pub enum EngineError {
         "tensor {tensor}: its memory says that work on it is pending \
          (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
          wait for that work before the buffer is pushed, or attach an event ({})",
-        crate::tensor::memory::READY_EVENT
+        crate::input::cuda_memory::READY_EVENT
     )]
     UnknownProducer {
         /// The tensor, as displayed.
@@ -267,7 +267,7 @@ pub trait Engine: Send {
     /// is not there, and where the GPU fails.
     fn run(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError>;

@@ -80,14 +80,14 @@ impl ClassThresholds {
 /// The sides that a box can have, in pixels of the model's input. A limit that is not a number
 /// limits nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sizes {
+pub struct SizeLimits {
     /// Least width and height.
     pub min: [f32; 2],
     /// Greatest width and height.
     pub max: [f32; 2],
 }
 
-impl Sizes {
+impl SizeLimits {
     /// Any size.
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
@@ -142,8 +142,8 @@ pub struct Params {
     pub class_agnostic: bool,
     /// Scores to reach.
     pub thresholds: ClassThresholds,
-    /// Sizes allowed.
-    pub sizes: Sizes,
+    /// SizeLimits allowed.
+    pub sizes: SizeLimits,
     /// Where boxes can be seen; those that do not intersect it are rejected.
     pub visible: Bounds,
     /// Whether every class of an anchor that reaches its threshold gives a candidate, rather than
@@ -168,7 +168,7 @@ impl Default for Params {
             pixel_offset: 0.0,
             class_agnostic: false,
             thresholds: ClassThresholds::uniform(0.25),
-            sizes: Sizes::ANY,
+            sizes: SizeLimits::ANY,
             visible: Bounds::ANY,
             multi_label: false,
             scale: [1.0; 2],

@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 use super::check::check;
 use super::params::cap;
 use super::{
-    ClassThresholds, Detection, DeviceWork, Engine, EngineError, LONGEST_SIDE, Method, Outcome,
+    ClassThresholds, Detection, DeviceWork, Engine, EngineError, MAX_SIDE, Method, Outcome,
     Overlap, Params,
 };
-use crate::head::{BoxFormat, Field, Layout};
-use crate::tensor::{Elements, MappedTensor, Tensor};
+use crate::decoder::{BoxFormat, Field, Layout};
+use crate::tensor::{Elements, TensorView};
 
 /// The plain engine.
 #[derive(Debug, Default)]
@@ -25,18 +25,17 @@ impl Engine for Reference {
 
     fn run(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         check(tensors, layout, params)?;
-        let mut mapped: Vec<Option<MappedTensor<'_>>> = tensors.iter().map(|_| None).collect();
+        let mut mapped: Vec<Option<Elements<'_>>> = tensors.iter().map(|_| None).collect();
         for i in layout.tensors() {
-            mapped[i] = Some(tensors[i].map()?);
+            mapped[i] = Some(tensors[i].elements()?);
         }
         let number = |field: &Field, anchor: usize, component: usize| -> f32 {
-            let tensor = mapped[field.tensor].as_ref().expect("every tensor of a layout is mapped");
-            match tensor.elements() {
+            match mapped[field.tensor].expect("every tensor of a layout is mapped") {
                 Elements::F32(elements) => elements[field.index(anchor, component)],
                 Elements::F16(elements) => elements[field.index(anchor, component)].to_f32(),
             }
@@ -151,7 +150,7 @@ fn decode(
         return Row::Rejected;
     }
     let (width, height) = (x2 - x1, y2 - y1);
-    if width < 0.0 || height < 0.0 || width > LONGEST_SIDE || height > LONGEST_SIDE {
+    if width < 0.0 || height < 0.0 || width > MAX_SIDE || height > MAX_SIDE {
         return Row::Rejected;
     }
     if width == 0.0 || height == 0.0 {

@@ -85,3 +85,13 @@ impl Element for f16 {
         f16::from_f32(value)
     }
 }
+
+/// A tensor's elements in host memory, by type.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Elements<'a> {
+    /// Single precision.
+    F32(&'a [f32]),
+    /// Half precision.
+    F16(&'a [f16]),
+}

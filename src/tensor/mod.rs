@@ -1,170 +1,67 @@
-//! What arrives on a buffer, and where it lies.
+//! Tensors as the engines see them: plain views, without GStreamer.
 //!
-//! An inference element hangs a model's raw output on each video buffer. One reader per kind of
-//! metadata turns that into [`Tensor`]s: [`attached`] for the plugin's own metadata (any
-//! GStreamer) and, with the cargo feature `v1_26`, `analytics` for `GstTensorMeta`. A reader
-//! borrows from the buffer; looking at a tensor's id and shape touches none of its memory. Memory
-//! is mapped by [`Tensor::map`], or for a GPU by [`Tensor::map_on_device`], which check it against the
-//! claimed shape first.
+//! In: what a producer claims of one output of a model (id, element type, shape) and the memory that
+//! holds it. Out: elements in host memory ([`TensorView::elements`]) or an address in device memory
+//! ([`TensorView::device`]), both only after the claimed shape was checked against the size of the
+//! memory. Reading the id and the shape does not access the memory: a [`Mappable`] is mapped when an
+//! engine needs it.
 
-#[cfg(feature = "v1_26")]
-pub mod analytics;
-pub mod attached;
 mod element;
-mod mapped;
-pub mod memory;
+mod error;
+mod shape;
+mod storage;
 
 use std::fmt;
 
-use arrayvec::ArrayVec;
+pub use element::{Element, ElementType, Elements};
+pub use error::TensorError;
+pub use shape::{MAX_RANK, Shape};
+pub use storage::{DeviceSlice, Mappable, Storage};
 
-pub use element::{Element, ElementType};
-pub use mapped::{Elements, Mapped, MappedTensor};
-use memory::MappedOnDevice;
-
-/// The most dimensions a tensor can have.
-pub const MAX_RANK: usize = 8;
-
-/// The most tensors read from one buffer; further ones are left unread and counted.
-pub const MAX_TENSORS: usize = 16;
-
-/// The tensors of one buffer, in the order in which they were attached.
-#[derive(Clone, Debug, Default)]
-pub struct Tensors<'a> {
-    read: ArrayVec<Tensor<'a>, MAX_TENSORS>,
-    unread: usize,
-}
-
-impl<'a> Tensors<'a> {
-    /// How many tensors the buffer has beyond those read: more than [`MAX_TENSORS`], or with more
-    /// than [`MAX_RANK`] dimensions.
-    pub fn unread(&self) -> usize {
-        self.unread
-    }
-
-    /// Whether further tensors are only counted.
-    fn is_full(&self) -> bool {
-        self.read.is_full()
-    }
-
-    /// Adds a tensor, or counts it where there is no room.
-    fn push(&mut self, tensor: Tensor<'a>) {
-        match self.read.try_push(tensor) {
-            Ok(()) => {}
-            Err(_) => self.leave_out(),
-        }
-    }
-
-    /// Counts a tensor that is not read.
-    fn leave_out(&mut self) {
-        self.unread += 1;
-    }
-}
-
-impl<'a> std::ops::Deref for Tensors<'a> {
-    type Target = [Tensor<'a>];
-
-    fn deref(&self) -> &[Tensor<'a>] {
-        &self.read
-    }
-}
-
-impl<'t, 'a> IntoIterator for &'t Tensors<'a> {
-    type Item = &'t Tensor<'a>;
-    type IntoIter = std::slice::Iter<'t, Tensor<'a>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.read.iter()
-    }
-}
-
-/// A tensor's dimensions, slowest first (row-major, contiguous).
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct Shape(ArrayVec<usize, MAX_RANK>);
-
-impl Shape {
-    /// The shape with these dimensions, or `None` where there are more than [`MAX_RANK`].
-    pub fn new(dims: &[usize]) -> Option<Self> {
-        ArrayVec::try_from(dims).ok().map(Self)
-    }
-
-    /// The number of elements, or `None` where it overflows.
-    pub fn elements(&self) -> Option<usize> {
-        self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
-    }
-}
-
-impl std::ops::Deref for Shape {
-    type Target = [usize];
-
-    fn deref(&self) -> &[usize] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Written as `1x84x8400`; a scalar as `scalar`.
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("scalar");
-        }
-        for (i, dim) in self.0.iter().enumerate() {
-            write!(f, "{}{dim}", if i == 0 { "" } else { "x" })?;
-        }
-        Ok(())
-    }
-}
-
-/// Where a tensor's elements lie.
-#[derive(Clone, Copy, Debug)]
-pub enum Storage<'a> {
-    /// In a buffer, which may have to be mapped, and may be a GPU's memory.
-    Buffer(&'a gst::BufferRef),
-    /// In plain host memory.
-    Host(&'a [u8]),
-    /// Nowhere: the metadata carries no memory.
-    Missing,
-}
-
-/// One output of a model: its name, element type and shape, and where its elements lie.
+/// One output of a model: its id, element type and shape, and the memory that holds its elements,
+/// row-major and contiguous.
 #[derive(Clone, Debug)]
-pub struct Tensor<'a> {
+#[non_exhaustive]
+pub struct TensorView<'a> {
     /// The name under which the producer knows this output.
     pub id: &'a str,
-    /// What each element is.
+    /// The type of each element.
     pub element: ElementType,
-    /// The claimed dimensions; nothing says that the memory is that large.
+    /// The claimed dimensions. The memory can be smaller; every access checks that.
     pub shape: Shape,
-    /// Where the elements lie.
+    /// The memory.
     pub storage: Storage<'a>,
 }
 
-impl<'a> Tensor<'a> {
+/// A tensor's elements, where they reside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resident<'a> {
+    /// In host memory: as many bytes as the shape calls for.
+    Host(&'a [u8]),
+    /// In device memory.
+    Device(DeviceSlice),
+}
+
+impl<'a> TensorView<'a> {
+    /// A tensor of this id, element type and shape in `storage`. Nothing is checked yet.
+    pub fn new(id: &'a str, element: ElementType, shape: Shape, storage: Storage<'a>) -> Self {
+        Self { id, element, shape, storage }
+    }
+
     /// A tensor over elements in host memory.
     ///
     /// # Panics
-    /// Where `shape` has more than [`MAX_RANK`] dimensions.
+    /// If `shape` has more than [`MAX_RANK`] dimensions.
     pub fn from_slice<T: Element>(id: &'a str, shape: &[usize], elements: &'a [T]) -> Self {
-        Self {
-            id,
-            element: T::TYPE,
-            shape: Shape::new(shape).expect("a shape has at most 8 dimensions"),
-            storage: Storage::Host(bytemuck::cast_slice(elements)),
-        }
+        let shape = Shape::new(shape).expect("a shape has at most 8 dimensions");
+        Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))
     }
 
-    /// The bytes that shape and element type call for, once it is sure that the memory holds
-    /// them.
+    /// The number of bytes that the shape and the element type call for, if the memory holds as many.
     ///
     /// # Errors
-    /// Where the shape overflows, the element type is neither f16 nor f32, or the memory is
-    /// missing or shorter than the shape claims.
+    /// If the shape overflows, the element type is neither f16 nor f32, or the memory is missing or
+    /// smaller than the shape claims.
     pub fn checked_len(&self) -> Result<usize, TensorError> {
         let tensor = || self.to_string();
         let size =
@@ -174,167 +71,111 @@ impl<'a> Tensor<'a> {
             .elements()
             .and_then(|n| n.checked_mul(size))
             .ok_or_else(|| TensorError::TooLarge { tensor: tensor() })?;
-        let held = match self.storage {
-            Storage::Buffer(buffer) => buffer.size(),
-            Storage::Host(bytes) => bytes.len(),
-            Storage::Missing => return Err(TensorError::Missing { tensor: tensor() }),
-        };
-        if held < needed {
-            return Err(TensorError::TooShort { tensor: tensor(), needed, held });
-        }
+        let held = self.storage.size().ok_or_else(|| TensorError::Missing { tensor: tensor() })?;
+        self.check_len(needed, held)?;
         Ok(needed)
     }
 
-    /// Makes the elements readable by the CPU.
+    /// The elements, in host memory.
     ///
     /// # Errors
-    /// As [`checked_len`](Self::checked_len), and where the memory is misaligned or cannot be
-    /// mapped.
-    pub fn map(&self) -> Result<MappedTensor<'a>, TensorError> {
-        MappedTensor::new(self, self.checked_len()?)
+    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned, cannot be mapped, or is
+    /// device memory that has no copy on the host.
+    pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
+        let bytes = self.host_bytes(self.checked_len()?)?;
+        // Length, alignment and type were checked.
+        Ok(match (self.element, bytes.is_empty()) {
+            (ElementType::F16, true) => Elements::F16(&[]),
+            (ElementType::F16, false) => Elements::F16(bytemuck::cast_slice(bytes)),
+            (_, true) => Elements::F32(&[]),
+            (_, false) => Elements::F32(bytemuck::cast_slice(bytes)),
+        })
     }
 
-    /// Whether the elements lie in a GPU's memory.
+    /// Whether the elements are in device memory.
     pub fn is_on_device(&self) -> bool {
         match self.storage {
-            Storage::Buffer(buffer) => memory::is_on_device(buffer),
+            Storage::Device(_) => true,
+            Storage::Mappable(memory) => memory.is_on_device(),
             Storage::Host(_) | Storage::Missing => false,
         }
     }
 
-    /// The elements' address on a GPU; `None` where they are not on one.
+    /// The elements in device memory; `None` if they are in host memory.
     ///
     /// # Errors
-    /// As [`checked_len`](Self::checked_len), and where the memory is misaligned or gives no
-    /// address.
-    pub fn map_on_device(&self) -> Result<Option<MappedOnDevice<'a>>, TensorError> {
-        self.map_on_device_len(self.checked_len()?)
+    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address.
+    pub fn device(&self) -> Result<Option<DeviceSlice>, TensorError> {
+        self.device_slice(self.checked_len()?)
     }
 
-    /// Makes the elements readable where they are.
+    /// The elements where they reside.
     ///
     /// # Errors
-    /// As [`map`](Self::map) and [`map_on_device`](Self::map_on_device).
-    pub fn map_in_place(&self) -> Result<Mapped<'a>, TensorError> {
+    /// As [`elements`](Self::elements) and [`device`](Self::device).
+    pub(crate) fn resident(&self) -> Result<Resident<'a>, TensorError> {
         let needed = self.checked_len()?;
-        Ok(match self.map_on_device_len(needed)? {
-            Some(on_device) => Mapped::OnDevice(on_device),
-            None => Mapped::OnHost(MappedTensor::new(self, needed)?),
+        Ok(match self.device_slice(needed)? {
+            Some(slice) => Resident::Device(slice),
+            None => Resident::Host(self.host_bytes(needed)?),
         })
     }
 
-    /// The same as [`map_on_device`](Self::map_on_device), where `needed` is the
-    /// [`checked_len`](Self::checked_len).
-    fn map_on_device_len(&self, needed: usize) -> Result<Option<MappedOnDevice<'a>>, TensorError> {
-        let Storage::Buffer(buffer) = self.storage else {
-            return Ok(None);
-        };
-        let Some(mapped) = MappedOnDevice::new(self, buffer)? else {
-            return Ok(None);
-        };
+    /// The first `needed` bytes, in host memory.
+    pub(crate) fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
         let tensor = || self.to_string();
-        if mapped.len() < needed {
-            return Err(TensorError::TooShort { tensor: tensor(), needed, held: mapped.len() });
+        let bytes = match self.storage {
+            // An empty buffer has no memory to map.
+            _ if needed == 0 => &[],
+            Storage::Host(bytes) => bytes,
+            Storage::Mappable(memory) => {
+                memory.map_host().map_err(|cause| TensorError::Map { tensor: tensor(), cause })?
+            }
+            Storage::Device(_) => return Err(TensorError::NotOnHost { tensor: tensor() }),
+            Storage::Missing => return Err(TensorError::Missing { tensor: tensor() }),
+        };
+        // The size of what was mapped counts, whatever the memory claimed before.
+        self.check_len(needed, bytes.len())?;
+        if needed > 0 {
+            self.check_alignment(bytes.as_ptr().addr() as u64)?;
         }
-        let align = self.element.size().expect("checked_len refuses other types");
-        if !mapped.address().is_multiple_of(align as u64) {
-            return Err(TensorError::Misaligned { tensor: tensor(), align });
+        Ok(&bytes[..needed])
+    }
+
+    fn device_slice(&self, needed: usize) -> Result<Option<DeviceSlice>, TensorError> {
+        let slice = match self.storage {
+            Storage::Device(slice) => Some(slice),
+            Storage::Mappable(memory) => memory
+                .map_device()
+                .map_err(|cause| TensorError::Map { tensor: self.to_string(), cause })?,
+            Storage::Host(_) | Storage::Missing => None,
+        };
+        if let Some(slice) = slice {
+            self.check_len(needed, slice.len())?;
+            self.check_alignment(slice.address())?;
         }
-        Ok(Some(mapped))
+        Ok(slice)
+    }
+
+    fn check_len(&self, needed: usize, held: usize) -> Result<(), TensorError> {
+        match held < needed {
+            true => Err(TensorError::TooShort { tensor: self.to_string(), needed, held }),
+            false => Ok(()),
+        }
+    }
+
+    fn check_alignment(&self, address: u64) -> Result<(), TensorError> {
+        let align = self.element.size().unwrap_or(1);
+        match address.is_multiple_of(align as u64) {
+            true => Ok(()),
+            false => Err(TensorError::Misaligned { tensor: self.to_string(), align }),
+        }
     }
 }
 
 /// Written as `yolo-v8-out (f32 1x84x8400)`.
-impl fmt::Display for Tensor<'_> {
+impl fmt::Display for TensorView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({} {})", self.id, self.element, self.shape)
     }
-}
-
-/// Why a tensor cannot be attached or read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TensorError {
-    /// The memory is smaller than the shape says.
-    #[error(
-        "tensor {tensor}: its shape needs {needed} bytes, but its memory holds {held}; \
-         correct the shape or the memory"
-    )]
-    TooShort {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// Bytes that shape and element type call for.
-        needed: usize,
-        /// Bytes there are.
-        held: usize,
-    },
-    /// The shape's element count does not fit the machine's word.
-    #[error("tensor {tensor}: its dimensions multiply to more elements than memory can hold")]
-    TooLarge {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
-    /// More dimensions than [`MAX_RANK`].
-    #[error("tensor {id}: expected at most {MAX_RANK} dimensions, got {rank}")]
-    Rank {
-        /// The tensor's id.
-        id: String,
-        /// Its number of dimensions.
-        rank: usize,
-    },
-    /// Neither f16 nor f32.
-    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
-    ElementType {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
-    /// The metadata carries no memory.
-    #[error("tensor {tensor}: its metadata carries no memory; attach the elements with it")]
-    Missing {
-        /// The tensor, as displayed.
-        tensor: String,
-    },
-    /// The memory does not start at a multiple of the element size.
-    #[error(
-        "tensor {tensor}: its memory starts at an address that is no multiple of {align} bytes; \
-         copy the elements to memory that is aligned for their type"
-    )]
-    Misaligned {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// The alignment wanted.
-        align: usize,
-    },
-    /// GStreamer could not map the memory.
-    #[error("tensor {tensor}: its memory cannot be mapped for reading: {cause}")]
-    Map {
-        /// The tensor, as displayed.
-        tensor: String,
-        /// What GStreamer said.
-        cause: String,
-    },
-    /// The plugin's own metadata lacks a field or has one of another type.
-    #[error("metadata {name}: {problem}", name = attached::META_NAME)]
-    Malformed {
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
-/// Reads every tensor on `buffer`, whatever metadata carries it.
-///
-/// # Errors
-/// Where the plugin's own metadata is malformed.
-pub fn read(buffer: &gst::BufferRef) -> Result<Tensors<'_>, TensorError> {
-    let mut tensors = Tensors::default();
-    #[cfg(feature = "v1_26")]
-    analytics::read(buffer, &mut tensors);
-    attached::read(buffer, &mut tensors)?;
-    Ok(tensors)
-}
-
-/// Removes every tensor from `buffer`, whatever metadata carries it.
-pub fn remove(buffer: &mut gst::BufferRef) {
-    #[cfg(feature = "v1_26")]
-    analytics::remove(buffer);
-    attached::remove(buffer);
 }

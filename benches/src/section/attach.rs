@@ -1,7 +1,7 @@
 //! What it costs to hang regions on a buffer, beside decoding a tensor.
 
 use anyhow::Result;
-use gstnmsfilter::region::{self, Attach, HAS_ANALYTICS, Labels, Region};
+use gstnmsfilter::output::{self, Attach, HAS_ANALYTICS, Labels, Region};
 
 use super::{Bench, Section, shown};
 use crate::measure::{Times, measure_with};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
-use gstnmsfilter::tensor::attached::NewTensor;
+use gstnmsfilter::input::custom_meta::NewTensor;
 
 use super::{Bench, Section, shown};
 use crate::harness::{buffer, harness};
@@ -60,7 +60,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let cells = [backend.to_owned(), frames.to_string(), format!("{seconds:.1}")];
         table.row(cells.into_iter().chain([shown(mean / 1e3), format!("{share:.2}")]));
     }
-    println!("crowdtestsrc head=yolov8, 1080p50, against the clock:");
+    println!("crowdtestsrc decoder=yolov8, 1080p50, against the clock:");
     bench.folder.table("real-time", &table)
 }
 
@@ -68,7 +68,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 fn in_real_time(backend: &str) -> Result<[f64; 3]> {
     let memory = if backend == "cuda" { "cuda" } else { "system" };
     let pipeline = gst::parse::launch(&format!(
-        "crowdtestsrc head=yolov8 memory={memory} num-buffers=400
+        "crowdtestsrc decoder=yolov8 memory={memory} num-buffers=400
            ! video/x-raw,width=1920,height=1080,framerate=50/1
            ! nmsfilter name=nms backend={backend} ! fakesink sync=true"
     ))?;

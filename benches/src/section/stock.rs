@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use gst::glib;
 use gst::prelude::*;
 use gst_analytics::{AnalyticsMetaRefExt, Tensor, TensorDataType, TensorDimOrder, TensorMeta};
-use gstnmsfilter::tensor::attached::NewTensor;
+use gstnmsfilter::input::custom_meta::NewTensor;
 
 use super::{Bench, Section, shown};
 use crate::measure::Times;

@@ -9,7 +9,7 @@ use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
-use super::CrowdHead;
+use super::CrowdDecoder;
 use super::draw::{Canvas, Order};
 use super::raw_tensor::RawTensor;
 use super::scene::{Crowd, Scene, default_people};
@@ -18,8 +18,9 @@ use super::windows::Scan;
 use crate::elements::plane::{Plane, PlaneError, plane};
 use crate::elements::tensor_memory::Placement;
 use crate::elements::{TensorMemory, lock, property};
-use crate::tensor::memory::UploadError;
-use crate::tensor::{TensorError, attached};
+use crate::input::cuda_memory::UploadError;
+use crate::input::custom_meta;
+use crate::tensor::TensorError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -41,13 +42,13 @@ const DEFAULT_WIDTH: i32 = 1920;
 const DEFAULT_HEIGHT: i32 = 1080;
 const DEFAULT_RATE: i32 = 50;
 /// The longest side of a frame.
-const LONGEST_SIDE: i32 = 16_384;
+const MAX_SIDE: i32 = 16_384;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Settings {
     people: u32,
     seed: u64,
-    head: CrowdHead,
+    decoder: CrowdDecoder,
     truth: bool,
     memory: TensorMemory,
 }
@@ -86,7 +87,7 @@ impl State {
         };
         let scene = Scene::new(width, height, people, settings.seed);
         let canvas = Canvas::new(&scene, people as usize, order(&info));
-        let tensor = RawTensor::new(settings.head, u64::from(width) * u64::from(height));
+        let tensor = RawTensor::new(settings.decoder, u64::from(width) * u64::from(height));
         let placement = Placement::default();
         let (crowd, scan) = (Crowd::default(), Scan::default());
         Self { info, settings, scene, canvas, tensor, placement, crowd, scan }
@@ -104,7 +105,7 @@ impl State {
         }
         let tensor = self.tensor.with_windows(windows)?;
         let tensor = self.placement.place(tensor, self.settings.memory)?;
-        attached::attach(buffer, &tensor)?;
+        custom_meta::attach(buffer, &tensor)?;
         if self.settings.truth {
             self.attach_truth(buffer);
         }
@@ -141,10 +142,10 @@ pub struct CrowdTestSrc {
         mutable_playing
     )]
     #[property(
-        name = "head", get, set, type = CrowdHead, member = head,
-        builder(Settings::default().head)
-            .nick("Head")
-            .blurb("As which head's raw output the windows are attached")
+        name = "decoder", get, set, type = CrowdDecoder, member = decoder,
+        builder(Settings::default().decoder)
+            .nick("Decoder")
+            .blurb("As the raw output for which decoder the windows are attached")
             .mutable_playing()
     )]
     #[property(
@@ -226,8 +227,8 @@ impl ElementImpl for CrowdTestSrc {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let caps = gst_video::VideoCapsBuilder::new()
                 .format_list(FORMATS.map(|(format, _)| format))
-                .width_range(1..=LONGEST_SIDE)
-                .height_range(1..=LONGEST_SIDE)
+                .width_range(1..=MAX_SIDE)
+                .height_range(1..=MAX_SIDE)
                 .framerate_range(gst::Fraction::new(1, i32::MAX)..=gst::Fraction::new(i32::MAX, 1))
                 .build();
             let template = gst::PadTemplate::new(

@@ -29,11 +29,11 @@ glib::wrapper! {
         @extends gst_base::BaseSrc, gst::Element, gst::Object;
 }
 
-/// As which head's raw output the windows are attached.
+/// The decoder as whose raw output the windows are attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
-#[enum_type(name = "GstCrowdTestSrcHead", allow_name_conflict)]
-pub enum CrowdHead {
+#[enum_type(name = "GstCrowdTestSrcDecoder", allow_name_conflict)]
+pub enum CrowdDecoder {
     /// The windows alone.
     #[default]
     #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]

@@ -1,9 +1,9 @@
-//! The windows as a head's full raw output.
+//! The windows as a decoder's full raw output.
 
-use super::CrowdHead;
+use super::CrowdDecoder;
 use super::noise::Noise;
 use super::windows::Window;
-use crate::tensor::attached::NewTensor;
+use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape};
 
 /// Class scores of a YOLO output.
@@ -18,7 +18,7 @@ const KEPT: usize = 8;
 /// Writes windows into raw output tensors. A YOLO output has megabytes of rows with nothing in
 /// them, so these are written once and buffers come back to be used again.
 pub(super) struct RawTensor {
-    head: CrowdHead,
+    decoder: CrowdDecoder,
     anchors: usize,
     /// The output of a frame without windows.
     empty: Vec<f32>,
@@ -33,21 +33,21 @@ struct Kept {
 
 impl RawTensor {
     /// For frames of `area` pixels: 25200 or 8400 anchors up to 1920 x 1080, and by area.
-    pub fn new(head: CrowdHead, area: u64) -> Self {
+    pub fn new(decoder: CrowdDecoder, area: u64) -> Self {
         let frames = area.div_ceil(1920 * 1080).max(1) as usize;
-        let anchors = match head {
-            CrowdHead::Windows => 0,
-            CrowdHead::Yolov5 => 25_200 * frames,
-            CrowdHead::Yolov8 => 8_400 * frames,
+        let anchors = match decoder {
+            CrowdDecoder::Windows => 0,
+            CrowdDecoder::Yolov5 => 25_200 * frames,
+            CrowdDecoder::Yolov8 => 8_400 * frames,
         };
-        let mut tensor = Self { head, anchors, empty: Vec::new(), kept: Vec::new() };
+        let mut tensor = Self { decoder, anchors, empty: Vec::new(), kept: Vec::new() };
         tensor.fill_empty();
         tensor
     }
 
     /// The tensor for these windows. Windows beyond the number of anchors are left out.
     pub fn with_windows(&mut self, windows: &[Window]) -> Result<NewTensor, gst::glib::BoolError> {
-        if self.head == CrowdHead::Windows {
+        if self.decoder == CrowdDecoder::Windows {
             let rows = windows.iter().flat_map(|w| [w.x, w.y, w.side, w.score]).collect();
             let tensor = NewTensor::from_vec::<f32>("windows", &[windows.len(), 4], rows);
             return Ok(tensor.expect("two dimensions"));
@@ -68,11 +68,11 @@ impl RawTensor {
                 let anchor = i * self.anchors / windows.len();
                 let half = window.side / 2.0;
                 let (cx, cy) = (window.x + half, window.y + half);
-                let head = [cx, cy, window.side, window.side, self.first_score(window)];
-                for (number, value) in head.into_iter().enumerate() {
+                let decoder = [cx, cy, window.side, window.side, self.first_score(window)];
+                for (number, value) in decoder.into_iter().enumerate() {
                     elements[self.index(anchor, number)] = value;
                 }
-                if self.head == CrowdHead::Yolov5 {
+                if self.decoder == CrowdDecoder::Yolov5 {
                     elements[self.index(anchor, 5)] = CLASS_SCORE;
                 }
                 kept.written.push(anchor);
@@ -123,39 +123,39 @@ impl RawTensor {
 
     /// Numbers per anchor.
     fn numbers(&self) -> usize {
-        match self.head {
-            CrowdHead::Windows => 4,
-            CrowdHead::Yolov5 => 5 + CLASSES,
-            CrowdHead::Yolov8 => 4 + CLASSES,
+        match self.decoder {
+            CrowdDecoder::Windows => 4,
+            CrowdDecoder::Yolov5 => 5 + CLASSES,
+            CrowdDecoder::Yolov8 => 4 + CLASSES,
         }
     }
 
     fn index(&self, anchor: usize, number: usize) -> usize {
-        match self.head {
-            CrowdHead::Yolov8 => number * self.anchors + anchor,
+        match self.decoder {
+            CrowdDecoder::Yolov8 => number * self.anchors + anchor,
             _ => anchor * self.numbers() + number,
         }
     }
 
     /// The number behind the box: objectness, or the score of the first class.
     fn first_score(&self, window: &Window) -> f32 {
-        match self.head {
-            CrowdHead::Yolov5 => window.score / CLASS_SCORE,
+        match self.decoder {
+            CrowdDecoder::Yolov5 => window.score / CLASS_SCORE,
             _ => window.score,
         }
     }
 
     fn id(&self) -> &'static str {
-        match self.head {
-            CrowdHead::Windows => "windows",
-            CrowdHead::Yolov5 => "yolo-v5-out",
-            CrowdHead::Yolov8 => "yolo-v8-out",
+        match self.decoder {
+            CrowdDecoder::Windows => "windows",
+            CrowdDecoder::Yolov5 => "yolo-v5-out",
+            CrowdDecoder::Yolov8 => "yolo-v8-out",
         }
     }
 
     fn shape(&self) -> Shape {
-        let dims = match self.head {
-            CrowdHead::Yolov8 => [1, self.numbers(), self.anchors],
+        let dims = match self.decoder {
+            CrowdDecoder::Yolov8 => [1, self.numbers(), self.anchors],
             _ => [1, self.anchors, self.numbers()],
         };
         Shape::new(&dims).expect("three dimensions")

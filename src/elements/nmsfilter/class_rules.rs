@@ -3,9 +3,9 @@
 //! A name of digits alone is always the number of a class, also where the label file has such a
 //! label: a class whose label is a number is named by its own number only.
 
+use crate::decoder::MAX_CLASSES;
 use crate::engine::ClassThresholds;
-use crate::head::MAX_CLASSES;
-use crate::region::Labels;
+use crate::output::Labels;
 
 /// What is wrong with a list of classes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

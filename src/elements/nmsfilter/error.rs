@@ -2,16 +2,16 @@ use gst::glib;
 
 use super::class_rules::ClassRuleError;
 use super::settings::SettingsError;
+use crate::decoder::ChoiceError;
 use crate::engine::EngineError;
-use crate::head::ChoiceError;
-use crate::region::MappingError;
-use crate::tensor::TensorError;
+use crate::input::InputError;
+use crate::output::MappingError;
 
 /// Why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
     #[error(transparent)]
-    Tensor(#[from] TensorError),
+    Input(#[from] InputError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error(transparent)]
@@ -36,7 +36,7 @@ impl FrameError {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
-            Self::Tensor(_) | Self::Choice(_) => {
+            Self::Input(_) | Self::Choice(_) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_of_device() => {

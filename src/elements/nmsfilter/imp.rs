@@ -15,16 +15,16 @@ use gst_base::subclass::prelude::*;
 use super::counted::Counted;
 use super::session::{Frame, Session};
 use super::settings::{Decoder, Settings, SettingsError};
+use crate::decoder::{BoxFormat, Coordinates, MAX_CLASSES};
 use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine::{self, Backend, Method, Overlap};
-use crate::head::{BoxFormat, Coordinates, MAX_CLASSES};
-use crate::region::{Attach, Labels, Letterbox};
+use crate::output::{Attach, Labels, Letterbox};
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
         "nmsfilter",
         gst::DebugColorFlags::empty(),
-        Some("Tensor decoding and non-maximum suppression"),
+        Some("TensorView decoding and non-maximum suppression"),
     )
 });
 
@@ -381,7 +381,7 @@ impl BaseTransformImpl for NmsFilter {
             InputBuffer::Writable(_) => Ok(PrepareOutputBufferSuccess::InputBuffer),
             InputBuffer::Readable(shared) => {
                 let mut copy = shared.copy();
-                crate::tensor::analytics::copy(shared, copy.make_mut());
+                crate::input::tensor_meta::copy(shared, copy.make_mut());
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))
             }
         }

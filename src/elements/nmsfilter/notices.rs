@@ -3,8 +3,9 @@
 use super::NmsFilter;
 use super::imp::CAT;
 use super::settings::Settings;
-use crate::region::{self, Attach, Labels, Region};
-use crate::tensor::{MAX_RANK, MAX_TENSORS, Tensors};
+use crate::input::{MAX_TENSORS, Tensors};
+use crate::output::{self, Attach, Labels, Region};
+use crate::tensor::MAX_RANK;
 
 /// What has been said since the element started.
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ impl Notices {
         let Some(best) = best.filter(|_| !self.repeated_region) else {
             return;
         };
-        if !region::is_attached(buffer, frame, best, labels, kinds) {
+        if !output::is_attached(buffer, frame, best, labels, kinds) {
             return;
         }
         self.repeated_region = true;

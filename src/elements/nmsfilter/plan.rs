@@ -1,10 +1,10 @@
 use super::class_rules;
 use super::error::FrameError;
 use super::settings::Settings;
+use crate::decoder::{self, Choice};
 use crate::engine::Params;
-use crate::head::{self, Choice};
-use crate::region::{Labels, Mapping};
-use crate::tensor::{ElementType, Shape, Tensor, Tensors};
+use crate::output::{Labels, Mapping};
+use crate::tensor::{ElementType, Shape, TensorView};
 
 /// How to process frames like the last one.
 pub(super) struct Plan {
@@ -14,7 +14,7 @@ pub(super) struct Plan {
     pub params: Params,
 }
 
-/// What the choice of a head depends on.
+/// What the choice of a decoder depends on.
 #[derive(Default)]
 struct Signature {
     id: String,
@@ -22,19 +22,19 @@ struct Signature {
     shape: Shape,
 }
 
-impl PartialEq<Tensor<'_>> for Signature {
-    fn eq(&self, tensor: &Tensor<'_>) -> bool {
+impl PartialEq<TensorView<'_>> for Signature {
+    fn eq(&self, tensor: &TensorView<'_>) -> bool {
         self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
     }
 }
 
 impl Plan {
-    /// Chooses the head for `tensors` and derives the engine's parameters.
+    /// Chooses the decoder for `tensors` and derives the engine's parameters.
     ///
     /// # Errors
     /// Where settings, tensors and the frame do not go together.
     pub fn new(
-        tensors: &Tensors<'_>,
+        tensors: &[TensorView<'_>],
         settings: &Settings,
         labels: &Labels,
         frame: Option<[u32; 2]>,
@@ -61,15 +61,15 @@ impl Plan {
     /// for. Allocates nothing where ids stay.
     ///
     /// # Errors
-    /// Where no head fits the tensors.
+    /// Where no decoder fits the tensors.
     pub fn adapt(
         &mut self,
-        tensors: &Tensors<'_>,
+        tensors: &[TensorView<'_>],
         settings: &Settings,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
         let choice = choose(tensors, settings, labels)?;
-        if !self.choice.layout.is_kin(&choice.layout) {
+        if !self.choice.layout.has_same_params(&choice.layout) {
             return Ok(false);
         }
         self.choice = choice;
@@ -78,12 +78,12 @@ impl Plan {
     }
 
     /// Whether it was made for tensors like these.
-    pub fn suits(&self, tensors: &Tensors<'_>) -> bool {
+    pub fn suits(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(ours, theirs)| ours == theirs)
     }
 
-    fn remember(&mut self, tensors: &Tensors<'_>) {
+    fn remember(&mut self, tensors: &[TensorView<'_>]) {
         self.tensors.resize_with(tensors.len(), Signature::default);
         for (ours, theirs) in self.tensors.iter_mut().zip(tensors) {
             if ours.id != theirs.id {
@@ -96,10 +96,10 @@ impl Plan {
 }
 
 fn choose(
-    tensors: &Tensors<'_>,
+    tensors: &[TensorView<'_>],
     settings: &Settings,
     labels: &Labels,
 ) -> Result<Choice, FrameError> {
-    let options = settings.head_options(labels.len());
-    Ok(head::choose(tensors, settings.decoder.head(), options)?)
+    let options = settings.decoder_options(labels.len());
+    Ok(decoder::choose(tensors, settings.decoder.decoder(), options)?)
 }

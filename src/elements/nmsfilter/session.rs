@@ -11,8 +11,9 @@ use super::settings::Settings;
 use super::stats::Counts;
 use super::wanted::Wanted;
 use crate::engine::Engine;
-use crate::region::{self, Labels, Region};
-use crate::tensor::{self, Tensor, Tensors};
+use crate::input::{self, Tensors};
+use crate::output::{self, Labels, Region};
+use crate::tensor::TensorView;
 
 /// The engine, and all that is derived once and used for many frames.
 pub(super) struct Session {
@@ -87,19 +88,21 @@ impl Session {
         buffer: &mut gst::BufferRef,
     ) -> Result<Frame, FrameError> {
         let pts = buffer.pts();
-        let tensors = tensor::read(buffer)?;
+        let tensors = Tensors::of(buffer)?;
         self.notices.unread_tensors(element, &tensors);
         if tensors.is_empty() {
             return Ok(Frame::WithoutTensors);
         }
-        self.prepare(element, &tensors, pts)?;
+        let views = tensors.views();
+        self.prepare(element, &views, pts)?;
         let plan = self.plan.as_ref().expect("it has just been prepared");
-        let outcome = self.engine.run(&tensors, &plan.choice.layout, &plan.params)?;
+        let outcome = self.engine.run(&views, &plan.choice.layout, &plan.params)?;
 
         self.regions.clear();
         // Every survivor has a region: the engine rejects boxes that cannot be seen.
         self.regions.extend(outcome.survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = Counts::from(&outcome);
+        drop(views);
         drop(tensors);
         self.attach(element, buffer)?;
         self.decoded = true;
@@ -117,9 +120,9 @@ impl Session {
         let (frame, kinds) = (plan.mapping.frame(), self.settings.attach);
         let best = (frame, self.regions.first());
         self.notices.repeated_region(element, buffer, best, &mut self.labels, kinds);
-        region::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
+        output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
         if !self.settings.keep_tensors {
-            tensor::remove(buffer);
+            input::remove(buffer);
         }
         Ok(())
     }
@@ -130,7 +133,7 @@ impl Session {
     fn prepare(
         &mut self,
         element: &NmsFilter,
-        tensors: &Tensors<'_>,
+        tensors: &[TensorView<'_>],
         pts: Option<gst::ClockTime>,
     ) -> Result<(), FrameError> {
         let suits = self.plan.as_ref().is_some_and(|plan| plan.suits(tensors));
@@ -162,7 +165,11 @@ impl Session {
     }
 
     /// Makes the plan for other tensors or caps under the settings in force.
-    fn renew_plan(&mut self, element: &NmsFilter, tensors: &Tensors<'_>) -> Result<(), FrameError> {
+    fn renew_plan(
+        &mut self,
+        element: &NmsFilter,
+        tensors: &[TensorView<'_>],
+    ) -> Result<(), FrameError> {
         if let Some(plan) = &mut self.plan
             && plan.adapt(tensors, &self.settings, &self.labels)?
         {
@@ -173,21 +180,21 @@ impl Session {
         Ok(())
     }
 
-    fn take_over(&mut self, element: &NmsFilter, tensors: &Tensors<'_>, plan: Plan) {
+    fn take_over(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
         let (choice, frame) = (&plan.choice, plan.mapping.frame());
         gst::info!(
             CAT,
             obj = element,
             "decoder {} chosen {}: {} anchors, {} classes, {} coordinates; frame {}x{}, tensors in \
              {} memory",
-            choice.head.name(),
+            choice.decoder.name(),
             choice.reason,
             choice.layout.anchors,
             choice.layout.classes,
             if choice.layout.normalized { "normalized" } else { "pixel" },
             frame[0],
             frame[1],
-            if tensors.iter().any(Tensor::is_on_device) { "device" } else { "host" },
+            if tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
         let (labels, classes) = (self.labels.len(), choice.layout.classes);
         if labels > 0 && labels != classes {
@@ -198,7 +205,7 @@ impl Session {
             );
         }
         gst::debug!(CAT, obj = element, "{:?}, {:?}", plan.params, plan.mapping);
-        self.labels.set_head(choice.head);
+        self.labels.set_decoder(choice.decoder);
         self.plan = Some(plan);
     }
 }

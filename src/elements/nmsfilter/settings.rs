@@ -1,13 +1,13 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 
-use crate::engine::{Backend, Method, Overlap, Sizes};
+use crate::decoder::{self, BoxFormat, Coordinates, Layout};
+use crate::engine::{Backend, Method, Overlap, SizeLimits};
 use crate::engine::{ClassThresholds, Params};
-use crate::head::{self, BoxFormat, Coordinates, Head, Layout};
-use crate::region::{Attach, HAS_ANALYTICS, Letterbox, Mapping};
+use crate::output::{Attach, HAS_ANALYTICS, Letterbox, Mapping};
 use crate::type_names::format;
 
-/// Which head reads the tensors.
+/// Which decoder reads the tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterDecoder", allow_name_conflict)]
@@ -34,10 +34,10 @@ pub enum Decoder {
 }
 
 impl Decoder {
-    /// The head of that name; `None` for `auto`.
-    pub fn head(self) -> Option<&'static dyn Head> {
+    /// The decoder of that name; `None` for `auto`.
+    pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
         let class = glib::EnumClass::new::<Self>();
-        head::by_name(class.value(self.into_glib())?.nick())
+        decoder::by_name(class.value(self.into_glib())?.nick())
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) enum SettingsError {
         "min-size is {min} and max-size {max}, so no box has a size between; set min-size to at \
          most max-size, or max-size to 0 for no limit"
     )]
-    Sizes { min: f32, max: f32 },
+    SizeLimits { min: f32, max: f32 },
     #[error(
         "attach=analytics needs a plugin built for GStreamer 1.24 or later; set attach=roi, or \
          build it with the feature v1_24"
@@ -141,14 +141,14 @@ impl Settings {
         }
         let (min, max) = (self.min_size, self.max_size);
         if max > 0.0 && min > max {
-            return Err(SettingsError::Sizes { min, max });
+            return Err(SettingsError::SizeLimits { min, max });
         }
         Ok(())
     }
 
     /// What tensors do not say of themselves; `labels` is the number of labels loaded.
-    pub fn head_options(&self, labels: usize) -> head::Options {
-        head::Options {
+    pub fn decoder_options(&self, labels: usize) -> decoder::Options {
+        decoder::Options {
             box_format: self.box_format,
             coordinates: self.coordinates,
             num_classes: self.num_classes as usize,
@@ -165,7 +165,7 @@ impl Settings {
     ) -> Params {
         let min = mapping.sides_in_model(self.min_size);
         let max = match self.max_size {
-            0.0 => Sizes::ANY.max,
+            0.0 => SizeLimits::ANY.max,
             limit => mapping.sides_in_model(limit),
         };
         Params {
@@ -176,7 +176,7 @@ impl Settings {
             pixel_offset: self.pixel_offset as f32,
             class_agnostic: self.class_agnostic,
             thresholds,
-            sizes: Sizes { min, max },
+            sizes: SizeLimits { min, max },
             visible: mapping.visible(),
             multi_label: self.multi_label,
             scale: if layout.normalized { mapping.model() } else { [1.0; 2] },
@@ -194,8 +194,9 @@ mod tests {
     fn every_head_has_a_value_of_the_decoder_property() {
         let class = glib::EnumClass::new::<Decoder>();
         let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
-        let names: Vec<_> =
-            std::iter::once("auto").chain(head::HEADS.map(|head| head.name())).collect();
+        let names: Vec<_> = std::iter::once("auto")
+            .chain(decoder::DECODERS.map(|decoder| decoder.name()))
+            .collect();
         assert_eq!(nicks, names);
     }
 
@@ -205,8 +206,8 @@ mod tests {
     fn the_defaults_of_the_element_are_those_of_the_engine_but_for_a_bound() {
         let settings = Settings::default();
         let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None).unwrap();
-        let tensor = crate::tensor::Tensor::from_slice("windows", &[1, 4], &[0.0f32; 4]);
-        let choice = head::choose(&[tensor], None, settings.head_options(0)).unwrap();
+        let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
+        let choice = decoder::choose(&[tensor], None, settings.decoder_options(0)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
         // But for the frame, of which the engine knows nothing by itself, and for the bound on what is
         // attached.

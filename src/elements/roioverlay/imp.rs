@@ -18,7 +18,7 @@ use super::surface::{Rect, Surface};
 use super::tags::{self, Caption, PADDING};
 use super::text::Font;
 use crate::elements::{filter_templates, lock};
-use crate::region::roi_type;
+use crate::output::roi_type;
 use crate::text;
 
 /// The formats that can be drawn on: 8 bits per component.

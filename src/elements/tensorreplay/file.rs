@@ -6,7 +6,7 @@ use super::npy::{Header, HeaderError};
 use super::recording::RecordingError;
 use super::{RawType, csv};
 use crate::file::{read, text};
-use crate::tensor::attached::NewTensor;
+use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape, TensorError};
 
 /// The largest file that is read; more is taken for a mistake.

@@ -12,7 +12,7 @@ use super::file::{Format, Kind};
 use super::recording::{Recording, RecordingError};
 use crate::elements::tensor_memory::Placement;
 use crate::elements::{TensorMemory, any_video, filter_templates, lock, property};
-use crate::tensor::attached;
+use crate::input::custom_meta;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -207,7 +207,7 @@ impl BaseTransformImpl for TensorReplay {
             })
         };
         let attached = next.and_then(|tensor| match tensor {
-            Some(tensor) => Ok(Some(attached::attach(buffer, &tensor)?)),
+            Some(tensor) => Ok(Some(custom_meta::attach(buffer, &tensor)?)),
             None => Ok(None),
         });
         match attached {

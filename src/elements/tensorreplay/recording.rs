@@ -4,8 +4,8 @@ use super::file::{Format, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
 use crate::file::{FileError, TextError};
-use crate::tensor::attached::NewTensor;
-use crate::tensor::memory::UploadError;
+use crate::input::cuda_memory::UploadError;
+use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, TensorError};
 
 /// Why a recording cannot be replayed.

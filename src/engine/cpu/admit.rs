@@ -1,5 +1,5 @@
-use super::super::{Detection, LONGEST_SIDE, Params};
-use crate::head::BoxFormat;
+use super::super::{Detection, MAX_SIDE, Params};
+use crate::decoder::BoxFormat;
 
 /// A row's best score, or with `multi_label` a pair's, before the box is read.
 pub(super) struct Scored {
@@ -44,7 +44,7 @@ pub(super) fn admit(
     let [x1, y1, x2, y2] = corners(numbers(), format, params.scale);
     let (width, height) = (x2 - x1, y2 - y1);
     // Where a corner is not finite a side is not, either.
-    let sound = |side: f32| (0.0..=LONGEST_SIDE).contains(&side);
+    let sound = |side: f32| (0.0..=MAX_SIDE).contains(&side);
     if !(sound(width) & sound(height)) {
         return Err(Rejected);
     }

@@ -13,7 +13,7 @@ const WIDTH: usize = 8;
 const NONE: u32 = u32::MAX;
 /// The level of the shortest sides, a power of two; shorter ones belong to it, too.
 const LOWEST: i32 = -16;
-/// How many there are: [`LONGEST_SIDE`](super::super::LONGEST_SIDE) is below the 31st power of two.
+/// How many there are: [`MAX_SIDE`](super::super::MAX_SIDE) is below the 31st power of two.
 const LEVELS: usize = 48;
 
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 use super::super::{Detection, Params};
 use super::admit::{Scored, admit};
 use super::score::Score;
-use crate::head::{BoxFormat, Field, Layout};
+use crate::decoder::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
 /// Anchors whose running best stays in the first-level cache while the class rows stream past.
@@ -13,7 +13,7 @@ const GROUP: usize = 16;
 
 /// Turns rows into candidates.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(super) struct CandidateDecoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
     /// Pairs of a block of anchors, with `multi_label`: see [`pairs`](super::pairs).
@@ -22,7 +22,7 @@ pub(super) struct Decoder {
     pub classes: usize,
 }
 
-impl Decoder {
+impl CandidateDecoder {
     pub fn decode<B: Element, S: Score>(
         &mut self,
         layout: &Layout,

@@ -17,17 +17,17 @@ mod score;
 use super::check::check;
 use super::params::cap;
 use super::{Detection, DeviceWork, Engine, EngineError, Method, Outcome, Overlap, Params};
-use crate::head::Layout;
-use crate::tensor::{Elements, Tensor};
+use crate::decoder::Layout;
+use crate::tensor::{Elements, TensorView};
 use block::{IOU, Lane, REPRESENTATIVE, Rule, Rules, SMALLER};
-use decode::Decoder;
+use decode::CandidateDecoder;
 use order::Order;
 use outranking::Outranking;
 
 /// The engine that runs on the CPU.
 #[derive(Debug, Default)]
 pub struct Cpu {
-    decoder: Decoder,
+    decoder: CandidateDecoder,
     order: Order,
     outranking: Outranking,
     survivors: Vec<Detection>,
@@ -40,16 +40,14 @@ impl Engine for Cpu {
 
     fn run(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         check(tensors, layout, params)?;
-        let boxes = tensors[layout.boxes.tensor].map()?;
-        let apart = layout.scores.tensor != layout.boxes.tensor;
-        let scores = apart.then(|| tensors[layout.scores.tensor].map()).transpose()?;
-        let scores = scores.as_ref().unwrap_or(&boxes);
-        match (boxes.elements(), scores.elements()) {
+        let boxes = tensors[layout.boxes.tensor].elements()?;
+        let scores = tensors[layout.scores.tensor].elements()?;
+        match (boxes, scores) {
             (Elements::F32(b), Elements::F32(s)) => self.decoder.decode(layout, params, b, s),
             (Elements::F16(b), Elements::F16(s)) => self.decoder.decode(layout, params, b, s),
             (Elements::F32(b), Elements::F16(s)) => self.decoder.decode(layout, params, b, s),
@@ -146,7 +144,7 @@ impl Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head;
+    use crate::decoder;
 
     /// Where there is AVX2 no other test runs what is for processors without.
     #[test]
@@ -155,8 +153,8 @@ mod tests {
         let columns: Vec<f32> = (0..84 * 1000)
             .map(|i| if i < 4000 { 20.0 + rng.f32() * 100.0 } else { rng.f32() })
             .collect();
-        let tensors = [Tensor::from_slice("yolo-v8-out", &[1, 84, 1000], &columns)];
-        let layout = head::choose(&tensors, None, head::Options::default()).unwrap().layout;
+        let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 1000], &columns)];
+        let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
         let params = Params { class_agnostic: true, ..Params::default() };
         let mut found = Cpu::default();
         found.run(&tensors, &layout, &params).unwrap();

@@ -5,14 +5,14 @@
 
 use super::super::Params;
 use super::admit::Scored;
-use super::decode::{BLOCK, Decoder, WIDTH};
+use super::decode::{BLOCK, CandidateDecoder, WIDTH};
 use super::score::Score;
-use crate::head::Layout;
+use crate::decoder::Layout;
 use crate::tensor::Element;
 
-/// Bits of a class in an entry of [`Decoder::pairs`]; the anchor's place in its block is above.
+/// Bits of a class in an entry of [`CandidateDecoder::pairs`]; the anchor's place in its block is above.
 const CLASS_BITS: u32 = 16;
-const _: () = assert!(crate::head::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
+const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
 
 /// What is compared with the scores.
 struct Lowest<S: Score> {
@@ -47,7 +47,7 @@ impl<S: Score> Lowest<S> {
     }
 }
 
-impl Decoder {
+impl CandidateDecoder {
     #[inline(always)]
     pub(super) fn decode_pairs<B: Element, S: Score>(
         &mut self,

@@ -3,19 +3,18 @@
 use arrayvec::ArrayVec;
 
 use super::upload::Upload;
-use crate::device::{Device, DriverError, Location, Stream};
+use crate::decoder::Layout;
+use crate::device::{Device, DriverError, Location, Ready, Stream};
 use crate::engine::EngineError;
-use crate::head::Layout;
-use crate::tensor::memory::{MappedOnDevice, Ready};
-use crate::tensor::{Mapped, Tensor};
+use crate::tensor::{DeviceSlice, Resident, TensorView};
 
 /// The tensor of the boxes, then that of the scores, where it is another. Mapped for as long as this
 /// lives.
 pub(super) struct Inputs<'t, 'a>(ArrayVec<Input<'t, 'a>, 2>);
 
 struct Input<'t, 'a> {
-    tensor: &'t Tensor<'a>,
-    mapped: Mapped<'a>,
+    tensor: &'t TensorView<'a>,
+    resident: Resident<'a>,
     /// Of memory on a GPU that is not empty.
     location: Option<Location>,
 }
@@ -23,7 +22,7 @@ struct Input<'t, 'a> {
 impl<'t, 'a> Inputs<'t, 'a> {
     /// Maps the tensors that `layout` names and locates them from `device`.
     pub fn new(
-        tensors: &'t [Tensor<'a>],
+        tensors: &'t [TensorView<'a>],
         layout: &Layout,
         device: &Device,
     ) -> Result<Self, EngineError> {
@@ -31,8 +30,8 @@ impl<'t, 'a> Inputs<'t, 'a> {
         let [boxes, scores] = [layout.boxes.tensor, layout.scores.tensor];
         for index in [Some(boxes), Some(scores).filter(|&scores| scores != boxes)] {
             if let Some(tensor) = index.map(|index| &tensors[index]) {
-                let mapped = tensor.map_in_place()?;
-                inputs.push(Input { tensor, mapped, location: None });
+                let resident = tensor.resident()?;
+                inputs.push(Input { tensor, resident, location: None });
             }
         }
         let mut inputs = Self(inputs);
@@ -43,10 +42,10 @@ impl<'t, 'a> Inputs<'t, 'a> {
     /// Locates those on a GPU from `device`.
     pub fn locate(&mut self, device: &Device) -> Result<(), DriverError> {
         for input in &mut self.0 {
-            if let Mapped::OnDevice(mapped) = &input.mapped
-                && !mapped.is_empty()
+            if let Resident::Device(slice) = input.resident
+                && !slice.is_empty()
             {
-                input.location = Some(device.locate(mapped.address())?);
+                input.location = Some(device.locate(slice.address())?);
             }
         }
         Ok(())
@@ -69,11 +68,11 @@ impl<'t, 'a> Inputs<'t, 'a> {
     ) -> Result<([u64; 2], u64), EngineError> {
         let (mut addresses, mut uploaded) = ([0; 2], 0);
         for ((address, input), upload) in addresses.iter_mut().zip(&self.0).zip(uploads) {
-            *address = match &input.mapped {
-                Mapped::OnDevice(mapped) => input.await_on_device(mapped, stream)?,
-                Mapped::OnHost(mapped) => {
-                    uploaded += mapped.bytes().len() as u64;
-                    upload.upload(stream, mapped.bytes())?
+            *address = match input.resident {
+                Resident::Device(slice) => input.await_on_device(slice, stream)?,
+                Resident::Host(bytes) => {
+                    uploaded += bytes.len() as u64;
+                    upload.upload(stream, bytes)?
                 }
             };
         }
@@ -87,13 +86,9 @@ impl<'t, 'a> Inputs<'t, 'a> {
 impl Input<'_, '_> {
     /// Lets `stream` wait until the tensor may be read; returns the address at which kernels read
     /// it.
-    fn await_on_device(
-        &self,
-        mapped: &MappedOnDevice<'_>,
-        stream: &Stream,
-    ) -> Result<u64, EngineError> {
+    fn await_on_device(&self, slice: DeviceSlice, stream: &Stream) -> Result<u64, EngineError> {
         let device = stream.device();
-        let (tensor, address) = (|| self.tensor.to_string(), mapped.address());
+        let (tensor, address) = (|| self.tensor.to_string(), slice.address());
         let readable = match self.location {
             // There is nothing to read, and no address to speak of.
             None => return Ok(address),
@@ -110,7 +105,7 @@ impl Input<'_, '_> {
                 return Err(EngineError::NotOnDevice { tensor: tensor(), address });
             }
         };
-        match mapped.ready {
+        match slice.ready() {
             Ready::Now => {}
             Ready::After(event) => stream.wait_for(event)?,
             Ready::AfterStream(producer) => stream.wait_for_stream(producer)?,

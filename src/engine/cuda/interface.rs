@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::decoder::{self, Layout};
 use crate::engine::{Detection, Params};
-use crate::head::{self, Layout};
 use crate::tensor::ElementType;
 
 pub(super) const DECODE_THREADS: u32 = 256;
@@ -44,7 +44,7 @@ struct Field {
 
 impl Field {
     /// `tensor` is the device's address of the tensor's first element.
-    fn new(field: &head::Field, tensor: u64, precision: Precision) -> Self {
+    fn new(field: &decoder::Field, tensor: u64, precision: Precision) -> Self {
         // Wraps only where there are no anchors, of which nothing is read: `check` has seen to it.
         let offset = (field.offset as u64).wrapping_mul(precision.bytes());
         Self {
@@ -201,8 +201,8 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::decoder::BoxFormat;
     use crate::engine::{Method, Overlap};
-    use crate::head::BoxFormat;
 
     /// Asserts the offset of each field. The names are the same on both sides, but where another is
     /// given.

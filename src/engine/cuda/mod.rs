@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use super::check::check;
 use super::{DeviceWork, Engine, EngineError, Outcome, Params};
+use crate::decoder::Layout;
 use crate::device::{Device, DeviceError, Driver, Stream};
-use crate::head::Layout;
-use crate::tensor::Tensor;
+use crate::tensor::TensorView;
 use graph::{Graph, Shape};
 use inputs::Inputs;
 use interface::{Frame, Precision, Source};
@@ -84,7 +84,7 @@ impl Cuda {
     /// Runs a frame; [`outcome`](Self::outcome) has what comes of it.
     pub(super) fn frame(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
     ) -> Result<Done, EngineError> {
@@ -121,7 +121,7 @@ impl Engine for Cuda {
 
     fn run(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
@@ -163,7 +163,7 @@ impl OnDevice {
 
     fn frame(
         &mut self,
-        tensors: &[Tensor<'_>],
+        tensors: &[TensorView<'_>],
         inputs: &Inputs<'_, '_>,
         layout: &Layout,
         params: &Params,

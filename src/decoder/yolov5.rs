@@ -1,6 +1,6 @@
 use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes};
-use super::{Head, Options, Role};
-use crate::tensor::Tensor;
+use super::{Decoder, Options, Role};
+use crate::tensor::TensorView;
 
 /// YOLOv5 (also v6 and v7): a row is center x, center y, width, height, objectness and one score
 /// per class. A row whose objectness is below the threshold is dropped, then one whose
@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 /// or something else on its side, and read by rows it would give boxes of nonsense.
 pub struct Yolov5;
 
-impl Head for Yolov5 {
+impl Decoder for Yolov5 {
     fn name(&self) -> &'static str {
         "yolov5"
     }
@@ -23,19 +23,19 @@ impl Head for Yolov5 {
         &[Role { name: "output", ids: &["yolo-v5-out", "yolo-v5-out-normalized"] }]
     }
 
-    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let Matrix { rows: anchors, columns } =
             Matrix::of(tensors[0], self.name(), self.expects())?;
         if columns < 6 || (anchors < columns && anchors > 0) {
             return Err(LayoutError::Shape {
                 tensor: tensors[0].to_string(),
-                head: self.name(),
+                decoder: self.name(),
                 expected: self.expects(),
             });
         }
         check_classes(tensors[0], columns - 5)?;
         Ok(Layout {
-            head: self.name(),
+            decoder: self.name(),
             anchors,
             classes: columns - 5,
             boxes: Field::rows(0, 0, columns),

@@ -1,12 +1,12 @@
 use super::layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, Matrix, check_lengths};
-use super::{Head, Options, Role};
-use crate::tensor::Tensor;
+use super::{Decoder, Options, Role};
+use crate::tensor::TensorView;
 
 /// Ultra-Light-Fast-Generic-Face-Detector: per anchor the scores of background and face, and
 /// normalized corners.
 pub struct UltraFace;
 
-impl Head for UltraFace {
+impl Decoder for UltraFace {
     fn name(&self) -> &'static str {
         "ultraface"
     }
@@ -32,11 +32,11 @@ impl Head for UltraFace {
         ]
     }
 
-    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let (scores, boxes) = (tensors[0], tensors[1]);
-        let shape_error = |tensor: &Tensor<'_>| LayoutError::Shape {
+        let shape_error = |tensor: &TensorView<'_>| LayoutError::Shape {
             tensor: tensor.to_string(),
-            head: self.name(),
+            decoder: self.name(),
             expected: self.expects(),
         };
         let score_matrix = Matrix::of(scores, self.name(), self.expects())?;
@@ -49,7 +49,7 @@ impl Head for UltraFace {
         }
         check_lengths((boxes, box_matrix.rows), (scores, score_matrix.rows))?;
         Ok(Layout {
-            head: self.name(),
+            decoder: self.name(),
             anchors: box_matrix.rows,
             classes: 1,
             boxes: Field::rows(1, 0, 4),

@@ -1,15 +1,15 @@
-//! Which head reads the tensors of a buffer.
+//! Which decoder reads the tensors of a buffer.
 //!
-//! 1. *By id.* The first head of which all roles are found by tensor id; with `decoder` set, that
-//!    head alone is looked at. Ids of a head with several roles count together only: a tensor
+//! 1. *By id.* The first decoder of which all roles are found by tensor id; with `decoder` set, that
+//!    decoder alone is looked at. Ids of a decoder with several roles count together only: a tensor
 //!    `boxes` without `scores` is no reason to choose `boxes`.
 //! 2. *By decoder.* Where `decoder` is set and the ids are others: the only way in which the
-//!    tensors fit that head.
+//!    tensors fit that decoder.
 //! 3. *By shape alone.* Where `decoder` is `auto` and the ids are unknown, only what no other
-//!    family of models has is accepted ([`Head::is_certain`]): a YOLOv8 output as exported,
+//!    family of models has is accepted ([`Decoder::is_certain`]): a YOLOv8 output as exported,
 //!    `[1,4+C,N]`, whose `C` is the known number of classes, or with no number known, 1 or 80
 //!    (COCO's). It must be the only such tensor, and no two tensors may fit `boxes` or
-//!    `ultraface`. Everything else that some head could read is an error that lists the readings
+//!    `ultraface`. Everything else that some decoder could read is an error that lists the readings
 //!    and says what to set. So:
 //!    - `[1,N,4]` alone is never read as `windows`;
 //!    - `[1,N,4]` with `[1,N,C]` is not read: DETR's normalized center boxes with logits,
@@ -29,26 +29,26 @@ use std::fmt;
 
 use arrayvec::ArrayVec;
 
-use super::{HEADS, Head, Layout, LayoutError, MAX_ROLES, Options};
-use crate::tensor::Tensor;
+use super::{DECODERS, Decoder, Layout, LayoutError, MAX_INPUTS, Options};
+use crate::tensor::TensorView;
 
-/// A head and where in the buffer's tensors its numbers lie.
+/// A decoder and where in the buffer's tensors its numbers lie.
 #[derive(Clone)]
 pub struct Choice {
-    /// The head.
-    pub head: &'static dyn Head,
+    /// The decoder.
+    pub decoder: &'static dyn Decoder,
     /// Its layout; fields point at the tensors given to [`choose`].
     pub layout: Layout,
     /// What spoke for it.
     pub reason: Reason,
 }
 
-/// What spoke for a head.
+/// What spoke for a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The tensors bear its ids.
     Id,
-    /// No known ids, but the shapes fit this head, and no other or it is the wanted one.
+    /// No known ids, but the shapes fit this decoder, and no other or it is the wanted one.
     Shape,
 }
 
@@ -61,10 +61,10 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why there is no head for a buffer's tensors.
+/// Why there is no decoder for a buffer's tensors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
-    /// A head is right by id or by `decoder`, but the tensor does not fit it.
+    /// A decoder is right by id or by `decoder`, but the tensor does not fit it.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// Nothing fits.
@@ -85,22 +85,22 @@ pub enum ChoiceError {
         /// How to decide.
         advice: String,
     },
-    /// A tensor has an id of a head that reads several, and another of these is not there.
+    /// A tensor has an id of a decoder that reads several, and another of these is not there.
     #[error(
-        "tensor {tensor} has an id of decoder {head}, which also needs a tensor with the id \
+        "tensor {tensor} has an id of decoder {decoder}, which also needs a tensor with the id \
          {missing}; the buffer carries {tensors}: set the ids, or the property decoder"
     )]
     Incomplete {
         /// The tensor with the id.
         tensor: String,
-        /// The head's name.
-        head: &'static str,
+        /// The decoder's name.
+        decoder: &'static str,
         /// The ids of which one is missing.
         missing: String,
         /// What there is.
         tensors: String,
     },
-    /// Two tensors bear the id that a head looks for.
+    /// Two tensors bear the id that a decoder looks for.
     #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
     Duplicate {
         /// The id.
@@ -108,59 +108,60 @@ pub enum ChoiceError {
     },
 }
 
-/// Which tensor plays each role of a head.
-type Places = ArrayVec<usize, MAX_ROLES>;
+/// Which tensor plays each role of a decoder.
+type Places = ArrayVec<usize, MAX_INPUTS>;
 
-/// Finds the head for `tensors`: `wanted`, or where that is `None` the one whose ids they have, or
+/// Finds the decoder for `tensors`: `wanted`, or where that is `None` the one whose ids they have, or
 /// else the one that their shapes tell for certain, as said in the module's source.
 ///
 /// # Errors
-/// Where no head fits, the shapes leave it open which one does, the right one finds a shape or
+/// Where no decoder fits, the shapes leave it open which one does, the right one finds a shape or
 /// type it cannot read, or another number of classes than `options` says.
 pub fn choose(
-    tensors: &[Tensor<'_>],
-    wanted: Option<&'static dyn Head>,
+    tensors: &[TensorView<'_>],
+    wanted: Option<&'static dyn Decoder>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let heads = HEADS.into_iter().filter(|head| wanted.is_none_or(|w| w.name() == head.name()));
-    for head in heads {
-        if let Some(places) = places_by_id(tensors, head)? {
-            let layout = layout(tensors, head, &places, options)?;
-            return Ok(Choice { head, layout, reason: Reason::Id });
+    let decoders =
+        DECODERS.into_iter().filter(|decoder| wanted.is_none_or(|w| w.name() == decoder.name()));
+    for decoder in decoders {
+        if let Some(places) = places_by_id(tensors, decoder)? {
+            let layout = layout(tensors, decoder, &places, options)?;
+            return Ok(Choice { decoder, layout, reason: Reason::Id });
         }
     }
     match wanted {
-        Some(head) => by_decoder(tensors, head, options),
+        Some(decoder) => by_decoder(tensors, decoder, options),
         None => by_shape(tensors, options),
     }
 }
 
-/// The only way in which `tensors`, whatever their ids, fit `head`.
+/// The only way in which `tensors`, whatever their ids, fit `decoder`.
 fn by_decoder(
-    tensors: &[Tensor<'_>],
-    head: &'static dyn Head,
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
     let all: Vec<usize> = (0..tensors.len()).collect();
-    let Readings { mut fits, misfits } = readings(tensors, &[head], &all, options);
+    let Readings { mut fits, misfits } = readings(tensors, &[decoder], &all, options);
     match fits.len() {
         1 => Ok(fits.remove(0)),
-        0 => Err(no_fit(tensors, Some(head), misfits)),
+        0 => Err(no_fit(tensors, Some(decoder), misfits)),
         _ => Err(several_ways(tensors, &fits)),
     }
 }
 
 /// The only reading of the tensors of unknown ids that their shapes tell for certain.
-fn by_shape(tensors: &[Tensor<'_>], options: Options) -> Result<Choice, ChoiceError> {
+fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, ChoiceError> {
     let unknown: Vec<usize> = (0..tensors.len()).filter(|&i| !is_known(tensors[i].id)).collect();
     // Readings of another number of classes are listed, too.
     let any_number =
         Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
-    let Readings { fits, misfits } = readings(tensors, &HEADS, &unknown, any_number);
+    let Readings { fits, misfits } = readings(tensors, &DECODERS, &unknown, any_number);
 
-    let pair = fits.iter().any(|fit| fit.head.roles().len() > 1);
+    let pair = fits.iter().any(|fit| fit.decoder.roles().len() > 1);
     let is_certain =
-        |fit: &&Choice| !pair && fit.head.is_certain(&fit.layout, options.known_classes());
+        |fit: &&Choice| !pair && fit.decoder.is_certain(&fit.layout, options.known_classes());
     let mut certain: Vec<Choice> = fits.iter().filter(is_certain).cloned().collect();
     match certain.len() {
         1 => return Ok(certain.remove(0)),
@@ -176,29 +177,29 @@ fn by_shape(tensors: &[Tensor<'_>], options: Options) -> Result<Choice, ChoiceEr
     }
 }
 
-/// Whether any head knows the id.
+/// Whether any decoder knows the id.
 fn is_known(id: &str) -> bool {
-    HEADS.iter().flat_map(|head| head.roles()).any(|role| role.ids.contains(&id))
+    DECODERS.iter().flat_map(|decoder| decoder.roles()).any(|role| role.ids.contains(&id))
 }
 
-/// The ways in which heads can and cannot read tensors.
+/// The ways in which decoders can and cannot read tensors.
 struct Readings {
     fits: Vec<Choice>,
     misfits: Vec<LayoutError>,
 }
 
-/// Every way in which one of `heads` reads those of `tensors` that `among` names.
+/// Every way in which one of `decoders` reads those of `tensors` that `among` names.
 fn readings(
-    tensors: &[Tensor<'_>],
-    heads: &[&'static dyn Head],
+    tensors: &[TensorView<'_>],
+    decoders: &[&'static dyn Decoder],
     among: &[usize],
     options: Options,
 ) -> Readings {
     let mut readings = Readings { fits: Vec::new(), misfits: Vec::new() };
-    for &head in heads {
-        for places in assignments(among, head.roles().len()) {
-            match layout(tensors, head, &places, options) {
-                Ok(layout) => readings.fits.push(Choice { head, layout, reason: Reason::Shape }),
+    for &decoder in decoders {
+        for places in assignments(among, decoder.roles().len()) {
+            match layout(tensors, decoder, &places, options) {
+                Ok(layout) => readings.fits.push(Choice { decoder, layout, reason: Reason::Shape }),
                 Err(error) => readings.misfits.push(error),
             }
         }
@@ -208,11 +209,11 @@ fn readings(
 
 /// The tensor for each role by its ids, or `None` where one is not there.
 fn places_by_id(
-    tensors: &[Tensor<'_>],
-    head: &'static dyn Head,
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
 ) -> Result<Option<Places>, ChoiceError> {
     let mut places = Places::new();
-    for role in head.roles() {
+    for role in decoder.roles() {
         let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
         let Some(place) = named.next() else {
             return Ok(None);
@@ -244,22 +245,23 @@ fn assignments(tensors: &[usize], roles: usize) -> Vec<Places> {
 }
 
 fn layout(
-    tensors: &[Tensor<'_>],
-    head: &'static dyn Head,
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
     places: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
-    let chosen: ArrayVec<&Tensor<'_>, MAX_ROLES> = places.iter().map(|&i| &tensors[i]).collect();
-    let layout = head.layout(&chosen, options)?.place(places);
+    let chosen: ArrayVec<&TensorView<'_>, MAX_INPUTS> =
+        places.iter().map(|&i| &tensors[i]).collect();
+    let layout = decoder.layout(&chosen, options)?.place(places);
     let (classes, expected) = (layout.classes, options.num_classes);
     if expected > 0 && classes != expected {
         let tensor = tensors[layout.scores.tensor].to_string();
-        return Err(LayoutError::NumClasses { tensor, head: head.name(), classes, expected });
+        return Err(LayoutError::NumClasses { tensor, decoder: decoder.name(), classes, expected });
     }
     Ok(layout)
 }
 
-fn list(tensors: &[Tensor<'_>]) -> String {
+fn list(tensors: &[TensorView<'_>]) -> String {
     if tensors.is_empty() {
         return "none".to_owned();
     }
@@ -268,8 +270,8 @@ fn list(tensors: &[Tensor<'_>]) -> String {
 }
 
 fn no_fit(
-    tensors: &[Tensor<'_>],
-    wanted: Option<&'static dyn Head>,
+    tensors: &[TensorView<'_>],
+    wanted: Option<&'static dyn Decoder>,
     misfits: Vec<LayoutError>,
 ) -> ChoiceError {
     // These say more than the list of what fits nothing; so does the only reading there was.
@@ -284,55 +286,57 @@ fn no_fit(
         return error.clone().into();
     }
     let wanted = match wanted {
-        Some(head) => format!("decoder {}, which expects {}", head.name(), head.expects()),
+        Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects()),
         None => {
-            let all: Vec<String> =
-                HEADS.iter().map(|head| format!("{} ({})", head.name(), head.expects())).collect();
+            let all: Vec<String> = DECODERS
+                .iter()
+                .map(|decoder| format!("{} ({})", decoder.name(), decoder.expects()))
+                .collect();
             format!("any decoder: {}", all.join("; "))
         }
     };
     ChoiceError::NoFit { wanted, tensors: list(tensors) }
 }
 
-/// The error for ids of a head of which a role is missing, if there are any.
-fn incomplete(tensors: &[Tensor<'_>]) -> Option<ChoiceError> {
+/// The error for ids of a decoder of which a role is missing, if there are any.
+fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
     let found = |ids: &[&str]| tensors.iter().find(|tensor| ids.contains(&tensor.id));
-    HEADS.iter().find_map(|head| {
-        let tensor = head.roles().iter().find_map(|role| found(role.ids))?;
-        let missing = head.roles().iter().find(|role| found(role.ids).is_none())?;
+    DECODERS.iter().find_map(|decoder| {
+        let tensor = decoder.roles().iter().find_map(|role| found(role.ids))?;
+        let missing = decoder.roles().iter().find(|role| found(role.ids).is_none())?;
         Some(ChoiceError::Incomplete {
             tensor: tensor.to_string(),
-            head: head.name(),
+            decoder: decoder.name(),
             missing: missing.ids.join(" or "),
             tensors: list(tensors),
         })
     })
 }
 
-/// The error for one head that can read the tensors in several ways.
-fn several_ways(tensors: &[Tensor<'_>], fits: &[Choice]) -> ChoiceError {
+/// The error for one decoder that can read the tensors in several ways.
+fn several_ways(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
     ChoiceError::Ambiguous {
         tensors: list(tensors),
-        readings: format!("{} in {} ways", fits[0].head.name(), fits.len()),
+        readings: format!("{} in {} ways", fits[0].decoder.name(), fits.len()),
         advice: "give the tensor that holds the detections an id that the decoder knows".to_owned(),
     }
 }
 
 /// The error for shapes that do not tell which model they come from.
-fn uncertain(tensors: &[Tensor<'_>], fits: &[Choice], options: Options) -> ChoiceError {
+fn uncertain(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> ChoiceError {
     let mut readings: Vec<String> = fits
         .iter()
-        .map(|fit| match fit.head.roles() {
-            [_] if fit.head.name() != "windows" => {
-                format!("{} with {} classes", fit.head.name(), fit.layout.classes)
+        .map(|fit| match fit.decoder.roles() {
+            [_] if fit.decoder.name() != "windows" => {
+                format!("{} with {} classes", fit.decoder.name(), fit.layout.classes)
             }
-            _ => fit.head.name().to_owned(),
+            _ => fit.decoder.name().to_owned(),
         })
         .collect();
     readings.dedup();
 
     let mut advice = "set the property decoder to the right one".to_owned();
-    if fits.iter().any(|fit| fit.head.name() == "yolov8") {
+    if fits.iter().any(|fit| fit.decoder.name() == "yolov8") {
         advice += match (options.num_classes, options.labels) {
             (0, 0) => ", and for yolov8 num-classes to the model's number of classes".to_owned(),
             (0, labels) => {

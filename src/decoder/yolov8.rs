@@ -1,6 +1,6 @@
 use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes};
-use super::{Head, Options, Role};
-use crate::tensor::Tensor;
+use super::{Decoder, Options, Role};
+use crate::tensor::TensorView;
 
 /// YOLOv8 (also v9 and 11): center x, center y, width, height and one score per class, without
 /// objectness. As exported, each of these is a row over all anchors (`[1,4+C,N]`); some
@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 /// larger dimension is otherwise taken for the anchors.
 pub struct Yolov8;
 
-impl Head for Yolov8 {
+impl Decoder for Yolov8 {
     fn name(&self) -> &'static str {
         "yolov8"
     }
@@ -22,14 +22,14 @@ impl Head for Yolov8 {
         &[Role { name: "output", ids: &["yolo-v8-out", "yolo-v8-out-normalized"] }]
     }
 
-    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let Matrix { rows, columns } = Matrix::of(tensors[0], self.name(), self.expects())?;
         let transposed = is_transposed(rows, columns, options.known_classes());
         let (anchors, numbers) = if transposed { (rows, columns) } else { (columns, rows) };
         if numbers < 5 {
             return Err(LayoutError::Shape {
                 tensor: tensors[0].to_string(),
-                head: self.name(),
+                decoder: self.name(),
                 expected: self.expects(),
             });
         }
@@ -42,7 +42,7 @@ impl Head for Yolov8 {
             }
         };
         Ok(Layout {
-            head: self.name(),
+            decoder: self.name(),
             anchors,
             classes: numbers - 4,
             boxes: field(0),

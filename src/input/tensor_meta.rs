@@ -1,30 +1,27 @@
 //! Tensors in `GstTensorMeta`, as GStreamer's own inference elements write them (1.26 and later).
 //!
 //! `dims_order` is a label that producers set differently for the same bytes, so it is not read:
-//! heads decide by id and shape. Nothing in the metadata ties the memory's size to the shape;
-//! [`Tensor::map`](super::Tensor::map) checks that.
+//! decoders decide by id and shape. Nothing in the metadata ties the memory's size to the shape;
+//! [`TensorView`](crate::tensor::TensorView) checks that.
 
 use gst::glib::translate::ToGlibPtr;
 use gst_analytics::{TensorDataType, TensorMeta};
 
-use super::{ElementType, Shape, Storage, Tensor, Tensors};
+use super::{AttachedTensor, Tensors};
+use crate::tensor::{ElementType, Shape};
 use crate::text;
 
 /// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`; those beyond its
-/// capacity or with more than [`MAX_RANK`](super::MAX_RANK) dimensions are only counted.
+/// capacity or with more than [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions are only counted.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
     for meta in buffer.iter_meta::<TensorMeta>() {
         for tensor in slice(&meta) {
             let Some(shape) = Shape::new(tensor.dims()) else {
-                tensors.leave_out();
+                tensors.skip();
                 continue;
             };
-            tensors.push(Tensor {
-                id: id(tensor),
-                element: element_type(tensor.data_type()),
-                shape,
-                storage: storage(tensor),
-            });
+            let element = element_type(tensor.data_type());
+            tensors.push(AttachedTensor::new(id(tensor), element, shape, data(tensor)));
         }
     }
 }
@@ -44,7 +41,7 @@ fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
     unsafe { &*raw }
 }
 
-/// The id of a tensor whose own is not UTF-8, so that no head knows it.
+/// The id of a tensor whose own is not UTF-8, so that no decoder knows it.
 const NOT_UTF8: &str = "(an id that is not UTF-8)";
 
 /// The tensor's name; unlike the binding's `id()`, this allows for there being none, as in a
@@ -54,14 +51,10 @@ fn id(tensor: &gst_analytics::Tensor) -> &'static str {
 }
 
 /// The tensor's memory; unlike the binding's `data()`, this allows for there being none.
-fn storage(tensor: &gst_analytics::Tensor) -> Storage<'_> {
+fn data(tensor: &gst_analytics::Tensor) -> Option<&gst::BufferRef> {
+    let data = raw(tensor).data;
     // SAFETY: a buffer that is not NULL lives as long as its tensor.
-    unsafe {
-        match raw(tensor).data {
-            data if data.is_null() => Storage::Missing,
-            data => Storage::Buffer(gst::BufferRef::from_ptr(data)),
-        }
-    }
+    (!data.is_null()).then(|| unsafe { gst::BufferRef::from_ptr(data) })
 }
 
 fn element_type(data_type: TensorDataType) -> ElementType {

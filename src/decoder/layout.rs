@@ -1,7 +1,7 @@
 use gst::glib;
 
 use super::MAX_CLASSES;
-use crate::tensor::{ElementType, Tensor};
+use crate::tensor::{ElementType, TensorView};
 use crate::type_names::format;
 
 /// How numbers make a box.
@@ -45,9 +45,9 @@ impl BoxFormat {
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterCoordinates", allow_name_conflict)]
 pub enum Coordinates {
-    /// As the head knows; by an id that ends in `-normalized`; else pixels.
+    /// As the decoder knows; by an id that ends in `-normalized`; else pixels.
     #[default]
-    #[enum_value(name = "As the head or the tensor's id says, else pixels", nick = "auto")]
+    #[enum_value(name = "As the decoder or the tensor's id says, else pixels", nick = "auto")]
     Auto = 0,
     /// Pixels of the model's input.
     #[enum_value(name = "Pixels of the model's input", nick = "pixels")]
@@ -58,8 +58,8 @@ pub enum Coordinates {
 }
 
 impl Coordinates {
-    /// Whether the coordinates of `tensor` are normalized, where its head does not know.
-    pub(super) fn normalized(self, tensor: &Tensor<'_>) -> bool {
+    /// Whether the coordinates of `tensor` are normalized, where its decoder does not know.
+    pub(super) fn normalized(self, tensor: &TensorView<'_>) -> bool {
         match self {
             Self::Auto => tensor.id.ends_with("-normalized"),
             Self::Pixels => false,
@@ -104,8 +104,8 @@ impl Field {
 /// Where each row's box, scores and objectness lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The name of the head that laid it out.
-    pub head: &'static str,
+    /// The name of the decoder that laid it out.
+    pub decoder: &'static str,
     /// How many rows there are; each gives at most one candidate.
     pub anchors: usize,
     /// How many class scores there are to a row, at least one.
@@ -124,8 +124,9 @@ pub struct Layout {
 
 impl Layout {
     /// Whether the other differs in nothing that parameters or labels depend on.
-    pub fn is_kin(&self, other: &Self) -> bool {
-        (self.head, self.classes, self.normalized) == (other.head, other.classes, other.normalized)
+    pub fn has_same_params(&self, other: &Self) -> bool {
+        (self.decoder, self.classes, self.normalized)
+            == (other.decoder, other.classes, other.normalized)
     }
 
     /// The indices of the tensors that it reads, each once.
@@ -146,16 +147,16 @@ impl Layout {
     }
 }
 
-/// Why tensors do not fit a head.
+/// Why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// The shape is another head's, or nobody's.
-    #[error("tensor {tensor}: decoder {head} expects {expected}")]
+    /// The shape is another decoder's, or nobody's.
+    #[error("tensor {tensor}: decoder {decoder} expects {expected}")]
     Shape {
         /// The tensor, as displayed.
         tensor: String,
-        /// The head's name.
-        head: &'static str,
+        /// The decoder's name.
+        decoder: &'static str,
         /// The shape it takes.
         expected: &'static str,
     },
@@ -209,14 +210,14 @@ pub enum LayoutError {
     },
     /// Another number than `num-classes` says.
     #[error(
-        "tensor {tensor}: read by decoder {head} it has {classes} classes, but num-classes is \
+        "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but num-classes is \
          {expected}; correct num-classes, or set it to 0 to take what the tensor has"
     )]
     NumClasses {
         /// The tensor with the scores, as displayed.
         tensor: String,
-        /// The head's name.
-        head: &'static str,
+        /// The decoder's name.
+        decoder: &'static str,
         /// What the shape gives.
         classes: usize,
         /// What the property says.
@@ -233,7 +234,7 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
-    /// How little it says beyond that the tensor looks like another head's, which is `None`. Of
+    /// How little it says beyond that the tensor looks like another decoder's, which is `None`. Of
     /// several errors the one of least rank tells most.
     pub(super) fn rank(&self) -> Option<u8> {
         match self {
@@ -245,7 +246,7 @@ impl LayoutError {
     }
 }
 
-/// A tensor seen as rows and columns, for heads to take apart.
+/// A tensor seen as rows and columns, for decoders to take apart.
 pub(super) struct Matrix {
     pub rows: usize,
     pub columns: usize,
@@ -254,20 +255,20 @@ pub(super) struct Matrix {
 impl Matrix {
     /// Takes `[rows, columns]`, also behind a batch dimension of 1.
     pub fn of(
-        tensor: &Tensor<'_>,
-        head: &'static str,
+        tensor: &TensorView<'_>,
+        decoder: &'static str,
         expected: &'static str,
     ) -> Result<Self, LayoutError> {
         check_element_type(tensor)?;
         match *tensor.shape {
             [rows, columns] | [1, rows, columns] => Ok(Self { rows, columns }),
             [batch, _, _] => Err(LayoutError::Batch { tensor: tensor.to_string(), batch }),
-            _ => Err(LayoutError::Shape { tensor: tensor.to_string(), head, expected }),
+            _ => Err(LayoutError::Shape { tensor: tensor.to_string(), decoder, expected }),
         }
     }
 }
 
-pub(super) fn check_element_type(tensor: &Tensor<'_>) -> Result<(), LayoutError> {
+pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutError> {
     match tensor.element {
         ElementType::F32 | ElementType::F16 => Ok(()),
         ElementType::Other(_) => Err(LayoutError::ElementType { tensor: tensor.to_string() }),
@@ -276,8 +277,8 @@ pub(super) fn check_element_type(tensor: &Tensor<'_>) -> Result<(), LayoutError>
 
 /// Both tensors with the boxes that they are for.
 pub(super) fn check_lengths(
-    (boxes, box_count): (&Tensor<'_>, usize),
-    (scores, score_count): (&Tensor<'_>, usize),
+    (boxes, box_count): (&TensorView<'_>, usize),
+    (scores, score_count): (&TensorView<'_>, usize),
 ) -> Result<(), LayoutError> {
     if box_count == score_count {
         return Ok(());
@@ -286,7 +287,7 @@ pub(super) fn check_lengths(
     Err(LayoutError::Lengths { boxes, box_count, scores, score_count })
 }
 
-pub(super) fn check_classes(tensor: &Tensor<'_>, classes: usize) -> Result<(), LayoutError> {
+pub(super) fn check_classes(tensor: &TensorView<'_>, classes: usize) -> Result<(), LayoutError> {
     if classes > MAX_CLASSES {
         return Err(LayoutError::Classes { tensor: tensor.to_string(), classes });
     }

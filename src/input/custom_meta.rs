@@ -10,7 +10,7 @@
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
 //!
-//! The metadata follows the buffer through queues, tees and copies. It bears a tag that no other
+//! The metadata follows the buffer through queues, tees and copies. It has a tag that no other
 //! element knows, so that an element which makes a new picture (scaled, cropped, flipped,
 //! converted) drops it: where the picture has moved, its coordinates would be wrong.
 
@@ -18,7 +18,8 @@ use std::sync::OnceLock;
 
 use gst::glib::prelude::StaticType;
 
-use super::{ElementType, MAX_RANK, Shape, Storage, Tensor, TensorError, Tensors};
+use super::{AttachedTensor, InputError, Tensors};
+use crate::tensor::{Element, ElementType, MAX_RANK, Shape, TensorError};
 use crate::text;
 
 /// The metadata's registered name.
@@ -67,7 +68,7 @@ impl NewTensor {
     ///
     /// # Errors
     /// Where `shape` has too many dimensions.
-    pub fn from_vec<T: super::Element>(
+    pub fn from_vec<T: Element>(
         id: &str,
         shape: &[usize],
         elements: Vec<T>,
@@ -82,32 +83,27 @@ impl NewTensor {
         })
     }
 
-    /// The same, for readers.
-    pub fn as_tensor(&self) -> Tensor<'_> {
-        Tensor {
-            id: &self.id,
-            element: self.element,
-            shape: self.shape.clone(),
-            storage: Storage::Buffer(&self.data),
-        }
+    /// The tensor as a reader of a buffer sees it.
+    pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
+        AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
     }
 }
 
 /// Shows a vector of elements to GStreamer as bytes.
 struct Pod<T>(Vec<T>);
 
-impl<T: super::Element> AsRef<[u8]> for Pod<T> {
+impl<T: Element> AsRef<[u8]> for Pod<T> {
     fn as_ref(&self) -> &[u8] {
         bytemuck::cast_slice(&self.0)
     }
 }
 
-/// Hangs `tensor` on `buffer`, behind any that are there already.
+/// Attaches `tensor` to `buffer`, after any that are attached already.
 ///
 /// # Errors
 /// Where the element type is neither f16 nor f32, or the memory is shorter than the shape says.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
-    tensor.as_tensor().checked_len()?;
+    tensor.as_attached().view().checked_len()?;
 
     register();
     let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME)
@@ -125,14 +121,17 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 ///
 /// # Errors
 /// Where a structure lacks a field, has one of another type, or text that is not UTF-8.
-pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) -> Result<(), TensorError> {
+pub(super) fn read<'a>(
+    buffer: &'a gst::BufferRef,
+    tensors: &mut Tensors<'a>,
+) -> Result<(), InputError> {
     let api = api();
     for meta in buffer.iter_meta::<gst::Meta>() {
         if meta.api() != api {
             continue;
         }
         if tensors.is_full() {
-            tensors.leave_out();
+            tensors.skip();
         } else if let Some(custom) = meta.try_as_custom_meta() {
             tensors.push(parse(structure(custom))?);
         }
@@ -148,8 +147,8 @@ fn structure<'a>(meta: &gst::MetaRef<'a, gst::meta::CustomMeta>) -> &'a gst::Str
     unsafe { &*structure }
 }
 
-fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
-    let malformed = |problem: String| TensorError::Malformed { problem };
+fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError> {
+    let malformed = |problem: String| InputError::Malformed { problem };
     let id = text_field(structure, "id")?;
     let type_name = text_field(structure, "type")?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
@@ -162,7 +161,7 @@ fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     let dims = field::<gst::ArrayRef>(structure, "dims")?;
     let dims = dims.as_slice();
     if dims.len() > MAX_RANK {
-        return Err(TensorError::Rank { id: id.to_owned(), rank: dims.len() });
+        return Err(TensorError::Rank { id: id.to_owned(), rank: dims.len() }.into());
     }
     let mut shape = [0; MAX_RANK];
     for (to, from) in shape.iter_mut().zip(dims) {
@@ -172,20 +171,16 @@ fn parse(structure: &gst::StructureRef) -> Result<Tensor<'_>, TensorError> {
     }
 
     let data = field::<&gst::BufferRef>(structure, "data")?;
-    Ok(Tensor {
-        id,
-        element,
-        shape: Shape::new(&shape[..dims.len()]).expect("the rank was checked"),
-        storage: Storage::Buffer(data),
-    })
+    let shape = Shape::new(&shape[..dims.len()]).expect("the rank was checked");
+    Ok(AttachedTensor::new(id, element, shape, Some(data)))
 }
 
 /// The value of a field, which is of type `T`.
 fn value<'a, T: StaticType>(
     structure: &'a gst::StructureRef,
     name: &str,
-) -> Result<&'a gst::glib::Value, TensorError> {
-    let malformed = |problem| TensorError::Malformed { problem };
+) -> Result<&'a gst::glib::Value, InputError> {
+    let malformed = |problem| InputError::Malformed { problem };
     let value =
         structure.value(name).map_err(|_| malformed(format!("the field {name} is missing")))?;
     match value.type_() == T::static_type() {
@@ -200,24 +195,23 @@ fn value<'a, T: StaticType>(
 fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
     structure: &'a gst::StructureRef,
     name: &str,
-) -> Result<T, TensorError> {
+) -> Result<T, InputError> {
     value::<T>(structure, name)?.get::<T>().map_err(|_| is_null(name))
 }
 
 /// A field of type string; the bindings would panic at one that is not UTF-8.
-fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, TensorError> {
-    let text = text::of_value(value::<String>(structure, name)?).map_err(|_| {
-        TensorError::Malformed { problem: format!("the field {name} is not UTF-8") }
-    })?;
+fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, InputError> {
+    let text = text::of_value(value::<String>(structure, name)?)
+        .map_err(|_| InputError::Malformed { problem: format!("the field {name} is not UTF-8") })?;
     text.ok_or_else(|| is_null(name))
 }
 
-fn is_null(name: &str) -> TensorError {
-    TensorError::Malformed { problem: format!("the field {name} is NULL") }
+fn is_null(name: &str) -> InputError {
+    InputError::Malformed { problem: format!("the field {name} is NULL") }
 }
 
 /// Removes the attached tensors from `buffer`.
-pub fn remove(buffer: &mut gst::BufferRef) {
+pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     let api = api();
     buffer.foreach_meta_mut(|meta| {
         let ours = meta.api() == api;

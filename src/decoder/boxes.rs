@@ -1,13 +1,13 @@
 use super::layout::{
     Field, Layout, LayoutError, Matrix, check_classes, check_element_type, check_lengths,
 };
-use super::{Head, Options, Role};
-use crate::tensor::Tensor;
+use super::{Decoder, Options, Role};
+use crate::tensor::TensorView;
 
 /// Boxes and scores in two tensors, as SSD, RetinaNet and most detectors export them once decoded.
 pub struct Boxes;
 
-impl Head for Boxes {
+impl Decoder for Boxes {
     fn name(&self) -> &'static str {
         "boxes"
     }
@@ -20,11 +20,11 @@ impl Head for Boxes {
         &[Role { name: "boxes", ids: &["boxes"] }, Role { name: "scores", ids: &["scores"] }]
     }
 
-    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let (boxes, scores) = (tensors[0], tensors[1]);
-        let shape_error = |tensor: &Tensor<'_>| LayoutError::Shape {
+        let shape_error = |tensor: &TensorView<'_>| LayoutError::Shape {
             tensor: tensor.to_string(),
-            head: self.name(),
+            decoder: self.name(),
             expected: self.expects(),
         };
         let Matrix { rows: anchors, columns } = Matrix::of(boxes, self.name(), self.expects())?;
@@ -51,7 +51,7 @@ impl Head for Boxes {
         check_lengths((boxes, anchors), (scores, rows))?;
         check_classes(scores, classes)?;
         Ok(Layout {
-            head: self.name(),
+            decoder: self.name(),
             anchors,
             classes,
             boxes: Field::rows(0, 0, columns),

@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::roi;
+use crate::decoder::Decoder;
 use crate::file::{self, FileError, TextError};
-use crate::head::Head;
 
 /// The largest label file, in bytes: 64 for each of as many classes as there can be.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -26,11 +26,11 @@ enum Cause {
     Text(#[from] TextError),
 }
 
-/// What classes are called: by the label file, by the head, or by number (`class-7`).
+/// What classes are called: by the label file, by the decoder, or by number (`class-7`).
 #[derive(Default)]
 pub struct Labels {
     from_file: Vec<String>,
-    head: Option<&'static dyn Head>,
+    decoder: Option<&'static dyn Decoder>,
     /// By class, those that were seen.
     seen: Vec<Option<Label>>,
 }
@@ -79,23 +79,23 @@ impl Labels {
         self.from_file.is_empty()
     }
 
-    /// Takes the names that `head` knows where the label file has no line.
-    pub fn set_head(&mut self, head: &'static dyn Head) {
-        self.head = Some(head);
+    /// Takes the names that `decoder` knows where the label file has no line.
+    pub fn set_decoder(&mut self, decoder: &'static dyn Decoder) {
+        self.decoder = Some(decoder);
         self.seen.clear();
     }
 
-    /// The label of `class`, which is below [`MAX_CLASSES`](crate::head::MAX_CLASSES).
+    /// The label of `class`, which is below [`MAX_CLASSES`](crate::decoder::MAX_CLASSES).
     pub(super) fn of(&mut self, class: u32) -> &Label {
         let index = class as usize;
         if index >= self.seen.len() {
             self.seen.resize_with(index + 1, || None);
         }
-        let Self { from_file, head, seen } = self;
+        let Self { from_file, decoder, seen } = self;
         seen[index].get_or_insert_with(|| {
             let name = match from_file.get(index) {
                 Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
-                None => head.and_then(|head| head.label(class)),
+                None => decoder.and_then(|decoder| decoder.label(class)),
             };
             let quark = match name {
                 Some(name) => glib::Quark::from_str(name),

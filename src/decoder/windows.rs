@@ -1,12 +1,12 @@
 use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix};
-use super::{Head, Options, Role};
-use crate::tensor::Tensor;
+use super::{Decoder, Options, Role};
+use crate::tensor::TensorView;
 
 /// The paper's input: square windows with a score and one class. A row is left, top, side,
 /// score; a side of zero marks an empty slot.
 pub struct Windows;
 
-impl Head for Windows {
+impl Decoder for Windows {
     fn name(&self) -> &'static str {
         "windows"
     }
@@ -19,17 +19,17 @@ impl Head for Windows {
         &[Role { name: "windows", ids: &["windows"] }]
     }
 
-    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError> {
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let matrix = Matrix::of(tensors[0], self.name(), self.expects())?;
         if matrix.columns != 4 {
             return Err(LayoutError::Shape {
                 tensor: tensors[0].to_string(),
-                head: self.name(),
+                decoder: self.name(),
                 expected: self.expects(),
             });
         }
         Ok(Layout {
-            head: self.name(),
+            decoder: self.name(),
             anchors: matrix.rows,
             classes: 1,
             boxes: Field::rows(0, 0, 4),

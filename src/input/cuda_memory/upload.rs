@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::from_buffer;
 use crate::device::{Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer, Stream};
+use crate::input::custom_meta::NewTensor;
 use crate::tensor::TensorError;
-use crate::tensor::attached::NewTensor;
 
 /// Why a tensor cannot be put on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,8 +49,9 @@ impl Uploader {
     /// Where the tensor's memory is shorter than its shape says or cannot be mapped, or the GPU's
     /// is exhausted.
     pub fn upload(&mut self, tensor: &NewTensor) -> Result<NewTensor, UploadError> {
-        let mapped = tensor.as_tensor().map()?;
-        let bytes = mapped.bytes();
+        let attached = tensor.as_attached();
+        let view = attached.view();
+        let bytes = view.host_bytes(view.checked_len()?)?;
         let device = self.stream.device().clone();
         if self.pinned.len() < bytes.len() {
             self.pinned = PinnedBuffer::new(&device, bytes.len())?;

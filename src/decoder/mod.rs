@@ -2,7 +2,7 @@
 //!
 //! One file per family of output says which tensor ids and shapes it takes and where in them a
 //! row's box, scores and objectness lie: a [`Layout`]. Engines read rows through the layout, so
-//! that a head says it once. [`choose`] finds the head for the tensors of a buffer.
+//! that a decoder says it once. [`choose`] finds the decoder for the tensors of a buffer.
 
 mod boxes;
 mod choose;
@@ -15,16 +15,16 @@ mod yolov8;
 pub use choose::{Choice, ChoiceError, Reason, choose};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
-use crate::tensor::Tensor;
+use crate::tensor::TensorView;
 
 /// The most classes a layout can have; more is taken for a misread shape.
 pub const MAX_CLASSES: usize = 65_536;
 
-/// The most tensors that one head reads.
-pub const MAX_ROLES: usize = 2;
+/// The most tensors that one decoder reads.
+pub const MAX_INPUTS: usize = 2;
 
 /// A family of model output.
-pub trait Head: Send + Sync {
+pub trait Decoder: Send + Sync {
     /// The name by which `decoder` selects it.
     fn name(&self) -> &'static str;
 
@@ -38,7 +38,7 @@ pub trait Head: Send + Sync {
     ///
     /// # Errors
     /// Where a shape or element type does not fit.
-    fn layout(&self, tensors: &[&Tensor<'_>], options: Options) -> Result<Layout, LayoutError>;
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
 
     /// Whether no other family of models has an output of this layout, given the number of classes
     /// where it is known, so that a shape alone decides.
@@ -52,7 +52,7 @@ pub trait Head: Send + Sync {
     }
 }
 
-/// One of the tensors that a head reads.
+/// One of the tensors that a decoder reads.
 #[derive(Debug)]
 pub struct Role {
     /// What it holds, for messages.
@@ -64,7 +64,7 @@ pub struct Role {
 /// What tensors do not say of themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How the `boxes` head's four numbers make a box.
+    /// How the `boxes` decoder's four numbers make a box.
     pub box_format: BoxFormat,
     /// What coordinates are measured in.
     pub coordinates: Coordinates,
@@ -84,11 +84,11 @@ impl Options {
     }
 }
 
-/// Every head; a new one is a line here.
-pub const HEADS: [&dyn Head; 5] =
+/// Every decoder; a new one is a line here.
+pub const DECODERS: [&dyn Decoder; 5] =
     [&windows::Windows, &boxes::Boxes, &yolov5::Yolov5, &yolov8::Yolov8, &ultraface::UltraFace];
 
-/// The head of that name.
-pub fn by_name(name: &str) -> Option<&'static dyn Head> {
-    HEADS.into_iter().find(|head| head.name() == name)
+/// The decoder of that name.
+pub fn by_name(name: &str) -> Option<&'static dyn Decoder> {
+    DECODERS.into_iter().find(|decoder| decoder.name() == name)
 }

@@ -1,0 +1,130 @@
+//! From a video buffer to its tensors.
+//!
+//! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and give the
+//! plain [`TensorView`]s that decoders and engines take. There is one reader per kind of metadata:
+//! [`custom_meta`] for the plugin's own (any GStreamer) and, with the cargo feature `v1_26`,
+//! `tensor_meta` for `GstTensorMeta`. [`cuda_memory`] reads and makes memory that is in device memory.
+
+mod buffer_memory;
+pub mod cuda_memory;
+pub mod custom_meta;
+mod error;
+#[cfg(feature = "v1_26")]
+pub(crate) mod tensor_meta;
+
+use arrayvec::ArrayVec;
+
+use crate::tensor::{ElementType, Shape, Storage, TensorView};
+use buffer_memory::BufferMemory;
+pub use error::InputError;
+
+/// The most tensors that are read from one buffer; further ones are only counted.
+pub const MAX_TENSORS: usize = 16;
+
+/// The tensors of one buffer, in the order in which they were attached. Memory that was mapped through
+/// a view stays mapped until this is dropped.
+#[derive(Debug, Default)]
+pub struct Tensors<'a> {
+    read: ArrayVec<AttachedTensor<'a>, MAX_TENSORS>,
+    unread: usize,
+}
+
+/// A tensor as its metadata describes it.
+#[derive(Debug)]
+pub(crate) struct AttachedTensor<'a> {
+    pub id: &'a str,
+    pub element: ElementType,
+    pub shape: Shape,
+    /// `None` if the metadata has no memory.
+    memory: Option<BufferMemory<'a>>,
+}
+
+impl<'a> AttachedTensor<'a> {
+    pub fn new(
+        id: &'a str,
+        element: ElementType,
+        shape: Shape,
+        buffer: Option<&'a gst::BufferRef>,
+    ) -> Self {
+        Self { id, element, shape, memory: buffer.map(BufferMemory::new) }
+    }
+
+    pub fn view(&self) -> TensorView<'_> {
+        let storage = match &self.memory {
+            Some(memory) => Storage::Mappable(memory),
+            None => Storage::Missing,
+        };
+        TensorView::new(self.id, self.element, self.shape.clone(), storage)
+    }
+}
+
+/// Views of the tensors of one buffer.
+#[derive(Clone, Debug)]
+pub struct TensorViews<'t>(ArrayVec<TensorView<'t>, MAX_TENSORS>);
+
+impl<'t> std::ops::Deref for TensorViews<'t> {
+    type Target = [TensorView<'t>];
+
+    fn deref(&self) -> &[TensorView<'t>] {
+        &self.0
+    }
+}
+
+impl<'a> Tensors<'a> {
+    /// Reads the tensors of `buffer` from every kind of metadata.
+    ///
+    /// # Errors
+    /// If the plugin's own metadata is malformed.
+    pub fn of(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
+        let mut tensors = Self::default();
+        #[cfg(feature = "v1_26")]
+        tensor_meta::read(buffer, &mut tensors);
+        custom_meta::read(buffer, &mut tensors)?;
+        Ok(tensors)
+    }
+
+    /// Views of them. Nothing is mapped yet.
+    pub fn views(&self) -> TensorViews<'_> {
+        TensorViews(self.read.iter().map(AttachedTensor::view).collect())
+    }
+
+    /// The number of tensors that were read.
+    pub fn len(&self) -> usize {
+        self.read.len()
+    }
+
+    /// Whether no tensor was read.
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty()
+    }
+
+    /// The number of tensors that were not read: those after [`MAX_TENSORS`], and those of more than
+    /// [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions.
+    pub fn unread(&self) -> usize {
+        self.unread
+    }
+
+    /// Whether further tensors are only counted.
+    fn is_full(&self) -> bool {
+        self.read.is_full()
+    }
+
+    /// Adds a tensor, or counts it if there is no room.
+    fn push(&mut self, tensor: AttachedTensor<'a>) {
+        if self.read.try_push(tensor).is_err() {
+            self.skip();
+        }
+    }
+
+    /// Counts a tensor that is not read.
+    fn skip(&mut self) {
+        self.unread += 1;
+    }
+}
+
+/// Removes every tensor from `buffer`, of every kind of metadata.
+pub(crate) fn remove(buffer: &mut gst::BufferRef) {
+    #[cfg(feature = "v1_26")]
+    tensor_meta::remove(buffer);
+    custom_meta::remove(buffer);
+}

@@ -1,0 +1,76 @@
+//! Errors of tensors.
+
+use super::MAX_RANK;
+
+/// Why a tensor cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TensorError {
+    /// The memory is smaller than the shape says.
+    #[error(
+        "tensor {tensor}: its shape needs {needed} bytes, but its memory holds {held}; \
+         correct the shape or the memory"
+    )]
+    TooShort {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// Bytes that shape and element type call for.
+        needed: usize,
+        /// Bytes there are.
+        held: usize,
+    },
+    /// The shape's element count does not fit the machine's word.
+    #[error("tensor {tensor}: its dimensions multiply to more elements than memory can hold")]
+    TooLarge {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// More dimensions than [`MAX_RANK`].
+    #[error("tensor {id}: expected at most {MAX_RANK} dimensions, got {rank}")]
+    Rank {
+        /// The tensor's id.
+        id: String,
+        /// Its number of dimensions.
+        rank: usize,
+    },
+    /// Neither f16 nor f32.
+    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
+    ElementType {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// The metadata carries no memory.
+    #[error("tensor {tensor}: its metadata carries no memory; attach the elements with it")]
+    Missing {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// The memory does not start at a multiple of the element size.
+    #[error(
+        "tensor {tensor}: its memory starts at an address that is no multiple of {align} bytes; \
+         copy the elements to memory that is aligned for their type"
+    )]
+    Misaligned {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The alignment wanted.
+        align: usize,
+    },
+    /// The memory could not be mapped.
+    #[error("tensor {tensor}: its memory cannot be mapped for reading: {cause}")]
+    Map {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The cause.
+        cause: String,
+    },
+    /// Device memory was given without a way to copy it to host memory.
+    #[error(
+        "tensor {tensor}: it is in device memory, which the CPU cannot read; \
+         use the backend cuda, or pass the tensor in host memory"
+    )]
+    NotOnHost {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+}

@@ -1,0 +1,51 @@
+//! A tensor's dimensions.
+
+use std::fmt;
+
+use arrayvec::ArrayVec;
+
+/// The most dimensions that a tensor can have.
+pub const MAX_RANK: usize = 8;
+
+/// A tensor's dimensions, slowest first (row-major, contiguous).
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Shape(ArrayVec<usize, MAX_RANK>);
+
+impl Shape {
+    /// The shape of these dimensions; `None` if there are more than [`MAX_RANK`].
+    pub fn new(dims: &[usize]) -> Option<Self> {
+        ArrayVec::try_from(dims).ok().map(Self)
+    }
+
+    /// The number of elements; `None` if it overflows.
+    pub fn elements(&self) -> Option<usize> {
+        self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
+    }
+}
+
+impl std::ops::Deref for Shape {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Written as `1x84x8400`; a scalar as `scalar`.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("scalar");
+        }
+        for (i, dim) in self.0.iter().enumerate() {
+            write!(f, "{}{dim}", if i == 0 { "" } else { "x" })?;
+        }
+        Ok(())
+    }
+}
