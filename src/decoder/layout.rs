@@ -1,23 +1,16 @@
-use gst::glib;
-
 use super::MAX_CLASSES;
 use crate::tensor::{ElementType, TensorView};
-use crate::type_names::format;
 
 /// How numbers make a box.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterBoxFormat", allow_name_conflict)]
 pub enum BoxFormat {
     /// left, top, right, bottom
     #[default]
-    #[enum_value(name = "Corners: left, top, right, bottom", nick = "corners")]
     Corners = 0,
     /// center x, center y, width, height
-    #[enum_value(name = "Center: center x, center y, width, height", nick = "center")]
     Center = 1,
     /// left, top, side; a side of zero marks an empty slot
-    #[enum_value(name = "Square: left, top, side", nick = "square")]
     Square = 2,
 }
 
@@ -41,19 +34,15 @@ impl BoxFormat {
 }
 
 /// What a tensor's coordinates are measured in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterCoordinates", allow_name_conflict)]
 pub enum Coordinates {
     /// As the decoder knows; by an id that ends in `-normalized`; else pixels.
     #[default]
-    #[enum_value(name = "As the decoder or the tensor's id says, else pixels", nick = "auto")]
     Auto = 0,
     /// Pixels of the model's input.
-    #[enum_value(name = "Pixels of the model's input", nick = "pixels")]
     Pixels = 1,
     /// 0 to 1 across the model's input.
-    #[enum_value(name = "0 to 1 across the model's input", nick = "normalized")]
     Normalized = 2,
 }
 

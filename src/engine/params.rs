@@ -1,45 +1,27 @@
-use gst::glib;
-
-use crate::type_names::format;
-
 /// Which candidates survive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterMethod", allow_name_conflict)]
 pub enum Method {
     /// Those that no survivor suppresses: exact greedy suppression.
     #[default]
-    #[enum_value(name = "Greedy: suppressed by survivors only (exact)", nick = "greedy")]
     Greedy = 0,
     /// Those that no higher-ranked candidate suppresses, whether it survives or not: the paper's
     /// single pass.
-    #[enum_value(
-        name = "Map/reduce: suppressed by any higher-ranked candidate (Oro et al. 2020)",
-        nick = "map-reduce"
-    )]
     MapReduce = 1,
     /// All of them.
-    #[enum_value(name = "None: decode only", nick = "none")]
     None = 2,
 }
 
 /// When two boxes overlap too much; `t` is the IoU threshold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterOverlap", allow_name_conflict)]
 pub enum Overlap {
     /// intersection > t x union
     #[default]
-    #[enum_value(name = "IoU: intersection > t x union", nick = "iou")]
     Iou = 0,
     /// intersection > t x area of the outranking box
-    #[enum_value(
-        name = "Representative: intersection > t x area of the outranking box",
-        nick = "representative"
-    )]
     Representative = 1,
     /// intersection > t x smaller area
-    #[enum_value(name = "Smaller: intersection > t x smaller area", nick = "smaller")]
     Smaller = 2,
 }
 

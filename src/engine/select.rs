@@ -1,27 +1,16 @@
-use gst::glib;
-
-use crate::type_names::format;
-
 use super::auto::Auto;
 use super::{Cpu, Cuda, Engine, EngineError};
 
 /// Where to decode and suppress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterBackend", allow_name_conflict)]
 pub enum Backend {
     /// Where the tensor lies; from the host's memory, where it takes less time.
     #[default]
-    #[enum_value(
-        name = "Auto: where the tensor lies, or where it takes less time; the CPU if need be",
-        nick = "auto"
-    )]
     Auto = 0,
     /// On the CPU.
-    #[enum_value(name = "CPU", nick = "cpu")]
     Cpu = 1,
     /// On an NVIDIA GPU.
-    #[enum_value(name = "CUDA: an NVIDIA GPU, or an error", nick = "cuda")]
     Cuda = 2,
 }
 

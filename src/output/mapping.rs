@@ -1,22 +1,15 @@
-use gst::glib;
-
 use crate::engine::{Bounds, Detection};
-use crate::type_names::format;
 
 /// How the frame was fitted into the model's input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[enum_type(name = "GstNmsFilterLetterbox", allow_name_conflict)]
 pub enum Letterbox {
     /// Stretched to fill it.
     #[default]
-    #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
     None = 0,
     /// Scaled without distortion, borders on both sides.
-    #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
     Center = 1,
     /// Scaled without distortion, borders right or below.
-    #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
 }
 

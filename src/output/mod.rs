@@ -1,26 +1,33 @@
-//! What leaves: surviving detections, placed in the frame and hung on the buffer.
+//! From surviving detections to metadata of the video frame.
 //!
-//! [`Mapping`] takes a box from the model's input to the video frame; [`attach`] writes it as
+//! In: detections in pixels of the model's input. Out: metadata on the buffer. [`Mapping`] takes a box from the model's input to the video frame; [`attach`] writes it as
 //! `GstVideoRegionOfInterestMeta` and, with the cargo feature `v1_24`, as `GstAnalyticsODMtd`.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
-mod kinds;
 mod label;
 mod mapping;
 mod roi;
 
 use gst::glib;
 
-pub use kinds::Attach;
 pub use label::{LabelError, Labels};
 pub use mapping::{Letterbox, Mapping, MappingError, Region};
 pub(crate) use roi::roi_type;
 
-/// Whether this build can write [`Attach::ANALYTICS`].
+/// Which metadata to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds {
+    /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
+    pub roi: bool,
+    /// `GstAnalyticsODMtd`; ignored by a build that cannot write it ([`HAS_ANALYTICS`]).
+    pub analytics: bool,
+}
+
+/// Whether this build can write [`Kinds::analytics`].
 pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 
-/// Hangs `regions` of a frame of `frame` pixels on `buffer`. A region's id is that of its
+/// Attaches `regions` of a frame of `frame` pixels to `buffer`. A region's id is that of its
 /// `GstAnalyticsODMtd` where there is one, else its position.
 ///
 /// The relation metadata is attached even for no regions: overlays take its absence for "no
@@ -33,17 +40,17 @@ pub fn attach(
     frame: [u32; 2],
     regions: &[Region],
     labels: &mut Labels,
-    kinds: Attach,
+    kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
     #[cfg(feature = "v1_24")]
-    let first_id = match kinds.contains(Attach::ANALYTICS) {
+    let first_id = match kinds.analytics {
         true => analytics::attach(buffer, frame, regions, labels)?,
         false => 0,
     };
     #[cfg(not(feature = "v1_24"))]
     let first_id = 0;
 
-    if kinds.contains(Attach::ROI) {
+    if kinds.roi {
         roi::attach(buffer, frame, regions, labels, first_id);
     }
     Ok(())
@@ -56,12 +63,12 @@ pub fn is_attached(
     frame: [u32; 2],
     region: &Region,
     labels: &mut Labels,
-    kinds: Attach,
+    kinds: Kinds,
 ) -> bool {
     let (label, pixels) = (labels.of(region.class).quark, region.pixels(frame));
     #[cfg(feature = "v1_24")]
-    if kinds.contains(Attach::ANALYTICS) && analytics::is_attached(buffer, label, pixels) {
+    if kinds.analytics && analytics::is_attached(buffer, label, pixels) {
         return true;
     }
-    kinds.contains(Attach::ROI) && roi::is_attached(buffer, label, pixels)
+    kinds.roi && roi::is_attached(buffer, label, pixels)
 }

@@ -13,12 +13,13 @@ use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess
 use gst_base::subclass::prelude::*;
 
 use super::counted::Counted;
+use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
 use super::session::{Frame, Session};
-use super::settings::{Decoder, Settings, SettingsError};
-use crate::decoder::{BoxFormat, Coordinates, MAX_CLASSES};
+use super::settings::{Settings, SettingsError};
+use crate::decoder::MAX_CLASSES;
 use crate::elements::{any_video, filter_templates, lock, property};
-use crate::engine::{self, Backend, Method, Overlap};
-use crate::output::{Attach, Labels, Letterbox};
+use crate::engine;
+use crate::output::Labels;
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -294,7 +295,7 @@ impl BaseTransformImpl for NmsFilter {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
         let ordinal = u32::try_from(settings.cuda_device_id).ok();
-        let selection = engine::select(settings.backend, ordinal).map_err(|error| {
+        let selection = engine::select(settings.backend.into(), ordinal).map_err(|error| {
             gst::error_msg!(
                 gst::LibraryError::Init,
                 ("{error}; backend=cuda needs an NVIDIA GPU, backend=auto does without"),

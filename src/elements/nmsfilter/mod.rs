@@ -10,6 +10,7 @@
 
 mod class_rules;
 mod counted;
+pub(crate) mod enums;
 mod error;
 mod imp;
 mod notices;
@@ -23,7 +24,7 @@ mod wanted;
 use gst::glib;
 use gst::prelude::*;
 
-pub use settings::Decoder;
+pub use enums::Decoder;
 
 glib::wrapper! {
     /// The element.

@@ -4,7 +4,7 @@ use super::NmsFilter;
 use super::imp::CAT;
 use super::settings::Settings;
 use crate::input::{MAX_TENSORS, Tensors};
-use crate::output::{self, Attach, Labels, Region};
+use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::MAX_RANK;
 
 /// What has been said since the element started.
@@ -42,7 +42,7 @@ impl Notices {
         buffer: &gst::BufferRef,
         (frame, best): ([u32; 2], Option<&Region>),
         labels: &mut Labels,
-        kinds: Attach,
+        kinds: Kinds,
     ) {
         let Some(best) = best.filter(|_| !self.repeated_region) else {
             return;

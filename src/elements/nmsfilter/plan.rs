@@ -43,7 +43,7 @@ impl Plan {
         let choice = choose(tensors, settings, labels)?;
         let model = [settings.model_width, settings.model_height];
         let frame = frame.ok_or(FrameError::NoCaps)?;
-        let mapping = Mapping::new(frame, model, settings.letterbox)?;
+        let mapping = Mapping::new(frame, model, settings.letterbox.into())?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),

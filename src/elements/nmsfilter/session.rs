@@ -12,7 +12,7 @@ use super::stats::Counts;
 use super::wanted::Wanted;
 use crate::engine::Engine;
 use crate::input::{self, Tensors};
-use crate::output::{self, Labels, Region};
+use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::TensorView;
 
 /// The engine, and all that is derived once and used for many frames.
@@ -117,7 +117,7 @@ impl Session {
         buffer: &mut gst::BufferRef,
     ) -> Result<(), FrameError> {
         let plan = self.plan.as_ref().expect("the regions are made by it");
-        let (frame, kinds) = (plan.mapping.frame(), self.settings.attach);
+        let (frame, kinds) = (plan.mapping.frame(), Kinds::from(self.settings.attach));
         let best = (frame, self.regions.first());
         self.notices.repeated_region(element, buffer, best, &mut self.labels, kinds);
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;

@@ -1,45 +1,8 @@
-use gst::glib;
-use gst::glib::translate::IntoGlib;
-
-use crate::decoder::{self, BoxFormat, Coordinates, Layout};
-use crate::engine::{Backend, Method, Overlap, SizeLimits};
+use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
+use crate::decoder::{self, Layout};
+use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
-use crate::output::{Attach, HAS_ANALYTICS, Letterbox, Mapping};
-use crate::type_names::format;
-
-/// Which decoder reads the tensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstNmsFilterDecoder", allow_name_conflict)]
-pub enum Decoder {
-    /// By tensor id, else by shape.
-    #[default]
-    #[enum_value(name = "By tensor id, else by shape", nick = "auto")]
-    Auto = 0,
-    /// The paper's windows.
-    #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
-    Windows = 1,
-    /// Boxes and scores in two tensors.
-    #[enum_value(name = "Boxes [N,4] and scores [N] or [N,C]", nick = "boxes")]
-    Boxes = 2,
-    /// YOLOv5.
-    #[enum_value(name = "YOLOv5: [1,N,5+C]", nick = "yolov5")]
-    Yolov5 = 3,
-    /// YOLOv8.
-    #[enum_value(name = "YOLOv8: [1,4+C,N] or [1,N,4+C]", nick = "yolov8")]
-    Yolov8 = 4,
-    /// UltraFace.
-    #[enum_value(name = "UltraFace: scores [1,N,2], boxes [1,N,4]", nick = "ultraface")]
-    UltraFace = 5,
-}
-
-impl Decoder {
-    /// The decoder of that name; `None` for `auto`.
-    pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
-        let class = glib::EnumClass::new::<Self>();
-        decoder::by_name(class.value(self.into_glib())?.nick())
-    }
-}
+use crate::output::{HAS_ANALYTICS, Mapping};
 
 /// The element's properties.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,8 +112,8 @@ impl Settings {
     /// What tensors do not say of themselves; `labels` is the number of labels loaded.
     pub fn decoder_options(&self, labels: usize) -> decoder::Options {
         decoder::Options {
-            box_format: self.box_format,
-            coordinates: self.coordinates,
+            box_format: self.box_format.into(),
+            coordinates: self.coordinates.into(),
             num_classes: self.num_classes as usize,
             labels,
         }
@@ -169,8 +132,8 @@ impl Settings {
             limit => mapping.sides_in_model(limit),
         };
         Params {
-            method: self.method,
-            overlap: self.overlap,
+            method: self.method.into(),
+            overlap: self.overlap.into(),
             iou_threshold: self.iou_threshold,
             threshold_inclusive: self.threshold_inclusive,
             pixel_offset: self.pixel_offset as f32,
@@ -190,22 +153,12 @@ impl Settings {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_head_has_a_value_of_the_decoder_property() {
-        let class = glib::EnumClass::new::<Decoder>();
-        let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
-        let names: Vec<_> = std::iter::once("auto")
-            .chain(decoder::DECODERS.map(|decoder| decoder.name()))
-            .collect();
-        assert_eq!(nicks, names);
-    }
-
     /// But for `max_detections`: an engine publishes all survivors unless told otherwise, while the
     /// element bounds what it attaches, since every element downstream pays for each region.
     #[test]
     fn the_defaults_of_the_element_are_those_of_the_engine_but_for_a_bound() {
         let settings = Settings::default();
-        let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None).unwrap();
+        let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None.into()).unwrap();
         let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, settings.decoder_options(0)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);

@@ -1,0 +1,183 @@
+//! The enumerations of the element's properties, and what they are in the core.
+#![allow(missing_docs, reason = "the items that a macro makes carry no documentation")]
+
+use gst::glib;
+use gst::glib::translate::IntoGlib;
+
+use crate::output::{self, Kinds};
+use crate::type_names::format;
+use crate::{decoder, engine};
+
+/// Declares the enumeration of a property whose values are those of an enumeration of the core:
+/// `Value = number, "nick", "description"`.
+macro_rules! property_enum {
+    (
+        $(#[$doc:meta])*
+        $name:ident as $type_name:literal for $core:path {
+            $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+        #[repr(u32)]
+        #[enum_type(name = $type_name, allow_name_conflict)]
+        pub enum $name {
+            $($(#[$value_doc])* #[enum_value(name = $blurb, nick = $nick)] $value = $number,)+
+        }
+
+        impl From<$name> for $core {
+            fn from(value: $name) -> Self {
+                match value {
+                    $($name::$value => <$core>::$value,)+
+                }
+            }
+        }
+    };
+}
+
+property_enum! {
+    /// Which candidates survive.
+    Method as "GstNmsFilterMethod" for engine::Method {
+        /// Exact greedy suppression.
+        #[default]
+        Greedy = 0, "greedy", "Greedy: suppressed by survivors only (exact)";
+        /// The paper's single pass.
+        MapReduce = 1, "map-reduce",
+            "Map/reduce: suppressed by any candidate of higher rank (Oro et al. 2020)";
+        /// No suppression.
+        None = 2, "none", "None: decode only";
+    }
+}
+
+property_enum! {
+    /// When two boxes overlap too much; `t` is the property `iou-threshold`.
+    Overlap as "GstNmsFilterOverlap" for engine::Overlap {
+        /// Intersection over union.
+        #[default]
+        Iou = 0, "iou", "IoU: intersection > t x union";
+        /// Relative to the box of higher rank.
+        Representative = 1, "representative",
+            "Representative: intersection > t x area of the box of higher rank";
+        /// Relative to the smaller box.
+        Smaller = 2, "smaller", "Smaller: intersection > t x smaller area";
+    }
+}
+
+property_enum! {
+    /// How the numbers of decoder=boxes make a box.
+    BoxFormat as "GstNmsFilterBoxFormat" for decoder::BoxFormat {
+        /// left, top, right, bottom
+        #[default]
+        Corners = 0, "corners", "Corners: left, top, right, bottom";
+        /// center x, center y, width, height
+        Center = 1, "center", "Center: center x, center y, width, height";
+        /// left, top, side
+        Square = 2, "square", "Square: left, top, side";
+    }
+}
+
+property_enum! {
+    /// The unit of the tensors' coordinates.
+    Coordinates as "GstNmsFilterCoordinates" for decoder::Coordinates {
+        /// As the decoder or the tensor's id says, else pixels.
+        #[default]
+        Auto = 0, "auto", "As the decoder or the tensor's id says, else pixels";
+        /// Pixels of the model's input.
+        Pixels = 1, "pixels", "Pixels of the model's input";
+        /// 0 to 1 across the model's input.
+        Normalized = 2, "normalized", "0 to 1 across the model's input";
+    }
+}
+
+property_enum! {
+    /// Where to decode and suppress.
+    Backend as "GstNmsFilterBackend" for engine::Backend {
+        /// On the device that holds the tensors, or where it takes less time.
+        #[default]
+        Auto = 0, "auto",
+            "Auto: on the device that holds the tensors, or where it takes less time; else the CPU";
+        /// On the CPU.
+        Cpu = 1, "cpu", "CPU";
+        /// On an NVIDIA GPU.
+        Cuda = 2, "cuda", "CUDA: an NVIDIA GPU, or an error";
+    }
+}
+
+property_enum! {
+    /// How the frame was fitted into the model's input.
+    Letterbox as "GstNmsFilterLetterbox" for output::Letterbox {
+        /// Stretched to fill it.
+        #[default]
+        None = 0, "none", "None: stretched to fill the model's input";
+        /// Scaled without distortion, borders on both sides.
+        Center = 1, "center", "Center: undistorted, borders on both sides";
+        /// Scaled without distortion, borders right or below.
+        TopLeft = 2, "top-left", "Top left: undistorted, border right or below";
+    }
+}
+
+/// Which metadata to write.
+#[glib::flags(name = "GstNmsFilterAttach", allow_name_conflict)]
+pub enum Attach {
+    /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
+    #[flags_value(name = "GstVideoRegionOfInterestMeta with a detection structure", nick = "roi")]
+    ROI = 1,
+    /// `GstAnalyticsODMtd`, where the plugin was built for GStreamer 1.24 or later.
+    #[flags_value(name = "GstAnalyticsODMtd (GStreamer 1.24 and later)", nick = "analytics")]
+    ANALYTICS = 2,
+}
+
+impl From<Attach> for Kinds {
+    fn from(attach: Attach) -> Self {
+        Self { roi: attach.contains(Attach::ROI), analytics: attach.contains(Attach::ANALYTICS) }
+    }
+}
+
+/// Which decoder reads the tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterDecoder", allow_name_conflict)]
+pub enum Decoder {
+    /// By tensor id, else by shape.
+    #[default]
+    #[enum_value(name = "By tensor id, else by shape", nick = "auto")]
+    Auto = 0,
+    /// The paper's windows.
+    #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
+    Windows = 1,
+    /// Boxes and scores in two tensors.
+    #[enum_value(name = "Boxes [N,4] and scores [N] or [N,C]", nick = "boxes")]
+    Boxes = 2,
+    /// YOLOv5.
+    #[enum_value(name = "YOLOv5: [1,N,5+C]", nick = "yolov5")]
+    Yolov5 = 3,
+    /// YOLOv8.
+    #[enum_value(name = "YOLOv8: [1,4+C,N] or [1,N,4+C]", nick = "yolov8")]
+    Yolov8 = 4,
+    /// UltraFace.
+    #[enum_value(name = "UltraFace: scores [1,N,2], boxes [1,N,4]", nick = "ultraface")]
+    UltraFace = 5,
+}
+
+impl Decoder {
+    /// The decoder of that name; `None` for `auto`.
+    pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
+        let class = glib::EnumClass::new::<Self>();
+        decoder::by_name(class.value(self.into_glib())?.nick())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_decoder_has_a_value_of_the_decoder_property() {
+        let class = glib::EnumClass::new::<Decoder>();
+        let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
+        let names: Vec<_> = std::iter::once("auto")
+            .chain(decoder::DECODERS.map(|decoder| decoder.name()))
+            .collect();
+        assert_eq!(nicks, names);
+    }
+}
