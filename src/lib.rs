@@ -1,21 +1,65 @@
-//! Decodes detector tensors on video buffers and suppresses duplicate detections.
+//! Decodes detector tensors and suppresses duplicate detections (non-maximum suppression), on the CPU
+//! and on NVIDIA GPUs.
 //!
-//! Data flows one way, and the modules are the stations on its way: [`tensor`] (what arrives and
-//! where it lies), [`decoder`] (what it means), [`engine`] (decode and suppression), [`region`] (what
-//! leaves). The [`elements`] drive them; `nmsfilter` is the one that the plugin is for. [`device`] is
-//! the way to a GPU, for tensors that lie there and for the engine that runs there.
+//! The crate builds the GStreamer plugin `nmsfilter`. Programs use it in three ways:
+//!
+//! - [`plugin_register_static`] registers the elements without a plugin file.
+//! - [`input`] attaches tensors to video buffers, from host or device memory, for the element
+//!   `nmsfilter` to read.
+//! - [`nms`] decodes and suppresses without GStreamer (also with `default-features = false`).
+//!
+//! Data flows through the folders of the source in this order:
+//!
+//! ```text
+//! buffer ─► input ─► tensor ─► decoder ─► engine ─► output ─► the same buffer
+//!           GStreamer  plain      what it    decode,   GStreamer
+//!           metadata   views      means      suppress  metadata
+//!                      \____ core: no GStreamer ____/
+//! ```
+//!
+//! `device` is the CUDA driver, `geometry` what boxes and overlaps are. `elements` has the elements, which
+//! connect these parts.
 #![warn(missing_docs)]
 
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod decoder;
+#[cfg(not(feature = "internals"))]
+mod decoder;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod device;
+#[cfg(not(feature = "internals"))]
+mod device;
+#[cfg(all(feature = "gstreamer", feature = "internals"))]
+#[doc(hidden)]
 pub mod elements;
+#[cfg(all(feature = "gstreamer", not(feature = "internals")))]
+mod elements;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod engine;
+#[cfg(not(feature = "internals"))]
+mod engine;
+#[cfg(feature = "gstreamer")]
 mod file;
+#[cfg(feature = "gstreamer")]
 pub mod input;
+pub mod nms;
+#[cfg(all(feature = "gstreamer", feature = "internals"))]
+#[doc(hidden)]
 pub mod output;
+#[cfg(all(feature = "gstreamer", not(feature = "internals")))]
+mod output;
+#[cfg(feature = "gstreamer")]
 mod plugin;
 pub mod tensor;
+#[cfg(feature = "gstreamer")]
 mod text;
+#[cfg(feature = "gstreamer")]
 mod type_names;
 
+pub mod cuda;
+
+#[cfg(feature = "gstreamer")]
 pub use plugin::plugin_register_static;

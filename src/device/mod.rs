@@ -19,7 +19,7 @@ use sys::CUdevice_attribute_enum as Attribute;
 
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
-pub use ready::Ready;
+pub use ready::{READY_EVENT, Ready};
 pub use stream::{Event, ForeignStream, Stream};
 
 /// Why a GPU cannot be used.

@@ -15,3 +15,8 @@ pub enum Ready {
     /// All work in the context that owns the memory. The calling thread waits.
     AfterOwner,
 }
+
+/// The name of the data (`gst_mini_object_set_qdata`) by which memory carries the event, a `CUevent`,
+/// after which it may be read. The event must exist for as long as the memory. Whoever attaches one
+/// to memory also sets `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`, for readers that do not know of it.
+pub const READY_EVENT: &str = "nmsfilter.cuda.ready-event";

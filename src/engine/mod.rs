@@ -231,7 +231,7 @@ pub enum EngineError {
         "tensor {tensor}: its memory says that work on it is pending \
          (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
          wait for that work before the buffer is pushed, or attach an event ({})",
-        crate::input::cuda_memory::READY_EVENT
+        crate::device::READY_EVENT
     )]
     UnknownProducer {
         /// The tensor, as displayed.

@@ -19,6 +19,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::glib::translate::{IntoGlib, from_glib};
 
+pub use crate::device::READY_EVENT;
 use crate::device::{Event, Ready};
 use crate::tensor::DeviceSlice;
 pub use allocator::{Release, from_buffer, wrap};
@@ -26,11 +27,6 @@ pub use upload::{UploadError, Uploader};
 
 /// The type of the memory that [`wrap`] makes.
 pub const MEMORY_TYPE: &CStr = c"nmsfilter.cuda.memory";
-
-/// The name of the data (`gst_mini_object_set_qdata`) by which memory carries the event, a `CUevent`,
-/// after which it may be read. The event must exist for as long as the memory. Whoever attaches one
-/// to memory also sets `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`, for readers that do not know of it.
-pub const READY_EVENT: &str = "nmsfilter.cuda.ready-event";
 
 fn ready_event() -> glib::Quark {
     static QUARK: LazyLock<glib::Quark> = LazyLock::new(|| glib::Quark::from_str(READY_EVENT));

@@ -1,0 +1,2 @@
+//! Decoding and suppression without GStreamer.
+pub use crate::engine::*;
