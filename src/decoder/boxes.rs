@@ -1,5 +1,6 @@
 use super::layout::{
-    Field, Layout, LayoutError, Matrix, check_classes, check_element_type, check_lengths,
+    Layout, LayoutError, Matrix, check_batch, check_classes, check_element_type, check_images,
+    check_lengths, shape_error,
 };
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
@@ -22,41 +23,40 @@ impl Decoder for Boxes {
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let (boxes, scores) = (tensors[0], tensors[1]);
-        let shape_error = |tensor: &TensorView<'_>| LayoutError::Shape {
-            tensor: tensor.to_string(),
-            decoder: self.name(),
-            expected: self.expects(),
-        };
-        let Matrix { rows: anchors, columns } = Matrix::of(boxes, self.name(), self.expects())?;
+        let box_matrix = Matrix::of(boxes, self, options)?;
+        let Matrix { images, rows: anchors, columns } = box_matrix;
         match (columns, options.box_format) {
             (numbers, format) if numbers == format.components() => {}
             (numbers @ 3..=4, format) => {
                 return Err(LayoutError::BoxFormat { tensor: boxes.to_string(), format, numbers });
             }
-            _ => return Err(shape_error(boxes)),
+            _ => return Err(shape_error(boxes, self)),
         }
         check_element_type(scores)?;
-        let (rows, classes) = match *scores.shape {
-            [1, n] if n == anchors => (n, 1),
-            [n] => (n, 1),
-            [n, classes] | [1, n, classes] => (n, classes),
-            [batch, _, _] => {
-                return Err(LayoutError::Batch { tensor: scores.to_string(), batch });
-            }
-            _ => return Err(shape_error(scores)),
+        let (score_images, rows, columns) = match *scores.shape {
+            [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
+            [1, n] if n == anchors => (1, n, 1),
+            [n] => (1, n, 1),
+            [n, classes] => (1, n, classes),
+            [batch, n, classes] => (batch, n, classes),
+            _ => return Err(shape_error(scores, self)),
         };
-        if classes == 0 {
-            return Err(shape_error(scores));
+        check_batch(scores, score_images, options)?;
+        if columns == 0 {
+            return Err(shape_error(scores, self));
         }
+        check_images((boxes, images), (scores, score_images))?;
         check_lengths((boxes, anchors), (scores, rows))?;
+        let (score_matrix, classes) = (Matrix { images, rows, columns }, columns);
         check_classes(scores, classes)?;
         Ok(Layout {
             decoder: self.name(),
+            images,
             anchors,
             classes,
-            boxes: Field::rows(0, 0, columns),
+            boxes: box_matrix.anchors_in_rows(0, 0),
             box_format: options.box_format,
-            scores: Field::rows(1, 0, classes),
+            scores: score_matrix.anchors_in_rows(1, 0),
             objectness: None,
             normalized: options.coordinates.normalized(boxes),
         })

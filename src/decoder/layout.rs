@@ -1,4 +1,4 @@
-use super::MAX_CLASSES;
+use super::{Decoder, MAX_CLASSES, Options};
 use crate::tensor::{ElementType, TensorView};
 
 /// How numbers make a box.
@@ -57,14 +57,16 @@ impl Coordinates {
     }
 }
 
-/// Where the numbers of one kind lie: number `c` of anchor `a` is element
-/// `offset + a * anchor_stride + c * component_stride` of the tensor.
+/// Which elements of a tensor hold the numbers of one kind: number `c` of anchor `a` of image `i` is
+/// element `offset + i * image_stride + a * anchor_stride + c * component_stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Index of the tensor among those of the buffer.
     pub tensor: usize,
     /// Elements before the first number.
     pub offset: usize,
+    /// Elements from one image's numbers to the next image's.
+    pub image_stride: usize,
     /// Elements from one anchor's numbers to the next anchor's.
     pub anchor_stride: usize,
     /// Elements from one of an anchor's numbers to the next.
@@ -72,30 +74,25 @@ pub struct Field {
 }
 
 impl Field {
-    /// Numbers of one anchor side by side, `row` elements from anchor to anchor.
-    pub(super) fn rows(tensor: usize, offset: usize, row: usize) -> Self {
-        Self { tensor, offset, anchor_stride: row, component_stride: 1 }
+    /// The field of image `image` as that of a batch of one.
+    pub(crate) fn of_image(self, image: usize) -> Self {
+        Self { offset: self.offset + image * self.image_stride, ..self }
     }
 
-    /// The same number of all anchors side by side, `anchors` elements from number to number.
-    pub(super) fn columns(tensor: usize, component: usize, anchors: usize) -> Self {
-        // The shape is a claim, and its memory not looked at yet; engines refuse so many anchors.
-        let offset = component.saturating_mul(anchors);
-        Self { tensor, offset, anchor_stride: 1, component_stride: anchors }
-    }
-
-    /// The element that holds number `component` of `anchor`.
+    /// The element that holds number `component` of `anchor` of the first image.
     pub fn index(&self, anchor: usize, component: usize) -> usize {
         self.offset + anchor * self.anchor_stride + component * self.component_stride
     }
 }
 
-/// Where each row's box, scores and objectness lie.
+/// Which elements hold each anchor's box, scores and objectness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The name of the decoder that laid it out.
     pub decoder: &'static str,
-    /// How many rows there are; each gives at most one candidate.
+    /// How many images the tensors hold; each is decoded and suppressed by itself.
+    pub images: usize,
+    /// How many anchors an image has; each gives at most one candidate.
     pub anchors: usize,
     /// How many class scores there are to a row, at least one.
     pub classes: usize,
@@ -124,6 +121,17 @@ impl Layout {
         std::iter::once(self.boxes.tensor).chain(second)
     }
 
+    /// The layout of image `image` as that of a batch of one.
+    pub(crate) fn of_image(&self, image: usize) -> Self {
+        Self {
+            images: 1,
+            boxes: self.boxes.of_image(image),
+            scores: self.scores.of_image(image),
+            objectness: self.objectness.map(|field| field.of_image(image)),
+            ..self.clone()
+        }
+    }
+
     /// Points each field at the buffer's tensors, `places[role]` being that of a role.
     pub(super) fn place(mut self, places: &[usize]) -> Self {
         for field in [Some(&mut self.boxes), Some(&mut self.scores), self.objectness.as_mut()]
@@ -138,6 +146,7 @@ impl Layout {
 
 /// Why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LayoutError {
     /// The shape is another decoder's, or nobody's.
     #[error("tensor {tensor}: decoder {decoder} expects {expected}")]
@@ -191,6 +200,21 @@ pub enum LayoutError {
         /// How many boxes it has scores for.
         score_count: usize,
     },
+    /// Boxes and scores are of batches of different size.
+    #[error(
+        "tensor {boxes} is a batch of {box_images}, tensor {scores} one of {score_images}; \
+         expected the same number of images"
+    )]
+    Images {
+        /// The tensor with the boxes, as displayed.
+        boxes: String,
+        /// How many images it has.
+        box_images: usize,
+        /// The tensor with the scores, as displayed.
+        scores: String,
+        /// How many images it has.
+        score_images: usize,
+    },
     /// Neither f16 nor f32.
     #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
     ElementType {
@@ -228,33 +252,82 @@ impl LayoutError {
     pub(super) fn rank(&self) -> Option<u8> {
         match self {
             Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
-            Self::Lengths { .. } => Some(1),
+            Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
         }
     }
 }
 
-/// A tensor seen as rows and columns, for decoders to take apart.
+/// A tensor as a batch of matrices, one per image.
 pub(super) struct Matrix {
+    pub images: usize,
     pub rows: usize,
     pub columns: usize,
 }
 
 impl Matrix {
-    /// Takes `[rows, columns]`, also behind a batch dimension of 1.
+    /// Takes `[rows, columns]`, `[1, rows, columns]`, and with [`Options::batch`] any number of images.
     pub fn of(
         tensor: &TensorView<'_>,
-        decoder: &'static str,
-        expected: &'static str,
+        decoder: &dyn Decoder,
+        options: Options,
     ) -> Result<Self, LayoutError> {
         check_element_type(tensor)?;
         match *tensor.shape {
-            [rows, columns] | [1, rows, columns] => Ok(Self { rows, columns }),
-            [batch, _, _] => Err(LayoutError::Batch { tensor: tensor.to_string(), batch }),
-            _ => Err(LayoutError::Shape { tensor: tensor.to_string(), decoder, expected }),
+            [rows, columns] => Ok(Self { images: 1, rows, columns }),
+            [images, rows, columns] => {
+                check_batch(tensor, images, options)?;
+                Ok(Self { images, rows, columns })
+            }
+            _ => Err(shape_error(tensor, decoder)),
         }
     }
+
+    /// The field whose anchors are rows; its numbers begin at `column`. `tensor` is the tensor's index.
+    pub fn anchors_in_rows(&self, tensor: usize, column: usize) -> Field {
+        Field {
+            tensor,
+            offset: column,
+            image_stride: self.elements(),
+            anchor_stride: self.columns,
+            component_stride: 1,
+        }
+    }
+
+    /// The field whose anchors are columns; its numbers begin at `row`. `tensor` is the tensor's index.
+    pub fn anchors_in_columns(&self, tensor: usize, row: usize) -> Field {
+        Field {
+            tensor,
+            offset: row.saturating_mul(self.columns),
+            image_stride: self.elements(),
+            anchor_stride: 1,
+            component_stride: self.columns,
+        }
+    }
+
+    /// The elements of an image. The shape is a claim that was not compared with memory yet, so the
+    /// product can overflow; engines refuse a field beyond the memory.
+    fn elements(&self) -> usize {
+        self.rows.saturating_mul(self.columns)
+    }
+}
+
+/// The error for a shape that the decoder does not take.
+pub(super) fn shape_error(tensor: &TensorView<'_>, decoder: &dyn Decoder) -> LayoutError {
+    let (decoder, expected) = (decoder.name(), decoder.expects());
+    LayoutError::Shape { tensor: tensor.to_string(), decoder, expected }
+}
+
+pub(super) fn check_batch(
+    tensor: &TensorView<'_>,
+    images: usize,
+    options: Options,
+) -> Result<(), LayoutError> {
+    if images == 1 || (options.batch && images > 0) {
+        return Ok(());
+    }
+    Err(LayoutError::Batch { tensor: tensor.to_string(), batch: images })
 }
 
 pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutError> {
@@ -274,6 +347,18 @@ pub(super) fn check_lengths(
     }
     let (boxes, scores) = (boxes.to_string(), scores.to_string());
     Err(LayoutError::Lengths { boxes, box_count, scores, score_count })
+}
+
+/// Both tensors with the images that they are for.
+pub(super) fn check_images(
+    (boxes, box_images): (&TensorView<'_>, usize),
+    (scores, score_images): (&TensorView<'_>, usize),
+) -> Result<(), LayoutError> {
+    if box_images == score_images {
+        return Ok(());
+    }
+    let (boxes, scores) = (boxes.to_string(), scores.to_string());
+    Err(LayoutError::Images { boxes, box_images, scores, score_images })
 }
 
 pub(super) fn check_classes(tensor: &TensorView<'_>, classes: usize) -> Result<(), LayoutError> {

@@ -75,6 +75,8 @@ pub struct Options {
     /// [`num_classes`](Self::num_classes) where a shape alone must tell the model, and refuses
     /// nothing.
     pub labels: usize,
+    /// Whether a first of three dimensions other than 1 is a batch of images; an error otherwise.
+    pub batch: bool,
 }
 
 impl Options {

@@ -1,4 +1,6 @@
-use super::layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, Matrix, check_lengths};
+use super::layout::{
+    BoxFormat, Coordinates, Layout, LayoutError, Matrix, check_images, check_lengths, shape_error,
+};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -34,28 +36,25 @@ impl Decoder for UltraFace {
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let (scores, boxes) = (tensors[0], tensors[1]);
-        let shape_error = |tensor: &TensorView<'_>| LayoutError::Shape {
-            tensor: tensor.to_string(),
-            decoder: self.name(),
-            expected: self.expects(),
-        };
-        let score_matrix = Matrix::of(scores, self.name(), self.expects())?;
+        let score_matrix = Matrix::of(scores, self, options)?;
         if score_matrix.columns != 2 {
-            return Err(shape_error(scores));
+            return Err(shape_error(scores, self));
         }
-        let box_matrix = Matrix::of(boxes, self.name(), self.expects())?;
+        let box_matrix = Matrix::of(boxes, self, options)?;
         if box_matrix.columns != 4 {
-            return Err(shape_error(boxes));
+            return Err(shape_error(boxes, self));
         }
+        check_images((boxes, box_matrix.images), (scores, score_matrix.images))?;
         check_lengths((boxes, box_matrix.rows), (scores, score_matrix.rows))?;
         Ok(Layout {
             decoder: self.name(),
+            images: box_matrix.images,
             anchors: box_matrix.rows,
             classes: 1,
-            boxes: Field::rows(1, 0, 4),
+            boxes: box_matrix.anchors_in_rows(1, 0),
             box_format: BoxFormat::Corners,
             // Column 0 is the background.
-            scores: Field::rows(0, 1, 2),
+            scores: score_matrix.anchors_in_rows(0, 1),
             objectness: None,
             normalized: options.coordinates != Coordinates::Pixels,
         })

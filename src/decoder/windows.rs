@@ -1,4 +1,4 @@
-use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix};
+use super::layout::{BoxFormat, Layout, LayoutError, Matrix, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -20,21 +20,18 @@ impl Decoder for Windows {
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let matrix = Matrix::of(tensors[0], self.name(), self.expects())?;
+        let matrix = Matrix::of(tensors[0], self, options)?;
         if matrix.columns != 4 {
-            return Err(LayoutError::Shape {
-                tensor: tensors[0].to_string(),
-                decoder: self.name(),
-                expected: self.expects(),
-            });
+            return Err(shape_error(tensors[0], self));
         }
         Ok(Layout {
             decoder: self.name(),
+            images: matrix.images,
             anchors: matrix.rows,
             classes: 1,
-            boxes: Field::rows(0, 0, 4),
+            boxes: matrix.anchors_in_rows(0, 0),
             box_format: BoxFormat::Square,
-            scores: Field::rows(0, 3, 4),
+            scores: matrix.anchors_in_rows(0, 3),
             objectness: None,
             normalized: options.coordinates.normalized(tensors[0]),
         })

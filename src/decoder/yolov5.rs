@@ -1,4 +1,4 @@
-use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes};
+use super::layout::{BoxFormat, Layout, LayoutError, Matrix, check_classes, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -24,24 +24,21 @@ impl Decoder for Yolov5 {
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let Matrix { rows: anchors, columns } =
-            Matrix::of(tensors[0], self.name(), self.expects())?;
+        let matrix = Matrix::of(tensors[0], self, options)?;
+        let Matrix { images, rows: anchors, columns } = matrix;
         if columns < 6 || (anchors < columns && anchors > 0) {
-            return Err(LayoutError::Shape {
-                tensor: tensors[0].to_string(),
-                decoder: self.name(),
-                expected: self.expects(),
-            });
+            return Err(shape_error(tensors[0], self));
         }
         check_classes(tensors[0], columns - 5)?;
         Ok(Layout {
             decoder: self.name(),
+            images,
             anchors,
             classes: columns - 5,
-            boxes: Field::rows(0, 0, columns),
+            boxes: matrix.anchors_in_rows(0, 0),
             box_format: BoxFormat::Center,
-            scores: Field::rows(0, 5, columns),
-            objectness: Some(Field::rows(0, 4, columns)),
+            scores: matrix.anchors_in_rows(0, 5),
+            objectness: Some(matrix.anchors_in_rows(0, 4)),
             normalized: options.coordinates.normalized(tensors[0]),
         })
     }

@@ -1,4 +1,4 @@
-use super::layout::{BoxFormat, Field, Layout, LayoutError, Matrix, check_classes};
+use super::layout::{BoxFormat, Layout, LayoutError, Matrix, check_classes, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -23,26 +23,21 @@ impl Decoder for Yolov8 {
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let Matrix { rows, columns } = Matrix::of(tensors[0], self.name(), self.expects())?;
+        let matrix = Matrix::of(tensors[0], self, options)?;
+        let Matrix { images, rows, columns } = matrix;
         let transposed = is_transposed(rows, columns, options.known_classes());
         let (anchors, numbers) = if transposed { (rows, columns) } else { (columns, rows) };
         if numbers < 5 {
-            return Err(LayoutError::Shape {
-                tensor: tensors[0].to_string(),
-                decoder: self.name(),
-                expected: self.expects(),
-            });
+            return Err(shape_error(tensors[0], self));
         }
         check_classes(tensors[0], numbers - 4)?;
-        let field = |number| {
-            if transposed {
-                Field::rows(0, number, numbers)
-            } else {
-                Field::columns(0, number, anchors)
-            }
+        let field = |number| match transposed {
+            true => matrix.anchors_in_rows(0, number),
+            false => matrix.anchors_in_columns(0, number),
         };
         Ok(Layout {
             decoder: self.name(),
+            images,
             anchors,
             classes: numbers - 4,
             boxes: field(0),

@@ -91,7 +91,7 @@ impl Engine for Auto {
                 }
                 return Ok(self.cuda.as_ref().expect("it did the frame").outcome(done));
             }
-            Some(Err(error)) if error.is_of_device() => {
+            Some(Err(error)) if error.is_device_error() => {
                 self.failure = Some(error);
                 self.on_cuda = false;
             }

@@ -37,12 +37,12 @@
 //! all. [`Params::max_detections`] then keeps the highest-ranked survivors.
 
 mod auto;
-mod check;
 mod cpu;
 pub mod cuda;
 mod params;
 mod reference;
 mod select;
+mod validate;
 
 pub use auto::Auto;
 pub use cpu::Cpu;
@@ -59,6 +59,9 @@ use crate::tensor::{TensorError, TensorView};
 
 /// The longest side of a box, in pixels; areas and their sums stay far from overflow.
 pub const MAX_SIDE: f32 = 1.0e9;
+
+/// The most images of a batch: the greatest y dimension of a CUDA grid.
+pub const MAX_IMAGES: usize = 65_535;
 
 /// A candidate or survivor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -80,22 +83,72 @@ pub struct Detection {
     pub anchor: u32,
 }
 
-/// What an engine made of one frame.
+/// The result of a run: one [`ImageOutcome`] per image of the batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// The name of the engine that made it.
-    pub engine: &'static str,
-    /// What survives, by rank.
-    pub survivors: &'a [Detection],
-    /// How many rows, or pairs with [`Params::multi_label`], became candidates, before any cap.
-    pub candidates: usize,
-    /// How many were rejected, for numbers that make no sense or for a box that cannot be seen.
-    pub rejected: usize,
-    /// What a GPU had to do with it.
-    pub device: DeviceWork,
+    engine: &'static str,
+    images: &'a [ImageCounts],
+    /// Those that [`ImageCounts::first`] counts in.
+    detections: &'a [Detection],
+    device: DeviceWork,
 }
 
-/// What a frame asked of a GPU: nothing, on the CPU.
+/// The result for one image.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ImageOutcome<'a> {
+    /// The surviving detections, by rank.
+    pub survivors: &'a [Detection],
+    /// How many anchors, or pairs with [`Params::multi_label`], became candidates, before any cap.
+    pub candidates: usize,
+    /// How many were rejected, for numbers that make no sense or for a box outside the visible bounds.
+    pub rejected: usize,
+}
+
+/// An image's counts, and where its survivors are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ImageCounts {
+    /// The index of the first survivor.
+    pub first: usize,
+    pub survivors: usize,
+    pub candidates: usize,
+    pub rejected: usize,
+}
+
+impl<'a> Outcome<'a> {
+    /// The name of the engine that made it.
+    pub fn engine(&self) -> &'static str {
+        self.engine
+    }
+
+    /// What was done on a GPU.
+    pub fn device(&self) -> DeviceWork {
+        self.device
+    }
+
+    /// The images, in the order of the batch.
+    pub fn images(&self) -> impl ExactSizeIterator<Item = ImageOutcome<'a>> {
+        let Self { images, detections, .. } = *self;
+        images.iter().map(move |counts| counts.outcome(detections))
+    }
+
+    /// The image of this index.
+    ///
+    /// # Panics
+    /// If the batch has no such image.
+    pub fn image(&self, index: usize) -> ImageOutcome<'a> {
+        self.images[index].outcome(self.detections)
+    }
+}
+
+impl ImageCounts {
+    fn outcome<'a>(&self, detections: &'a [Detection]) -> ImageOutcome<'a> {
+        let &Self { first, survivors, candidates, rejected } = self;
+        ImageOutcome { survivors: &detections[first..first + survivors], candidates, rejected }
+    }
+}
+
+/// What a run did on a GPU; nothing, for the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceWork {
     /// Bytes copied to it: tensors that were not there already, thresholds by class that changed.
@@ -124,6 +177,7 @@ impl std::ops::AddAssign for DeviceWork {
 
 /// Why an engine gives no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// A tensor's memory cannot be read.
     #[error(transparent)]
@@ -139,6 +193,22 @@ pub enum EngineError {
     Classes {
         /// Classes there are.
         classes: usize,
+    },
+    /// No image, or more than [`MAX_IMAGES`].
+    #[error("the layout has {images} images; expected 1 to {MAX_IMAGES}")]
+    Images {
+        /// The number of images.
+        images: usize,
+    },
+    /// The engine cannot do what is asked.
+    #[error("the engine {engine} does not support {what}; choose the backend {instead}")]
+    Unsupported {
+        /// The engine's name.
+        engine: &'static str,
+        /// What it does not support.
+        what: String,
+        /// The backend that does.
+        instead: &'static str,
     },
     /// With `multi_label`, more pairs of anchor and class than an index can count.
     #[error(
@@ -250,7 +320,7 @@ impl From<DriverError> for EngineError {
 
 impl EngineError {
     /// Whether the GPU is to blame, rather than what it was given.
-    pub fn is_of_device(&self) -> bool {
+    pub fn is_device_error(&self) -> bool {
         matches!(self, Self::Device(_) | Self::NoResult)
     }
 }
@@ -260,11 +330,21 @@ pub trait Engine: Send {
     /// The name by which `stats` shows it.
     fn name(&self) -> &'static str;
 
-    /// Decodes `tensors` as `layout` says and suppresses as `params` say.
+    /// Whether the engine can run this layout with these parameters. [`run`](Self::run) returns the
+    /// same error.
     ///
     /// # Errors
-    /// Where a tensor's memory cannot be read, where `layout` addresses a tensor or an element that
-    /// is not there, and where the GPU fails.
+    /// [`EngineError::Unsupported`] if it cannot.
+    fn supports(&self, _layout: &Layout, _params: &Params) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Decodes `tensors` as `layout` says and suppresses as `params` say, each image of the batch by
+    /// itself.
+    ///
+    /// # Errors
+    /// If a tensor's memory cannot be read, if `layout` addresses a tensor or an element that does not
+    /// exist, if the engine does not support the layout or the parameters, and if the GPU fails.
     fn run(
         &mut self,
         tensors: &[TensorView<'_>],

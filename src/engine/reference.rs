@@ -1,20 +1,23 @@
-//! The oracle of every test: no speed, no tricks, one rule of the module's documentation after
-//! the other.
+//! The oracle of every test.
+//!
+//! In: tensors, layout, parameters. Out: survivors and counts, by the rules of the module `engine`, one
+//! after the other. Nothing here is optimized.
 
 use std::cmp::Ordering;
 
-use super::check::check;
 use super::params::cap;
 use super::{
-    ClassThresholds, Detection, DeviceWork, Engine, EngineError, MAX_SIDE, Method, Outcome,
+    ClassThresholds, Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_SIDE, Method, Outcome,
     Overlap, Params,
 };
+use super::validate::validate;
 use crate::decoder::{BoxFormat, Field, Layout};
 use crate::tensor::{Elements, TensorView};
 
 /// The plain engine.
 #[derive(Debug, Default)]
 pub struct Reference {
+    images: Vec<ImageCounts>,
     survivors: Vec<Detection>,
 }
 
@@ -29,7 +32,7 @@ impl Engine for Reference {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        check(tensors, layout, params)?;
+        validate(tensors, layout, params)?;
         let mut mapped: Vec<Option<Elements<'_>>> = tensors.iter().map(|_| None).collect();
         for i in layout.tensors() {
             mapped[i] = Some(tensors[i].elements()?);
@@ -41,47 +44,64 @@ impl Engine for Reference {
             }
         };
 
-        let mut candidates = Vec::new();
-        let mut rejected = 0;
-        let mut decode_all = |layout: &Layout, params: &Params, first_class: u32| {
-            for anchor in 0..layout.anchors {
-                match decode(layout, params, anchor, &number) {
-                    Row::Candidate(mut candidate) => {
-                        candidate.class += first_class;
-                        candidates.push(candidate);
-                    }
-                    Row::Rejected => rejected += 1,
-                    Row::Dropped => {}
-                }
-            }
-        };
-        // Without anchors the layout's offsets and strides can be any.
-        if params.multi_label && layout.anchors > 0 {
-            for class in 0..layout.classes as u32 {
-                let (layout, params) = alone(layout, params, class);
-                decode_all(&layout, &params, class);
-            }
-        } else {
-            decode_all(layout, params, 0);
+        self.images.clear();
+        self.survivors.clear();
+        for image in 0..layout.images {
+            let (survivors, counts) = run_image(&layout.of_image(image), params, &number);
+            self.images.push(ImageCounts { first: self.survivors.len(), ..counts });
+            self.survivors.extend(survivors);
         }
-        let count = candidates.len();
-
-        candidates.sort_by(rank);
-        candidates.truncate(cap(params.max_candidates));
-        self.survivors = suppress(&candidates, params);
-        self.survivors.truncate(cap(params.max_detections));
         Ok(Outcome {
             engine: self.name(),
-            survivors: &self.survivors,
-            candidates: count,
-            rejected,
+            images: &self.images,
+            detections: &self.survivors,
             device: DeviceWork::default(),
         })
     }
 }
 
-/// What reads the scores of `class` as if anchors had no other.
-fn alone(layout: &Layout, params: &Params, class: u32) -> (Layout, Params) {
+/// The survivors of a batch of one, and its counts.
+fn run_image(
+    layout: &Layout,
+    params: &Params,
+    number: &dyn Fn(&Field, usize, usize) -> f32,
+) -> (Vec<Detection>, ImageCounts) {
+    let mut candidates = Vec::new();
+    let mut rejected = 0;
+    let mut decode_all = |layout: &Layout, params: &Params, first_class: u32| {
+        for anchor in 0..layout.anchors {
+            match decode(layout, params, anchor, number) {
+                Verdict::Candidate(mut candidate) => {
+                    candidate.class += first_class;
+                    candidates.push(candidate);
+                }
+                Verdict::Rejected => rejected += 1,
+                Verdict::Dropped => {}
+            }
+        }
+    };
+    // Without anchors the layout's offsets and strides can be any.
+    if params.multi_label && layout.anchors > 0 {
+        for class in 0..layout.classes as u32 {
+            let (layout, params) = single_class(layout, params, class);
+            decode_all(&layout, &params, class);
+        }
+    } else {
+        decode_all(layout, params, 0);
+    }
+    let count = candidates.len();
+
+    candidates.sort_by(rank);
+    candidates.truncate(cap(params.max_candidates));
+    let mut survivors = suppress(&candidates, params);
+    survivors.truncate(cap(params.max_detections));
+    let counts =
+        ImageCounts { first: 0, survivors: survivors.len(), candidates: count, rejected };
+    (survivors, counts)
+}
+
+/// The layout and parameters that read the scores of `class` as if anchors had no other class.
+fn single_class(layout: &Layout, params: &Params, class: u32) -> (Layout, Params) {
     let scores = Field { offset: layout.scores.index(0, class as usize), ..layout.scores };
     let thresholds = ClassThresholds::uniform(params.thresholds.of(class));
     (
@@ -90,7 +110,7 @@ fn alone(layout: &Layout, params: &Params, class: u32) -> (Layout, Params) {
     )
 }
 
-enum Row {
+enum Verdict {
     Candidate(Detection),
     Dropped,
     Rejected,
@@ -101,14 +121,14 @@ fn decode(
     params: &Params,
     anchor: usize,
     number: &dyn Fn(&Field, usize, usize) -> f32,
-) -> Row {
+) -> Verdict {
     let objectness = layout.objectness.map(|field| number(&field, anchor, 0));
     if let Some(objectness) = objectness {
         if !objectness.is_finite() {
-            return Row::Rejected;
+            return Verdict::Rejected;
         }
         if objectness < params.thresholds.lowest(layout.classes) {
-            return Row::Dropped;
+            return Verdict::Dropped;
         }
     }
 
@@ -122,15 +142,15 @@ fn decode(
         }
     }
     if !best.is_finite() {
-        return Row::Rejected;
+        return Verdict::Rejected;
     }
     let score = objectness.map_or(best, |objectness| objectness * best) + 0.0;
     if !score.is_finite() {
-        return Row::Rejected;
+        return Verdict::Rejected;
     }
     let threshold = params.thresholds.of(class);
     if score < threshold || objectness.is_some_and(|objectness| objectness < threshold) {
-        return Row::Dropped;
+        return Verdict::Dropped;
     }
 
     let [sx, sy] = params.scale;
@@ -147,26 +167,26 @@ fn decode(
         }
     };
     if ![x1, y1, x2, y2].iter().all(|corner| corner.is_finite()) {
-        return Row::Rejected;
+        return Verdict::Rejected;
     }
     let (width, height) = (x2 - x1, y2 - y1);
     if width < 0.0 || height < 0.0 || width > MAX_SIDE || height > MAX_SIDE {
-        return Row::Rejected;
+        return Verdict::Rejected;
     }
     if width == 0.0 || height == 0.0 {
-        return Row::Dropped;
+        return Verdict::Dropped;
     }
     let sizes = params.sizes;
     if width < sizes.min[0] || height < sizes.min[1] {
-        return Row::Dropped;
+        return Verdict::Dropped;
     }
     if width > sizes.max[0] || height > sizes.max[1] {
-        return Row::Dropped;
+        return Verdict::Dropped;
     }
     if !params.visible.intersects([x1, y1, x2, y2]) {
-        return Row::Rejected;
+        return Verdict::Rejected;
     }
-    Row::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: anchor as u32 })
+    Verdict::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: anchor as u32 })
 }
 
 /// Higher scores first, then earlier anchors, then lower classes.
@@ -183,7 +203,7 @@ fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
             Method::MapReduce => &ranked[..i],
             Method::None => &[],
         };
-        if !outranking.iter().any(|other| meet(other, candidate, params)) {
+        if !outranking.iter().any(|other| conflict(other, candidate, params)) {
             survivors.push(*candidate);
         }
     }
@@ -191,7 +211,7 @@ fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
 }
 
 /// Whether `higher`, which outranks `lower`, suppresses it.
-fn meet(higher: &Detection, lower: &Detection, params: &Params) -> bool {
+fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
         return false;
     }

@@ -39,7 +39,7 @@ impl FrameError {
             Self::Input(_) | Self::Choice(_) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
-            Self::Engine(error) if error.is_of_device() => {
+            Self::Engine(error) if error.is_device_error() => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
             Self::Engine(_) | Self::Attach(_) => {

@@ -100,7 +100,7 @@ impl Session {
 
         self.regions.clear();
         // Every survivor has a region: the engine rejects boxes that cannot be seen.
-        self.regions.extend(outcome.survivors.iter().filter_map(|d| plan.mapping.region(d)));
+        self.regions.extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = Counts::from(&outcome);
         drop(views);
         drop(tensors);

@@ -116,6 +116,8 @@ impl Settings {
             coordinates: self.coordinates.into(),
             num_classes: self.num_classes as usize,
             labels,
+            // A buffer has one frame.
+            batch: false,
         }
     }
 

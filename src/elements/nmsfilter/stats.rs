@@ -100,12 +100,13 @@ pub(super) struct Counts {
 
 impl From<&Outcome<'_>> for Counts {
     fn from(outcome: &Outcome<'_>) -> Self {
+        let frame = outcome.image(0);
         Self {
-            candidates: outcome.candidates,
-            survivors: outcome.survivors.len(),
-            rejected: outcome.rejected,
-            engine: outcome.engine,
-            device: outcome.device,
+            candidates: frame.candidates,
+            survivors: frame.survivors.len(),
+            rejected: frame.rejected,
+            engine: outcome.engine(),
+            device: outcome.device(),
         }
     }
 }

@@ -14,9 +14,9 @@ mod outranking;
 mod pairs;
 mod score;
 
-use super::check::check;
 use super::params::cap;
-use super::{Detection, DeviceWork, Engine, EngineError, Method, Outcome, Overlap, Params};
+use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Overlap, Params};
+use super::validate::validate;
 use crate::decoder::Layout;
 use crate::tensor::{Elements, TensorView};
 use block::{IOU, Lane, REPRESENTATIVE, Rule, Rules, SMALLER};
@@ -30,6 +30,8 @@ pub struct Cpu {
     decoder: CandidateDecoder,
     order: Order,
     outranking: Outranking,
+    images: Vec<ImageCounts>,
+    /// Of all images.
     survivors: Vec<Detection>,
 }
 
@@ -44,21 +46,32 @@ impl Engine for Cpu {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        check(tensors, layout, params)?;
+        validate(tensors, layout, params)?;
         let boxes = tensors[layout.boxes.tensor].elements()?;
         let scores = tensors[layout.scores.tensor].elements()?;
-        match (boxes, scores) {
-            (Elements::F32(b), Elements::F32(s)) => self.decoder.decode(layout, params, b, s),
-            (Elements::F16(b), Elements::F16(s)) => self.decoder.decode(layout, params, b, s),
-            (Elements::F32(b), Elements::F16(s)) => self.decoder.decode(layout, params, b, s),
-            (Elements::F16(b), Elements::F32(s)) => self.decoder.decode(layout, params, b, s),
+        self.images.clear();
+        self.survivors.clear();
+        for image in 0..layout.images {
+            let (layout, decoder) = (&layout.of_image(image), &mut self.decoder);
+            match (boxes, scores) {
+                (Elements::F32(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
+                (Elements::F16(b), Elements::F16(s)) => decoder.decode(layout, params, b, s),
+                (Elements::F32(b), Elements::F16(s)) => decoder.decode(layout, params, b, s),
+                (Elements::F16(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
+            }
+            let first = self.survivors.len();
+            self.suppress(params);
+            self.images.push(ImageCounts {
+                first,
+                survivors: self.survivors.len() - first,
+                candidates: self.decoder.candidates.len(),
+                rejected: self.decoder.rejected,
+            });
         }
-        self.suppress(params);
         Ok(Outcome {
             engine: self.name(),
-            survivors: &self.survivors,
-            candidates: self.decoder.candidates.len(),
-            rejected: self.decoder.rejected,
+            images: &self.images,
+            detections: &self.survivors,
             device: DeviceWork::default(),
         })
     }
@@ -110,9 +123,8 @@ impl Cpu {
         let rule = R::new(params);
         let candidates = &self.decoder.candidates;
         let contenders = candidates.len().min(cap(params.max_candidates));
-        let most = cap(params.max_detections);
         let mut survivors = std::mem::take(&mut self.survivors);
-        survivors.clear();
+        let most = survivors.len().saturating_add(cap(params.max_detections));
         self.outranking.clear();
         let mut lanes = [Lane::default(); 32];
         'all: for keys in self.order.of(candidates, contenders).chunks(lanes.len()) {

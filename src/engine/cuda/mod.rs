@@ -19,8 +19,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::check;
-use super::{DeviceWork, Engine, EngineError, Outcome, Params};
+use super::{DeviceWork, Engine, EngineError, ImageCounts, Outcome, Params};
+use super::validate::validate;
 use crate::decoder::Layout;
 use crate::device::{Device, DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
@@ -44,6 +44,8 @@ pub struct Cuda {
 struct OnDevice {
     // Dropped in this order: first what may still be in use by the stream.
     graph: Option<Graph>,
+    /// Of the last run.
+    images: Vec<ImageCounts>,
     results: Results,
     /// The tensors of the boxes and of the scores, and the thresholds by class.
     uploads: [Upload; 3],
@@ -56,7 +58,6 @@ struct OnDevice {
 /// The counts of a frame that is done; its survivors are with the results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
-    outcome: interface::Outcome,
     work: DeviceWork,
 }
 
@@ -88,7 +89,7 @@ impl Cuda {
         layout: &Layout,
         params: &Params,
     ) -> Result<Done, EngineError> {
-        check(tensors, layout, params)?;
+        validate(tensors, layout, params)?;
         let mut inputs = Inputs::new(tensors, layout, self.device())?;
         if let Some(is) = inputs.other_device().filter(|_| !self.is_fixed) {
             self.on = OnDevice::new(is)?;
@@ -103,12 +104,11 @@ impl Cuda {
     }
 
     pub(super) fn outcome(&self, done: Done) -> Outcome<'_> {
-        let Done { outcome, work } = done;
+        let Done { work } = done;
         Outcome {
             engine: self.name(),
-            survivors: self.on.results.survivors(outcome.survivors),
-            candidates: outcome.candidates as usize,
-            rejected: outcome.rejected as usize,
+            images: &self.on.images,
+            detections: self.on.results.survivors(self.on.images[0].survivors as u32),
             device: work,
         }
     }
@@ -146,6 +146,7 @@ impl OnDevice {
         let device = kernels.device();
         Ok(Self {
             graph: None,
+            images: Vec::new(),
             results: Results::new(device)?,
             uploads: Default::default(),
             thresholds: Vec::new(),
@@ -184,7 +185,7 @@ impl OnDevice {
             thresholds: self.uploads[2].address(),
         };
         let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
-        // It fits: `check` has seen to it.
+        // It fits: `validate` has seen to it.
         let anchors = layout.anchors as u32;
         let mut outcome = self.launch(anchors, &source, layout, params, &mut work)?;
         if outcome.candidates > self.capacity() {
@@ -193,7 +194,14 @@ impl OnDevice {
         if outcome.candidates > self.capacity() {
             return Err(EngineError::NoResult);
         }
-        Ok(Done { outcome, work })
+        self.images.clear();
+        self.images.push(ImageCounts {
+            first: 0,
+            survivors: outcome.survivors as usize,
+            candidates: outcome.candidates as usize,
+            rejected: outcome.rejected as usize,
+        });
+        Ok(Done { work })
     }
 
     /// Candidates that there is memory for.
