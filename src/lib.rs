@@ -20,6 +20,10 @@
 //! `device` is the CUDA driver, `geometry` what boxes and overlaps are. `elements` has the elements, which
 //! connect these parts.
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(feature = "gstreamer"),
+    allow(dead_code, unused_imports, reason = "some parts of the core serve the elements alone")
+)]
 
 #[cfg(feature = "internals")]
 #[doc(hidden)]
@@ -43,6 +47,11 @@ pub mod engine;
 mod engine;
 #[cfg(feature = "gstreamer")]
 mod file;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod geometry;
+#[cfg(not(feature = "internals"))]
+mod geometry;
 #[cfg(feature = "gstreamer")]
 pub mod input;
 pub mod nms;

@@ -1,2 +1,128 @@
 //! Decoding and suppression without GStreamer.
-pub use crate::engine::*;
+//!
+//! In: the raw output tensors of a detector, in host or device memory. Out: the surviving detections of each
+//! image, best first. [`Nms`] chooses the decoder by tensor id, by name or by shape, and runs the engine.
+//!
+//! ```
+//! use gstnmsfilter::nms::{Backend, Nms};
+//! use gstnmsfilter::tensor::TensorView;
+//!
+//! // Three windows of x, y, side and score: the second covers the first, the third is apart.
+//! let output = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6, 300.0, 60.0, 90.0, 0.7f32];
+//! let tensors = [TensorView::from_slice("windows", &[3, 4], &output)];
+//!
+//! let mut nms = Nms::new(Backend::Auto, None)?;
+//! let outcome = nms.run(&tensors)?;
+//! let survivors = outcome.image(0).survivors;
+//! assert_eq!(survivors.iter().map(|d| d.anchor).collect::<Vec<_>>(), [0, 2]);
+//! # Ok::<(), gstnmsfilter::nms::NmsError>(())
+//! ```
+//!
+//! A tensor can hold several images. They are decoded and suppressed in one call, each by itself:
+//!
+//! ```
+//! # use gstnmsfilter::nms::{Backend, Nms};
+//! # use gstnmsfilter::tensor::TensorView;
+//! let image = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6f32];
+//! let output = [image, image].concat();
+//! let tensors = [TensorView::from_slice("windows", &[2, 2, 4], &output)];
+//!
+//! let mut nms = Nms::new(Backend::Cpu, None)?;
+//! nms.options.batch = true;
+//! let outcome = nms.run(&tensors)?;
+//! assert!(outcome.images().all(|image| image.survivors.len() == 1));
+//! # Ok::<(), gstnmsfilter::nms::NmsError>(())
+//! ```
+
+use crate::decoder;
+use crate::engine;
+use crate::tensor::TensorView;
+
+pub use crate::decoder::{BoxFormat, ChoiceError, Coordinates, LayoutError, Options};
+pub use crate::engine::{
+    Backend, ClassThresholds, Detection, DeviceWork, EngineError, ImageOutcome, MAX_IMAGES, Method,
+    Outcome, Params, SizeLimits,
+};
+pub use crate::geometry::{Bounds, Overlap};
+
+/// Decodes tensors and suppresses duplicate detections.
+pub struct Nms {
+    engine: Box<dyn engine::Engine>,
+    decoder: Option<&'static dyn decoder::Decoder>,
+    /// What tensors do not say of themselves.
+    pub options: Options,
+    /// What to make candidates of and how to suppress them; [`run`](Self::run) sets [`Params::scale`].
+    pub params: Params,
+    /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
+    /// 1 gives normalized boxes.
+    pub model_size: [f32; 2],
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NmsError {
+    /// There is no decoder of that name.
+    #[error("there is no decoder {name}; expected one of {known}")]
+    UnknownDecoder {
+        /// The name.
+        name: String,
+        /// The names of all decoders.
+        known: String,
+    },
+    /// No decoder reads the tensors.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// The engine cannot run.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Nms {
+    /// One that runs on `backend`, on GPU number `ordinal` if on any; without a number on the first GPU, or
+    /// on the one that holds the tensors. The defaults of [`Options`] and [`Params`] apply.
+    ///
+    /// # Errors
+    /// If `backend` is [`Backend::Cuda`] and the GPU cannot be used.
+    pub fn new(backend: Backend, ordinal: Option<u32>) -> Result<Self, NmsError> {
+        let engine = engine::select(backend, ordinal)?.engine;
+        Ok(Self {
+            engine,
+            decoder: None,
+            options: Options::default(),
+            params: Params::default(),
+            model_size: [1.0; 2],
+        })
+    }
+
+    /// The names that [`set_decoder`](Self::set_decoder) takes.
+    pub fn decoders() -> impl Iterator<Item = &'static str> {
+        decoder::DECODERS.into_iter().map(|decoder| decoder.name())
+    }
+
+    /// Reads tensors by the decoder of this name, whatever their ids; `None` chooses by id or shape, which
+    /// is the default.
+    ///
+    /// # Errors
+    /// If there is no decoder of that name.
+    pub fn set_decoder(&mut self, name: Option<&str>) -> Result<(), NmsError> {
+        let find = |name: &str| {
+            decoder::by_name(name).ok_or_else(|| NmsError::UnknownDecoder {
+                name: name.to_owned(),
+                known: Self::decoders().collect::<Vec<_>>().join(", "),
+            })
+        };
+        self.decoder = name.map(find).transpose()?;
+        Ok(())
+    }
+
+    /// Decodes `tensors` and suppresses duplicates.
+    ///
+    /// # Errors
+    /// If no decoder reads the tensors, a tensor's memory cannot be read, or the GPU fails.
+    pub fn run(&mut self, tensors: &[TensorView<'_>]) -> Result<Outcome<'_>, NmsError> {
+        let choice = decoder::choose(tensors, self.decoder, self.options)?;
+        self.params.scale = if choice.layout.normalized { self.model_size } else { [1.0; 2] };
+        Ok(self.engine.run(tensors, &choice.layout, &self.params)?)
+    }
+}

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use gstnmsfilter::device::DeviceError;
-use gstnmsfilter::engine::{Cpu, Cuda, Engine, Outcome};
+use gstnmsfilter::engine::{Cpu, Cuda, Engine, ImageOutcome};
+use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::tensor::Tensor;
+use gstnmsfilter::tensor::TensorView;
 
 use crate::measure::{Times, measure};
 use crate::workload::Workload;
@@ -75,8 +76,8 @@ impl Engines {
         let mut runs = vec![run(&mut self.cpu, &workload.tensors(), workload, budget)?];
         let uploaded = self.upload(workload)?;
         if let Some((cuda, _)) = &mut self.cuda {
-            let tensors: Vec<Tensor<'_>> = uploaded.iter().map(NewTensor::as_tensor).collect();
-            runs.push(run(cuda, &tensors, workload, budget)?);
+            let tensors: Tensors<'_> = uploaded.iter().collect();
+            runs.push(run(cuda, &tensors.views(), workload, budget)?);
         }
         Ok(runs)
     }
@@ -84,18 +85,19 @@ impl Engines {
 
 fn run(
     engine: &mut dyn Engine,
-    tensors: &[Tensor<'_>],
+    tensors: &[TensorView<'_>],
     workload: &Workload,
     budget: std::time::Duration,
 ) -> Result<Run> {
     let layout = workload.layout();
     let name = engine.name();
-    let Outcome { candidates, survivors, .. } = engine.run(tensors, &layout, &workload.params)?;
+    let ImageOutcome { candidates, survivors, .. } =
+        engine.run(tensors, &layout, &workload.params)?.image(0);
     let survivors = survivors.len();
     let mut failure = None;
     let mut device = Vec::new();
     let times = measure(budget, || match engine.run(tensors, &layout, &workload.params) {
-        Ok(outcome) => device.push(outcome.device.time.as_secs_f64() * 1e6),
+        Ok(outcome) => device.push(outcome.device().time.as_secs_f64() * 1e6),
         Err(error) => failure = Some(error),
     });
     match failure {

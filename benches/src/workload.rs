@@ -9,7 +9,7 @@ use fastrand::Rng;
 use gstnmsfilter::decoder::{self, BoxFormat, Layout, Options};
 use gstnmsfilter::engine::{ClassThresholds, Params};
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::tensor::Tensor;
+use gstnmsfilter::tensor::TensorView;
 
 /// Tensors as they would lie on a buffer, and what is asked of them.
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ impl Spread {
 
 impl Workload {
     /// The tensors, borrowed.
-    pub fn tensors(&self) -> Vec<Tensor<'_>> {
-        self.tensors.iter().map(|n| Tensor::from_slice(n.id, &n.shape, &n.values)).collect()
+    pub fn tensors(&self) -> Vec<TensorView<'_>> {
+        self.tensors.iter().map(|n| TensorView::from_slice(n.id, &n.shape, &n.values)).collect()
     }
 
     /// The tensors, to hang on buffers.

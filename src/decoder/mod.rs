@@ -12,7 +12,9 @@ mod windows;
 mod yolov5;
 mod yolov8;
 
-pub use choose::{Choice, ChoiceError, Reason, choose};
+#[cfg(feature = "internals")]
+pub use choose::Reason;
+pub use choose::{Choice, ChoiceError, choose};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
 use crate::tensor::TensorView;

@@ -108,11 +108,6 @@ impl PinnedBuffer {
     pub fn len(&self) -> usize {
         self.len
     }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
 }
 
 impl Drop for PinnedBuffer {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params};
+use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params, cuda};
 use crate::decoder::Layout;
 use crate::tensor::TensorView;
 
@@ -81,7 +81,8 @@ impl Engine for Auto {
     ) -> Result<Outcome<'_>, EngineError> {
         let on_device =
             layout.tensors().any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
-        self.on_cuda = self.has_cuda() && (on_device || self.trial.wants_cuda());
+        let is_supported = cuda::supports(layout, params).is_ok();
+        self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
         match cuda.map(|cuda| cuda.frame(tensors, layout, params)) {
@@ -99,7 +100,7 @@ impl Engine for Auto {
             None => {}
         }
         let outcome = self.cpu.run(tensors, layout, params)?;
-        if !on_device {
+        if !on_device && is_supported {
             self.trial.note(false, began.elapsed());
         }
         Ok(outcome)

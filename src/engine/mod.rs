@@ -40,21 +40,28 @@ mod auto;
 mod cpu;
 pub mod cuda;
 mod params;
+#[cfg(any(test, feature = "internals"))]
 mod reference;
 mod select;
 mod validate;
 
+pub use crate::geometry::{Bounds, Overlap};
+#[cfg(feature = "internals")]
 pub use auto::Auto;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use params::{Bounds, ClassThresholds, Method, Overlap, Params, SizeLimits};
+pub use params::{ClassThresholds, Method, Params, SizeLimits};
+#[cfg(any(test, feature = "internals"))]
 pub use reference::Reference;
-pub use select::{Backend, Selection, select};
+#[cfg(feature = "internals")]
+pub use select::Selection;
+pub use select::{Backend, select};
 
 use std::time::Duration;
 
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::device::{DeviceError, DriverError};
+use crate::geometry::Corners;
 use crate::tensor::{TensorError, TensorView};
 
 /// The longest side of a box, in pixels; areas and their sums stay far from overflow.
@@ -81,6 +88,15 @@ pub struct Detection {
     pub class: u32,
     /// The row it comes from.
     pub anchor: u32,
+}
+
+impl Detection {
+    /// Its box.
+    #[inline(always)]
+    pub(crate) fn corners(&self) -> Corners {
+        let &Self { x1, y1, x2, y2, .. } = self;
+        Corners { x1, y1, x2, y2 }
+    }
 }
 
 /// The result of a run: one [`ImageOutcome`] per image of the batch.

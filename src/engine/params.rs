@@ -1,3 +1,7 @@
+//! What to make candidates of and how to suppress them.
+
+use crate::geometry::{Bounds, Overlap};
+
 /// Which candidates survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -10,19 +14,6 @@ pub enum Method {
     MapReduce = 1,
     /// All of them.
     None = 2,
-}
-
-/// When two boxes overlap too much; `t` is the IoU threshold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Overlap {
-    /// intersection > t x union
-    #[default]
-    Iou = 0,
-    /// intersection > t x area of the outranking box
-    Representative = 1,
-    /// intersection > t x smaller area
-    Smaller = 2,
 }
 
 /// The score that a candidate of each class must reach.
@@ -72,38 +63,6 @@ pub struct SizeLimits {
 impl SizeLimits {
     /// Any size.
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
-}
-
-/// A rectangle in pixels of the model's input.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
-    /// Left edge.
-    pub left: f32,
-    /// Upper edge.
-    pub top: f32,
-    /// Right edge.
-    pub right: f32,
-    /// Lower edge.
-    pub bottom: f32,
-}
-
-impl Bounds {
-    /// All of the plane.
-    pub const ANY: Self = Self {
-        left: f32::NEG_INFINITY,
-        top: f32::NEG_INFINITY,
-        right: f32::INFINITY,
-        bottom: f32::INFINITY,
-    };
-
-    /// Whether a box of these edges (left, upper, right, lower) has area in common with it; boxes
-    /// that only touch it have none.
-    #[inline(always)]
-    pub fn intersects(&self, [x1, y1, x2, y2]: [f32; 4]) -> bool {
-        let is_beside = (x2 <= self.left) | (x1 >= self.right);
-        let is_above_or_below = (y2 <= self.top) | (y1 >= self.bottom);
-        !(is_beside | is_above_or_below)
-    }
 }
 
 /// What to make candidates of and how to suppress them.

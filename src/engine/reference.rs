@@ -6,12 +6,13 @@
 use std::cmp::Ordering;
 
 use super::params::cap;
-use super::{
-    ClassThresholds, Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_SIDE, Method, Outcome,
-    Overlap, Params,
-};
 use super::validate::validate;
+use super::{
+    ClassThresholds, Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_SIDE, Method,
+    Outcome, Params,
+};
 use crate::decoder::{BoxFormat, Field, Layout};
+use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::tensor::{Elements, TensorView};
 
 /// The plain engine.
@@ -95,8 +96,7 @@ fn run_image(
     candidates.truncate(cap(params.max_candidates));
     let mut survivors = suppress(&candidates, params);
     survivors.truncate(cap(params.max_detections));
-    let counts =
-        ImageCounts { first: 0, survivors: survivors.len(), candidates: count, rejected };
+    let counts = ImageCounts { first: 0, survivors: survivors.len(), candidates: count, rejected };
     (survivors, counts)
 }
 
@@ -210,24 +210,35 @@ fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
     survivors
 }
 
-/// Whether `higher`, which outranks `lower`, suppresses it.
+/// Whether `higher`, which outranks `lower`, suppresses it: the exact test for every pair.
 fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
         return false;
     }
     let offset = params.pixel_offset;
-    let area = |d: &Detection| (d.x2 - d.x1 + offset) * (d.y2 - d.y1 + offset);
     let width = higher.x2.min(lower.x2) - higher.x1.max(lower.x1) + offset;
     let height = higher.y2.min(lower.y2) - higher.y1.max(lower.y1) + offset;
     if width <= 0.0 || height <= 0.0 {
         return false;
     }
     let intersection = width * height;
-    let whole = match params.overlap {
-        Overlap::Iou => area(higher) + area(lower) - intersection,
-        Overlap::Representative => area(higher),
-        Overlap::Smaller => area(higher).min(area(lower)),
-    };
-    let limit = params.iou_threshold * whole;
+    let measured = |d: &Detection| Measured::new(d.corners(), offset);
+    let (higher, lower) = (measured(higher), measured(lower));
+    let pair = Pair { higher, lower, intersection, offset };
+    let limit = params.overlap.visit(Limit { threshold: params.iou_threshold, pair });
     if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
+}
+
+/// The limit of a measure for one pair.
+struct Limit {
+    threshold: f32,
+    pair: Pair,
+}
+
+impl Visitor for Limit {
+    type Output = f32;
+
+    fn visit<M: Measure>(self) -> f32 {
+        M::limit(self.threshold, &self.pair)
+    }
 }

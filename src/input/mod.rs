@@ -128,3 +128,12 @@ pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     tensor_meta::remove(buffer);
     custom_meta::remove(buffer);
 }
+
+/// Tensors that are not attached to a buffer, as a reader of a buffer sees them.
+impl<'a> FromIterator<&'a custom_meta::NewTensor> for Tensors<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a custom_meta::NewTensor>>(tensors: I) -> Self {
+        let mut read = Self::default();
+        tensors.into_iter().for_each(|tensor| read.push(tensor.as_attached()));
+        read
+    }
+}

@@ -70,13 +70,8 @@ impl Labels {
     }
 
     /// How many classes the label file names.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.from_file.len()
-    }
-
-    /// Whether there is no label file, or nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.from_file.is_empty()
     }
 
     /// Takes the names that `decoder` knows where the label file has no line.
@@ -145,7 +140,7 @@ mod tests {
     #[test]
     fn blank_lines_at_the_end_are_no_labels() {
         assert_eq!(names("blank", b"person\n\ncat\n\n \t\n\r\n"), ["person", "", "cat"]);
-        assert!(load("empty", b"\n\n").unwrap().is_empty());
+        assert_eq!(load("empty", b"\n\n").unwrap().count(), 0);
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Mapping {
     /// large as the frame).
     ///
     /// Letterboxed, it follows nvinfer to the pixel: the frame counts with even sides, the
-    /// scaled picture's shorter side is truncated, and centerd borders are half the rest, rounded
+    /// scaled picture's shorter side is truncated, and centered borders are half the rest, rounded
     /// down.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn centerd_borders_are_taken_off_before_scaling_back() {
+    fn centered_borders_are_taken_off_before_scaling_back() {
         // 1920x1080 in 640x640: a picture of 640x360, 140 rows of border above.
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(0.0, 140.0, 640.0, 500.0));

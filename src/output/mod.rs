@@ -11,7 +11,9 @@ mod roi;
 
 use gst::glib;
 
-pub use label::{LabelError, Labels};
+#[cfg(feature = "internals")]
+pub use label::LabelError;
+pub use label::Labels;
 pub use mapping::{Letterbox, Mapping, MappingError, Region};
 pub(crate) use roi::roi_type;
 

@@ -40,7 +40,7 @@ pub fn candidates(
             |best: (usize, f32), next: (usize, f32)| if next.1 > best.1 { next } else { best };
         scores.enumerate().fold(first, better)
     };
-    let centerd =
+    let centered =
         |[cx, cy, w, h]: [f32; 4]| [cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0];
     let row = |row: usize| {
         let (corners, class, score) = match head {
@@ -52,12 +52,12 @@ pub fn candidates(
             "yolov8" => {
                 let number = |i: usize| numbers[i * shape[2] + row];
                 let (class, score) = best(&mut (4..shape[1]).map(number));
-                (centerd([0, 1, 2, 3].map(number)), class, score)
+                (centered([0, 1, 2, 3].map(number)), class, score)
             }
             "yolov5" => {
                 let number = |i: usize| numbers[row * shape[2] + i];
                 let (class, score) = best(&mut (5..shape[2]).map(number));
-                (centerd([0, 1, 2, 3].map(number)), class, number(4) * score)
+                (centered([0, 1, 2, 3].map(number)), class, number(4) * score)
             }
             _ => panic!("no reference for {head}"),
         };

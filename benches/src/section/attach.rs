@@ -1,7 +1,7 @@
 //! What it costs to hang regions on a buffer, beside decoding a tensor.
 
 use anyhow::Result;
-use gstnmsfilter::output::{self, Attach, HAS_ANALYTICS, Labels, Region};
+use gstnmsfilter::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
 
 use super::{Bench, Section, shown};
 use crate::measure::{Times, measure_with};
@@ -22,9 +22,12 @@ fn regions(count: u32) -> Vec<Region> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let mut kinds = vec![("roi", Attach::ROI)];
+    let mut kinds = vec![("roi", Kinds { roi: true, analytics: false })];
     if HAS_ANALYTICS {
-        kinds.extend([("analytics", Attach::ANALYTICS), ("both", Attach::ROI | Attach::ANALYTICS)]);
+        kinds.extend([
+            ("analytics", Kinds { roi: false, analytics: true }),
+            ("both", Kinds { roi: true, analytics: true }),
+        ]);
     } else {
         println!("this build has no analytics metadata: features v1_24 and later");
     }
@@ -42,7 +45,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let mut failure = None;
             let times = measure_with(bench.budget, gst::Buffer::new, |mut buffer| {
                 let writable = buffer.get_mut().expect("it is nobody else's");
-                if let Err(error) = region::attach(writable, FRAME, &regions, &mut labels, *kinds) {
+                if let Err(error) = output::attach(writable, FRAME, &regions, &mut labels, *kinds) {
                     failure = Some(error);
                 }
                 buffer

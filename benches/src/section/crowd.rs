@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
-use gstnmsfilter::tensor::{self, Elements};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::tensor::Elements;
 
 use super::{Bench, Section, shown};
 use crate::measure::Times;
@@ -30,9 +31,10 @@ pub fn frames(width: u32, height: u32, frames: usize) -> Result<Vec<Vec<Window>>
     let mut found = Vec::new();
     while let Ok(sample) = sink.pull_sample() {
         let buffer = sample.buffer().context("a frame")?;
-        let tensors = tensor::read(buffer)?;
-        let mapped = tensors.first().context("a frame's windows")?.map()?;
-        let Elements::F32(numbers) = mapped.elements() else {
+        let tensors = Tensors::of(buffer)?;
+        let views = tensors.views();
+        let windows = views.first().context("a frame's windows")?;
+        let Elements::F32(numbers) = windows.elements()? else {
             anyhow::bail!("expected windows in single precision");
         };
         found.push(numbers.as_chunks::<4>().0.to_vec());

@@ -74,7 +74,7 @@ fn faces(windows: &[Window]) -> Result<Vec<usize>> {
     let workload = Workload::windows("oscars", windows, rules(0.3, 0.0));
     let mut cpu = Cpu::default();
     let outcome = cpu.run(&workload.tensors(), &workload.layout(), &workload.params)?;
-    let mut faces = outcome.survivors.to_vec();
+    let mut faces = outcome.image(0).survivors.to_vec();
     faces.sort_by(|a, b| a.x1.total_cmp(&b.x1));
     let face = |&[x, y, side, _]: &Window| {
         let share = |face: &Detection| {

@@ -68,7 +68,7 @@ fn class(property: &'static str, name: &str, labels: &Labels) -> Result<usize, C
     class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| ClassRuleError::UnknownClass {
         property,
         name: name.to_owned(),
-        labels: labels.len(),
+        labels: labels.count(),
     })
 }
 

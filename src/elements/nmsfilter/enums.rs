@@ -60,6 +60,9 @@ property_enum! {
             "Representative: intersection > t x area of the box of higher rank";
         /// Relative to the smaller box.
         Smaller = 2, "smaller", "Smaller: intersection > t x smaller area";
+        /// Distance-IoU.
+        Diou = 3, "diou",
+            "DIoU: IoU - (distance of centers / diagonal of the enclosing box)^2 > t; on the CPU";
     }
 }
 

@@ -315,7 +315,7 @@ impl BaseTransformImpl for NmsFilter {
             })?,
             None => Labels::default(),
         };
-        gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.len());
+        gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
         *lock(&self.counted) = Counted::new(engine.name());
         *lock(&self.session) = Some(Session::new(engine, labels, settings));

@@ -24,6 +24,7 @@ mod wanted;
 use gst::glib;
 use gst::prelude::*;
 
+#[cfg(feature = "internals")]
 pub use enums::Decoder;
 
 glib::wrapper! {

@@ -2,7 +2,7 @@ use super::class_rules;
 use super::error::FrameError;
 use super::settings::Settings;
 use crate::decoder::{self, Choice};
-use crate::engine::Params;
+use crate::engine::{Engine, Params};
 use crate::output::{Labels, Mapping};
 use crate::tensor::{ElementType, Shape, TensorView};
 
@@ -32,12 +32,13 @@ impl Plan {
     /// Chooses the decoder for `tensors` and derives the engine's parameters.
     ///
     /// # Errors
-    /// Where settings, tensors and the frame do not go together.
+    /// If settings, tensors and the frame cannot be used together, or the engine does not support them.
     pub fn new(
         tensors: &[TensorView<'_>],
         settings: &Settings,
         labels: &Labels,
         frame: Option<[u32; 2]>,
+        engine: &dyn Engine,
     ) -> Result<Self, FrameError> {
         settings.check()?;
         let choice = choose(tensors, settings, labels)?;
@@ -51,6 +52,7 @@ impl Plan {
             labels,
         )?;
         let params = settings.params(&choice.layout, &mapping, thresholds);
+        engine.supports(&choice.layout, &params)?;
         let mut plan = Self { tensors: Vec::new(), choice, mapping, params };
         plan.remember(tensors);
         Ok(plan)
@@ -100,6 +102,6 @@ fn choose(
     settings: &Settings,
     labels: &Labels,
 ) -> Result<Choice, FrameError> {
-    let options = settings.decoder_options(labels.len());
+    let options = settings.decoder_options(labels.count());
     Ok(decoder::choose(tensors, settings.decoder.decoder(), options)?)
 }

@@ -100,7 +100,8 @@ impl Session {
 
         self.regions.clear();
         // Every survivor has a region: the engine rejects boxes that cannot be seen.
-        self.regions.extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
+        self.regions
+            .extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = Counts::from(&outcome);
         drop(views);
         drop(tensors);
@@ -139,7 +140,8 @@ impl Session {
         let suits = self.plan.as_ref().is_some_and(|plan| plan.suits(tensors));
         if let Some(mut wanted) = self.wanted.take() {
             if !suits || !wanted.is_tried() {
-                match Plan::new(tensors, &wanted.settings, &self.labels, self.frame) {
+                match Plan::new(tensors, &wanted.settings, &self.labels, self.frame, &*self.engine)
+                {
                     Ok(plan) => {
                         self.settings = wanted.settings;
                         self.take_over(element, tensors, plan);
@@ -175,7 +177,7 @@ impl Session {
         {
             return Ok(());
         }
-        let plan = Plan::new(tensors, &self.settings, &self.labels, self.frame)?;
+        let plan = Plan::new(tensors, &self.settings, &self.labels, self.frame, &*self.engine)?;
         self.take_over(element, tensors, plan);
         Ok(())
     }
@@ -196,7 +198,7 @@ impl Session {
             frame[1],
             if tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
-        let (labels, classes) = (self.labels.len(), choice.layout.classes);
+        let (labels, classes) = (self.labels.count(), choice.layout.classes);
         if labels > 0 && labels != classes {
             gst::info!(
                 CAT,

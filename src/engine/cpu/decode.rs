@@ -1,5 +1,5 @@
 use super::super::{Detection, Params};
-use super::admit::{Scored, admit};
+use super::candidate::{Scored, make_candidate};
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
@@ -16,7 +16,7 @@ const GROUP: usize = 16;
 pub(super) struct CandidateDecoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
-    /// Pairs of a block of anchors, with `multi_label`: see [`pairs`](super::pairs).
+    /// Pairs of a block of anchors, with `multi_label`: see [`multi_label`](super::multi_label).
     pub(super) pairs: Vec<u32>,
     /// How many classes a candidate can be of.
     pub classes: usize,
@@ -97,7 +97,7 @@ impl CandidateDecoder {
         for anchor in 0..layout.anchors {
             // Objectness lies with the scores.
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
-            if objectness.is_some_and(|objectness| S::is_hopeless(objectness.rank(), lowest)) {
+            if objectness.is_some_and(|objectness| S::is_below(objectness.rank(), lowest)) {
                 continue;
             }
             let objectness = objectness.map(S::to_f32);
@@ -106,7 +106,7 @@ impl CandidateDecoder {
                 continue;
             }
             let (best, mut row) = row(anchor);
-            if objectness.is_none() && S::is_hopeless(best, lowest) {
+            if objectness.is_none() && S::is_below(best, lowest) {
                 continue;
             }
             let class = row.position(|score| score.rank() == best).unwrap_or(0);
@@ -141,11 +141,11 @@ impl CandidateDecoder {
             }
             for from in (0..len).step_by(WIDTH) {
                 let till = len.min(from + WIDTH);
-                let is_hopeless = |&best: &S::Rank| S::is_hopeless(best, lowest);
-                if best[from..till].iter().fold(true, |all, best| all & is_hopeless(best)) {
+                let is_below = |&best: &S::Rank| S::is_below(best, lowest);
+                if best[from..till].iter().fold(true, |all, best| all & is_below(best)) {
                     continue;
                 }
-                for i in (from..till).filter(|&i| !is_hopeless(&best[i])) {
+                for i in (from..till).filter(|&i| !is_below(&best[i])) {
                     let (anchor, best, first) = (start + i, best[i], group[i] as usize);
                     let has_it =
                         |&class: &usize| scores[layout.scores.index(anchor, class)].rank() == best;
@@ -170,7 +170,7 @@ impl CandidateDecoder {
     ) {
         let anchor = row.anchor as usize;
         let numbers = || numbers(&layout.boxes, layout.box_format, boxes, anchor);
-        let verdict = admit(row, params, layout.box_format, numbers, &mut self.candidates);
+        let verdict = make_candidate(row, params, layout.box_format, numbers, &mut self.candidates);
         self.rejected += usize::from(verdict.is_err());
     }
 }

@@ -5,31 +5,33 @@
 //! What is `#[inline(always)]` here is compiled for its caller's processor: once as all is, once with
 //! AVX2.
 
-mod admit;
 mod block;
-mod cells;
+mod candidate;
+mod conflict;
 mod decode;
-mod order;
-mod outranking;
-mod pairs;
+mod multi_label;
+mod ranking;
 mod score;
+mod spatial_grid;
+mod suppressors;
 
 use super::params::cap;
-use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Overlap, Params};
 use super::validate::validate;
+use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
 use crate::decoder::Layout;
+use crate::geometry::overlap::{Measure, Visitor};
 use crate::tensor::{Elements, TensorView};
-use block::{IOU, Lane, REPRESENTATIVE, Rule, Rules, SMALLER};
+use conflict::{Conflict, Entry, Test};
 use decode::CandidateDecoder;
-use order::Order;
-use outranking::Outranking;
+use ranking::Ranking;
+use suppressors::Suppressors;
 
 /// The engine that runs on the CPU.
 #[derive(Debug, Default)]
 pub struct Cpu {
     decoder: CandidateDecoder,
-    order: Order,
-    outranking: Outranking,
+    ranking: Ranking,
+    suppressors: Suppressors,
     images: Vec<ImageCounts>,
     /// Of all images.
     survivors: Vec<Detection>,
@@ -37,7 +39,7 @@ pub struct Cpu {
 
 impl Engine for Cpu {
     fn name(&self) -> &'static str {
-        "cpu"
+        Self::NAME
     }
 
     fn run(
@@ -78,6 +80,8 @@ impl Engine for Cpu {
 }
 
 impl Cpu {
+    pub(super) const NAME: &'static str = "cpu";
+
     fn suppress(&mut self, params: &Params) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
@@ -96,60 +100,69 @@ impl Cpu {
 
     #[inline(always)]
     fn suppress_as_compiled(&mut self, params: &Params) {
-        match (params.overlap, params.threshold_inclusive) {
-            (Overlap::Iou, false) => self.suppress_by::<IOU, false>(params),
-            (Overlap::Iou, true) => self.suppress_by::<IOU, true>(params),
-            (Overlap::Representative, false) => self.suppress_by::<REPRESENTATIVE, false>(params),
-            (Overlap::Representative, true) => self.suppress_by::<REPRESENTATIVE, true>(params),
-            (Overlap::Smaller, false) => self.suppress_by::<SMALLER, false>(params),
-            (Overlap::Smaller, true) => self.suppress_by::<SMALLER, true>(params),
-        }
+        params.overlap.visit(Suppress { engine: self, params });
     }
 
     #[inline(always)]
-    fn suppress_by<const OVERLAP: u8, const INCLUSIVE: bool>(&mut self, params: &Params) {
-        // One class is as good as none.
-        let classes = !params.class_agnostic && self.decoder.classes > 1;
-        match (params.pixel_offset != 0.0, classes) {
-            (false, false) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, false, false>>(params),
-            (false, true) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, false, true>>(params),
-            (true, false) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, true, false>>(params),
-            (true, true) => self.suppress_with::<Rules<OVERLAP, INCLUSIVE, true, true>>(params),
-        }
-    }
-
-    #[inline(always)]
-    fn suppress_with<R: Rule>(&mut self, params: &Params) {
-        let rule = R::new(params);
+    fn suppress_with<C: Conflict>(&mut self, params: &Params) {
+        let test = C::new(params);
         let candidates = &self.decoder.candidates;
         let contenders = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(&mut self.survivors);
         let most = survivors.len().saturating_add(cap(params.max_detections));
-        self.outranking.clear();
-        let mut lanes = [Lane::default(); 32];
-        'all: for keys in self.order.of(candidates, contenders).chunks(lanes.len()) {
-            // Fetched together: one by one, each would be waited for.
-            for (lane, &key) in lanes.iter_mut().zip(keys) {
-                *lane = Lane::new(&candidates[order::index(key)], params);
+        self.suppressors.clear();
+        let mut entries = [Entry::default(); 32];
+        'all: for keys in self.ranking.of(candidates, contenders).chunks(entries.len()) {
+            // Loaded together: one by one, each load would stall.
+            for (entry, &key) in entries.iter_mut().zip(keys) {
+                *entry = Entry::new(&candidates[ranking::index(key)], params);
             }
-            for (lane, &key) in lanes.iter().zip(keys) {
+            for (entry, &key) in entries.iter().zip(keys) {
                 if survivors.len() == most {
                     break 'all;
                 }
-                let survives = params.method == Method::None || !self.outranking.meet(lane, rule);
+                let survives =
+                    params.method == Method::None || !self.suppressors.any_conflicts(entry, test);
                 if survives {
                     // Not `push`: its copy by way of the stack costs more than the comparison.
-                    let candidate = &candidates[order::index(key)];
+                    let candidate = &candidates[ranking::index(key)];
                     survivors.extend_from_slice(std::slice::from_ref(candidate));
                 }
                 if params.method == Method::MapReduce
                     || (survives && params.method == Method::Greedy)
                 {
-                    self.outranking.push(lane, contenders);
+                    self.suppressors.push(entry, contenders);
                 }
             }
         }
         self.survivors = survivors;
+    }
+}
+
+/// Suppression by one measure: chooses the test that is compiled for the other parameters.
+struct Suppress<'a> {
+    engine: &'a mut Cpu,
+    params: &'a Params,
+}
+
+impl Visitor for Suppress<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) {
+        let Self { engine, params } = self;
+        // With one class there is nothing to keep apart.
+        let classes = !params.class_agnostic && engine.decoder.classes > 1;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
+            (false, false, false) => engine.suppress_with::<Test<M, false, false, false>>(params),
+            (false, false, true) => engine.suppress_with::<Test<M, false, false, true>>(params),
+            (false, true, false) => engine.suppress_with::<Test<M, false, true, false>>(params),
+            (false, true, true) => engine.suppress_with::<Test<M, false, true, true>>(params),
+            (true, false, false) => engine.suppress_with::<Test<M, true, false, false>>(params),
+            (true, false, true) => engine.suppress_with::<Test<M, true, false, true>>(params),
+            (true, true, false) => engine.suppress_with::<Test<M, true, true, false>>(params),
+            (true, true, true) => engine.suppress_with::<Test<M, true, true, true>>(params),
+        }
     }
 }
 

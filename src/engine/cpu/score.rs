@@ -23,7 +23,7 @@ pub(super) trait Score: Element {
     /// Whether a row of this score, or objectness, is dropped whatever else it holds; `lowest` is
     /// that of the lowest threshold.
     #[inline(always)]
-    fn is_hopeless(rank: Self::Rank, lowest: Self::Rank) -> bool {
+    fn is_below(rank: Self::Rank, lowest: Self::Rank) -> bool {
         // Minus infinity is rejected instead, as is what is not a number.
         (rank < lowest) & (rank > Self::LEAST)
     }

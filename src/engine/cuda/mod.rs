@@ -19,8 +19,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DeviceWork, Engine, EngineError, ImageCounts, Outcome, Params};
 use super::validate::validate;
+use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
 use crate::decoder::Layout;
 use crate::device::{Device, DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
@@ -89,6 +89,7 @@ impl Cuda {
         layout: &Layout,
         params: &Params,
     ) -> Result<Done, EngineError> {
+        supports(layout, params)?;
         validate(tensors, layout, params)?;
         let mut inputs = Inputs::new(tensors, layout, self.device())?;
         if let Some(is) = inputs.other_device().filter(|_| !self.is_fixed) {
@@ -114,9 +115,26 @@ impl Cuda {
     }
 }
 
+/// Whether the kernels can run this. It is known without a GPU.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] if they cannot.
+pub(super) fn supports(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+    let what = match params.overlap {
+        _ if layout.images > 1 => format!("a batch of {} images", layout.images),
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller => return Ok(()),
+        Overlap::Diou => format!("the overlap measure {}", params.overlap.name()),
+    };
+    Err(EngineError::Unsupported { engine: Cuda::NAME, what, instead: Cpu::NAME })
+}
+
 impl Engine for Cuda {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        supports(layout, params)
     }
 
     fn run(

@@ -14,13 +14,13 @@ pub(super) struct Scored {
 pub(super) struct Rejected;
 
 /// Applies the rules of the engine's documentation from the best class on; `numbers` reads the
-/// box, and only of rows whose score suffices. Adds what it admits to `candidates`, where it is
+/// box, and only of rows whose score suffices. Adds the candidate to `candidates`, where it is
 /// written once: a detection handed on is copied through memory.
 ///
 /// # Errors
 /// Where the row is rejected, and not only dropped.
 #[inline(always)]
-pub(super) fn admit(
+pub(super) fn make_candidate(
     row: Scored,
     params: &Params,
     format: BoxFormat,

@@ -1,25 +1,29 @@
-//! Candidates by rank.
+//! Candidates sorted by rank.
+//!
+//! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, each with the score in its upper and the
+//! candidate's index in its lower half. Up to [`MAX_BUCKETS`] candidates are sorted by buckets and then by insertion; more, or
+//! scores of which too many fall into one bucket, by radix.
 
 use super::super::Detection;
 
-/// Of how many candidates each is put in a place of its own.
-const PLACES: usize = 4096;
-/// How many may share one.
-const CROWD: u32 = 16;
+/// The most candidates that are sorted by buckets: as many buckets as candidates.
+const MAX_BUCKETS: usize = 4096;
+/// The most candidates of one bucket; insertion is quadratic in it.
+const MAX_PER_BUCKET: u32 = 16;
 const DIGIT: u32 = 8;
 const DIGITS: usize = 32 / DIGIT as usize;
 const VALUES: usize = 1 << DIGIT;
 
 /// Which candidate comes first, second and so on.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct Ranking {
     /// What ranks in the upper half, the candidate's index in the lower.
     keys: Vec<u64>,
     spare: Vec<u64>,
     counts: Vec<u32>,
 }
 
-impl Order {
+impl Ranking {
     /// The `most` highest-ranked, by rank, each to be had by [`index`]. `candidates` lie in the
     /// order of their rows.
     #[inline(always)]
@@ -32,8 +36,8 @@ impl Order {
             self.keys.truncate(most);
             // Rows in order again, of which a stable sort makes use.
             self.keys.sort_unstable();
-        } else if !self.sort_by_place() {
-            self.sort_by_digits();
+        } else if !self.bucket_sort() {
+            self.radix_sort();
         }
         &self.keys
     }
@@ -41,9 +45,9 @@ impl Order {
     /// Puts each key about where its score belongs, and then exactly there; `false`, and nothing
     /// done, where there are too many for that, or too many that belong about the same place.
     #[inline(always)]
-    fn sort_by_place(&mut self) -> bool {
+    fn bucket_sort(&mut self) -> bool {
         let Self { keys, spare, counts } = self;
-        if keys.len() > PLACES {
+        if keys.len() > MAX_BUCKETS {
             return false;
         }
         let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
@@ -57,7 +61,7 @@ impl Order {
         counts.clear();
         counts.resize(places, 0);
         keys.iter().for_each(|&key| counts[place(key)] += 1);
-        if counts.iter().any(|&count| count > CROWD) {
+        if counts.iter().any(|&count| count > MAX_PER_BUCKET) {
             return false;
         }
         scatter(keys, spare, counts, place);
@@ -75,7 +79,7 @@ impl Order {
 
     /// Keys whose lower halves ascend already; the stable passes leave them so among equals.
     #[inline(always)]
-    fn sort_by_digits(&mut self) {
+    fn radix_sort(&mut self) {
         let digit = |key: u64, place: usize| (key >> (32 + place as u32 * DIGIT)) as usize % VALUES;
         let mut counts = [[0u32; VALUES]; DIGITS];
         for &key in &self.keys {
@@ -92,7 +96,7 @@ impl Order {
     }
 }
 
-/// Orders keys by their places, of which `counts` says how many keys each has; those of the same
+/// Rankings keys by their places, of which `counts` says how many keys each has; those of the same
 /// place stay in order.
 #[inline(always)]
 fn scatter(
@@ -114,7 +118,7 @@ fn scatter(
     std::mem::swap(keys, spare);
 }
 
-/// Which candidate a key of [`Order`] is of.
+/// Which candidate a key of [`Ranking`] is of.
 #[inline(always)]
 pub(super) fn index(key: u64) -> usize {
     key as u32 as usize
@@ -142,8 +146,8 @@ mod tests {
             |_| 0.5,
         ];
         let mut rng = fastrand::Rng::with_seed(7);
-        let mut order = Order::default();
-        for count in [0, 1, 2, 3, 100, 1000, PLACES, PLACES + 1, 20_000] {
+        let mut order = Ranking::default();
+        for count in [0, 1, 2, 3, 100, 1000, MAX_BUCKETS, MAX_BUCKETS + 1, 20_000] {
             for kind in kinds {
                 let score = |rng: &mut _| Detection { score: kind(rng), ..Detection::default() };
                 let candidates: Vec<Detection> = (0..count).map(|_| score(&mut rng)).collect();

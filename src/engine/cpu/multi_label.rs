@@ -4,7 +4,7 @@
 //! below; the rules are applied one by one to the pairs of those that are not.
 
 use super::super::Params;
-use super::admit::Scored;
+use super::candidate::Scored;
 use super::decode::{BLOCK, CandidateDecoder, WIDTH};
 use super::score::Score;
 use crate::decoder::Layout;
@@ -31,7 +31,7 @@ impl<S: Score> Lowest<S> {
     #[inline(always)]
     fn excludes(&self, score: S, objectness: Option<f32>) -> bool {
         match objectness {
-            None => S::is_hopeless(score.rank(), self.rank),
+            None => S::is_below(score.rank(), self.rank),
             Some(objectness) => {
                 // False where the pair is rejected: where the score or the product is not finite.
                 let product = objectness * score.to_f32();
@@ -76,7 +76,7 @@ impl CandidateDecoder {
         let is_row = layout.scores.component_stride == 1;
         for anchor in 0..layout.anchors {
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
-            if objectness.is_some_and(|objectness| S::is_hopeless(objectness.rank(), lowest.rank)) {
+            if objectness.is_some_and(|objectness| S::is_below(objectness.rank(), lowest.rank)) {
                 continue;
             }
             let objectness = objectness.map(S::to_f32);

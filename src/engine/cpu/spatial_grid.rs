@@ -1,0 +1,298 @@
+//! Boxes by position, so that a candidate is compared with its neighbors only.
+//!
+//! The grid is hierarchical: a box belongs to the level of the least power of two that is greater than its longer side. Each level
+//! has square cells of that side, and a box is kept in the cell of its upper left corner. So the boxes of a level that intersect
+//! a given box are in the cells from one before the cell of its upper left corner to the cell of its lower right corner. Cells are
+//! found by hashing. Boxes of other cells that share a slot are compared in vain: the exact test tells them apart.
+
+use super::block::Block;
+use super::conflict::{Conflict, Entry};
+
+const WIDTH: usize = 8;
+/// No further block.
+const NONE: u32 = u32::MAX;
+/// The level of the shortest sides, a power of two; shorter ones belong to it, too.
+const LOWEST_LEVEL_EXPONENT: i32 = -16;
+/// How many there are: [`MAX_SIDE`](super::super::MAX_SIDE) is below the 31st power of two.
+const LEVELS: usize = 48;
+
+#[derive(Debug, Default)]
+pub(super) struct SpatialGrid {
+    /// By hash, the last block of a cell.
+    slots: Vec<u32>,
+    blocks: Vec<Linked>,
+    /// A bit for each level that has boxes.
+    levels: u64,
+}
+
+#[derive(Debug)]
+struct Linked {
+    block: Block<WIDTH>,
+    len: u32,
+    /// The cell's block before.
+    next: u32,
+}
+
+/// The cells of a level that a box may find neighbors in.
+struct Range {
+    x: (i32, i32),
+    y: (i32, i32),
+}
+
+impl Range {
+    #[inline(always)]
+    fn new(d: &Entry, level: usize, offset: f32) -> Self {
+        let cell = |edge: f64| cell(edge, level);
+        // In double precision, so that no rounding hides a neighbor.
+        let offset = f64::from(offset);
+        let low = |edge: f32| cell(f64::from(edge) - offset).saturating_sub(1);
+        let high = |edge: f32| cell(f64::from(edge) + offset);
+        Self {
+            x: (low(d.corners().x1), high(d.corners().x2)),
+            y: (low(d.corners().y1), high(d.corners().y2)),
+        }
+    }
+
+    #[inline(always)]
+    fn cells(&self) -> u64 {
+        let count = |(low, high): (i32, i32)| (i64::from(high) - i64::from(low) + 1) as u64;
+        count(self.x).saturating_mul(count(self.y))
+    }
+}
+
+/// The side of a level's cells: longer than any side in it, but of the last, where none is.
+#[inline(always)]
+fn cell_side(level: usize) -> f32 {
+    f32::from_bits(((level as i32 + LOWEST_LEVEL_EXPONENT + 127) as u32) << 23)
+}
+
+#[inline(always)]
+fn cell(edge: f64, level: usize) -> i32 {
+    // A power of two: exact.
+    (edge * (1.0 / f64::from(cell_side(level)))).floor() as i32
+}
+
+#[inline(always)]
+fn level(d: &Entry) -> usize {
+    let side = (d.corners().x2 - d.corners().x1).max(d.corners().y2 - d.corners().y1);
+    let exponent = (side.to_bits() >> 23) as i32 - 127;
+    (exponent + 1 - LOWEST_LEVEL_EXPONENT).clamp(0, LEVELS as i32 - 1) as usize
+}
+
+impl SpatialGrid {
+    /// Makes room for about `boxes`.
+    pub fn clear(&mut self, boxes: usize) {
+        self.blocks.clear();
+        self.levels = 0;
+        self.slots.clear();
+        self.slots.resize((2 * boxes).next_power_of_two(), NONE);
+    }
+
+    #[inline(always)]
+    fn slot(&self, level: usize, x: i32, y: i32, class: u32) -> usize {
+        let word = (x as u32).wrapping_mul(0x9e37_79b1)
+            ^ (y as u32).wrapping_mul(0x85eb_ca77)
+            ^ (class << 6 | level as u32).wrapping_mul(0xc2b2_ae3d);
+        let mixed = (word ^ (word >> 15)).wrapping_mul(0x2c1b_3c6d);
+        (mixed ^ (mixed >> 14)) as usize & (self.slots.len() - 1)
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, entry: &Entry) {
+        let level = level(entry);
+        self.levels |= 1 << level;
+        let (x, y) = (
+            cell(f64::from(entry.corners().x1), level),
+            cell(f64::from(entry.corners().y1), level),
+        );
+        let slot = self.slot(level, x, y, entry.class);
+        let last = self.slots[slot];
+        let is_full = last == NONE || self.blocks[last as usize].len == WIDTH as u32;
+        if is_full {
+            self.slots[slot] = self.blocks.len() as u32;
+            self.blocks.push(Linked { block: Block::EMPTY, len: 0, next: last });
+        }
+        let linked = &mut self.blocks[self.slots[slot] as usize];
+        linked.block.set(linked.len as usize, entry);
+        linked.len += 1;
+    }
+
+    /// Whether any of the boxes suppresses `d`; `None` where finding out takes looking into more
+    /// than `most` cells.
+    #[inline(always)]
+    pub fn any_conflicts<C: Conflict>(&self, d: &Entry, test: C, most: u64) -> Option<bool> {
+        // Most likely it is a box of about the same size in about the same place.
+        let own = level(d);
+        let (x, y) = (cell(f64::from(d.corners().x1), own), cell(f64::from(d.corners().y1), own));
+        if self.cell_conflicts(own, x, y, d, test) {
+            return Some(true);
+        }
+        let least = test.least_area(d.measured.area);
+        let mut left = most;
+        let mut next = Some(own);
+        let mut levels = self.levels & !(1 << own);
+        while let Some(level) = next {
+            let side = cell_side(level) + test.offset();
+            let is_too_small = level + 1 < LEVELS && side * side < least;
+            if !is_too_small {
+                let range = Range::new(d, level, test.offset());
+                left = left.checked_sub(range.cells())?;
+                for y in range.y.0..=range.y.1 {
+                    for x in range.x.0..=range.x.1 {
+                        if self.cell_conflicts(level, x, y, d, test) {
+                            return Some(true);
+                        }
+                    }
+                }
+            }
+            next = (levels != 0).then(|| levels.trailing_zeros() as usize);
+            levels &= levels.wrapping_sub(1);
+        }
+        Some(false)
+    }
+
+    #[inline(always)]
+    fn cell_conflicts<C: Conflict>(
+        &self,
+        level: usize,
+        x: i32,
+        y: i32,
+        d: &Entry,
+        test: C,
+    ) -> bool {
+        let mut at = self.slots[self.slot(level, x, y, d.class)];
+        while at != NONE {
+            let linked = &self.blocks[at as usize];
+            if linked.block.any_conflicts(d, test) {
+                return true;
+            }
+            at = linked.next;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Detection, Params};
+    use super::super::conflict::Test;
+    use super::*;
+    use crate::geometry::Overlap;
+    use crate::geometry::overlap::{Measure, Visitor};
+
+    /// Boxes of all magnitudes, near and far from the origin and from each other.
+    fn boxes(count: usize, seed: u64) -> Vec<Detection> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut power =
+            |range: std::ops::Range<i32>| 2.0f32.powi(rng.i32(range)) * (1.0 + rng.f32());
+        let side = |power: &mut dyn FnMut(std::ops::Range<i32>) -> f32, wild: bool| {
+            if wild { power(-30..29) } else { power(3..6) }
+        };
+        (0..count)
+            .filter_map(|i| {
+                let wild = i % 3 == 0;
+                let far = if wild { power(-20..20) } else { power(0..9) };
+                let sign = |flip: usize| if (i / flip).is_multiple_of(2) { 1.0 } else { -1.0 };
+                let (x1, y1) = (sign(3) * far, sign(7) * if wild { far } else { power(0..9) });
+                let (x2, y2) = (x1 + side(&mut power, wild), y1 + side(&mut power, i % 6 == 0));
+                let class = (i % 2) as u32;
+                (x1 < x2 && y1 < y2).then_some(Detection {
+                    x1,
+                    y1,
+                    x2,
+                    y2,
+                    class,
+                    ..Detection::default()
+                })
+            })
+            .collect()
+    }
+
+    /// Compares every box with every box before it, by position and one by one, and counts conflicts.
+    struct Check<'a> {
+        boxes: &'a [Detection],
+        params: &'a Params,
+    }
+
+    impl Check<'_> {
+        fn run<C: Conflict>(&self) -> usize {
+            let Self { boxes, params } = self;
+            let test = C::new(params);
+            let entries: Vec<Entry> = boxes.iter().map(|d| Entry::new(d, params)).collect();
+            let mut grid = SpatialGrid::default();
+            grid.clear(entries.len());
+            let mut conflicts = 0;
+            for (i, entry) in entries.iter().enumerate() {
+                let expected = entries[..i].iter().any(|other| test.conflict(other, entry));
+                // A box that spans very many cells is not searched for in the grid.
+                let found = grid.any_conflicts(entry, test, 1 << 12).unwrap_or(expected);
+                assert_eq!(found, expected, "{entry:?}");
+                conflicts += usize::from(expected);
+                grid.push(entry);
+            }
+            conflicts
+        }
+    }
+
+    impl Visitor for Check<'_> {
+        type Output = usize;
+
+        fn visit<M: Measure>(self) -> usize {
+            match (self.params.threshold_inclusive, self.params.pixel_offset != 0.0) {
+                (false, false) => self.run::<Test<M, false, false, true>>(),
+                (false, true) => self.run::<Test<M, false, true, true>>(),
+                (true, false) => self.run::<Test<M, true, false, true>>(),
+                (true, true) => self.run::<Test<M, true, true, true>>(),
+            }
+        }
+    }
+
+    #[test]
+    fn neighbors_are_found_whatever_their_size_and_place() {
+        let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
+        for seed in 0..20 {
+            let boxes = boxes(600, seed);
+            for (iou_threshold, class_agnostic) in [(0.0, true), (0.1, false), (0.4, true)] {
+                for (overlap, inclusive, pixel_offset) in overlaps.into_iter().flat_map(|overlap| {
+                    [(overlap, false, 0.0), (overlap, true, 0.0), (overlap, seed % 2 == 0, 1.0)]
+                }) {
+                    let params = Params {
+                        iou_threshold,
+                        pixel_offset,
+                        class_agnostic,
+                        threshold_inclusive: inclusive,
+                        ..Params::default()
+                    };
+                    let conflicts = overlap.visit(Check { boxes: &boxes, params: &params });
+                    assert!(conflicts > 2, "{conflicts} conflicts, {overlap:?}, {params:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_of_too_many_cells_is_not_made() {
+        let mut grid = SpatialGrid::default();
+        grid.clear(2);
+        let params = Params::default();
+        let entry = |x1: f32, side: f32| {
+            let d = Detection { x1, y1: 0.0, x2: x1 + side, y2: side, ..Detection::default() };
+            Entry::new(&d, &params)
+        };
+        let found = |grid: &SpatialGrid, most| {
+            struct Search<'a>(&'a SpatialGrid, Entry, u64, &'a Params);
+            impl Visitor for Search<'_> {
+                type Output = Option<bool>;
+
+                fn visit<M: Measure>(self) -> Option<bool> {
+                    let test = Test::<M, false, false, true>::new(self.3);
+                    self.0.any_conflicts(&self.1, test, self.2)
+                }
+            }
+            Overlap::Smaller.visit(Search(grid, entry(0.0, 1000.0), most, &params))
+        };
+        grid.push(&entry(500.0, 1.0));
+        assert_eq!(found(&grid, 1000), None);
+        assert_eq!(found(&grid, 1_000_000), Some(true));
+    }
+}

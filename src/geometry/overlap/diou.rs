@@ -1,0 +1,37 @@
+//! Distance-IoU (Zheng, Wang, Liu, Li, Ye, Ren: "Distance-IoU Loss: Faster and Better Learning for Bounding Box
+//! Regression", AAAI 2020, equations 5 to 7): IoU less the penalty d^2 / c^2, where d is the distance of the centers and c the
+//! diagonal of the smallest box that encloses both. Boxes of one size side by side survive that IoU alone
+//! would suppress.
+
+use super::iou::{self, Iou};
+use super::{Measure, Pair};
+use crate::geometry::{greater, lesser};
+
+/// intersection > (t + d^2 / c^2) x union, which is IoU - d^2 / c^2 > t
+#[derive(Clone, Copy)]
+pub(super) struct Diou;
+
+impl Measure for Diou {
+    #[inline(always)]
+    fn limit(threshold: f32, pair: &Pair) -> f32 {
+        (threshold + penalty(pair)) * iou::union(pair)
+    }
+
+    /// That of IoU: the penalty is not negative and rounding keeps order, so a pair that conflicts by DIoU conflicts by
+    /// IoU.
+    #[inline(always)]
+    fn least_area(threshold: f32, area: f32) -> f32 {
+        Iou::least_area(threshold, area)
+    }
+}
+
+/// d^2 / c^2. Centers are doubled, which is exact, and so the distance is halved.
+#[inline(always)]
+fn penalty(pair: &Pair) -> f32 {
+    let (a, b) = (pair.higher.corners, pair.lower.corners);
+    let dx = ((a.x1 + a.x2) - (b.x1 + b.x2)) * 0.5;
+    let dy = ((a.y1 + a.y2) - (b.y1 + b.y2)) * 0.5;
+    let width = greater(a.x2, b.x2) - lesser(a.x1, b.x1) + pair.offset;
+    let height = greater(a.y2, b.y2) - lesser(a.y1, b.y1) + pair.offset;
+    (dx * dx + dy * dy) / (width * width + height * height)
+}
