@@ -78,7 +78,7 @@ pub struct NmsFilter {
         name = "iou-threshold", get, set, type = f32, member = iou_threshold,
         minimum = 0.0, maximum = 1.0, default = Settings::default().iou_threshold,
         nick = "IoU threshold",
-        blurb = "Overlap t above which two boxes conflict, so that the higher-ranked suppresses the other",
+        blurb = "Overlap t above which two boxes conflict, so that the higher-ranked can suppress the other",
         mutable_playing
     )]
     #[property(
