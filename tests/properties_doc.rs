@@ -3,10 +3,9 @@
 //!
 //! After a change of a property: `NMSFILTER_UPDATE_DOCS=1 cargo test --test properties_doc`.
 
-mod pipeline;
-
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Once;
 
 use gst::glib;
 use gst::prelude::*;
@@ -32,6 +31,15 @@ Values of `nmsfilter` that cannot be used together are an error before the first
 frames are decoded the earlier values stay in force, so that properties that belong together can be set
 one after the other; after a second a warning says what is missing.
 ";
+
+/// Registers the elements, once.
+fn init() {
+    static INIT: Once = Once::new();
+    INIT.call_once(|| {
+        gst::init().unwrap();
+        gstnmsfilter::plugin_register_static().unwrap();
+    });
+}
 
 /// `limit` in decimal, or `None` where it is the type's own and so limits nothing.
 fn limit<T: Copy + PartialEq + ToString>(limit: T, of_type: Option<T>) -> Option<String> {
@@ -162,7 +170,7 @@ fn document() -> String {
 
 #[test]
 fn the_table_of_properties_is_that_of_the_elements() {
-    pipeline::init();
+    init();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/properties.md");
     let current = document();
     if std::env::var_os(UPDATE).is_some() {
@@ -188,7 +196,7 @@ fn the_table_of_properties_is_that_of_the_elements() {
 /// The document is written once for all builds, so the texts must be those of all.
 #[test]
 fn every_property_has_a_nick_and_a_blurb_in_one_line() {
-    pipeline::init();
+    init();
     for name in ELEMENTS {
         let element = gst::ElementFactory::make(name).build().unwrap();
         for spec in element.list_properties().iter().filter(|s| s.owner_type() == element.type_()) {
