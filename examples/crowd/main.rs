@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("       found     {:6}  {:.2} %", total.found, total.percent(total.found));
     println!("       missed    {:6}  {:.2} %", total.missed(), total.percent(total.missed()));
     println!("       duplicated{:6}  {:.2} %", total.duplicated, total.percent(total.duplicated));
-    println!("false windows    {:6}", total.elsewhere);
+    println!("false windows    {:6}", total.unmatched);
     println!(
         "per frame: {:.0} raw windows, {:.0} survivors, {:.3} ms in nmsfilter (99 %: {:.3} ms), engine {}",
         stats.get::<u64>("candidates")? as f64 / f64::from(FRAMES),
