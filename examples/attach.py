@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attaches a detector's output to a frame and prints the regions that nmsfilter makes of it.
+"""Attaches a detector's output to a frame and prints the regions that nmsfilter attaches for it.
 
 Needs PyGObject, GStreamer's introspection data (Debian: python3-gi, gir1.2-gst-plugins-base-1.0) and
 the plugin where GStreamer finds it (GST_PLUGIN_PATH).
@@ -18,7 +18,7 @@ from gi.repository import GLib, Gst, GstApp, GstVideo  # noqa: E402, F401 (GstAp
 
 Gst.init(None)
 
-# PyGObject gives a copy of a metadata's structure, so the fields go through GStreamer's own functions.
+# PyGObject returns a copy of a metadata's structure, so the fields are set by GStreamer's own functions.
 # hash() of a PyGObject wrapper of a C structure is the structure's address.
 LIBRARY = ctypes.CDLL("libgstreamer-1.0.so.0")
 
@@ -44,7 +44,7 @@ def attach(buffer, tensor_id, element_type, shape, data):
     size = {"f32": 4, "f16": 2}[element_type] * math.prod(shape)
     if len(data) != size:
         raise ValueError(f"{tensor_id}: expected {size} bytes for {shape}, got {len(data)}")
-    # Python has no unsigned 64-bit integer; the structure's text form has.
+    # Python has no unsigned 64-bit integer, but the text form of a structure has.
     sides = ",".join(str(side) for side in shape)
     fields = Gst.Structure.new_from_string(f"fields, dims=(guint64)<{sides}>")
     fields.set_value("id", tensor_id)
@@ -77,7 +77,7 @@ def main():
     )
     pipeline.set_state(Gst.State.PLAYING)
 
-    # Rows of left, top, side, score: two windows about one person, and another person.
+    # Anchors of left, top, side, score: two windows of one person, and one of another person.
     windows = array.array("f", [100, 50, 80, 0.9, 104, 52, 80, 0.8, 300, 60, 90, 0.7])
     frame = Gst.Buffer.new_wrapped(bytes(640 * 480 * 3))
     frame.pts = 0

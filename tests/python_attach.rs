@@ -1,5 +1,5 @@
-//! `examples/attach.py`, which the README names, does what it says: a Python program attaches
-//! tensors by itself, and `nmsfilter` reads them.
+//! `examples/attach.py`, which `docs/usage.md` names, does what it says: a Python program attaches
+//! tensors without the crate's help, and `nmsfilter` reads them.
 
 mod scratch;
 mod skip;
@@ -58,7 +58,7 @@ fn the_python_program_attaches_tensors_and_prints_the_regions() {
 }
 
 #[test]
-fn the_readme_shows_what_the_python_program_prints() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    assert!(std::fs::read_to_string(readme).unwrap().contains(PRINTED));
+fn the_document_shows_what_the_python_program_prints() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage.md");
+    assert!(std::fs::read_to_string(document).unwrap().contains(PRINTED));
 }

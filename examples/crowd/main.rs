@@ -1,5 +1,5 @@
-//! The demonstration: a crowd with known people runs through `nmsfilter`, and what it finds is
-//! held against the truth.
+//! The demonstration: a crowd with known people passes through `nmsfilter`, and the detections are
+//! compared with the truth.
 //!
 //! Writes `out/crowd.png` (raw windows left, survivors right) and `out/crowd.avi`, and prints how
 //! many people are found, missed and found twice, and the time per frame. An application that
@@ -18,7 +18,7 @@ use gst_video::VideoRegionOfInterestMeta;
 use score::{Region, Score};
 
 const FRAMES: u32 = 100;
-/// The frame that becomes the picture.
+/// The frame that is saved as a picture.
 const PICTURED: u32 = FRAMES / 2;
 const OUT: &str = "out";
 
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("       found     {:6}  {:.2} %", total.found, total.percent(total.found));
     println!("       missed    {:6}  {:.2} %", total.missed(), total.percent(total.missed()));
     println!("       duplicated{:6}  {:.2} %", total.duplicated, total.percent(total.duplicated));
-    println!("false windows    {:6}", total.elsewhere);
+    println!("false windows    {:6}", total.unmatched);
     println!(
         "per frame: {:.0} raw windows, {:.0} survivors, {:.3} ms in nmsfilter (99 %: {:.3} ms), engine {}",
         stats.get::<u64>("candidates")? as f64 / f64::from(FRAMES),
@@ -91,8 +91,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Calls `each` with the true and the found regions of every frame that leaves `element`, and
-/// takes the true ones off, so that they are not drawn.
+/// Calls `each` with the true and the detected regions of every frame that leaves `element`, and
+/// removes the true ones from the buffer, so that they are not drawn.
 fn probe(
     pipeline: &gst::Pipeline,
     element: &str,

@@ -1,4 +1,4 @@
-//! Found regions held against true ones.
+//! Detected regions compared with true ones.
 
 /// A region's edges in pixels.
 #[derive(Clone, Copy)]
@@ -21,34 +21,35 @@ impl Region {
     }
 }
 
-/// How much of a person's box a region must share to count as them.
-const SAME: f64 = 0.5;
+/// The least intersection over union at which a region is a detection of a person.
+const MIN_IOU: f64 = 0.5;
 
 /// Counts over all frames.
 #[derive(Default)]
 pub struct Score {
     pub frames: u32,
-    /// People there were.
+    /// True regions.
     pub present: u32,
-    /// People with a region of their own.
+    /// True regions with a detection.
     pub found: u32,
-    /// Regions on people that already had one.
+    /// Detections of people that have another one already.
     pub duplicated: u32,
-    /// Regions on nobody.
-    pub elsewhere: u32,
+    /// Detections of no person.
+    pub unmatched: u32,
 }
 
 impl Score {
-    /// Gives each found region, best first, to the person whom it fits best and who has none yet.
+    /// Assigns each detected region, highest score first, to the person of the highest IoU who has none
+    /// yet.
     pub fn add(&mut self, truth: &[Region], found: &[Region]) {
         let mut taken = vec![false; truth.len()];
         for region in found {
-            let fits = |i: &usize| region.iou(&truth[*i]) >= SAME;
+            let fits = |i: &usize| region.iou(&truth[*i]) >= MIN_IOU;
             let mut people: Vec<usize> = (0..truth.len()).filter(fits).collect();
             people.sort_by(|&a, &b| region.iou(&truth[b]).total_cmp(&region.iou(&truth[a])));
             match people.iter().find(|&&person| !taken[person]) {
                 Some(&person) => taken[person] = true,
-                None if people.is_empty() => self.elsewhere += 1,
+                None if people.is_empty() => self.unmatched += 1,
                 None => self.duplicated += 1,
             }
         }
@@ -61,7 +62,7 @@ impl Score {
         self.present - self.found
     }
 
-    /// `count` in hundredths of the people present.
+    /// `count` as a percentage of the people present.
     pub fn percent(&self, count: u32) -> f64 {
         100.0 * f64::from(count) / f64::from(self.present.max(1))
     }

@@ -131,35 +131,35 @@ pub struct CrowdTestSrc {
         name = "people", get, set, type = u32, member = people,
         maximum = 100_000, default = Settings::default().people,
         nick = "People",
-        blurb = "How many people walk by (0: 60 at 1920x1080, and by area)",
+        blurb = "Number of people (0: 60 at 1920x1080, in proportion to the area)",
         mutable_playing
     )]
     #[property(
         name = "seed", get, set, type = u64, member = seed,
         default = Settings::default().seed,
         nick = "Seed",
-        blurb = "Another seed, another crowd",
+        blurb = "Seed of the random numbers from which the crowd is made",
         mutable_playing
     )]
     #[property(
         name = "decoder", get, set, type = CrowdDecoder, member = decoder,
         builder(Settings::default().decoder)
             .nick("Decoder")
-            .blurb("As the raw output for which decoder the windows are attached")
+            .blurb("Decoder whose input format the attached tensors have")
             .mutable_playing()
     )]
     #[property(
         name = "truth", get, set, type = bool, member = truth,
         default = Settings::default().truth,
         nick = "Truth",
-        blurb = "Whether the true head boxes go along as regions of type truth",
+        blurb = "Whether the true boxes of the people's heads are attached as regions of type truth",
         mutable_playing
     )]
     #[property(
         name = "memory", get, set, type = TensorMemory, member = memory,
         builder(Settings::default().memory)
             .nick("Memory")
-            .blurb("Where the tensors lie")
+            .blurb("Memory in which the tensors are")
             .mutable_playing()
     )]
     settings: Mutex<Settings>,
@@ -167,7 +167,7 @@ pub struct CrowdTestSrc {
         name = "is-live", type = bool,
         get = Self::live, set = Self::set_live,
         nick = "Is live",
-        blurb = "Whether frames come in real time, as from a camera",
+        blurb = "Whether frames are produced in real time, as by a camera",
         mutable_ready
     )]
     state: Mutex<Option<State>>,

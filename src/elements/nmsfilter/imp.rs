@@ -25,7 +25,7 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
         "nmsfilter",
         gst::DebugColorFlags::empty(),
-        Some("TensorView decoding and non-maximum suppression"),
+        Some("Tensor decoding and non-maximum suppression"),
     )
 });
 
@@ -37,63 +37,71 @@ pub struct NmsFilter {
         name = "decoder", get, set, type = Decoder, member = decoder,
         builder(Settings::default().decoder)
             .nick("Decoder")
-            .blurb("How to read the tensors")
+            .blurb("Which decoder reads the tensors: the model family that they come from")
             .mutable_playing()
     )]
     #[property(
         name = "box-format", get, set, type = BoxFormat, member = box_format,
         builder(Settings::default().box_format)
             .nick("Box format")
-            .blurb("How the numbers of decoder=boxes make a box")
+            .blurb("What the numbers of a box are; for decoder=boxes only")
             .mutable_playing()
     )]
     #[property(
         name = "coordinates", get, set, type = Coordinates, member = coordinates,
         builder(Settings::default().coordinates)
             .nick("Coordinates")
-            .blurb("What the tensors' coordinates are measured in")
+            .blurb("Unit of the box coordinates in the tensors")
             .mutable_playing()
     )]
     #[property(
         name = "method", get, set, type = Method, member = method,
         builder(Settings::default().method)
             .nick("Method")
-            .blurb("Which candidates survive")
+            .blurb(
+                "Which candidates survive. A candidate outranks another by higher score, at equal \
+                 scores by lower anchor index; map-reduce does so, too, where the paper keeps \
+                 both of two equal scores",
+            )
             .mutable_playing()
     )]
     #[property(
         name = "overlap", get, set, type = Overlap, member = overlap,
         builder(Settings::default().overlap)
             .nick("Overlap")
-            .blurb("When two boxes overlap too much; t is iou-threshold")
+            .blurb(
+                "Overlap measure: two boxes conflict when they intersect and this holds; t is \
+                 iou-threshold",
+            )
             .mutable_playing()
     )]
     #[property(
         name = "iou-threshold", get, set, type = f32, member = iou_threshold,
         minimum = 0.0, maximum = 1.0, default = Settings::default().iou_threshold,
         nick = "IoU threshold",
-        blurb = "Overlap beyond which the lower-ranked of two boxes is suppressed",
+        blurb = "Overlap t above which two boxes conflict, so that the higher-ranked can suppress the other",
         mutable_playing
     )]
     #[property(
         name = "score-threshold", get, set, type = f32, member = score_threshold,
         minimum = f32::MIN, maximum = f32::MAX, default = Settings::default().score_threshold,
         nick = "Score threshold",
-        blurb = "Score below which a row is no candidate",
+        blurb = "Minimum score of a candidate; any number, since scores of some detectors exceed 1",
         mutable_playing
     )]
     #[property(
         name = "threshold-inclusive", get, set, type = bool, member = threshold_inclusive,
         default = Settings::default().threshold_inclusive,
         nick = "Threshold inclusive",
-        blurb = "Whether an overlap equal to the threshold suppresses",
+        blurb = "Whether two boxes also conflict at an overlap equal to the threshold (>= instead of >)",
         mutable_playing
     )]
     #[property(
         name = "pixel-offset", get, set, type = u32, member = pixel_offset,
         maximum = 1, default = Settings::default().pixel_offset,
         nick = "Pixel offset",
-        blurb = "Pixels by which sides count longer than their coordinates' difference (1: as in older programs)",
+        blurb = "Pixels added to the sides of boxes and intersections when areas are computed (1: as in \
+                 older programs)",
         mutable_playing
     )]
     #[property(
@@ -107,63 +115,67 @@ pub struct NmsFilter {
         name = "multi-label", get, set, type = bool, member = multi_label,
         default = Settings::default().multi_label,
         nick = "Multi-label",
-        blurb = "Whether every class of an anchor that reaches its threshold is a candidate, rather than the best class alone",
+        blurb = "Whether every class of an anchor that reaches its score threshold gives a candidate, \
+                 instead of the best class only",
         mutable_playing
     )]
     #[property(
         name = "max-candidates", get, set, type = u32, member = max_candidates,
         default = Settings::default().max_candidates,
         nick = "Max candidates",
-        blurb = "How many of the highest-ranked candidates enter suppression (0: all)",
+        blurb = "Maximum number of candidates that enter suppression, the highest-ranked (0: no limit)",
         mutable_playing
     )]
     #[property(
         name = "max-detections", get, set, type = u32, member = max_detections,
         default = Settings::default().max_detections,
         nick = "Max detections",
-        blurb = "How many of the highest-ranked survivors are attached (0: all)",
+        blurb = "Maximum number of survivors that are attached, the highest-ranked (0: no limit). A \
+                 warning is posted once when the default is reached",
         mutable_playing
     )]
     #[property(
         name = "classes", get, set, type = Option<String>, member = classes,
         nick = "Classes",
-        blurb = "Classes to keep, by number or label, separated by commas (unset: all). \
-                 A number is always a class number, never a label",
+        blurb = "Classes to keep, by number or label, as in person,7 (unset: all). A number is always \
+                 a class number, even where a label is that number",
         mutable_playing
     )]
     #[property(
         name = "class-thresholds", get, set, type = Option<String>, member = class_thresholds,
         nick = "Class thresholds",
-        blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (others: score-threshold). \
-                 A number is always a class number, never a label",
+        blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (other classes: \
+                 score-threshold). A number is always a class number, even where a label is that \
+                 number",
         mutable_playing
     )]
     #[property(
         name = "min-size", get, set, type = f32, member = min_size,
         minimum = 0.0, default = Settings::default().min_size,
         nick = "Min size",
-        blurb = "Width and height in frame pixels below which a box is no candidate",
+        blurb = "Minimum width and height of a candidate in pixels of the frame (0: no limit)",
         mutable_playing
     )]
     #[property(
         name = "max-size", get, set, type = f32, member = max_size,
         minimum = 0.0, default = Settings::default().max_size,
         nick = "Max size",
-        blurb = "Width and height in frame pixels above which a box is no candidate (0: no limit)",
+        blurb = "Maximum width and height of a candidate in pixels of the frame (0: no limit)",
         mutable_playing
     )]
     #[property(
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
-        blurb = "File with one label per line, the first for class 0",
+        blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \
+                 empty line is a class without a label",
         mutable_ready
     )]
     #[property(
         name = "num-classes", get, set, type = u32, member = num_classes,
         maximum = MAX_CLASSES as u32, default = Settings::default().num_classes,
         nick = "Number of classes",
-        blurb = "How many classes the model has (0: unknown). Tensors of another number are an \
-                 error; decoder=auto takes a YOLOv8 output of this number by its shape",
+        blurb = "Number of classes of the model (0: unknown). Tensors with another number are an \
+                 error; decoder=auto accepts a YOLOv8 output with this number by its shape",
         mutable_playing
     )]
     #[property(
@@ -184,35 +196,39 @@ pub struct NmsFilter {
         name = "letterbox", get, set, type = Letterbox, member = letterbox,
         builder(Settings::default().letterbox)
             .nick("Letterbox")
-            .blurb("How the frame was fitted into the model's input")
+            .blurb(
+                "How the frame was fitted into the model's input; all but none need model-width and \
+                 model-height",
+            )
             .mutable_playing()
     )]
     #[property(
         name = "backend", get, set, type = Backend, member = backend,
         builder(Settings::default().backend)
             .nick("Backend")
-            .blurb("Where to decode and suppress")
+            .blurb("Where tensors are decoded and duplicates suppressed")
             .mutable_ready()
     )]
     #[property(
         name = "cuda-device-id", get, set, type = i32, member = cuda_device_id,
         minimum = -1, default = Settings::default().cuda_device_id,
         nick = "CUDA device id",
-        blurb = "Which GPU is used, if any (-1: the one where the tensors lie, or the first)",
+        blurb = "Number of the GPU to use (-1: the one in whose memory the tensors are, or the first)",
         mutable_ready
     )]
     #[property(
         name = "attach", get, set, type = Attach, member = attach,
         default = Settings::default().attach,
         nick = "Attach",
-        blurb = "Which metadata to write",
+        blurb = "Metadata to attach for each survivor",
         mutable_playing
     )]
     #[property(
         name = "keep-tensors", get, set, type = bool, member = keep_tensors,
         default = Settings::default().keep_tensors,
         nick = "Keep tensors",
-        blurb = "Whether the tensors stay on the buffer",
+        blurb = "Whether the tensors stay on the buffer; set it to false on the first of several \
+                 nmsfilter elements that follow one another",
         mutable_playing
     )]
     settings: Mutex<Settings>,
@@ -236,9 +252,12 @@ impl ObjectImpl for NmsFilter {
             let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                 .nick("Stats")
                 .blurb(
-                    "Since the element started: frames, candidates, survivors, rejected rows; bytes \
-                     moved to and from the GPU, launches and rounds there; nanoseconds per frame, and \
-                     per launch by the GPU's clock",
+                    "Since the element started: frames, frames-without-tensors, candidates, survivors, \
+                     rejected (anchors whose numbers are no box, or whose box is outside the \
+                     frame; with multi-label, pairs of anchor and class), engine (of the last \
+                     frame), bytes-uploaded and bytes-downloaded (to and from the GPU), launches \
+                     (on the GPU), rounds (sum of the dependency depths there), device-time-mean \
+                     (ns per launch, by the GPU's clock), time-mean and time-p99 (ns per frame)",
                 )
                 .read_only()
                 .build();

@@ -71,7 +71,7 @@ pub struct RoiOverlay {
         name = "line-width", get, set, type = u32, member = line_width,
         maximum = 100, default = Settings::default().line_width,
         nick = "Line width",
-        blurb = "Width of a box's lines in pixels (0: by the frame's height)",
+        blurb = "Width of the lines in pixels (0: in proportion to the frame's height)",
         mutable_playing
     )]
     settings: Mutex<Settings>,

@@ -61,42 +61,44 @@ pub struct TensorReplay {
     #[property(
         name = "location", get, set, type = Option<String>, member = location,
         nick = "Location",
-        blurb = "The recording: .csv or .txt of lines x,y,side,score; .npy; anything else is raw. \
-                 With %d or %05d in it: one file per frame, from 0",
+        blurb = "The recording: .csv or .txt with lines x,y,side,score; .npy (unpack .npz: one .npy for \
+                 each array); any other file is raw. With %d or %05d in the name: one file for each \
+                 frame, counted from 0. Each is a regular file of at most 1 GiB",
         mutable_ready
     )]
     #[property(
         name = "tensor-id", get, set, type = Option<String>, member = tensor_id,
         nick = "Tensor id",
-        blurb = "The tensor's id (unset: windows for CSV, else the (first) file's name without ending)",
+        blurb = "The tensor's id (unset: windows for .csv and .txt, else the first file's name without \
+                 its extension)",
         mutable_ready
     )]
     #[property(
         name = "element-type", get, set, type = RawType, member = raw_type,
         builder(Settings::default().raw_type)
             .nick("Element type")
-            .blurb("What the elements of a raw recording are")
+            .blurb("Element type of a raw recording")
             .mutable_ready()
     )]
     #[property(
         name = "shape", get, set, type = Option<String>, member = shape,
         nick = "Shape",
-        blurb = "Shape of one tensor, as in 1x84x8400. Needed for raw; a file that holds several \
-                 has one for each frame",
+        blurb = "Shape of one tensor, as in 1x84x8400 (unset: that of the file; required for raw). A \
+                 file that holds several such tensors has one for each frame",
         mutable_ready
     )]
     #[property(
         name = "repeat", get, set, type = bool, member = repeat,
         default = Settings::default().repeat,
         nick = "Repeat",
-        blurb = "Past the last recorded frame, start over instead of ending the stream",
+        blurb = "Whether to start over after the last recorded frame, instead of ending the stream",
         mutable_ready
     )]
     #[property(
         name = "memory", get, set, type = TensorMemory, member = memory,
         builder(Settings::default().memory)
             .nick("Memory")
-            .blurb("Where the tensors lie")
+            .blurb("Memory in which the tensors are")
             .mutable_ready()
     )]
     settings: Mutex<Settings>,

@@ -1,0 +1,68 @@
+//! Every message that `docs/messages.md` explains is in the source.
+
+use std::path::{Path, PathBuf};
+
+/// Every `.rs` file below `folder`.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of code in `text`, without comments and unit tests; a string literal that goes on in the
+/// next line is joined.
+fn lines(text: &str) -> Vec<String> {
+    let text = text.split("#[cfg(test)]\nmod tests").next().expect("there is a first part");
+    let code: Vec<&str> =
+        text.lines().map(str::trim_start).filter(|line| !line.starts_with("//")).collect();
+    let joined = code.join("\n").replace("\\\n", "");
+    joined.lines().map(str::to_owned).collect()
+}
+
+/// What stands between backticks.
+fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// Whether `line` has the parts of `message` between its `...`, in order.
+fn has(line: &str, message: &str) -> bool {
+    let mut rest = line;
+    message.split("...").all(|part| match rest.find(part) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+#[test]
+fn every_message_that_is_explained_is_in_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
+    let code: Vec<String> = files.iter().flat_map(|path| lines(&read(path))).collect();
+
+    let document = std::fs::read_to_string(root.join("docs/messages.md")).unwrap();
+    let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+    assert!(rows.len() > 30, "{} rows", rows.len());
+    let mut unknown = Vec::new();
+    for row in rows {
+        let messages = row.split(" | ").next().expect("a row has a first cell");
+        // In parentheses: elements, not messages.
+        let messages = messages.split(" (").next().expect("there is a first part");
+        let missing = |message: &&str| !code.iter().any(|line| has(line, message));
+        unknown.extend(code_spans(messages).filter(missing));
+    }
+    assert!(
+        unknown.is_empty(),
+        "docs/messages.md explains messages that are not in src, in these words: {unknown:#?}; \
+         correct the document"
+    );
+}
