@@ -3,13 +3,14 @@
 //! Each case is a process of its own, which loads the plugin and runs a pipeline. The drivers are
 //! kernels/emulate's, in the folder that `NMSFILTER_EMULATED_CUDA` names.
 
-mod pipeline;
-mod skip;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use pipeline::{parse, run};
+use crate::support::pipeline::{self, parse, run};
+use crate::support::skip;
 
 /// What the process that `in_process` starts does: with each backend, how it ended. With
 /// `backend=auto` it is never an error.

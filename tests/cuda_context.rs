@@ -1,16 +1,16 @@
 //! When the element makes a CUDA context, and when it says what it runs on. One test, since contexts
 //! and log messages are the whole process's; on the emulated GPU.
 
-mod emulated;
-mod engines;
-mod pipeline;
-mod skip;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::sync::{Arc, Mutex};
 
-use emulated::Emulated;
 use gst::prelude::*;
-use pipeline::{parse, run, watch};
+
+use crate::support::emulated::Emulated;
+use crate::support::engines;
+use crate::support::pipeline::{self, parse, run, watch};
 
 /// What the element logs at level 5 of what it runs on.
 fn log() -> Arc<Mutex<Vec<String>>> {

@@ -3,12 +3,14 @@
 //!
 //! `NMSFILTER_TEST_FAULTS` says how many runs there are with a failure in each (200).
 
-mod engines;
-mod pipeline;
+#[path = "support/mod.rs"]
+mod support;
 
 use gstnmsfilter::device::Device;
 use gstnmsfilter::device::fault::{Fault, arm, held, struck};
-use pipeline::{Ended, parse, run};
+
+use crate::support::engines;
+use crate::support::pipeline::{self, Ended, parse, run};
 
 const OUT_OF_MEMORY: u32 = 2;
 const DEVICE_UNAVAILABLE: u32 = 46;

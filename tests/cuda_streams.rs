@@ -4,18 +4,17 @@
 //! `NMSFILTER_TEST_STREAMS` says how many elements there are (8), `NMSFILTER_TEST_SECONDS` for how
 //! long they run (3).
 
-mod data;
-mod engines;
-mod pipeline;
-mod replay;
-mod skip;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
-use pipeline::{Region, parse, regions, run, watch};
+
+use crate::support::pipeline::{Region, parse, regions, run, watch};
+use crate::support::{data, engines, replay};
 
 /// Frames in the recording; each has other windows.
 const FRAMES: usize = 20;

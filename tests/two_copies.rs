@@ -2,8 +2,8 @@
 //! plugin installed: this program is linked to one, and loads the other as a plugin. One test, since
 //! what is registered is the whole process's.
 
-mod engines;
-mod pipeline;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::path::PathBuf;
 
@@ -13,6 +13,8 @@ use gstnmsfilter::elements::crowdtestsrc::CrowdTestSrc;
 use gstnmsfilter::elements::nmsfilter::NmsFilter;
 use gstnmsfilter::tensor::attached::{self, NewTensor};
 use gstnmsfilter::tensor::memory::Uploader;
+
+use crate::support::{engines, pipeline};
 
 /// The plugin that cargo has built beside this program, or that `NMSFILTER_TEST_PLUGIN` names.
 fn plugin() -> PathBuf {

@@ -1,0 +1,10 @@
+//! The CUDA engine, and tensors in device memory. Run with `--include-ignored` and
+//! `NMSFILTER_TEST_BACKEND=cuda` on a machine with a GPU, or with the emulated driver of
+//! `kernels/emulate`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod engine;
+mod foreign_memory;
+mod memory;

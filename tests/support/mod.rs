@@ -1,0 +1,11 @@
+//! What several test programs share.
+#![allow(dead_code, reason = "each test program uses some of it")]
+
+pub mod data;
+pub mod emulated;
+pub mod engines;
+pub mod pipeline;
+pub mod replay;
+pub mod scene;
+pub mod scratch;
+pub mod skip;
