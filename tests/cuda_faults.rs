@@ -11,6 +11,7 @@ use gstnmsfilter::device::fault::{Fault, arm, held, struck};
 
 use crate::support::engines;
 use crate::support::pipeline::{self, Ended, parse, run};
+use crate::support::process::resident;
 
 const OUT_OF_MEMORY: u32 = 2;
 const DEVICE_UNAVAILABLE: u32 = 46;
@@ -49,12 +50,6 @@ fn stream(backend: &str) -> gst::Pipeline {
 /// Frames, candidates and survivors.
 fn counts(ended: &Ended) -> [u64; 3] {
     ["frames", "candidates", "survivors"].map(|name| ended.stats[0].get(name).unwrap())
-}
-
-/// Resident memory in KiB.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
 }
 
 #[test]

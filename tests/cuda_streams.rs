@@ -7,6 +7,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,7 +15,9 @@ use std::time::{Duration, Instant};
 use gst::prelude::*;
 
 use crate::support::pipeline::{Region, parse, regions, run, watch};
-use crate::support::{data, engines, replay};
+use crate::support::process::resident;
+use crate::support::scratch::ScratchFile;
+use crate::support::{data, engines};
 
 /// Frames in the recording; each has other windows.
 const FRAMES: usize = 20;
@@ -26,19 +29,13 @@ fn number(name: &str, default: u64) -> u64 {
     said.map_or(default, |said| said.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Resident memory in KiB.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
-}
-
-fn description(file: &replay::File, frames: i64, memory: &str, backend: &str) -> String {
+fn description(file: &Path, frames: i64, memory: &str, backend: &str) -> String {
     format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,format=GRAY8,width=1920,height=744
-           ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} {}
+           ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} location={}
            ! nmsfilter name=nms backend={backend} score-threshold=0 iou-threshold=0.3
              max-detections=0 ! fakesink",
-        file.location()
+        file.display()
     )
 }
 
@@ -54,7 +51,7 @@ fn many_streams_get_the_right_answers_for_long() {
         let from = frame * 90 * 4;
         rows[..count * 4].copy_from_slice(&windows[from..from + count * 4]);
     }
-    let file = replay::File::new("raw", bytemuck::cast_slice(&recorded));
+    let file = ScratchFile::new("raw", bytemuck::cast_slice(&recorded));
     let on_cpu = parse(&description(&file, FRAMES as i64, "system", "cpu"));
     let expected = watch(&on_cpu, "nms", regions);
     assert_eq!(run(&on_cpu).error, None);

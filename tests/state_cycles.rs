@@ -5,13 +5,7 @@ mod support;
 
 use crate::support::engines;
 use crate::support::pipeline::{parse, run};
-
-/// Resident memory in KiB.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4
-}
+use crate::support::process::resident;
 
 #[test]
 fn a_thousand_state_cycles_leave_no_memory_behind() {

@@ -13,6 +13,7 @@ use gstnmsfilter::tensor::attached::{NewTensor, attach};
 
 use crate::counting::allocations;
 use crate::support::pipeline;
+use crate::windows::windows;
 
 const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1";
 
@@ -86,6 +87,28 @@ fn warm_frames(
     let counts = (0..20).map(|i| frame(&tensors[i % tensors.len()])).collect();
     assert!(seen.len() <= 3, "buffers come from the pool");
     counts
+}
+
+#[test]
+fn the_element_allocates_nothing_once_warm() {
+    pipeline::init();
+    let mut harness = Harness::new("nmsfilter");
+    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");
+    let tensors = [700, 400, 650]
+        .map(|count| NewTensor::from_vec("windows", &[count, 4], windows(count)).unwrap());
+    let mut frame = |tensor: &NewTensor| {
+        let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
+        attach(buffer.get_mut().unwrap(), tensor).unwrap();
+        let count = allocations(|| assert!(harness.push(buffer).is_ok()));
+        let regions = pipeline::regions(&harness.pull().unwrap()).len();
+        assert!(regions > 100, "{regions} regions");
+        count
+    };
+    // The first frame chooses the decoder, names the labels and grows the buffers.
+    frame(&tensors[0]);
+    for tensor in &tensors {
+        assert_eq!(frame(tensor), 0, "{:?}", tensor.shape);
+    }
 }
 
 /// With a bound that is reached by every frame, without tensors left, and with everything on.

@@ -1,21 +1,12 @@
-//! Once warm, neither the engine nor the element allocates per frame; what GStreamer allocates for
-//! its own metadata is not Rust's and not counted.
+//! Once warm, an engine allocates nothing per frame.
 
-use gst_check::Harness;
 use gstnmsfilter::engine::{Method, Params};
 use gstnmsfilter::head;
 use gstnmsfilter::tensor::Tensor;
-use gstnmsfilter::tensor::attached::{NewTensor, attach};
 
 use crate::counting::allocations;
-use crate::support::{engines, pipeline};
-
-/// Windows in rows that overlap their neighbours.
-fn windows(count: usize) -> Vec<f32> {
-    (0..count)
-        .flat_map(|i| [(i % 50) as f32 * 12.0, (i / 50) as f32 * 12.0, 20.0, 0.9 - i as f32 * 1e-4])
-        .collect()
-}
+use crate::support::engines;
+use crate::windows::windows;
 
 #[test]
 fn the_engine_allocates_nothing_once_warm() {
@@ -39,27 +30,5 @@ fn the_engine_allocates_nothing_once_warm() {
             run();
             assert_eq!(allocations(run), 0, "{method:?}");
         }
-    }
-}
-
-#[test]
-fn the_element_allocates_nothing_once_warm() {
-    pipeline::init();
-    let mut harness = Harness::new("nmsfilter");
-    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");
-    let tensors = [700, 400, 650]
-        .map(|count| NewTensor::from_vec("windows", &[count, 4], windows(count)).unwrap());
-    let mut frame = |tensor: &NewTensor| {
-        let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
-        attach(buffer.get_mut().unwrap(), tensor).unwrap();
-        let count = allocations(|| assert!(harness.push(buffer).is_ok()));
-        let regions = pipeline::regions(&harness.pull().unwrap()).len();
-        assert!(regions > 100, "{regions} regions");
-        count
-    };
-    // The first frame chooses the head, names the labels and grows the buffers.
-    frame(&tensors[0]);
-    for tensor in &tensors {
-        assert_eq!(frame(tensor), 0, "{:?}", tensor.shape);
     }
 }

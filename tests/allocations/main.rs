@@ -7,3 +7,4 @@ mod support;
 mod counting;
 mod element;
 mod engine;
+mod windows;

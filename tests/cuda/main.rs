@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod device_tensors;
 mod engine;
 mod foreign_memory;
 mod memory;
+mod outcome;

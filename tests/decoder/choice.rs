@@ -297,16 +297,6 @@ fn boxes_of_another_format_are_named_with_what_to_set() {
 }
 
 #[test]
-fn box_formats_are_named_as_the_property_names_them() {
-    use gst::glib;
-    use gst::glib::translate::IntoGlib;
-    let class = glib::EnumClass::new::<BoxFormat>();
-    for format in [BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square] {
-        assert_eq!(class.value(format.into_glib()).unwrap().nick(), format.name());
-    }
-}
-
-#[test]
 fn integers_of_unknown_id_are_said_to_be_integers() {
     let mut tensor = Tensor::from_slice::<f32>("out", &[1, 84, 0], &[]);
     tensor.element = ElementType::Other("i8");

@@ -4,6 +4,7 @@ use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Ref
 use gstnmsfilter::head;
 use gstnmsfilter::tensor::Tensor;
 
+use crate::support::scratch::ScratchFile;
 use crate::support::{data, engines, replay};
 
 /// How many of the first `n` windows survive, by both engines and through a pipeline.
@@ -24,9 +25,9 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
 fn replayed(n: usize, params: &Params) -> replay::Counts {
     let text = data::fixture_text("oscars/detections.txt");
     let lines: String = text.split_inclusive('\n').take(n).collect();
-    let file = replay::File::new("csv", lines.as_bytes());
-    let format = head::BoxFormat::default();
-    replay::frame(&[file.location()], |nms| replay::set_up(nms, params, format))
+    let file = ScratchFile::new("csv", lines.as_bytes());
+    let settings = replay::Settings::Params(params, head::BoxFormat::default());
+    replay::frame(&[format!("location={}", file.display())], settings)
 }
 
 /// Windows of any score, as the paper's program takes them.

@@ -3,22 +3,13 @@
 //! A scene is drawn from a seed, which every failure names.
 
 use gstnmsfilter::engine::{
-    Bounds, ClassThresholds, Detection, Engine, Method, Outcome, Overlap, Params, Reference,
+    Bounds, ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
 };
 use gstnmsfilter::head::{Field, Layout};
 use gstnmsfilter::tensor::Tensor;
 
-use crate::support::engines;
+use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
-
-/// Survivors to the last bit, with the counts.
-fn bits(outcome: &Outcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
-    let survivors = outcome.survivors.iter().map(|d| {
-        let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);
-        [x1, y1, x2, y2, score, d.class, d.anchor]
-    });
-    (survivors.collect(), outcome.candidates, outcome.rejected)
-}
 
 fn survivors(
     engine: &mut dyn Engine,

@@ -6,11 +6,11 @@
 //! and computes in fractions of pixels. The counts come out the same; the test shows that both
 //! keep the same rows.
 
-use gst::prelude::*;
 use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::head::{self, Coordinates, Options};
 use gstnmsfilter::tensor::Tensor;
 
+use crate::support::scratch::ScratchFile;
 use crate::support::{data, engines, replay};
 
 const SIDE: f32 = 320.0;
@@ -58,13 +58,11 @@ fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2])
     let candidates = ours(decoder, shape, elements, all);
     let kept = ours(decoder, shape, elements, Params::default());
     assert_eq!([candidates.len(), kept.len()], counts);
-    let file = replay::File::new("raw", bytemuck::cast_slice(elements));
+    let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
     let [_, rows, columns] = shape else { panic!("three dimensions") };
-    let recording = format!("{} shape=1x{rows}x{columns}", file.location());
-    let replayed = replay::frame(&[recording], |nms| {
-        nms.set_property_from_str("decoder", decoder);
-        nms.set_property_from_str("coordinates", "normalised");
-    });
+    let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
+    let properties = [("decoder", decoder), ("coordinates", "normalised")];
+    let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
     assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
     assert_eq!(kept, theirs(&candidates, 0.45));

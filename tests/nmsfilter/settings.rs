@@ -1,7 +1,10 @@
 //! Properties changed one after the other while frames are decoded: what comes into force, what
 //! does not, and what the user is told.
 
+use gst::glib;
+use gst::glib::translate::IntoGlib;
 use gst::prelude::*;
+use gstnmsfilter::head::BoxFormat;
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
@@ -196,4 +199,12 @@ fn settings_for_another_model_come_into_force_with_its_tensors() {
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     let (seen, first, second) = (seen.lock().unwrap(), [80, 80, 40, 40], [10, 10, 20, 30]);
     assert_eq!(*seen, [first, first, first, first, first, second, second, second, second]);
+}
+
+#[test]
+fn box_formats_are_named_as_the_property_names_them() {
+    let class = glib::EnumClass::new::<BoxFormat>();
+    for format in [BoxFormat::Corners, BoxFormat::Centre, BoxFormat::Square] {
+        assert_eq!(class.value(format.into_glib()).unwrap().nick(), format.name());
+    }
 }

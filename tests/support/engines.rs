@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use gstnmsfilter::device::Device;
-use gstnmsfilter::engine::{Cpu, Cuda, Engine};
+use gstnmsfilter::engine::{Cpu, Cuda, Engine, Outcome};
 
 /// Kept open: to make a context anew for every engine takes long.
 static GPU: LazyLock<Arc<Device>> =
@@ -36,4 +36,13 @@ pub fn some(count: u64) -> u64 {
 /// Ends a test that needs a GPU where there is none. Such tests are marked `#[ignore = "needs a GPU"]`.
 pub fn require_gpu() {
     assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
+}
+
+/// Survivors to the last bit, with the counts.
+pub fn bits(outcome: &Outcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
+    let survivors = outcome.survivors.iter().map(|d| {
+        let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);
+        [x1, y1, x2, y2, score, d.class, d.anchor]
+    });
+    (survivors.collect(), outcome.candidates, outcome.rejected)
 }

@@ -5,6 +5,7 @@ pub mod data;
 pub mod emulated;
 pub mod engines;
 pub mod pipeline;
+pub mod process;
 pub mod replay;
 pub mod scene;
 pub mod scratch;
