@@ -1,5 +1,8 @@
-//! Tensors that something else in the program has attached, before this copy of the crate did
-//! anything. Alone in its program for that.
+//! Tensor metadata that a different writer has registered and attached, before this copy of the crate
+//! does anything.
+//!
+//! A program of its own: metadata is registered once per process, and here the other writer must
+//! register it first.
 
 use gstnmsfilter::tensor;
 use gstnmsfilter::tensor::attached::META_NAME;

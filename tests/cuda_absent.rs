@@ -1,7 +1,8 @@
-//! Where there is no GPU to use: no library of the driver's, a driver without a GPU, an old driver.
+//! The plugin without a usable GPU: no driver library, a driver without a GPU, an old driver.
 //!
-//! Each case is a process of its own, which loads the plugin and runs a pipeline. The drivers are
-//! kernels/emulate's, in the folder that `NMSFILTER_EMULATED_CUDA` names.
+//! A program of its own: each case runs this program again, in an environment that makes it load a
+//! different driver, with the test `report` alone. The drivers are those of `kernels/emulate`, in the
+//! folder that `NMSFILTER_EMULATED_CUDA` names.
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,5 +1,8 @@
-//! When the element makes a CUDA context, and when it says what it runs on. One test, since contexts
-//! and log messages are the whole process's; on the emulated GPU.
+//! When the element creates a CUDA context, and when it logs the engine that it uses; on the emulated
+//! GPU.
+//!
+//! A program of its own with one test: it counts the contexts and collects the log messages of the
+//! whole process.
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,7 +1,10 @@
-//! What becomes of a stream when the GPU fails: run with `--include-ignored` and
-//! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`. All in one test, since failures are the whole program's.
+//! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
+//! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`.
 //!
-//! `NMSFILTER_TEST_FAULTS` says how many runs there are with a failure in each (200).
+//! A program of its own with one test: failures are injected into every call of the process, and the
+//! test counts the driver objects and the memory of the process.
+//!
+//! `NMSFILTER_TEST_FAULTS` is the number of runs with a failure in each (200).
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,8 +1,10 @@
-//! Many elements on one GPU at once, every frame of each held to the CPU's answer: run with
-//! `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`. Alone in its program, since it watches the program's memory.
+//! Many elements on one GPU at once; every frame of each is compared with the result of the CPU
+//! engine. Run with `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`.
 //!
-//! `NMSFILTER_TEST_STREAMS` says how many elements there are (8), `NMSFILTER_TEST_SECONDS` for how
-//! long they run (3).
+//! A program of its own: it measures the memory of the process.
+//!
+//! `NMSFILTER_TEST_STREAMS` is the number of elements (8), `NMSFILTER_TEST_SECONDS` the time for which
+//! they run (3).
 
 #[path = "support/mod.rs"]
 mod support;

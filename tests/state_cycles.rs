@@ -1,4 +1,6 @@
-//! States over and over. Alone in its program, since it watches the program's memory.
+//! A thousand changes of state leave no memory allocated.
+//!
+//! A program of its own: it measures the memory of the process.
 
 #[path = "support/mod.rs"]
 mod support;

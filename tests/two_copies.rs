@@ -1,6 +1,7 @@
-//! Two copies of the crate in one process, as in an application that links the crate and finds the
-//! plugin installed: this program is linked to one, and loads the other as a plugin. One test, since
-//! what is registered is the whole process's.
+//! Two copies of the crate in one process, as in an application that links the crate and also finds
+//! the installed plugin: this program is linked with one copy and loads the other as a plugin.
+//!
+//! A program of its own with one test: types and metadata are registered once per process.
 
 #[path = "support/mod.rs"]
 mod support;

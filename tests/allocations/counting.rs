@@ -1,4 +1,4 @@
-//! How often a thread calls Rust's allocator. A program with this module counts all of its calls.
+//! A global allocator that counts the calls of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

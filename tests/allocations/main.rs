@@ -1,5 +1,7 @@
-//! Allocations per frame: none, once the engine and the element are warm. Separate from other
-//! tests, because a program has one global allocator, and this one's counts.
+//! Allocations per frame: none, once the engine and the element are warm.
+//!
+//! A program of its own: a program has one global allocator, and the one of this program counts its
+//! calls.
 
 #[path = "../support/mod.rs"]
 mod support;

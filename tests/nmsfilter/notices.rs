@@ -129,6 +129,7 @@ fn a_bound_that_was_set_is_told_in_the_log_alone() {
     intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
     let ended = run(&pipeline);
     gst::log::remove_log_function(function);
+    gst::log::unset_threshold_for_name("nmsfilter");
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     let expected = (gst::DebugLevel::Info, "max-detections=7 is reached".to_owned());
     assert_eq!(*lines.lock().unwrap(), [expected]);

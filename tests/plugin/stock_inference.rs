@@ -1,7 +1,7 @@
 //! nmsfilter behind GStreamer's own inference element, on pictures and a video of real crowds.
 //!
 //! The reference is NumPy on the very tensors that the element saw: literally, where there is a
-//! Python with NumPy, and by a plain function of the same meaning everywhere. `stock_decoders.rs`
+//! Python with NumPy, and by a plain function of the same meaning everywhere. `stock_decoders`
 //! compares with the stock decoders. Where GStreamer has no inference element, tensors are recorded
 //! with ONNX Runtime from the same pixels and replayed.
 

@@ -1,4 +1,6 @@
-//! What several test programs share.
+//! Helpers that several test programs use.
+//!
+//! `emulated`, `pipeline` and `replay` need GStreamer; the others do not.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 pub mod data;

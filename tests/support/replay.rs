@@ -1,4 +1,6 @@
 //! Tensors written to files, replayed by `tensorreplay` and decoded by `nmsfilter` in a pipeline.
+//!
+//! No type of GStreamer is in the signatures, so that the callers compile without it.
 
 use gst::prelude::*;
 use gstnmsfilter::engine::Params;

@@ -1,4 +1,4 @@
-//! Tests that cannot run here, in a form that `tests/run.sh` reads.
+//! Tests that cannot run in this environment, in a form that `tests/run.sh` reads.
 
 /// Reports that the calling test, or a part of it, was not run because `what` is missing.
 ///
