@@ -1,8 +1,8 @@
 //! The plugin without a usable GPU: no driver library, a driver without a GPU, an old driver.
 //!
 //! A program of its own: each case runs this program again, in an environment that makes it load a
-//! different driver, with the test `report` alone. The drivers are those of `kernels/emulate`, in the
-//! folder that `NMSFILTER_EMULATED_CUDA` names.
+//! different driver, with the test `report` alone. The drivers are those of `kernels/emulate`, in
+//! the folder that `NMSFILTER_EMULATED_CUDA` names.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -35,7 +35,7 @@ fn report() {
     }
 }
 
-/// What `report` says where the driver is that of `libraries`, with so many GPUs.
+/// What `report` prints with the driver of the folder `libraries` and this number of GPUs.
 fn in_process(libraries: Option<PathBuf>, gpus: u32) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "report", "--nocapture"]);

@@ -1,8 +1,8 @@
 //! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
 //! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`.
 //!
-//! A program of its own with one test: failures are injected into every call of the process, and the
-//! test counts the driver objects and the memory of the process.
+//! A program of its own with one test: failures are injected into every call of the process, and
+//! the test counts the driver objects and the memory of the process.
 //!
 //! `NMSFILTER_TEST_FAULTS` is the number of runs with a failure in each (200).
 
@@ -63,7 +63,7 @@ fn every_failure_has_an_answer() {
     let runs: usize = said.map_or(200, |said| said.parse().expect("a number of runs"));
     pipeline::init();
     let expected = counts(&run(&stream("cpu")));
-    // Opened once: to make a context anew takes long, and is what one failure tries.
+    // Opened once, because creating a context takes long.
     let device = Device::open(0).unwrap();
     assert_eq!(run(&stream("cuda")).error, None);
     let before = held();
@@ -85,7 +85,7 @@ fn every_failure_has_an_answer() {
             arm(&[]);
             let case = format!("{name}, after {after} calls, backend={backend}");
             if backend == "auto" {
-                // Frames go on, on the CPU, and the user is told once.
+                // The stream continues on the CPU, with one warning.
                 assert_eq!(ended.error, None, "{case}");
                 assert_eq!(counts(&ended), expected, "{case}");
                 assert_eq!(ended.warnings.len(), usize::from(failed), "{case}: {ended:?}");

@@ -3,8 +3,8 @@
 //!
 //! A program of its own: it measures the memory of the process.
 //!
-//! `NMSFILTER_TEST_STREAMS` is the number of elements (8), `NMSFILTER_TEST_SECONDS` the time for which
-//! they run (3).
+//! `NMSFILTER_TEST_STREAMS` is the number of elements (8), `NMSFILTER_TEST_SECONDS` the time for
+//! which they run (3).
 
 #[path = "support/mod.rs"]
 mod support;

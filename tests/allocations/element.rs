@@ -1,11 +1,11 @@
-//! Pixels pass untouched, so the element must not stand between upstream and downstream when they
-//! agree on memory; and a warm element allocates nothing per frame.
+//! A warm element allocates nothing per frame, and it passes allocation queries on: it does not
+//! touch pixels, so upstream and downstream can agree on memory and metadata without it.
 //!
 //! The counts are of Rust's allocator in the thread that pushes: all that the element, its engine
 //! and the Rust bindings allocate on their way, and nothing else, since GStreamer and GLib allocate
-//! with their own functions. So what is proven is that no vector, string or message of the element
-//! is made anew for a frame; how often GStreamer allocates for the metadata that it is told to
-//! attach is not.
+//! with their own functions. So the tests prove that no vector, string or message of the
+//! element is allocated per frame; they do not count what GStreamer allocates for the metadata that
+//! is attached.
 
 use gst::prelude::*;
 use gst_check::Harness;
@@ -28,7 +28,7 @@ fn pool() -> gst::BufferPool {
     pool
 }
 
-/// Corners and scores of two classes for `count` boxes that overlap their neighbours, beside
+/// Corners and scores of two classes for `count` boxes that overlap their neighbors, beside
 /// outputs that no decoder reads.
 fn several(count: usize) -> Vec<NewTensor> {
     let (mut boxes, mut scores) = (Vec::new(), Vec::new());

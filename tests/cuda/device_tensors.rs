@@ -67,7 +67,7 @@ fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
     assert!(candidates as u64 > 50 * scenes() && left * 2 < candidates);
 }
 
-/// The paper's own windows, wherever they lie, in single and in half precision.
+/// The paper's windows, in host and in device memory, in single and in half precision.
 #[test]
 #[ignore = "needs a GPU"]
 fn the_papers_windows_on_the_gpu() {

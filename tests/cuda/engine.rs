@@ -27,7 +27,7 @@ fn tensors_on_the_host_are_uploaded_once() {
     }
 }
 
-/// Boxes slide along by half a pixel, so that each meets some 150 others.
+/// Each box is half a pixel beside the one before, so that it conflicts with some 150 others.
 #[test]
 #[ignore = "needs a GPU"]
 fn more_hits_than_are_listed_are_looked_for_again() {

@@ -1,5 +1,5 @@
-//! Memory as GStreamer's CUDA elements make it, `gst.cuda.memory`: a double of it. The same of any
-//! other type, too.
+//! A test double of the memory of GStreamer's CUDA elements, `gst.cuda.memory`; also with any other
+//! memory type.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -25,8 +25,8 @@ unsafe extern "C" fn map(
     _maxsize: usize,
     flags: gst::ffi::GstMapFlags,
 ) -> *mut c_void {
-    assert_ne!(flags & GST_MAP_CUDA, 0, "nobody asks for it on the host");
-    // SAFETY: it is a `Foreign`, as the allocator makes no other.
+    assert_ne!(flags & GST_MAP_CUDA, 0, "it is not mapped for the host");
+    // SAFETY: it is a `Foreign`: all memory of this allocator is.
     unsafe { (*memory.cast::<Foreign>()).data.address() as *mut c_void }
 }
 
@@ -65,7 +65,7 @@ glib::wrapper! {
 fn allocator(memory_type: &'static CStr) -> *mut gst::ffi::GstAllocator {
     let allocator: Allocator = glib::Object::new();
     let raw: *mut gst::ffi::GstAllocator = allocator.upcast_ref::<gst::Allocator>().to_glib_full();
-    // SAFETY: nobody has the allocator yet.
+    // SAFETY: nothing else refers to the allocator yet.
     unsafe {
         (*raw).mem_type = memory_type.as_ptr();
         (*raw).mem_map = Some(map);
@@ -74,7 +74,7 @@ fn allocator(memory_type: &'static CStr) -> *mut gst::ffi::GstAllocator {
     raw
 }
 
-/// `bytes` on a GPU; with `needs_sync`, as while their maker is still at work.
+/// `bytes` in device memory; with `needs_sync`, as while work of the producer is pending.
 pub fn buffer(device: &Arc<Device>, bytes: &[u8], needs_sync: bool) -> gst::Buffer {
     buffer_of_type(c"gst.cuda.memory", device, bytes, needs_sync).0
 }

@@ -1,6 +1,6 @@
-//! Memory on a GPU as GStreamer and other producers handle it: parts and copies of it, memory of
-//! other makers, and when it may be read. Run where `NMSFILTER_TEST_BACKEND` is `cuda`; what needs
-//! another producer's work in progress, on the emulated GPU alone.
+//! Device memory as GStreamer and other producers handle it: parts and copies of it, memory of
+//! other allocators, and when it may be read. Run where `NMSFILTER_TEST_BACKEND` is `cuda`; tests
+//! that need pending work of another producer run on the emulated GPU only.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -227,7 +227,7 @@ fn a_producers_pending_work_is_waited_for() {
     assert!(error.to_string().starts_with(expected), "{error}");
     assert!(!error.is_of_device(), "the GPU is not to blame");
 
-    // Where the stream is known: that, without blocking, whoever owns the memory.
+    // Where the stream is known: that stream, without blocking, for any owner of the memory.
     let library = GstCuda::load();
     for owner in [producer, std::ptr::null_mut()] {
         let data = pending(owner, true);
@@ -237,7 +237,7 @@ fn a_producers_pending_work_is_waited_for() {
         assert_eq!(emulated.context_waits(), before, "no thread waits for a context");
     }
 
-    // Work that is not said to be pending is not waited for.
+    // Work that is not marked as pending is not waited for.
     let data = pending(producer, false);
     library.set_stream(data.peek_memory(0), stream);
     assert_eq!(decode(&mut cuda, &data).unwrap(), (0, 0), "the copy is not yet done");

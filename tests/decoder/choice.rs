@@ -28,7 +28,7 @@ fn choose_with(
         .collect();
     let decoder = decoder.map(|name| head::by_name(name).unwrap());
     let choice = head::choose(&tensors, decoder, options)?;
-    // Whatever is chosen can be read: no index of it lies outside.
+    // What is chosen can be read: no index is out of bounds.
     engines::fast().run(&tensors, &choice.layout, &Params::default()).unwrap();
     Ok(choice)
 }

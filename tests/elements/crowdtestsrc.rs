@@ -191,7 +191,7 @@ fn every_format_has_the_same_colours_in_its_own_order() {
         ("RGBA", [0, 1, 2, 3]),
     ] {
         let Picture { width, pixels, truth } = picture(format, order, [1920, 1080], 1);
-        // The sky's upper edge is one colour; its blue is the strongest, a face's red.
+        // The sky's upper edge is one color; its blue is the strongest, a face's red.
         assert_eq!(pixels[0], [196, 212, 226, 255], "{format}");
         assert!(pixels[..width].iter().all(|pixel| *pixel == pixels[0]), "{format}");
         assert!(pixels.iter().all(|pixel| pixel[3] == 255), "{format}: not opaque");
@@ -336,7 +336,7 @@ fn a_seek_goes_to_the_frame_of_that_time() {
     assert_eq!(seen.lock().unwrap()[0], whole[20]);
 }
 
-/// A source into a sink that answers the allocation query with `propose`, which is given the
+/// A source into a sink that handles the allocation query with `propose`, which is given the
 /// query, its caps, and the size of a frame without padding.
 fn into_pool(
     caps: &str,

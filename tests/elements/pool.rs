@@ -82,7 +82,7 @@ pub fn refusing() -> Pool {
     with(Manner { least: 0, accepts: false, short: false })
 }
 
-/// One whose buffers are smaller than their metadata says.
+/// One whose buffers are smaller than the strides in their metadata need.
 pub fn short() -> Pool {
     with(Manner { least: 0, accepts: true, short: true })
 }

@@ -1,4 +1,4 @@
-//! Regions made visible: in their class's colour, where they are, and nothing else changed.
+//! Regions made visible: in their class's color, where they are, and nothing else changed.
 
 use gst_video::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
@@ -73,14 +73,14 @@ fn near(a: [u8; 3], b: [u8; 3], by: u8) -> bool {
     a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= by)
 }
 
-/// How far a colour can be off after its way through this format.
+/// How far a color can be off after its way through this format.
 fn rounding(format: &str) -> u8 {
     let format: VideoFormat = format.parse().unwrap();
     if gst_video::VideoFormatInfo::from_format(format).is_rgb() { 0 } else { 6 }
 }
 
 const GREY: [u8; 3] = [0x60; 3];
-/// The colour of class 0.
+/// The color of class 0.
 const YELLOW: [u8; 3] = [255, 214, 10];
 
 #[test]
@@ -277,7 +277,7 @@ impl Laid {
         Self { info, offsets, strides, size }
     }
 
-    /// A buffer with one region, and what the metadata says of its layout.
+    /// A buffer with one region, and the layout in its metadata.
     fn buffer(&self) -> gst::Buffer {
         let mut bytes = vec![PADDING; self.size];
         for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
@@ -422,7 +422,7 @@ fn labels_are_drawn_where_they_have_room() {
     let above = |overlay: &str| {
         let picture = draw("RGB", 200, 160, overlay, &region);
         (42..140).flat_map(|x| (44..58).map(move |y| (x, y))).any(|(x, y)| {
-            // Dark text on the class's colour.
+            // Dark text on the class's color.
             let [r, g, b] = picture.at(x, y);
             r < 70 && g < 70 && b < 70
         })

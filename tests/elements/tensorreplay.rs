@@ -340,7 +340,7 @@ fn each_of_several_elements_adds_its_tensor_behind_those_there() {
     assert_eq!(*seen.lock().unwrap(), [["scores (f32 1x2x1)", "boxes (f32 1x2x4)"]; 2]);
 }
 
-/// Where the elements of each frame's tensor lie in memory.
+/// The addresses of the elements of each frame's tensor.
 fn addresses(properties: &str, frames: u32) -> Vec<usize> {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48

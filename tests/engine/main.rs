@@ -1,5 +1,5 @@
-//! Every engine: the results of other projects, recorded tensors, random scenes, and layouts that do
-//! not fit their tensors.
+//! Every engine: the results of other projects, recorded tensors, random scenes, and layouts that
+//! do not fit their tensors.
 
 #[path = "../support/mod.rs"]
 mod support;

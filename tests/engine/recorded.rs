@@ -1,10 +1,10 @@
 //! Raw tensors that NNStreamer's tests recorded, and what its decoder makes of them.
 //!
-//! Its rules: boxes are made of whole pixels of a 320 x 320 picture, classes do not matter, and
-//! the IoU adds a pixel to the intersection's sides but not to the areas. For YOLOv5, objectness
-//! is compared with the threshold first and then multiplied, as ours does. Ours suppresses per class
-//! and computes in fractions of pixels. The counts come out the same; the test shows that both
-//! keep the same rows.
+//! Its rules: boxes are made of whole pixels of a 320 x 320 picture, classes do not matter, and the
+//! IoU adds a pixel to the intersection's sides but not to the areas. For YOLOv5, objectness is
+//! compared with the threshold first and then multiplied, as ours does. Ours suppresses per class
+//! and computes in fractions of pixels. The counts come out the same; the test shows that both keep
+//! the same rows.
 
 use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::head::{self, Coordinates, Options};
@@ -97,7 +97,7 @@ fn a_layout_by_columns_gives_the_same_as_by_rows() {
     assert_eq!(by_rows, by_columns);
 }
 
-/// The recorder drew its survivors on an empty picture: ours lie where it drew.
+/// The recorder drew its survivors on an empty picture: ours have the same edges.
 #[test]
 fn survivors_lie_where_the_recorder_drew_them() {
     for (decoder, shape, count) in [("yolov5", [1, 6300, 85], 4), ("yolov8", [1, 2100, 84], 3)] {

@@ -1,11 +1,11 @@
 //! Other projects' test cases of hard suppression.
 //!
-//! Each case is driven through the `boxes` head, by both engines and through a pipeline. Adapted in form only: corners
-//! are put in order, where the source allows any; boxes given as y, x are turned to x, y; a source
-//! that drops `score <= t` gets the next number above `t` as the threshold below which we drop; an
-//! operator that selects a box for several classes is run one class at a time, since a row here
-//! has one class. [`not_covered`] names every other case with the reason, and the counts must add
-//! up.
+//! Each case is driven through the `boxes` head, by both engines and through a pipeline. Adapted in
+//! form only: corners are put in order, where the source allows any; boxes given as y, x are turned
+//! to x, y; a source that drops `score <= t` gets the next number above `t` as the threshold below
+//! which we drop; an operator that selects a box for several classes is run one class at a time,
+//! since a row here has one class. [`not_covered`] names every other case with the reason, and the
+//! counts must add up.
 
 use std::path::Path;
 
@@ -254,7 +254,7 @@ fn every_file_of_vectors_is_run() {
 
 const GSTREAMER_IOU: &str = "gstreamer_analytics_iou.json";
 
-/// GStreamer's own values of IoU: just below each, two boxes meet; just above, they do not. Its
+/// GStreamer's own values of IoU: just below each, two boxes conflict; just above, they do not. Its
 /// function moves negative corners to zero first; this one does not, so these cases are named.
 #[test]
 fn boxes_meet_up_to_the_iou_that_gstreamer_computes() {

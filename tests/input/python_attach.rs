@@ -1,5 +1,5 @@
-//! `examples/attach.py`, which the README names, does what it says: a Python program attaches
-//! tensors by itself, and `nmsfilter` reads them.
+//! `examples/attach.py` prints what the README shows: a Python program attaches tensors without a
+//! library of the plugin, and `nmsfilter` reads them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

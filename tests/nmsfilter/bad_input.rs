@@ -1,6 +1,7 @@
-//! What `nmsfilter` says to tensors and properties that it cannot work with, and what it counts.
+//! Errors of `nmsfilter` for tensors and properties that it cannot use, and the anchors that it
+//! rejects.
 //!
-//! Nothing here may panic, hang or give a box.
+//! No case may panic, block or produce a box.
 
 use gst::prelude::*;
 use gstnmsfilter::tensor::attached::{META_NAME, NewTensor, attach};

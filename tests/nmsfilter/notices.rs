@@ -1,4 +1,4 @@
-//! What `nmsfilter` can work with but warns of, once.
+//! Warnings of `nmsfilter`, each given once per run.
 
 use gstnmsfilter::tensor::attached::{NewTensor, attach};
 

@@ -1,4 +1,4 @@
-//! What leaves `nmsfilter`: regions, their structures, their labels, their places.
+//! The regions that `nmsfilter` attaches: rectangles, structures, labels.
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
@@ -7,7 +7,7 @@ use gstnmsfilter::tensor::attached::{NewTensor, attach};
 
 use crate::support::pipeline::{init, intercept, parse, regions, run, watch};
 
-/// A region with everything that its structure says.
+/// A region with all fields of its structure.
 #[derive(Clone, Debug, PartialEq)]
 struct Region {
     kind: String,

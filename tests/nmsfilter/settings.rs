@@ -1,5 +1,5 @@
-//! Properties changed one after the other while frames are decoded: what comes into force, what
-//! does not, and what the user is told.
+//! Properties changed one after the other while frames are decoded: which values take effect, which
+//! do not, and the warnings.
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
@@ -22,8 +22,8 @@ fn output() -> NewTensor {
     NewTensor::from_vec("yolo-v8-out", &[1, 6, 10], elements).unwrap()
 }
 
-/// What leaves `nmsfilter` with each frame, and how the stream ended, under these changes. There are 50
-/// frames to a second.
+/// What leaves `nmsfilter` with each frame, and how the stream ended, under these changes. There
+/// are 50 frames to a second.
 fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,\

@@ -29,7 +29,7 @@ pub fn scaled(model: &Model, borders: bool) -> String {
     )
 }
 
-/// Elements that draw what was found, for people to look at.
+/// Elements that draw the regions and write the picture to a file, for inspection.
 pub fn drawn(name: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     std::fs::create_dir_all(&folder).unwrap();
@@ -61,7 +61,7 @@ pub fn pixels(source: &str) -> Picture {
     pictures.pop().expect("there is a picture")
 }
 
-/// A model's outputs for a picture, as files that go with this.
+/// A model's outputs for a picture, in files that are removed when this is dropped.
 pub struct Recording {
     model: &'static Model,
     folder: Scratch,

@@ -1,4 +1,4 @@
-//! What the plugin and its elements say of themselves.
+//! The descriptions of the plugin and of its elements in the registry.
 
 use gst::prelude::*;
 
@@ -14,7 +14,7 @@ fn the_plugin_names_its_package_and_no_origin_that_is_not_an_address() {
     assert_eq!(plugin.source(), "gst-plugin-nmsfilter");
     assert_eq!(plugin.package(), "gst-plugin-nmsfilter");
     assert_eq!(plugin.origin(), "Unknown package origin");
-    // Of "MIT OR Apache-2.0", the one that GStreamer knows.
+    // Of "MIT OR Apache-2.0", the one in GStreamer's list of licenses.
     assert_eq!(plugin.license(), "MIT/X11");
 }
 

@@ -1,8 +1,8 @@
 //! nmsfilter and GStreamer 1.28's own decoders on the same tensors: both behind one inference
 //! element, on two branches of a tee.
 //!
-//! Each stock decoder's rules, written down in `stock/decoders.rs`, must give exactly its boxes;
-//! then what tells its answer from ours is which rules differ, and nothing else.
+//! The rules of each stock decoder, stated in `stock/decoders.rs`, must give exactly its boxes;
+//! then the results differ from ours only where the rules differ.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{Candidate, candidates, greedy, iou};
@@ -52,7 +52,7 @@ fn both(
 
 /// ultralightfacedetectortensordec suppresses from the threshold on, nmsfilter only beyond it
 /// (unless threshold-inclusive), and it compares boxes in fractions of the frame. No pair of these
-/// comes so close to the threshold that this shows: the answers are the same, but for its boxes
+/// comes so close to the threshold that this shows: the results are the same, but for its boxes
 /// being whole pixels.
 fn same_faces(name: &str, file: &str) -> Option<usize> {
     pipeline::init();
@@ -90,8 +90,8 @@ fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordecs() {
     }
 }
 
-/// Says of each candidate that only one of two lists has which one of the other list suppresses
-/// it, and gives how many there are.
+/// Prints, for each candidate that only one of two lists has, which candidate of the other list
+/// suppresses it; gives how many there are.
 fn differences(
     name: &str,
     [ours, theirs]: [&[Candidate]; 2],

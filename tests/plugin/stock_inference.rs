@@ -34,7 +34,7 @@ fn reference(model: &Model, tensors: &[Recorded]) -> Kept {
     plain
 }
 
-/// nmsfilter's answer to each frame from `source` is the reference's: boxes, classes, scores,
+/// The result of nmsfilter for each frame from `source` is the reference's: boxes, classes, scores,
 /// order. Gives how many candidates and survivors each has.
 fn equals_numpy(name: &str, model: &Model, source: &str) -> Vec<[usize; 2]> {
     let pipeline = pipeline::parse(&format!(
@@ -105,7 +105,7 @@ fn faces_of_the_papers_picture_equal_numpys() {
     }
 }
 
-/// The model quantises on the fly, so that its numbers differ a little between CPUs. Where this
+/// The model quantizes on the fly, so that its numbers differ a little between CPUs. Where this
 /// was written there were 120 candidates, of which 20 stayed.
 #[test]
 fn a_street_equals_numpys() {

@@ -1,12 +1,13 @@
-//! What tests read: fixtures, which are numbers in this repository, and inputs that are not part of
-//! the project (pictures, videos, models, recorded tensors). `NMSFILTER_TEST_DATA` names the folder
-//! of the latter, `../shared` where it is unset; tests skip themselves where one is missing.
+//! Files that tests read: fixtures, which are numbers in this repository, and inputs that are not
+//! part of the project (pictures, videos, models, recorded tensors). `NMSFILTER_TEST_DATA` names
+//! the folder of the latter, `../shared` where it is unset; tests skip themselves where one is
+//! missing.
 
 use std::path::{Path, PathBuf};
 
 use super::skip::skip;
 
-/// The path of a file in `tests/fixtures`, which there must be.
+/// The path of a file in `tests/fixtures`, which must exist.
 pub fn fixture(relative: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(relative);
     assert!(path.is_file(), "the fixture {} is missing", path.display());

@@ -1,5 +1,5 @@
-//! What the emulated driver (kernels/emulate/libcuda.cpp) has for tests beyond the driver's own
-//! functions: contexts and streams of other producers, and work that is pending there.
+//! Functions of the emulated driver (kernels/emulate/libcuda.cpp) that the real one does not have:
+//! contexts and streams of other producers, and work that is pending there.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -32,7 +32,7 @@ unsafe impl Sync for Emulated {}
 pub type Handle = *mut c_void;
 
 impl Emulated {
-    /// `None` (said on the terminal) where the driver in use is another, or there is none.
+    /// `None` (reported as a skip) where the driver is a different one, or there is none.
     pub fn get() -> Option<Self> {
         let library = Driver::get().ok().and_then(|_| {
             // SAFETY: it names a library that is loaded, or gives none.
@@ -62,7 +62,7 @@ impl Emulated {
         }
     }
 
-    /// A context of its own on the GPU of this number, as a producer has that calls `cuCtxCreate`.
+    /// A context on the GPU of this number, as of a producer that calls `cuCtxCreate`.
     pub fn context(self, ordinal: c_int) -> Handle {
         type Create = unsafe extern "C" fn(c_int) -> Handle;
         // SAFETY: as libcuda.cpp declares it.
@@ -106,7 +106,7 @@ impl Emulated {
         event
     }
 
-    /// Adds a copy of `bytes` to `stream`, which is done no sooner than somebody waits for it.
+    /// Adds a copy of `bytes` to `stream`, which is not executed before it is waited for.
     pub fn pending_copy(self, stream: Handle, to: u64, bytes: &[u8]) {
         type Copy = unsafe extern "C" fn(Handle, u64, *const u8, usize);
         let copy = self.function::<Copy>(c"nmsfilter_emulated_pending_copy");
@@ -121,7 +121,7 @@ impl Emulated {
         unsafe { self.function::<Set>(c"nmsfilter_emulated_set_owner")(address, owner) };
     }
 
-    /// Where kernels read the allocation at `address`; 0: nowhere.
+    /// The address at which kernels read the allocation at `address`; 0: they cannot read it.
     pub fn set_device_pointer(self, address: u64, pointer: u64) {
         type Set = unsafe extern "C" fn(u64, u64);
         let set = self.function::<Set>(c"nmsfilter_emulated_set_device_pointer");
@@ -159,7 +159,7 @@ impl GstCuda {
     pub fn load() -> Self {
         let folder = std::env::var("NMSFILTER_EMULATED_CUDA").expect("it names the folder");
         let path = CString::new(format!("{folder}/gstcuda/libgstcuda-1.0.so.0")).unwrap();
-        // SAFETY: the library has no initialisers but its own tables'.
+        // SAFETY: the library has no initializers but its own tables'.
         let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
         let library = NonNull::new(library).expect("kernels/emulate/libcuda.sh has built it");
         Self(Emulated { library })
@@ -174,7 +174,7 @@ impl GstCuda {
     }
 }
 
-/// Attaches the event that readers wait for, as any maker of such memory may: documented at
+/// Attaches the event that readers wait for, as any producer of such memory may: documented at
 /// `tensor::memory::READY_EVENT`.
 pub fn set_ready_event(memory: &gst::MemoryRef, event: Handle) {
     let quark = gst::glib::Quark::from_str("nmsfilter.cuda.ready-event");

@@ -1,11 +1,11 @@
-//! Running pipelines in tests.
+//! Pipelines: from a description, run to their end, with the buffers that pass an element.
 
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
-/// Makes the plugin's elements known, once.
+/// Initializes GStreamer and registers the plugin, once.
 pub fn init() {
     use std::sync::Once;
     static INIT: Once = Once::new();
@@ -27,7 +27,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The error, which there must have been.
+    /// The error; panics if there was none.
     pub fn error(&self) -> &str {
         self.error.as_deref().expect("the pipeline ends with an error")
     }
@@ -70,8 +70,8 @@ fn note(ended: &mut Ended, message: &gst::Message) -> bool {
     false
 }
 
-/// The pipeline of this description; its `nmsfilter` run on the backend that
-/// `NMSFILTER_TEST_BACKEND` names, unless they name one themselves.
+/// The pipeline of this description; its `nmsfilter` elements have the backend that
+/// `NMSFILTER_TEST_BACKEND` names, unless the description sets one.
 pub fn parse(description: &str) -> gst::Pipeline {
     init();
     let pipeline: gst::Pipeline = gst::parse::launch(description)
@@ -90,7 +90,7 @@ pub fn parse(description: &str) -> gst::Pipeline {
     pipeline
 }
 
-/// Collects what `look` makes of each buffer that leaves the element of this name.
+/// Collects the result of `look` for each buffer that leaves the element of this name.
 pub fn watch<T: Send + 'static>(
     pipeline: &gst::Pipeline,
     element: &str,
@@ -110,7 +110,7 @@ pub fn watch<T: Send + 'static>(
     seen
 }
 
-/// Does `act` to each buffer that leaves the element of this name.
+/// Applies `act` to each buffer that leaves the element of this name.
 pub fn intercept(
     pipeline: &gst::Pipeline,
     element: &str,

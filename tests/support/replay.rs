@@ -9,7 +9,7 @@ use gstnmsfilter::head::BoxFormat;
 use super::pipeline::{parse, run};
 use super::scratch::ScratchFile;
 
-/// How many rows became candidates, and how many of these survived.
+/// How many anchors became candidates, and how many of these survived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
     pub candidates: u64,
@@ -39,7 +39,7 @@ pub fn frame(recordings: &[String], settings: Settings<'_>) -> Counts {
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{recordings:?}");
     let count = |name| ended.stats[0].get::<u64>(name).unwrap();
-    assert_eq!(count("rejected"), 0, "nothing is wrong with these inputs: {recordings:?}");
+    assert_eq!(count("rejected"), 0, "these inputs are valid: {recordings:?}");
     Counts { candidates: count("candidates"), survivors: count("survivors") }
 }
 

@@ -1,4 +1,4 @@
-//! Random scenes: what detectors give, and what they should not.
+//! Random scenes: plausible outputs of detectors, and invalid ones.
 
 use fastrand::Rng;
 use gstnmsfilter::engine::{Bounds, ClassThresholds, Method, Overlap, Params, Sizes};
@@ -41,7 +41,7 @@ impl Head {
     }
 }
 
-/// A scene and what is asked of it.
+/// A scene and the parameters to run it with.
 #[derive(Clone)]
 pub struct Scene {
     pub params: Params,
@@ -54,7 +54,7 @@ pub struct Scene {
     tensors: Vec<Written>,
 }
 
-/// A tensor as it lies in memory.
+/// A tensor as it is in memory.
 #[derive(Clone)]
 struct Written {
     id: &'static str,
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Scene {
 }
 
 impl Scene {
-    /// Any head, any parameters, mostly few rows, and some numbers that make no sense.
+    /// Any head, any parameters, mostly few rows, and some invalid numbers.
     pub fn any(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let rows = match rng.u32(0..40) {
@@ -125,7 +125,7 @@ impl Scene {
         scene
     }
 
-    /// Corners and scores of sense, of one class or a few.
+    /// Valid corners and scores, of one class or a few.
     pub fn plain(seed: u64, method: Method) -> Self {
         let mut rng = Rng::with_seed(seed);
         let classes = *rng.choice(&[1, 3]).unwrap();
@@ -158,8 +158,8 @@ impl Scene {
         scene
     }
 
-    /// Corners on a grid, so that many boxes meet exactly as much as the threshold says, or touch
-    /// and no more; the grid is fine or coarse, and lies at the origin or far out.
+    /// Corners on a grid, so that the overlap of many boxes equals the threshold, or they only
+    /// touch; the grid is fine or coarse, and at the origin or far from it.
     pub fn on_a_grid(seed: u64) -> Self {
         let mut scene = Self::plain(seed, Method::Greedy);
         let mut rng = Rng::with_seed(seed ^ 0x9b1d);
@@ -232,7 +232,7 @@ impl Scene {
         }
     }
 
-    /// Where numbers of YOLOv5 are in columns, of which no head knows.
+    /// The layout of YOLOv5 numbers in columns, which no head reads.
     fn columns(&self) -> Layout {
         let anchors = self.rows.len();
         let column = |number| Field {
@@ -271,7 +271,7 @@ impl Scene {
         (tensors, choice.ok().map(|choice| choice.layout))
     }
 
-    /// Rows about objects: clusters, chains, identical boxes, and some anywhere.
+    /// Rows around objects: clusters, chains, identical boxes, and some at random places.
     fn of(rng: &mut Rng, head: Head, classes: usize, count: usize, params: Params) -> Self {
         let coarse = rng.bool();
         let objects = 1 + count / rng.usize(2..30);
@@ -309,7 +309,7 @@ impl Scene {
         Self { params, head, rows, classes, coordinates, half: false, tensors: Vec::new() }
     }
 
-    /// Numbers that make no sense, here and there.
+    /// Replaces some numbers by invalid or extreme ones.
     fn sprinkle(&mut self, rng: &mut Rng) {
         const NONSENSE: [f32; 12] = [
             f32::NAN,

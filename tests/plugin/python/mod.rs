@@ -1,4 +1,4 @@
-//! Python as a maker of references: NumPy, and ONNX Runtime where GStreamer has none.
+//! Reference results from Python: NumPy, and ONNX Runtime where GStreamer has no inference element.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -64,7 +64,7 @@ fn environment() -> Result<PathBuf, String> {
 }
 
 fn make_environment(folder: &Path) -> Result<(), String> {
-    let parent = folder.parent().expect("it lies in the cache");
+    let parent = folder.parent().expect("it is in the cache");
     std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
     finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
     let pip = ["-m", "pip", "install", "--quiet", "--retries=1", "--requirement"];
@@ -73,7 +73,7 @@ fn make_environment(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a command to its end; an error holds the last line it said.
+/// Runs a command to its end; an error holds the last line of its output.
 fn finish(command: &mut Command) -> Result<Output, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
@@ -119,9 +119,9 @@ pub struct Picture {
     pub size: [u32; 2],
 }
 
-/// Runs a model on a picture, letterboxed if need be, black and white made the ends of `range`;
-/// gives the folder of
-/// its outputs, one `.npy` each; or `None` (reported as a skip) where there is no ONNX Runtime.
+/// Runs a model on a picture, letterboxed if need be, with black and white at the ends of `range`;
+/// gives the folder of its outputs, one `.npy` each; or `None` (reported as a skip) where there is
+/// no ONNX Runtime.
 pub fn record(model: &Path, picture: &Picture, range: [f32; 2]) -> Option<Scratch> {
     let python = with("onnxruntime")?;
     let folder = Scratch::new();

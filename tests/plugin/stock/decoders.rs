@@ -1,4 +1,4 @@
-//! What GStreamer's decoders write, and their rules written down again.
+//! The results of GStreamer's tensor decoders, and a second statement of their rules.
 
 use gst_analytics::{AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta};
 
@@ -37,7 +37,7 @@ pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
     }
 }
 
-/// The candidates that yolov8tensordec takes: none whose centre lies beyond the right or lower
+/// The candidates that yolov8tensordec takes: none whose center is beyond the right or lower
 /// edge, or half a frame before the others, or that is larger than the frame.
 pub fn yolov8_candidates(
     output: &Recorded,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::support::data;
 use crate::support::scratch::Scratch;
 
-/// A detector, and what the stock elements must know of it.
+/// A detector, and the settings that the stock elements need for it.
 pub struct Model {
     /// Its file among the real inputs.
     pub file: &'static str,
@@ -18,7 +18,7 @@ pub struct Model {
     pub size: [u32; 2],
     /// What black and white become.
     pub range: [f32; 2],
-    /// Its outputs, and the ids under which GStreamer knows them.
+    /// Its outputs, and the ids that GStreamer has for them.
     pub outputs: &'static [[&'static str; 2]],
 }
 
@@ -56,7 +56,7 @@ pub fn onnxinference(model: &Model) -> Option<String> {
     let file = data::path(model.file)?;
     let factory = gst::ElementFactory::find("onnxinference")?;
     let element = factory.create().build().unwrap();
-    // From 1.28 on a .modelinfo file beside the model says the rest.
+    // From 1.28 on a .modelinfo file beside the model has the rest.
     if !gst::prelude::ObjectExt::has_property(&element, "input-image-format") {
         return Some(format!("onnxinference model-file={}", file.display()));
     }
@@ -70,7 +70,7 @@ pub fn onnxinference(model: &Model) -> Option<String> {
     ))
 }
 
-/// A copy of the model that names its outputs as GStreamer knows them: 1.26 looks the ids up in
+/// A copy of the model with the ids that GStreamer has for its outputs: 1.26 looks the ids up in
 /// the file's `metadata_props`.
 fn with_ids(file: &Path, model: &Model) -> PathBuf {
     let mut bytes = std::fs::read(file).unwrap();
