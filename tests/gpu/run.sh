@@ -57,9 +57,11 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # These need Python packages, an inference element or the emulated drivers; the last two
-            # have steps of their own.
-            nmsbench | stock_* | half_precision | python_attach | cuda_absent | cuda_faults | cuda_streams) ;;
+            # cuda_absent needs the emulated drivers; the two after it have steps of their own.
+            nmsbench | cuda_absent | cuda_faults | cuda_streams) ;;
+            # What is left out needs Python packages or an inference element.
+            input) program "$name" --skip python_attach:: ;;
+            plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;
         esac
     done
@@ -89,7 +91,8 @@ sanitize() {
         for what in engine kernels; do
             if [ $what = engine ]; then
                 out=$(NMSFILTER_TEST_SCENES=40 timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 \
-                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --include-ignored --test-threads 1 2>&1)
+                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --skip memory:: \
+                    --include-ignored --test-threads 1 2>&1)
             else
                 out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
                     "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 60 check 2>&1)
@@ -120,7 +123,7 @@ pipelines() {
         for memory in system cuda; do
             for backend in cpu cuda auto; do
                 printf '%s from %s memory, backend=%s: ' $head $memory $backend
-                $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 head=$head memory=$memory \
+                $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 decoder=$head memory=$memory \
                     ! nmsfilter backend=$backend ! fakesink 2>&1 |
                     sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
             done
