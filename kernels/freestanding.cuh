@@ -53,6 +53,8 @@ FREESTANDING float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
 FREESTANDING float __fdiv_rn(float a, float b) { return __nvvm_div_rn_f(a, b); }
 FREESTANDING float fminf(float a, float b) { return __nvvm_fmin_f(a, b); }
 FREESTANDING float fmaxf(float a, float b) { return __nvvm_fmax_f(a, b); }
+FREESTANDING unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+FREESTANDING unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 FREESTANDING float fabsf(float a) { return __builtin_fabsf(a); }
 FREESTANDING int __popc(unsigned a) { return __builtin_popcount(a); }
 FREESTANDING int __ffs(unsigned a) { return a == 0 ? 0 : __builtin_ctz(a) + 1; }

@@ -3,7 +3,7 @@
 // One frame is four launches on one stream, each over what the one before left in the workspace:
 //
 //   kernel                blocks                                   parameters, in order
-//   decode_<B>_<S>        decode_blocks(frame.anchors, .lanes)     Frame by value, void *workspace
+//   decode_<B>_<S>        decode_blocks(params.anchors, .lanes_per_anchor) KernelParams by value, void *workspace
 //   or decode_multi_<B>_<S>  decode_multi_blocks(.anchors, .classes)  the same
 //   map                   map_blocks(multiprocessors, capacity)    void *workspace
 //   reduce                reduce_blocks(multiprocessors, capacity) void *workspace
@@ -60,7 +60,7 @@ typedef unsigned long long uint64_t;
 #define PUBLISH_THREADS 1024
 
 // How numbers make a box (src/head/layout.rs).
-enum : uint32_t { CORNERS = 0, CENTRE = 1, SQUARE = 2 };
+enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
 // Which candidates survive (src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
 // When two boxes overlap too much.
@@ -74,17 +74,17 @@ struct Field {
 };
 
 // All that a frame's kernels are told. Plain data, 8-byte aligned, no padding, 192 bytes.
-struct Frame {
+struct KernelParams {
     Field boxes;
     Field scores;
     Field objectness;          // of the scores' element type; address 0: none
     uint64_t class_thresholds; // device address of `listed` floats, by class; 0 where listed is 0
-    uint32_t listed;           // classes with a threshold of their own
+    uint32_t class_threshold_count;           // classes with a threshold of their own
     float threshold;           // of all other classes
     float lowest_threshold;    // the lowest of any of the layout's classes
     uint32_t anchors;
     uint32_t classes;
-    uint32_t lanes;            // threads that share an anchor: lanes_for(classes)
+    uint32_t lanes_per_anchor; // threads that share an anchor: lanes_for(classes)
     uint32_t box_format;
     float scale[2];
     float min_size[2];
@@ -112,7 +112,7 @@ struct Detection {
 };
 
 // What the host gets; `survivors` detections follow, 28 bytes each.
-struct Outcome {
+struct ResultHeader {
     uint32_t sequence;   // Frame::sequence, written last
     uint32_t candidates; // before any cap
     uint32_t rejected;
@@ -124,11 +124,11 @@ struct Outcome {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(Field) == 24 && sizeof(Frame) == 192, "src/engine/cuda mirrors it");
-static_assert(sizeof(Detection) == 28 && sizeof(Outcome) == 32, "src/engine/cuda mirrors it");
+static_assert(sizeof(Field) == 24 && sizeof(KernelParams) == 192, "src/engine/cuda mirrors it");
+static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32, "src/engine/cuda mirrors it");
 
 // Threads that share an anchor: few scores are read by one.
-NMSFILTER_BOTH constexpr uint32_t lanes_for(uint32_t classes) { return classes < 8 ? 1 : 8; }
+NMSFILTER_BOTH constexpr uint32_t lanes_per_anchor(uint32_t classes) { return classes < 8 ? 1 : 8; }
 
 NMSFILTER_BOTH constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
     return anchors == 0 ? 1 : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
@@ -159,6 +159,6 @@ NMSFILTER_BOTH constexpr uint64_t padded(uint32_t capacity) {
 NMSFILTER_BOTH constexpr uint64_t workspace_bytes(uint32_t capacity) {
     return HEADER_BYTES + padded(capacity) * 324;
 }
-NMSFILTER_BOTH constexpr uint64_t outcome_bytes(uint32_t capacity) {
-    return sizeof(Outcome) + (uint64_t(capacity) * sizeof(Detection) + 15) / 16 * 16;
+NMSFILTER_BOTH constexpr uint64_t results_bytes(uint32_t capacity) {
+    return sizeof(ResultHeader) + (uint64_t(capacity) * sizeof(Detection) + 15) / 16 * 16;
 }

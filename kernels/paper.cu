@@ -24,11 +24,11 @@ KERNEL(256, 1) paper_map(const float4 *windows, uint32_t n, float theta, uint8_t
     if (!(a.w < b.w)) {
         return;
     }
-    const float width = plus(minus(fminf(plus(a.x, a.z), plus(b.x, b.z)), fmaxf(a.x, b.x)), 1.0f);
-    const float height = plus(minus(fminf(plus(a.y, a.z), plus(b.y, b.z)), fmaxf(a.y, b.y)), 1.0f);
-    const float side = plus(b.z, 1.0f);
+    const float width = add_rn(sub_rn(fminf(add_rn(a.x, a.z), add_rn(b.x, b.z)), fmaxf(a.x, b.x)), 1.0f);
+    const float height = add_rn(sub_rn(fminf(add_rn(a.y, a.z), add_rn(b.y, b.z)), fmaxf(a.y, b.y)), 1.0f);
+    const float side = add_rn(b.z, 1.0f);
     const bool apart = width <= 0.0f || height <= 0.0f;
-    const float overlap = apart ? 0.0f : __fdiv_rn(times(width, height), times(side, side));
+    const float overlap = apart ? 0.0f : __fdiv_rn(mul_rn(width, height), mul_rn(side, side));
     matrix[uint64_t(i) * capacity + j] = overlap < theta && b.z != 0.0f;
 }
 

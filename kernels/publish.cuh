@@ -5,27 +5,27 @@
 
 #define PUBLISH_WARPS (PUBLISH_THREADS / WARP)
 // Candidates whose fate a thread reads at once.
-#define FATES 4u
+#define PUBLISH_ITEMS_PER_THREAD 4u
 #define DETECTION_WORDS 7u
 
-struct alignas(16) Fates {
-    uint32_t of[FATES];
+struct alignas(16) DecisionVector {
+    uint32_t of[PUBLISH_ITEMS_PER_THREAD];
 };
 
-struct Listing {
+struct SurvivorList {
     uint32_t of_warp[PUBLISH_WARPS]; // survivors of each warp's candidates
-    uint32_t rank[FATES * PUBLISH_THREADS];
+    uint32_t rank[PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS];
 };
 
 // Writes the first `count` survivors of the listing. Word by word, so that neighbours write side by
 // side: the destination may be the host's memory. `OfPairs`: what is ranked has the index of a pair,
 // which divided by `classes` is its anchor.
 template <bool OfPairs>
-DEVICE void write_survivors(const Workspace &workspace, const Listing &listing, uint32_t count,
+DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list, uint32_t count,
                             uint32_t classes, uint32_t *to) {
 #pragma unroll 4
     for (uint32_t q = threadIdx.x; q < count * DETECTION_WORDS; q += PUBLISH_THREADS) {
-        const uint32_t rank = listing.rank[q / DETECTION_WORDS];
+        const uint32_t rank = list.rank[q / DETECTION_WORDS];
         const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];
         const uint32_t word = words[q % DETECTION_WORDS];
         const bool is_index = OfPairs && q % DETECTION_WORDS == DETECTION_WORDS - 1;
@@ -33,30 +33,30 @@ DEVICE void write_survivors(const Workspace &workspace, const Listing &listing, 
     }
 }
 
-KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
-    BLOCK_SHARED(Listing, listing);
-    take_turn();
+KERNEL(PUBLISH_THREADS, 1) publish(void *memory, ResultHeader *result) {
+    BLOCK_SHARED(SurvivorList, list);
+    grid_dependency_wait();
     Header *const header = (Header *)memory;
-    const uint32_t contending = contenders(header);
-    const uint32_t most = header->frame.max_detections;
+    const uint32_t ranked_candidates = ranked_count(header);
+    const uint32_t most = header->params.max_detections;
     // By which a pair's index is divided, or 0.
-    const uint32_t classes = header->frame.multi_label ? header->frame.classes : 0;
-    const Workspace workspace(memory, header->frame.capacity);
+    const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
+    const Workspace workspace(memory, header->params.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const destination = (uint32_t *)(outcome + 1);
+    uint32_t *const destination = (uint32_t *)(result + 1);
 
     uint32_t total = 0; // survivors of the candidates before
-    for (uint64_t from = 0; from < contending; from += FATES * PUBLISH_THREADS) {
-        const uint32_t first = uint32_t(from) + FATES * threadIdx.x;
-        Fates fates = {};
-        if (first < contending) {
-            fates = *(const Fates *)(workspace.fate + first);
+    for (uint64_t from = 0; from < ranked_candidates; from += PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS) {
+        const uint32_t first = uint32_t(from) + PUBLISH_ITEMS_PER_THREAD * threadIdx.x;
+        DecisionVector decisions = {};
+        if (first < ranked_candidates) {
+            decisions = *(const DecisionVector *)(workspace.decision_by_rank + first);
         }
         uint32_t alive = 0;
 #pragma unroll
-        for (uint32_t i = 0; i < FATES; i++) {
+        for (uint32_t i = 0; i < PUBLISH_ITEMS_PER_THREAD; i++) {
             const bool survives =
-                first + i < contending && (fates.of[i] & DECISION) == SURVIVES;
+                first + i < ranked_candidates && (decisions.of[i] & DECISION) == SURVIVES;
             alive |= uint32_t(survives) << i;
         }
         const uint32_t own = __popc(alive);
@@ -67,25 +67,25 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
             through += lane >= distance ? below : 0;
         }
         if (lane == WARP - 1) {
-            listing.of_warp[warp] = through;
+            list.of_warp[warp] = through;
         }
         __syncthreads();
-        const uint32_t of_warp = listing.of_warp[lane];
+        const uint32_t of_warp = list.of_warp[lane];
         const uint32_t here = warp_sum(of_warp);
         uint32_t position = through - own + warp_sum(lane < warp ? of_warp : 0);
 #pragma unroll
-        for (uint32_t i = 0; i < FATES; i++) {
+        for (uint32_t i = 0; i < PUBLISH_ITEMS_PER_THREAD; i++) {
             if (alive >> i & 1) {
-                listing.rank[position++] = first + i;
+                list.rank[position++] = first + i;
             }
         }
         __syncthreads();
-        const uint32_t room = most == 0 ? here : lesser(here, most - total);
+        const uint32_t room = most == 0 ? here : min(here, most - total);
         uint32_t *const to = destination + uint64_t(total) * DETECTION_WORDS;
         if (classes == 0) {
-            write_survivors<false>(workspace, listing, room, classes, to);
+            write_survivors<false>(workspace, list, room, classes, to);
         } else {
-            write_survivors<true>(workspace, listing, room, classes, to);
+            write_survivors<true>(workspace, list, room, classes, to);
         }
         total += room;
         __syncthreads();
@@ -93,17 +93,17 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
 
     __syncthreads();
     if (threadIdx.x == 0) {
-        outcome->candidates = header->candidates;
-        outcome->rejected = header->rejected;
-        outcome->survivors = total;
-        outcome->rounds = contending != 0 && header->rounds == 0 ? 1 : header->rounds;
-        outcome->nanoseconds = uint32_t(device_clock() - header->began);
+        result->candidates = header->candidates;
+        result->rejected = header->rejected;
+        result->survivors = total;
+        result->rounds = ranked_candidates != 0 && header->rounds == 0 ? 1 : header->rounds;
+        result->nanoseconds = uint32_t(device_clock() - header->start_time);
         header->candidates = 0;
         header->rejected = 0;
         header->rounds = 0;
         // After the barrier this speaks for the whole block's writes.
         __threadfence_system();
-        show(&outcome->sequence, header->frame.sequence);
+        store_relaxed(&result->sequence, header->params.sequence);
     }
 }
 static_assert(PUBLISH_WARPS == WARP, "a lane for each warp");

@@ -7,14 +7,14 @@ struct Header {
     uint32_t candidates; // counted up by decode, also beyond frame.capacity
     uint32_t rejected;   // likewise
     uint32_t rounds;     // the longest chain of decisions
-    uint64_t began;      // by the device's clock
-    Frame frame; // as decode was given it
+    uint64_t start_time;      // by the device's clock
+    KernelParams params; // as decode was given it
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's room");
 
 // Of a candidate, in the two lowest bits; the bits above are the length of the chain of decisions
 // that led there.
-enum : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2, DECISION = 3, CHAIN_SHIFT = 2 };
+enum : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2, DECISION = 3, DEPTH_SHIFT = 2 };
 
 // A candidate in its place, beginning with the words of a Detection.
 struct alignas(16) Ranked {
@@ -27,36 +27,36 @@ struct alignas(16) Ranked {
 
 // Of a candidate's hits, those that outrank it and meet it: how many there are, the candidate's own
 // slot, then theirs, of as many as there is room for.
-#define HIT_WORDS 64u
-#define HIT_ROOM (HIT_WORDS - 2)
-static_assert(HIT_WORDS == 2 * WARP, "two to a lane");
+#define CONFLICT_LIST_WORDS 64u
+#define CONFLICT_LIST_CAPACITY (CONFLICT_LIST_WORDS - 2)
+static_assert(CONFLICT_LIST_WORDS == 2 * WARP, "two to a lane");
 
 // The arrays behind the header, each of padded(frame.capacity) elements.
 struct Workspace {
     Header *header;
 
     // By slot, the order in which warps of decode arrive.
-    float4 *found_box;
-    uint64_t *found_key;
-    uint32_t *found_class;
-    uint32_t *state;
+    float4 *candidate_box;
+    uint64_t *candidate_key;
+    uint32_t *candidate_class;
+    uint32_t *decision_by_slot;
 
     // By rank.
     Ranked *ranked;
-    uint32_t *hits; // HIT_WORDS each
-    uint32_t *fate; // as `state`
+    uint32_t *conflicts; // HIT_WORDS each
+    uint32_t *decision_by_rank; // as `state`
 
     DEVICE Workspace(void *memory, uint32_t capacity) {
         const uint64_t n = padded(capacity);
         header = (Header *)memory;
         char *const arrays = (char *)memory + HEADER_BYTES;
-        hits = (uint32_t *)arrays;
+        conflicts = (uint32_t *)arrays;
         ranked = (Ranked *)(arrays + n * 256);
-        found_box = (float4 *)(arrays + n * 288);
-        found_key = (uint64_t *)(arrays + n * 304);
-        found_class = (uint32_t *)(arrays + n * 312);
-        state = (uint32_t *)(arrays + n * 316);
-        fate = (uint32_t *)(arrays + n * 320);
+        candidate_box = (float4 *)(arrays + n * 288);
+        candidate_key = (uint64_t *)(arrays + n * 304);
+        candidate_class = (uint32_t *)(arrays + n * 312);
+        decision_by_slot = (uint32_t *)(arrays + n * 316);
+        decision_by_rank = (uint32_t *)(arrays + n * 320);
     }
 };
 
@@ -74,13 +74,13 @@ DEVICE float key_score(uint64_t key) {
 }
 
 // How many candidates there are in the workspace: none where there was not room for all.
-DEVICE uint32_t stored(const Header *header) {
+DEVICE uint32_t candidate_count(const Header *header) {
     const uint32_t found = header->candidates;
-    return found <= header->frame.capacity ? found : 0;
+    return found <= header->params.capacity ? found : 0;
 }
 
 // How many of them enter suppression.
-DEVICE uint32_t contenders(const Header *header) {
-    const uint32_t there = stored(header), cap = header->frame.max_candidates;
+DEVICE uint32_t ranked_count(const Header *header) {
+    const uint32_t there = candidate_count(header), cap = header->params.max_candidates;
     return cap != 0 && cap < there ? cap : there;
 }

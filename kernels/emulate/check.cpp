@@ -24,26 +24,26 @@ static bool as_the_paper(uint64_t seed) {
     nmsfilter_emulated_paper(&windows->x, n, 0.3f, matrix.data(), survives.data(), capacity, k,
                              seed);
 
-    Frame frame;
-    memset(&frame, 0, sizeof frame);
-    frame.boxes = {(uint64_t)windows, 4, 1};
-    frame.scores = {(uint64_t)&windows->w, 4, 1};
-    frame.anchors = n;
-    frame.classes = frame.lanes = 1;
-    frame.box_format = SQUARE;
-    frame.scale[0] = frame.scale[1] = 1.0f;
-    frame.max_size[0] = frame.max_size[1] = INFINITY;
-    frame.method = MAP_REDUCE;
-    frame.overlap = REPRESENTATIVE;
-    frame.iou_threshold = 0.3f;
-    frame.pixel_offset = 1.0f;
-    frame.threshold_inclusive = 1;
-    frame.capacity = n;
-    plain::see_all(frame);
+    KernelParams params;
+    memset(&params, 0, sizeof params);
+    params.boxes = {(uint64_t)windows, 4, 1};
+    params.scores = {(uint64_t)&windows->w, 4, 1};
+    params.anchors = n;
+    params.classes = params.lanes_per_anchor = 1;
+    params.box_format = SQUARE;
+    params.scale[0] = params.scale[1] = 1.0f;
+    params.max_size[0] = params.max_size[1] = INFINITY;
+    params.method = MAP_REDUCE;
+    params.overlap = REPRESENTATIVE;
+    params.iou_threshold = 0.3f;
+    params.pixel_offset = 1.0f;
+    params.threshold_inclusive = 1;
+    params.capacity = n;
+    plain::see_all(params);
     char *const workspace = (char *)aligned_alloc(256, workspace_bytes(n));
     memset(workspace, 0, workspace_bytes(n));
-    Outcome *const outcome = (Outcome *)aligned_alloc(16, outcome_bytes(n));
-    nmsfilter_emulated_run(&frame, 0, 0, workspace, outcome, 2, 3, seed);
+    ResultHeader *const outcome = (ResultHeader *)aligned_alloc(16, results_bytes(n));
+    nmsfilter_emulated_run(&params, 0, 0, workspace, outcome, 2, 3, seed);
     uint32_t left = 0;
     for (uint8_t survivor : survives) {
         left += survivor;
@@ -63,21 +63,21 @@ static bool as_the_paper(uint64_t seed) {
 // Empty where the kernels' outcome is as expected, else what differs. Twice, since a frame leaves the
 // workspace ready for the next; on devices from one multiprocessor, where each warp does much, to
 // many, where several share a candidate.
-static std::string twice(const Frame &frame, const plain::Scene &scene,
+static std::string twice(const KernelParams &params, const plain::Scene &scene,
                          const plain::Result &expected, uint64_t seed, uint64_t &rounds) {
-    const auto bytes = workspace_bytes(frame.capacity);
+    const auto bytes = workspace_bytes(params.capacity);
     char *const workspace = (char *)aligned_alloc(256, bytes);
     memset(workspace, 0xa5, bytes);
     memset(workspace, 0, HEADER_BYTES);
-    Outcome *const outcome = (Outcome *)aligned_alloc(16, outcome_bytes(frame.capacity));
+    ResultHeader *const outcome = (ResultHeader *)aligned_alloc(16, results_bytes(params.capacity));
     std::string wrong;
     for (int turn = 0; turn < 2 && wrong.empty(); turn++) {
         const uint32_t multiprocessors = 1 + uint32_t(seed + turn) % 7;
-        memset(outcome, 0xa5, outcome_bytes(frame.capacity));
-        nmsfilter_emulated_run(&frame, scene.boxes_half, scene.scores_half, workspace, outcome,
+        memset(outcome, 0xa5, results_bytes(params.capacity));
+        nmsfilter_emulated_run(&params, scene.boxes_half, scene.scores_half, workspace, outcome,
                                multiprocessors, 1 + uint32_t(seed % 5), seed * 10 + turn);
         wrong = plain::difference(expected, *outcome, (const Detection *)(outcome + 1));
-        if (wrong.empty() && outcome->sequence != frame.sequence) {
+        if (wrong.empty() && outcome->sequence != params.sequence) {
             wrong = "sequence";
         }
         rounds = std::max(rounds, uint64_t(outcome->rounds));
@@ -94,19 +94,19 @@ int main(int argc, char **argv) {
     uint64_t candidates = 0, survivors = 0, rejected = 0, rounds = 0, without_room = 0;
     for (uint64_t seed = first; seed < first + scenes; seed++) {
         const plain::Scene scene(seed, most);
-        Frame frame = scene.frame;
-        const plain::Result expected = plain::run(frame, scene.boxes_half, scene.scores_half);
+        KernelParams params = scene.params;
+        const plain::Result expected = plain::run(params, scene.boxes_half, scene.scores_half);
         std::string wrong;
-        if (frame.multi_label && expected.candidates > frame.capacity) {
+        if (params.multi_label && expected.candidates > params.capacity) {
             plain::Result none;
             none.candidates = expected.candidates;
             none.rejected = expected.rejected;
-            wrong = twice(frame, scene, none, seed, rounds);
-            frame.capacity = expected.candidates;
+            wrong = twice(params, scene, none, seed, rounds);
+            params.capacity = expected.candidates;
             without_room++;
         }
         if (wrong.empty()) {
-            wrong = twice(frame, scene, expected, seed, rounds);
+            wrong = twice(params, scene, expected, seed, rounds);
         }
         if (!wrong.empty()) {
             fprintf(stderr, "scene %llu: %s\n", (unsigned long long)seed, wrong.c_str());

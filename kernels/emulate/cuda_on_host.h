@@ -362,7 +362,7 @@ inline int barrier(int value) {
 }
 
 inline uint64_t device_clock() { return 0; }
-inline void rest() {
+inline void backoff() {
     device.running->rests = true;
     give_way();
 }
@@ -400,7 +400,7 @@ template <typename T> uint64_t to_bits(T value) {
 #define KERNEL(threads, blocks_per_multiprocessor) static void
 #define DEVICE inline
 #define BLOCK_SHARED(type, name) type &name = cuda_on_host::shared<type>()
-#define LOOK_YIELDS() cuda_on_host::interrupt()
+#define YIELD_POINT() cuda_on_host::interrupt()
 
 #define threadIdx (cuda_on_host::device.running->thread)
 #define blockIdx (cuda_on_host::device.running->block->index)
@@ -412,7 +412,7 @@ struct alignas(16) float4 {
 };
 
 inline uint64_t device_clock() { return 0; }
-inline void rest() { cuda_on_host::rest(); }
+inline void backoff() { cuda_on_host::backoff(); }
 
 inline uint32_t __float_as_uint(float a) { return uint32_t(cuda_on_host::to_bits(a)); }
 inline float __uint_as_float(uint32_t a) { return cuda_on_host::from_bits<float>(a); }
@@ -420,9 +420,11 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
-inline uint16_t narrow(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
+inline uint16_t float_to_half(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
 inline int __popc(uint32_t a) { return __builtin_popcount(a); }
 inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }
+inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+inline uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 template <typename T> T __ldg(const T *at) { return *at; }
 
 inline void __syncthreads() { cuda_on_host::barrier(1); }

@@ -48,43 +48,43 @@ static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
     const Index blocks{node.blocks}, threads{node.function->threads};
     if (kernel < 8) {
-        const Frame frame = parameter<Frame>(node, 0);
+        const KernelParams params = parameter<KernelParams>(node, 0);
         void *const workspace = parameter<void *>(node, 1);
         // All of the frame's threads, and the kernel that it asks for.
-        const uint32_t needed = frame.multi_label
-                                    ? decode_multi_blocks(frame.anchors, frame.classes)
-                                    : decode_blocks(frame.anchors, frame.lanes);
-        if (node.blocks != needed || frame.multi_label != kernel / 4) {
+        const uint32_t needed = params.multi_label
+                                    ? decode_multi_blocks(params.anchors, params.classes)
+                                    : decode_blocks(params.anchors, params.lanes_per_anchor);
+        if (node.blocks != needed || params.multi_label != kernel / 4) {
             cuda_on_host::fail("decode is not launched as interface.cuh says");
         }
         cuda_on_host::launch(blocks, threads, 3, seed, [=] {
             switch (kernel) {
-            case 0: decode_f32_f32(frame, workspace); break;
-            case 1: decode_f32_f16(frame, workspace); break;
-            case 2: decode_f16_f32(frame, workspace); break;
-            case 3: decode_f16_f16(frame, workspace); break;
-            case 4: decode_multi_f32_f32(frame, workspace); break;
-            case 5: decode_multi_f32_f16(frame, workspace); break;
-            case 6: decode_multi_f16_f32(frame, workspace); break;
-            default: decode_multi_f16_f16(frame, workspace);
+            case 0: decode_f32_f32(params, workspace); break;
+            case 1: decode_f32_f16(params, workspace); break;
+            case 2: decode_f16_f32(params, workspace); break;
+            case 3: decode_f16_f16(params, workspace); break;
+            case 4: decode_multi_f32_f32(params, workspace); break;
+            case 5: decode_multi_f32_f16(params, workspace); break;
+            case 6: decode_multi_f16_f32(params, workspace); break;
+            default: decode_multi_f16_f16(params, workspace);
             }
         });
         return;
     }
     void *const workspace = parameter<void *>(node, 0);
-    const uint32_t candidates = stored((const Header *)workspace);
+    const uint32_t candidates = candidate_count((const Header *)workspace);
     switch (kernel) {
     case 8:
         cuda_on_host::launch(blocks, threads, 3, seed, [=] { map(workspace); });
         break;
     case 9: {
         // Blocks with nothing to do are left out: a block takes one turn for each REDUCE_WARPS candidates.
-        const Index needed{lesser(node.blocks, candidates / REDUCE_WARPS + 1)};
+        const Index needed{min(node.blocks, candidates / REDUCE_WARPS + 1)};
         cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace); });
         break;
     }
     default: {
-        Outcome *const outcome = parameter<Outcome *>(node, 1);
+        ResultHeader *const outcome = parameter<ResultHeader *>(node, 1);
         cuda_on_host::launch(blocks, threads, 1, seed, [=] { publish(workspace, outcome); });
     }
     }

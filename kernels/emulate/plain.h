@@ -54,23 +54,23 @@ inline float number(const Field &field, bool is_half, uint64_t anchor, uint64_t 
                    : ((const float *)field.address)[index];
 }
 
-inline float threshold_of(const Frame &frame, uint32_t class_index) {
-    return class_index < frame.listed ? ((const float *)frame.class_thresholds)[class_index]
-                                      : frame.threshold;
+inline float threshold_of(const KernelParams &params, uint32_t class_index) {
+    return class_index < params.class_threshold_count ? ((const float *)params.class_thresholds)[class_index]
+                                      : params.threshold;
 }
 
 enum Row { CANDIDATE_ROW, DROPPED_ROW, REJECTED_ROW };
 
 // Rules 1 to 6, of the classes from `first` on that are before `end`.
-inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_t anchor,
+inline Row decode(const KernelParams &params, bool boxes_half, bool scores_half, uint32_t anchor,
                   uint32_t first, uint32_t end, Detection &found) {
-    const bool has_objectness = frame.objectness.address != 0;
+    const bool has_objectness = params.objectness.address != 0;
     float objectness = 1.0f, lowest = INFINITY;
     for (uint32_t c = first; c < end; c++) {
-        lowest = std::min(lowest, threshold_of(frame, c));
+        lowest = std::min(lowest, threshold_of(params, c));
     }
     if (has_objectness) {
-        objectness = number(frame.objectness, scores_half, anchor, 0);
+        objectness = number(params.objectness, scores_half, anchor, 0);
         if (!isfinite(objectness)) {
             return REJECTED_ROW;
         }
@@ -81,7 +81,7 @@ inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_
     float best = -INFINITY;
     uint32_t class_index = first;
     for (uint32_t c = first; c < end; c++) {
-        const float score = number(frame.scores, scores_half, anchor, c);
+        const float score = number(params.scores, scores_half, anchor, c);
         if (score > best) {
             best = score;
             class_index = c;
@@ -94,25 +94,25 @@ inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_
     if (!isfinite(score)) {
         return REJECTED_ROW;
     }
-    const float threshold = threshold_of(frame, class_index);
+    const float threshold = threshold_of(params, class_index);
     if (score < threshold || (has_objectness && objectness < threshold)) {
         return DROPPED_ROW;
     }
     float p[4] = {};
-    const uint32_t parts = frame.box_format == SQUARE ? 3 : 4;
+    const uint32_t parts = params.box_format == SQUARE ? 3 : 4;
     for (uint32_t i = 0; i < parts; i++) {
-        p[i] = number(frame.boxes, boxes_half, anchor, i) * frame.scale[i % 2];
+        p[i] = number(params.boxes, boxes_half, anchor, i) * params.scale[i % 2];
     }
-    if (frame.box_format == CENTRE) {
+    if (params.box_format == CENTER) {
         const float x = p[0], y = p[1], w = p[2], h = p[3];
         p[0] = x - w / 2.0f;
         p[1] = y - h / 2.0f;
         p[2] = x + w / 2.0f;
         p[3] = y + h / 2.0f;
-    } else if (frame.box_format == SQUARE) {
-        const float side = number(frame.boxes, boxes_half, anchor, 2);
-        p[2] = p[0] + side * frame.scale[0];
-        p[3] = p[1] + side * frame.scale[1];
+    } else if (params.box_format == SQUARE) {
+        const float side = number(params.boxes, boxes_half, anchor, 2);
+        p[2] = p[0] + side * params.scale[0];
+        p[3] = p[1] + side * params.scale[1];
     }
     for (float corner : p) {
         if (!isfinite(corner)) {
@@ -123,11 +123,11 @@ inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_
     if (w < 0.0f || h < 0.0f || w > 1.0e9f || h > 1.0e9f) {
         return REJECTED_ROW;
     }
-    if (w == 0.0f || h == 0.0f || w < frame.min_size[0] || h < frame.min_size[1] ||
-        w > frame.max_size[0] || h > frame.max_size[1]) {
+    if (w == 0.0f || h == 0.0f || w < params.min_size[0] || h < params.min_size[1] ||
+        w > params.max_size[0] || h > params.max_size[1]) {
         return DROPPED_ROW;
     }
-    const float *const visible = frame.visible;
+    const float *const visible = params.visible;
     if (p[2] <= visible[0] || p[0] >= visible[2] || p[3] <= visible[1] || p[1] >= visible[3]) {
         return REJECTED_ROW;
     }
@@ -135,11 +135,11 @@ inline Row decode(const Frame &frame, bool boxes_half, bool scores_half, uint32_
     return CANDIDATE_ROW;
 }
 
-inline bool meet(const Detection &higher, const Detection &lower, const Frame &frame) {
-    if (higher.class_index != lower.class_index && !frame.class_agnostic) {
+inline bool meet(const Detection &higher, const Detection &lower, const KernelParams &params) {
+    if (higher.class_index != lower.class_index && !params.class_agnostic) {
         return false;
     }
-    const float offset = frame.pixel_offset;
+    const float offset = params.pixel_offset;
     const auto area = [=](const Detection &d) {
         return (d.x2 - d.x1 + offset) * (d.y2 - d.y1 + offset);
     };
@@ -149,23 +149,23 @@ inline bool meet(const Detection &higher, const Detection &lower, const Frame &f
         return false;
     }
     const float intersection = w * h;
-    const float whole = frame.overlap == IOU ? area(higher) + area(lower) - intersection
-                        : frame.overlap == REPRESENTATIVE ? area(higher)
+    const float whole = params.overlap == IOU ? area(higher) + area(lower) - intersection
+                        : params.overlap == REPRESENTATIVE ? area(higher)
                                                           : std::min(area(higher), area(lower));
-    const float limit = frame.iou_threshold * whole;
-    return frame.threshold_inclusive ? intersection >= limit : intersection > limit;
+    const float limit = params.iou_threshold * whole;
+    return params.threshold_inclusive ? intersection >= limit : intersection > limit;
 }
 
 // What the frame, whose addresses are the host's, should give.
-inline Result run(const Frame &frame, bool boxes_half, bool scores_half) {
+inline Result run(const KernelParams &params, bool boxes_half, bool scores_half) {
     Result result;
     std::vector<Detection> ranked;
     // All classes of an anchor at once, or with multi_label one by one.
-    const uint32_t classes = frame.multi_label ? 1 : frame.classes;
-    for (uint32_t anchor = 0; anchor < frame.anchors; anchor++) {
-        for (uint32_t first = 0; first < frame.classes; first += classes) {
+    const uint32_t classes = params.multi_label ? 1 : params.classes;
+    for (uint32_t anchor = 0; anchor < params.anchors; anchor++) {
+        for (uint32_t first = 0; first < params.classes; first += classes) {
             Detection found;
-            switch (decode(frame, boxes_half, scores_half, anchor, first, first + classes, found)) {
+            switch (decode(params, boxes_half, scores_half, anchor, first, first + classes, found)) {
             case CANDIDATE_ROW: ranked.push_back(found); break;
             case REJECTED_ROW: result.rejected++; break;
             case DROPPED_ROW: break;
@@ -175,30 +175,30 @@ inline Result run(const Frame &frame, bool boxes_half, bool scores_half) {
     result.candidates = uint32_t(ranked.size());
     std::stable_sort(ranked.begin(), ranked.end(),
                      [](const Detection &a, const Detection &b) { return a.score > b.score; });
-    if (frame.max_candidates != 0 && ranked.size() > frame.max_candidates) {
-        ranked.resize(frame.max_candidates);
+    if (params.max_candidates != 0 && ranked.size() > params.max_candidates) {
+        ranked.resize(params.max_candidates);
     }
     for (size_t i = 0; i < ranked.size(); i++) {
-        const std::vector<Detection> &among = frame.method == GREEDY ? result.survivors : ranked;
-        const size_t count = frame.method == GREEDY       ? result.survivors.size()
-                             : frame.method == MAP_REDUCE ? i
+        const std::vector<Detection> &among = params.method == GREEDY ? result.survivors : ranked;
+        const size_t count = params.method == GREEDY       ? result.survivors.size()
+                             : params.method == MAP_REDUCE ? i
                                                           : 0;
         bool suppressed = false;
         for (size_t j = 0; j < count && !suppressed; j++) {
-            suppressed = meet(among[j], ranked[i], frame);
+            suppressed = meet(among[j], ranked[i], params);
         }
         if (!suppressed) {
             result.survivors.push_back(ranked[i]);
         }
     }
-    if (frame.max_detections != 0 && result.survivors.size() > frame.max_detections) {
-        result.survivors.resize(frame.max_detections);
+    if (params.max_detections != 0 && result.survivors.size() > params.max_detections) {
+        result.survivors.resize(params.max_detections);
     }
     return result;
 }
 
 // Empty where the outcome and the detections behind it are the result; else what differs.
-inline std::string difference(const Result &expected, const Outcome &outcome,
+inline std::string difference(const Result &expected, const ResultHeader &outcome,
                               const Detection *found) {
     const auto count = [](const char *what, uint64_t wanted, uint64_t got) {
         return std::string(what) + ": expected " + std::to_string(wanted) + ", got " +
@@ -239,9 +239,9 @@ struct Random {
     bool once_in(uint32_t n) { return below(n) == 0; }
 };
 
-inline void see_all(Frame &frame) {
-    frame.visible[0] = frame.visible[1] = -INFINITY;
-    frame.visible[2] = frame.visible[3] = INFINITY;
+inline void see_all(KernelParams &params) {
+    params.visible[0] = params.visible[1] = -INFINITY;
+    params.visible[2] = params.visible[3] = INFINITY;
 }
 
 // A random frame and the tensors it reads, f32 or f16 each. The addresses in `frame` are the
@@ -250,21 +250,21 @@ struct Scene {
     std::vector<float> boxes_f32, scores_f32, thresholds;
     std::vector<uint16_t> boxes_f16, scores_f16;
     bool boxes_half = false, scores_half = false;
-    Frame frame;
+    KernelParams params;
 
     Scene(uint64_t seed, uint32_t most_anchors) {
         Random random(seed);
-        memset(&frame, 0, sizeof frame);
+        memset(&params, 0, sizeof params);
         const uint32_t anchors = random.once_in(20) ? random.below(4) : random.below(most_anchors) + 1;
         const uint32_t class_choices[] = {1, 1, 2, 3, 7, 8, 9, 40, 80, 91, 200};
         const uint32_t classes = class_choices[random.below(11)];
         const bool columns = random.once_in(2), together = random.once_in(2);
         const bool has_objectness = random.once_in(3);
-        frame.anchors = anchors;
-        frame.classes = classes;
-        frame.lanes = lanes_for(classes);
-        frame.box_format = random.below(3);
-        const uint32_t sides = frame.box_format == SQUARE ? 3 : 4;
+        params.anchors = anchors;
+        params.classes = classes;
+        params.lanes_per_anchor = lanes_per_anchor(classes);
+        params.box_format = random.below(3);
+        const uint32_t sides = params.box_format == SQUARE ? 3 : 4;
         boxes_half = random.once_in(2);
         scores_half = together ? boxes_half : random.once_in(2);
 
@@ -279,12 +279,12 @@ struct Scene {
         };
         uint64_t box_offset, objectness_offset = 0, score_offset;
         const uint32_t width = together ? sides + of_scores : sides;
-        place(frame.boxes, 0, width, box_offset);
+        place(params.boxes, 0, width, box_offset);
         const uint32_t before = together ? sides : 0, score_width = together ? width : of_scores;
         if (has_objectness) {
-            place(frame.objectness, before, score_width, objectness_offset);
+            place(params.objectness, before, score_width, objectness_offset);
         }
-        place(frame.scores, before + has_objectness, score_width, score_offset);
+        place(params.scores, before + has_objectness, score_width, score_offset);
         std::vector<float> &score_values = together ? boxes : scores;
 
         // A crowd: boxes gather around some places, on a coarse grid now and then, so that
@@ -301,7 +301,7 @@ struct Scene {
             const float w = coordinate(20.0f + 60.0f * random.unit());
             const float h = coordinate(20.0f + 60.0f * random.unit());
             float part[4] = {x, y, x + w, y + h};
-            if (frame.box_format != CORNERS) {
+            if (params.box_format != CORNERS) {
                 part[2] = w;
                 part[3] = h;
             }
@@ -310,64 +310,64 @@ struct Scene {
                 part[random.below(4)] = odd[random.below(7)];
             }
             for (uint32_t c = 0; c < sides; c++) {
-                boxes[box_offset + a * frame.boxes.anchor_stride +
-                      c * frame.boxes.component_stride] = part[c];
+                boxes[box_offset + a * params.boxes.anchor_stride +
+                      c * params.boxes.component_stride] = part[c];
             }
             if (has_objectness) {
-                score_values[objectness_offset + a * frame.objectness.anchor_stride] =
+                score_values[objectness_offset + a * params.objectness.anchor_stride] =
                     odd_score(random, coarse, confident);
             }
             for (uint32_t c = 0; c < classes; c++) {
-                score_values[score_offset + a * frame.scores.anchor_stride +
-                             c * frame.scores.component_stride] =
+                score_values[score_offset + a * params.scores.anchor_stride +
+                             c * params.scores.component_stride] =
                     odd_score(random, coarse, classes > 8 ? confident / 8 : confident);
             }
         }
-        frame.boxes.address = keep(boxes, boxes_half, boxes_f32, boxes_f16, box_offset);
+        params.boxes.address = keep(boxes, boxes_half, boxes_f32, boxes_f16, box_offset);
         const uint64_t first_score =
-            together ? frame.boxes.address - box_offset * (boxes_half ? 2 : 4)
+            together ? params.boxes.address - box_offset * (boxes_half ? 2 : 4)
                      : keep(scores, scores_half, scores_f32, scores_f16, 0);
         const uint64_t size = scores_half ? 2 : 4;
-        frame.scores.address = first_score + score_offset * size;
+        params.scores.address = first_score + score_offset * size;
         if (has_objectness) {
-            frame.objectness.address = first_score + objectness_offset * size;
+            params.objectness.address = first_score + objectness_offset * size;
         }
 
-        frame.threshold = random.once_in(4) ? -1.0f : 0.5f * random.unit();
+        params.threshold = random.once_in(4) ? -1.0f : 0.5f * random.unit();
         if (random.once_in(3)) {
-            const uint32_t listed = 1 + random.below(classes + 2);
-            for (uint32_t c = 0; c < listed; c++) {
+            const uint32_t class_threshold_count = 1 + random.below(classes + 2);
+            for (uint32_t c = 0; c < class_threshold_count; c++) {
                 thresholds.push_back(random.once_in(5) ? INFINITY : random.unit());
             }
         }
-        frame.listed = uint32_t(thresholds.size());
-        frame.class_thresholds = thresholds.empty() ? 0 : (uint64_t)thresholds.data();
-        frame.lowest_threshold = frame.listed < classes ? frame.threshold : INFINITY;
-        for (uint32_t c = 0; c < std::min(frame.listed, classes); c++) {
-            frame.lowest_threshold = std::min(frame.lowest_threshold, thresholds[c]);
+        params.class_threshold_count = uint32_t(thresholds.size());
+        params.class_thresholds = thresholds.empty() ? 0 : (uint64_t)thresholds.data();
+        params.lowest_threshold = params.class_threshold_count < classes ? params.threshold : INFINITY;
+        for (uint32_t c = 0; c < std::min(params.class_threshold_count, classes); c++) {
+            params.lowest_threshold = std::min(params.lowest_threshold, thresholds[c]);
         }
-        frame.scale[0] = random.once_in(3) ? 1.5f : 1.0f;
-        frame.scale[1] = random.once_in(3) ? 0.7f : 1.0f;
-        frame.min_size[0] = random.once_in(4) ? 30.0f : 0.0f;
-        frame.min_size[1] = random.once_in(4) ? 30.0f : 0.0f;
-        frame.max_size[0] = random.once_in(4) ? 70.0f : INFINITY;
-        frame.max_size[1] = random.once_in(4) ? 70.0f : INFINITY;
-        frame.method = random.once_in(4) ? random.below(3) : uint32_t(GREEDY);
-        frame.overlap = random.once_in(2) ? random.below(3) : uint32_t(IOU);
-        frame.iou_threshold = coarse ? 0.25f * float(random.below(5)) : random.unit();
-        frame.pixel_offset = random.once_in(3) ? 1.0f : 0.0f;
-        frame.threshold_inclusive = random.once_in(2);
-        frame.class_agnostic = random.once_in(2);
-        frame.max_candidates = random.once_in(4) ? 1 + random.below(anchors + 1) : 0;
-        frame.max_detections = random.once_in(4) ? 1 + random.below(30) : 0;
-        frame.sequence = uint32_t(seed) + 1;
-        see_all(frame);
+        params.scale[0] = random.once_in(3) ? 1.5f : 1.0f;
+        params.scale[1] = random.once_in(3) ? 0.7f : 1.0f;
+        params.min_size[0] = random.once_in(4) ? 30.0f : 0.0f;
+        params.min_size[1] = random.once_in(4) ? 30.0f : 0.0f;
+        params.max_size[0] = random.once_in(4) ? 70.0f : INFINITY;
+        params.max_size[1] = random.once_in(4) ? 70.0f : INFINITY;
+        params.method = random.once_in(4) ? random.below(3) : uint32_t(GREEDY);
+        params.overlap = random.once_in(2) ? random.below(3) : uint32_t(IOU);
+        params.iou_threshold = coarse ? 0.25f * float(random.below(5)) : random.unit();
+        params.pixel_offset = random.once_in(3) ? 1.0f : 0.0f;
+        params.threshold_inclusive = random.once_in(2);
+        params.class_agnostic = random.once_in(2);
+        params.max_candidates = random.once_in(4) ? 1 + random.below(anchors + 1) : 0;
+        params.max_detections = random.once_in(4) ? 1 + random.below(30) : 0;
+        params.sequence = uint32_t(seed) + 1;
+        see_all(params);
         if (random.once_in(3)) {
-            frame.visible[random.below(4)] = float(random.below(600));
+            params.visible[random.below(4)] = float(random.below(600));
         }
         // Not where there would be so many candidates that a scene takes seconds.
-        frame.multi_label = random.once_in(2) && uint64_t(anchors) * classes <= most_anchors;
-        frame.capacity = frame.anchors;
+        params.multi_label = random.once_in(2) && uint64_t(anchors) * classes <= most_anchors;
+        params.capacity = params.anchors;
     }
 
   private:

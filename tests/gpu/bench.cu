@@ -41,7 +41,7 @@
 
 static cudaStream_t stream;
 static uint32_t multiprocessors;
-static bool takes_turns; // whether the kernels do (take_turn, kernels/portable.cuh)
+static bool has_grid_dependency; // whether the kernels do (take_turn, kernels/portable.cuh)
 
 __global__ void empty() {}
 
@@ -55,7 +55,7 @@ static void load(const std::string &folder, int major) {
     const char *const variant = major >= 9   ? "/nmsfilter.sm_90.ptx"
                                 : major >= 8 ? "/nmsfilter.sm_80.ptx"
                                              : "/nmsfilter.sm_60.ptx";
-    takes_turns = major >= 9;
+    has_grid_dependency = major >= 9;
     CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
     CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_60.ptx").c_str()));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));
@@ -88,12 +88,12 @@ static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<voi
     config.blockDimZ = threads.z;
     config.hStream = stream;
     config.attrs = &attribute;
-    config.numAttrs = follows && takes_turns ? 1 : 0;
+    config.numAttrs = follows && has_grid_dependency ? 1 : 0;
     CHECK_DRIVER(cuLaunchKernelEx(&config, kernel, parameters.data(), nullptr));
 }
 
 // Makes the counters ready where a graph ends before publish: they begin the workspace.
-__global__ void begin_again(uint32_t *counters) {
+__global__ void reset_counters(uint32_t *counters) {
     counters[0] = counters[1] = counters[2] = 0;
 }
 
@@ -112,12 +112,12 @@ template <typename T> struct OnDevice {
 // A workspace and an outcome in mapped host memory, for frames of up to `capacity` candidates.
 struct Pipeline {
     char *workspace = nullptr;
-    Outcome *outcome = nullptr;
+    ResultHeader *outcome = nullptr;
 
     explicit Pipeline(uint32_t capacity) {
         CHECK(cudaMalloc(&workspace, workspace_bytes(capacity)));
         CHECK(cudaMemset(workspace, 0, workspace_bytes(capacity)));
-        CHECK(cudaHostAlloc(&outcome, outcome_bytes(capacity), cudaHostAllocMapped));
+        CHECK(cudaHostAlloc(&outcome, results_bytes(capacity), cudaHostAllocMapped));
     }
     ~Pipeline() {
         cudaFree(workspace);
@@ -126,20 +126,20 @@ struct Pipeline {
     Pipeline(const Pipeline &) = delete;
 
     // The first `kernels` of the four.
-    void enqueue(const Frame &frame, bool boxes_half, bool scores_half,
+    void enqueue(const KernelParams &params, bool boxes_half, bool scores_half,
                  int kernel_count = 4) const {
         void *memory = workspace, *to = outcome;
-        const auto &decode = frame.multi_label ? kernels.decode_multi : kernels.decode;
+        const auto &decode = params.multi_label ? kernels.decode_multi : kernels.decode;
         launch(decode[boxes_half][scores_half],
-               frame.multi_label ? decode_multi_blocks(frame.anchors, frame.classes)
-                                 : decode_blocks(frame.anchors, frame.lanes),
-               DECODE_THREADS, {(void *)&frame, &memory});
+               params.multi_label ? decode_multi_blocks(params.anchors, params.classes)
+                                 : decode_blocks(params.anchors, params.lanes_per_anchor),
+               DECODE_THREADS, {(void *)&params, &memory});
         if (kernel_count > 1) {
-            launch(kernels.map, map_blocks(multiprocessors, frame.capacity), MAP_THREADS, {&memory},
+            launch(kernels.map, map_blocks(multiprocessors, params.capacity), MAP_THREADS, {&memory},
                    true);
         }
         if (kernel_count > 2) {
-            launch(kernels.reduce, reduce_blocks(multiprocessors, frame.capacity), REDUCE_THREADS,
+            launch(kernels.reduce, reduce_blocks(multiprocessors, params.capacity), REDUCE_THREADS,
                    {&memory}, true);
         }
         if (kernel_count > 3) {
@@ -204,29 +204,29 @@ static double median(const std::function<void()> &work) {
     return times[times.size() / 2];
 }
 
-static Frame plain_frame(uint32_t anchors, uint32_t classes, uint32_t format) {
-    Frame frame;
-    memset(&frame, 0, sizeof frame);
-    frame.anchors = anchors;
-    frame.classes = classes;
-    frame.lanes = lanes_for(classes);
-    frame.box_format = format;
-    frame.scale[0] = frame.scale[1] = 1.0f;
-    frame.max_size[0] = frame.max_size[1] = INFINITY;
-    frame.iou_threshold = 0.45f;
-    frame.class_agnostic = classes == 1; // as src/engine/cuda has it
-    frame.sequence = 1;
-    frame.capacity = anchors;
-    plain::see_all(frame);
-    return frame;
+static KernelParams plain_frame(uint32_t anchors, uint32_t classes, uint32_t format) {
+    KernelParams params;
+    memset(&params, 0, sizeof params);
+    params.anchors = anchors;
+    params.classes = classes;
+    params.lanes_per_anchor = lanes_per_anchor(classes);
+    params.box_format = format;
+    params.scale[0] = params.scale[1] = 1.0f;
+    params.max_size[0] = params.max_size[1] = INFINITY;
+    params.iou_threshold = 0.45f;
+    params.class_agnostic = classes == 1; // as src/engine/cuda has it
+    params.sequence = 1;
+    params.capacity = anchors;
+    plain::see_all(params);
+    return params;
 }
 
 // Of a tensor of rows that hold the box first, and the score last.
-static Frame rows_of(const float *rows, uint32_t anchors, uint32_t width, uint32_t format) {
-    Frame frame = plain_frame(anchors, 1, format);
-    frame.boxes = {(uint64_t)rows, width, 1};
-    frame.scores = {(uint64_t)(rows + width - 1), width, 1};
-    return frame;
+static KernelParams rows_of(const float *rows, uint32_t anchors, uint32_t width, uint32_t format) {
+    KernelParams params = plain_frame(anchors, 1, format);
+    params.boxes = {(uint64_t)rows, width, 1};
+    params.scores = {(uint64_t)(rows + width - 1), width, 1};
+    return params;
 }
 
 static bool same(const char *what, const plain::Result &expected, const Pipeline &pipeline) {
@@ -244,9 +244,9 @@ static bool random_scenes(uint32_t scenes) {
     Pipeline pipeline(capacity);
     for (uint32_t seed = 1; seed <= scenes && right; seed++) {
         const plain::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
-        Frame frame = scene.frame;
-        frame.capacity = capacity;
-        const plain::Result expected = plain::run(frame, scene.boxes_half, scene.scores_half);
+        KernelParams params = scene.params;
+        params.capacity = capacity;
+        const plain::Result expected = plain::run(params, scene.boxes_half, scene.scores_half);
         // One copy for the boxes' tensor and one for the scores', which may be the same.
         const auto start = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
             return f16.empty() ? (const char *)f32.data() : (const char *)f16.data();
@@ -269,11 +269,11 @@ static bool random_scenes(uint32_t scenes) {
                 address = address - (uint64_t)boxes + (uint64_t)d_boxes.at;
             }
         };
-        move(frame.boxes.address);
-        move(frame.scores.address);
-        move(frame.objectness.address);
-        frame.class_thresholds = frame.listed != 0 ? (uint64_t)d_thresholds.at : 0;
-        pipeline.enqueue(frame, scene.boxes_half, scene.scores_half);
+        move(params.boxes.address);
+        move(params.scores.address);
+        move(params.objectness.address);
+        params.class_thresholds = params.class_threshold_count != 0 ? (uint64_t)d_thresholds.at : 0;
+        pipeline.enqueue(params, scene.boxes_half, scene.scores_half);
         CHECK(cudaStreamSynchronize(stream));
         right = same(("scene " + std::to_string(seed)).c_str(), expected, pipeline);
     }
@@ -284,25 +284,25 @@ struct Times {
     double begin, decode, map, reduce, publish, wall, wall_events;
 };
 
-static Times times_of(const Pipeline &pipeline, const Frame &frame) {
+static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
     uint32_t *const counters = (uint32_t *)pipeline.workspace;
     double through[5];
     for (int kernels = 0; kernels <= 4; kernels++) {
         through[kernels] = gpu_time([&] {
-            begin_again<<<1, 1, 0, stream>>>(counters);
+            reset_counters<<<1, 1, 0, stream>>>(counters);
             if (kernels > 0) {
-                pipeline.enqueue(frame, false, false, kernels);
+                pipeline.enqueue(params, false, false, kernels);
             }
         });
-        begin_again<<<1, 1, 0, stream>>>(counters);
+        reset_counters<<<1, 1, 0, stream>>>(counters);
         CHECK(cudaStreamSynchronize(stream));
     }
-    const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(frame, false, false); });
+    const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(params, false, false); });
     volatile uint32_t *const sequence = &pipeline.outcome->sequence;
     const double wall = median([&] {
         *sequence = 0;
         CHECK(cudaGraphLaunch(exec, stream));
-        while (*sequence != frame.sequence) {
+        while (*sequence != params.sequence) {
         }
     });
     CHECK(cudaStreamSynchronize(stream));
@@ -315,7 +315,7 @@ static Times times_of(const Pipeline &pipeline, const Frame &frame) {
             through[3] - through[2], through[4] - through[3], wall, wall_sync};
 }
 
-static void print_times(const char *what, uint32_t candidates, const Outcome &outcome,
+static void print_times(const char *what, uint32_t candidates, const ResultHeader &outcome,
                         const Times &t) {
     printf("%-26s %6u %6u %3u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f | %7.2f %7.2f\n", what,
            candidates, outcome.survivors, outcome.rounds, t.decode, t.map, t.reduce, t.publish,
@@ -355,13 +355,13 @@ static bool paper_times(const std::vector<float> &windows, uint32_t n, uint32_t 
         left += survives[i];
     }
     // The same survivors from this project's kernels, with the paper's rules.
-    Frame frame = rows_of(d_windows, n, 4, SQUARE);
-    frame.method = MAP_REDUCE;
-    frame.overlap = REPRESENTATIVE;
-    frame.iou_threshold = 0.3f;
-    frame.threshold_inclusive = 1;
-    frame.pixel_offset = 1.0f;
-    pipeline.enqueue(frame, false, false);
+    KernelParams params = rows_of(d_windows, n, 4, SQUARE);
+    params.method = MAP_REDUCE;
+    params.overlap = REPRESENTATIVE;
+    params.iou_threshold = 0.3f;
+    params.threshold_inclusive = 1;
+    params.pixel_offset = 1.0f;
+    pipeline.enqueue(params, false, false);
     CHECK(cudaStreamSynchronize(stream));
     uint32_t shared = 0;
     for (uint32_t i = 0; i < pipeline.outcome->survivors; i++) {
@@ -444,19 +444,19 @@ int main(int argc, char **argv) {
     {
         Pipeline pipeline(2997);
         for (uint32_t n : counts) {
-            Frame frame = rows_of(d_windows.at, n, 4, SQUARE);
+            KernelParams params = rows_of(d_windows.at, n, 4, SQUARE);
             for (float iou : {0.3f, 0.5f}) {
-                frame.iou_threshold = iou;
-                Frame on_host = frame;
+                params.iou_threshold = iou;
+                KernelParams on_host = params;
                 on_host.boxes.address = (uint64_t)windows.data();
                 on_host.scores.address = (uint64_t)(windows.data() + 3);
                 const plain::Result expected = plain::run(on_host, false, false);
-                pipeline.enqueue(frame, false, false);
+                pipeline.enqueue(params, false, false);
                 CHECK(cudaStreamSynchronize(stream));
                 right &= same("windows", expected, pipeline);
                 char what[64];
                 snprintf(what, sizeof what, "windows, IoU %.1f", iou);
-                print_times(what, n, *pipeline.outcome, times_of(pipeline, frame));
+                print_times(what, n, *pipeline.outcome, times_of(pipeline, params));
             }
         }
     }
@@ -473,15 +473,15 @@ int main(int argc, char **argv) {
         }
         OnDevice<float> d_rows(rows);
         Pipeline pipeline(n);
-        const Frame frame = rows_of(d_rows.at, n, 5, CORNERS);
-        Frame on_host = frame;
+        const KernelParams params = rows_of(d_rows.at, n, 5, CORNERS);
+        KernelParams on_host = params;
         on_host.boxes.address = (uint64_t)rows.data();
         on_host.scores.address = (uint64_t)(rows.data() + 4);
         const plain::Result expected = plain::run(on_host, false, false);
-        pipeline.enqueue(frame, false, false);
+        pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
         right &= same("random boxes", expected, pipeline);
-        print_times("random boxes, IoU 0.45", n, *pipeline.outcome, times_of(pipeline, frame));
+        print_times("random boxes, IoU 0.45", n, *pipeline.outcome, times_of(pipeline, params));
     }
 
     {
@@ -508,19 +508,19 @@ int main(int argc, char **argv) {
         }
         OnDevice<float> d_tensor(tensor);
         Pipeline pipeline(n);
-        Frame frame = plain_frame(n, 80, CENTRE);
-        frame.threshold = frame.lowest_threshold = 0.25f;
-        frame.boxes = {(uint64_t)d_tensor.at, 1, n};
-        frame.scores = {(uint64_t)(d_tensor.at + 4 * size_t(n)), 1, n};
-        Frame on_host = frame;
+        KernelParams params = plain_frame(n, 80, CENTER);
+        params.threshold = params.lowest_threshold = 0.25f;
+        params.boxes = {(uint64_t)d_tensor.at, 1, n};
+        params.scores = {(uint64_t)(d_tensor.at + 4 * size_t(n)), 1, n};
+        KernelParams on_host = params;
         on_host.boxes.address = (uint64_t)tensor.data();
         on_host.scores.address = (uint64_t)(tensor.data() + 4 * size_t(n));
         const plain::Result expected = plain::run(on_host, false, false);
-        pipeline.enqueue(frame, false, false);
+        pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
         right &= same("yolov8", expected, pipeline);
         print_times("yolov8 84x8400", pipeline.outcome->candidates, *pipeline.outcome,
-                    times_of(pipeline, frame));
+                    times_of(pipeline, params));
     }
 
     printf("\n%-26s %6s %6s %6s | %7s %7s %7s | %8s %8s\n", "the paper's kernels, GPU us", "slots",

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::interface::{
-    DECODE_THREADS, Frame, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS, map_blocks,
-    reduce_blocks, workspace_bytes,
+    DECODE_THREADS, KernelParams, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS,
+    map_blocks, reduce_blocks, workspace_bytes,
 };
 use super::kernels::Kernels;
 use crate::device::{DeviceBuffer, DriverError, EdgeData, Stream};
@@ -40,7 +40,7 @@ pub(super) struct Graph {
     exec: sys::CUgraphExec,
     decode: sys::CUgraphNode,
     /// What the decode node has been told.
-    frame: Frame,
+    frame: KernelParams,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -66,7 +66,7 @@ impl Graph {
             graph: null_mut(),
             exec: null_mut(),
             decode: null_mut(),
-            frame: Frame::default(),
+            frame: KernelParams::default(),
         };
         let driver = device.enter()?;
         // SAFETY: the addresses are those of handles; `drop` destroys both.
@@ -79,16 +79,16 @@ impl Graph {
         let mut add = |function, blocks, threads, parameters: &mut [*mut c_void]| {
             let node = node(function, blocks, threads, parameters);
             let before = last;
-            let (is_first, take_turns) = (before.is_null(), kernels.take_turns);
+            let (is_first, programmatic_launch) = (before.is_null(), kernels.programmatic_launch);
             let waits_for =
-                if is_first || take_turns { (null(), 0) } else { (&raw const before, 1) };
+                if is_first || programmatic_launch { (null(), 0) } else { (&raw const before, 1) };
             // SAFETY: the parameters are as many and of such types as the kernel takes; the
             // driver copies them.
             unsafe {
                 let (nodes, count) = waits_for;
                 driver.cuGraphAddKernelNode(&mut last, graph.graph, nodes, count, &node)?;
             }
-            if take_turns && !is_first {
+            if programmatic_launch && !is_first {
                 let edge = EdgeData::IN_TURN;
                 // SAFETY: both are nodes of the graph, and each address is that of one thing.
                 let added = unsafe {
@@ -125,7 +125,7 @@ impl Graph {
     }
 
     /// Starts the kernels on `frame`.
-    pub fn launch(&mut self, stream: &Stream, frame: &Frame) -> Result<(), DriverError> {
+    pub fn launch(&mut self, stream: &Stream, frame: &KernelParams) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
         if self.frame != *frame {
             let address = self.workspace.address();

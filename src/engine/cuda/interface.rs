@@ -57,17 +57,17 @@ impl Field {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Frame {
+pub(super) struct KernelParams {
     boxes: Field,
     scores: Field,
     objectness: Field,
     class_thresholds: u64,
-    listed: u32,
+    class_threshold_count: u32,
     threshold: f32,
     lowest_threshold: f32,
     anchors: u32,
     classes: u32,
-    lanes: u32,
+    lanes_per_anchor: u32,
     box_format: u32,
     scale: [f32; 2],
     min_size: [f32; 2],
@@ -96,10 +96,10 @@ pub(super) struct Source {
     pub thresholds: u64,
 }
 
-/// The value of `Outcome::sequence` that says that the outcome is whole.
-pub(super) const WHOLE: u32 = 1;
+/// The value of `ResultHeader::sequence` that says that the outcome is whole.
+pub(super) const COMPLETE: u32 = 1;
 
-impl Frame {
+impl KernelParams {
     /// The frame for a workspace with memory for `capacity` candidates.
     pub fn new(source: &Source, layout: &Layout, params: &Params, capacity: u32) -> Self {
         let [boxes, scores] = [0, 1].map(|i| (source.addresses[i], source.precisions[i]));
@@ -115,12 +115,12 @@ impl Frame {
                 .map(|field| Field::new(field, scores.0, scores.1))
                 .unwrap_or_default(),
             class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
-            listed: thresholds.per_class.len().min(layout.classes) as u32,
+            class_threshold_count: thresholds.per_class.len().min(layout.classes) as u32,
             threshold: thresholds.default,
             lowest_threshold: thresholds.lowest(layout.classes),
             anchors: layout.anchors as u32,
             classes: layout.classes as u32,
-            lanes: lanes(layout.classes),
+            lanes_per_anchor: lanes_per_anchor(layout.classes),
             box_format: layout.box_format as u32,
             scale: params.scale,
             min_size: params.sizes.min,
@@ -134,7 +134,7 @@ impl Frame {
             class_agnostic: (params.class_agnostic || layout.classes == 1).into(),
             max_candidates: cap(params.max_candidates),
             max_detections: cap(params.max_detections),
-            sequence: WHOLE,
+            sequence: COMPLETE,
             visible: [visible.left, visible.top, visible.right, visible.bottom],
             multi_label: params.multi_label.into(),
             capacity,
@@ -143,7 +143,7 @@ impl Frame {
 
     /// How many blocks decode gets: `decode_blocks`, or `decode_multi_blocks`.
     pub fn decode_blocks(&self) -> u32 {
-        let shared_by = if self.multi_label == 0 { self.lanes } else { self.classes };
+        let shared_by = if self.multi_label == 0 { self.lanes_per_anchor } else { self.classes };
         let threads = u64::from(self.anchors) * u64::from(shared_by);
         // It fits: `check` bounds anchors, and with multi_label pairs, by 32 bits.
         threads.div_ceil(u64::from(DECODE_THREADS)).max(1) as u32
@@ -153,7 +153,7 @@ impl Frame {
 /// What precedes the survivors.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Outcome {
+pub(super) struct ResultHeader {
     pub sequence: u32,
     pub candidates: u32,
     pub rejected: u32,
@@ -164,11 +164,13 @@ pub(super) struct Outcome {
 }
 
 const _: () = assert!(
-    size_of::<Frame>() == 192 && size_of::<Outcome>() == 32 && size_of::<Detection>() == 28
+    size_of::<KernelParams>() == 192
+        && size_of::<ResultHeader>() == 32
+        && size_of::<Detection>() == 28
 );
 
-/// `lanes_for`
-pub(super) fn lanes(classes: usize) -> u32 {
+/// `lanes_per_anchor`
+pub(super) fn lanes_per_anchor(classes: usize) -> u32 {
     if classes < 8 { 1 } else { 8 }
 }
 
@@ -189,9 +191,9 @@ pub(super) fn workspace_bytes(capacity: u32) -> usize {
     HEADER_BYTES + (capacity as usize).next_multiple_of(4096) * 324
 }
 
-/// `outcome_bytes`
-pub(super) fn outcome_bytes(capacity: u32) -> usize {
-    size_of::<Outcome>() + (capacity as usize * size_of::<Detection>()).next_multiple_of(16)
+/// `results_bytes`
+pub(super) fn results_bytes(capacity: u32) -> usize {
+    size_of::<ResultHeader>() + (capacity as usize * size_of::<Detection>()).next_multiple_of(16)
 }
 
 #[cfg(test)]
@@ -231,14 +233,14 @@ mod tests {
         let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");
         fields!(program, Field: address, anchor_stride, component_stride);
         fields!(
-            program, Frame: boxes, scores, objectness, class_thresholds, listed, threshold,
-            lowest_threshold, anchors, classes, lanes, box_format, scale, min_size, max_size,
+            program, KernelParams: boxes, scores, objectness, class_thresholds, class_threshold_count, threshold,
+            lowest_threshold, anchors, classes, lanes_per_anchor, box_format, scale, min_size, max_size,
             method, overlap, iou_threshold, pixel_offset, threshold_inclusive, class_agnostic,
             max_candidates, max_detections, sequence, visible, multi_label, capacity,
         );
         fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
         fields!(
-            program, Outcome: sequence, candidates, rejected, survivors, rounds, nanoseconds,
+            program, ResultHeader: sequence, candidates, rejected, survivors, rounds, nanoseconds,
             reserved,
         );
         for (theirs, ours) in [
@@ -248,7 +250,7 @@ mod tests {
             ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("CORNERS", BoxFormat::Corners as usize),
-            ("CENTRE", BoxFormat::Centre as usize),
+            ("CENTER", BoxFormat::Centre as usize),
             ("SQUARE", BoxFormat::Square as usize),
             ("GREEDY", Method::Greedy as usize),
             ("MAP_REDUCE", Method::MapReduce as usize),
@@ -260,20 +262,30 @@ mod tests {
             equal(&mut program, theirs, ours);
         }
         for classes in [1, 2, 7, 8, 9, 80] {
-            equal(&mut program, &format!("lanes_for({classes})"), lanes(classes) as usize);
+            equal(
+                &mut program,
+                &format!("lanes_per_anchor({classes})"),
+                lanes_per_anchor(classes) as usize,
+            );
         }
         for capacity in [0, 1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
             let workspace = workspace_bytes(capacity);
             equal(&mut program, &format!("workspace_bytes({capacity})"), workspace);
-            equal(&mut program, &format!("outcome_bytes({capacity})"), outcome_bytes(capacity));
+            equal(&mut program, &format!("results_bytes({capacity})"), results_bytes(capacity));
             let map = map_blocks(132, capacity) as usize;
             equal(&mut program, &format!("map_blocks(132, {capacity})"), map);
             let reduce = reduce_blocks(132, capacity) as usize;
             equal(&mut program, &format!("reduce_blocks(132, {capacity})"), reduce);
             for (theirs, classes, multi_label) in [("decode", 80, 0), ("decode_multi", 80, 1)] {
                 let anchors = capacity;
-                let frame = Frame { anchors, classes, lanes: 8, multi_label, ..Frame::default() };
-                let shared_by = if multi_label == 0 { frame.lanes } else { classes };
+                let frame = KernelParams {
+                    anchors,
+                    classes,
+                    lanes_per_anchor: 8,
+                    multi_label,
+                    ..KernelParams::default()
+                };
+                let shared_by = if multi_label == 0 { frame.lanes_per_anchor } else { classes };
                 let theirs = format!("{theirs}_blocks({anchors}, {shared_by})");
                 equal(&mut program, &theirs, frame.decode_blocks() as usize);
             }

@@ -21,7 +21,7 @@ struct Image {
 
 /// From which compute capability on kernels wait for each other by themselves (`take_turn`,
 /// kernels/portable.cuh).
-const TURNS_FROM: (i32, i32) = (9, 0);
+const PROGRAMMATIC_LAUNCH_FROM: (i32, i32) = (9, 0);
 
 /// PTX, with the zero that the driver looks for.
 macro_rules! ptx {
@@ -60,7 +60,7 @@ pub(super) struct Kernels {
     /// What they come from.
     pub image: &'static str,
     /// Whether each waits for the one before by itself.
-    pub take_turns: bool,
+    pub programmatic_launch: bool,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
     /// Likewise, with `multi_label`.
@@ -113,7 +113,7 @@ impl Kernels {
             device: device.clone(),
             module,
             image: image.name,
-            take_turns: target >= TURNS_FROM && driver.knows_edges(),
+            programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.knows_edges(),
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
             map: null_mut(),

@@ -26,7 +26,7 @@ use crate::head::Layout;
 use crate::tensor::Tensor;
 use graph::{Graph, Shape};
 use inputs::Inputs;
-use interface::{Frame, Precision, Source};
+use interface::{KernelParams, Precision, Source};
 use kernels::Kernels;
 use results::Results;
 use upload::Upload;
@@ -56,7 +56,7 @@ struct OnDevice {
 /// The counts of a frame that is done; its survivors are with the results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
-    outcome: interface::Outcome,
+    outcome: interface::ResultHeader,
     work: DeviceWork,
 }
 
@@ -209,11 +209,11 @@ impl OnDevice {
         layout: &Layout,
         params: &Params,
         work: &mut DeviceWork,
-    ) -> Result<interface::Outcome, EngineError> {
+    ) -> Result<interface::ResultHeader, EngineError> {
         let (precisions, multi_label) = (source.precisions, params.multi_label);
         self.prepare(Shape { capacity, precisions, multi_label })?;
         let graph = self.graph.as_mut().expect("just prepared");
-        let frame = Frame::new(source, layout, params, graph.capacity());
+        let frame = KernelParams::new(source, layout, params, graph.capacity());
         self.results.clear();
         graph.launch(&self.stream, &frame)?;
         let (outcome, downloaded) = self.results.wait(&self.stream)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::interface::{Outcome, WHOLE, outcome_bytes};
+use super::interface::{ResultHeader, COMPLETE, results_bytes};
 use crate::device::{Device, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
@@ -25,14 +25,14 @@ pub(super) struct Results {
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
-        let buffer = PinnedBuffer::new(device, outcome_bytes(0))?;
+        let buffer = PinnedBuffer::new(device, results_bytes(0))?;
         Ok(Self { device: device.clone(), capacity: 0, buffer })
     }
 
     /// Makes room for `capacity` survivors, elsewhere if need be.
     pub fn make_room(&mut self, capacity: u32) -> Result<(), DriverError> {
         if self.capacity < capacity {
-            self.buffer = PinnedBuffer::new(&self.device, outcome_bytes(capacity))?;
+            self.buffer = PinnedBuffer::new(&self.device, results_bytes(capacity))?;
             self.capacity = capacity;
         }
         Ok(())
@@ -53,15 +53,15 @@ impl Results {
     /// Waits for as long as the launch takes: there is no limit of its own. What bounds it is the
     /// work before it on the GPU and the driver, which reports a launch that cannot end (on a GPU
     /// that is lost, or after another kernel's fault) as an error of the stream.
-    pub fn wait(&mut self, stream: &Stream) -> Result<(Outcome, u64), EngineError> {
+    pub fn wait(&mut self, stream: &Stream) -> Result<(ResultHeader, u64), EngineError> {
         watch(sequence(&self.buffer), stream)?;
         // SAFETY: an outcome is there, whole, and is written to no more.
-        let outcome = unsafe { self.buffer.as_ptr().cast::<Outcome>().read() };
-        if outcome.sequence != WHOLE || outcome.survivors > self.capacity {
+        let outcome = unsafe { self.buffer.as_ptr().cast::<ResultHeader>().read() };
+        if outcome.sequence != COMPLETE || outcome.survivors > self.capacity {
             return Err(EngineError::NoResult);
         }
         let survivors = outcome.survivors as usize * size_of::<Detection>();
-        Ok((outcome, (size_of::<Outcome>() + survivors) as u64))
+        Ok((outcome, (size_of::<ResultHeader>() + survivors) as u64))
     }
 
     /// The first `count` survivors.
@@ -70,7 +70,7 @@ impl Results {
         // SAFETY: as many detections are there, of which any bits are a value, and are written to
         // no more before `self` is borrowed again.
         unsafe {
-            let first = self.buffer.as_ptr().add(size_of::<Outcome>()).cast();
+            let first = self.buffer.as_ptr().add(size_of::<ResultHeader>()).cast();
             std::slice::from_raw_parts(first, count as usize)
         }
     }
@@ -89,7 +89,7 @@ fn watch(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
     let began = Instant::now();
     loop {
         for _ in 0..64 {
-            if sequence.load(Ordering::Acquire) == WHOLE {
+            if sequence.load(Ordering::Acquire) == COMPLETE {
                 return Ok(());
             }
             std::hint::spin_loop();
@@ -100,7 +100,7 @@ fn watch(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
         // Where work has failed, this says so.
         if stream.is_idle()? {
             return match sequence.load(Ordering::Acquire) {
-                WHOLE => Ok(()),
+                COMPLETE => Ok(()),
                 _ => Err(EngineError::NoResult),
             };
         }

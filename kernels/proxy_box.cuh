@@ -4,7 +4,7 @@
 #include "overlap.cuh"
 
 // A box in half precision.
-struct Outline {
+struct ProxyBox {
     uint32_t low, high; // left and top; right and bottom
 };
 
@@ -15,48 +15,48 @@ struct Outline {
 // go at each end of each. Rounding may not lose what the exact test would find: ends keep the pixel
 // offset and some of their last places, and where an area is too small to have all of its places
 // nothing goes.
-DEVICE float4 core_of(const float4 &box, const Rule &rule) {
-    const float width = minus(box.z, box.x), height = minus(box.w, box.y);
+DEVICE float4 shrunk_box(const float4 &box, const OverlapRule &rule) {
+    const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
     const bool may_go = rule.overlap == IOU && rule.threshold >= 0x1p-10f &&
-                        times(width, height) >= 0x1p-80f;
-    const float share = may_go ? times(rule.threshold, 0.495f) : 0.0f, last_places = 0x1p-20f;
-    const float x = minus(times(share, width),
-                          plus(rule.offset, times(last_places, plus(fabsf(box.x), fabsf(box.z)))));
-    const float y = minus(times(share, height),
-                          plus(rule.offset, times(last_places, plus(fabsf(box.y), fabsf(box.w)))));
+                        mul_rn(width, height) >= 0x1p-80f;
+    const float share = may_go ? mul_rn(rule.threshold, 0.495f) : 0.0f, last_places = 0x1p-20f;
+    const float x = sub_rn(mul_rn(share, width),
+                          add_rn(rule.offset, mul_rn(last_places, add_rn(fabsf(box.x), fabsf(box.z)))));
+    const float y = sub_rn(mul_rn(share, height),
+                          add_rn(rule.offset, mul_rn(last_places, add_rn(fabsf(box.y), fabsf(box.w)))));
     float4 core;
-    core.x = plus(box.x, x);
-    core.y = plus(box.y, y);
-    core.z = minus(box.z, x);
-    core.w = minus(box.w, y);
+    core.x = add_rn(box.x, x);
+    core.y = add_rn(box.y, y);
+    core.z = sub_rn(box.z, x);
+    core.w = sub_rn(box.w, y);
     return core;
 }
 
 // Outlines of boxes that meet touch: rounding keeps order.
-DEVICE Outline outline_of(const float4 &box, const Rule &rule) {
-    const float4 core = core_of(box, rule);
-    return Outline{halves(core.x, core.y), halves(core.z, core.w)};
+DEVICE ProxyBox proxy_box(const float4 &box, const OverlapRule &rule) {
+    const float4 core = shrunk_box(box, rule);
+    return ProxyBox{pack_half2(core.x, core.y), pack_half2(core.z, core.w)};
 }
 
 // Touches nothing.
-DEVICE Outline nowhere() { return Outline{0x7c007c00u, 0xfc00fc00u}; }
+DEVICE ProxyBox empty_box() { return ProxyBox{0x7c007c00u, 0xfc00fc00u}; }
 
 // Small numbers, and bits of a word, are counted in the last places of this: GPUs add floats at
 // twice the speed of integers.
-#define NOTHING 8388608.0f // 2^23
-DEVICE uint32_t counted(float count) { return __float_as_uint(count) - __float_as_uint(NOTHING); }
+#define COUNTER_ZERO 8388608.0f // 2^23
+DEVICE uint32_t counter_value(float count) { return __float_as_uint(count) - __float_as_uint(COUNTER_ZERO); }
 
 // Whether neither half of `high` is below that of `low`.
-DEVICE bool reaches(uint32_t high, uint32_t low) {
-    return widen(uint16_t(high)) >= widen(uint16_t(low)) &&
-           widen(uint16_t(high >> 16)) >= widen(uint16_t(low >> 16));
+DEVICE bool not_below(uint32_t high, uint32_t low) {
+    return half_to_float(uint16_t(high)) >= half_to_float(uint16_t(low)) &&
+           half_to_float(uint16_t(high >> 16)) >= half_to_float(uint16_t(low >> 16));
 }
 
 // Adds `Unit` to `outranking` where `key` outranks `own`, and `Bit` to `near` where the outlines
 // touch, too. Eight instructions, as the compilers would not have it.
 template <uint32_t Unit, uint32_t Bit>
-DEVICE void compare(uint64_t key, const Outline &outline, uint64_t own, const Outline &own_outline,
-                    float &outranking, float &near) {
+DEVICE void compare(uint64_t key, const ProxyBox &proxy, uint64_t own, const ProxyBox &query_proxy,
+                    float &outranking, float &pairs) {
 #if defined(__CUDA_ARCH__)
     asm("{\n"
         "    .reg .pred p;\n"
@@ -69,13 +69,13 @@ DEVICE void compare(uint64_t key, const Outline &outline, uint64_t own, const Ou
         "    setp.eq.and.u32 p, a, 0, p;\n"
         "    @p add.f32 %1, %1, %5;\n"
         "}"
-        : "+f"(outranking), "+f"(near)
-        : "l"(key), "l"(own), "f"(float(Unit)), "f"(float(Bit)), "r"(outline.low),
-          "r"(outline.high), "r"(own_outline.low), "r"(own_outline.high));
+        : "+f"(outranking), "+f"(pairs)
+        : "l"(key), "l"(own), "f"(float(Unit)), "f"(float(Bit)), "r"(proxy.low),
+          "r"(proxy.high), "r"(query_proxy.low), "r"(query_proxy.high));
 #else
     if (key > own) {
         outranking += Unit;
-        near += reaches(own_outline.high, outline.low) && reaches(outline.high, own_outline.low)
+        pairs += not_below(query_proxy.high, proxy.low) && not_below(proxy.high, query_proxy.low)
                     ? Bit
                     : 0;
     }
