@@ -1,4 +1,5 @@
-// Decode: a tensor's rows to candidates, as the rules of src/engine/mod.rs have it.
+// Decode: candidates from tensors. In: the tensors of an image and the parameters. Out: the candidates
+// in any order, their number, and the number of rejected anchors. Rules are those of src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
@@ -19,9 +20,7 @@ DEVICE float load_element(const Field &field, uint32_t anchor, uint32_t componen
     return Element::to_float(__ldg((const typename Element::Stored *)field.address + index));
 }
 
-enum Verdict { CANDIDATE, DROPPED, REJECTED };
-
-// The numbers that make a row's box.
+// The numbers of an anchor's box, as they are in the tensor.
 template <typename Boxes> DEVICE float4 load_box(const KernelParams &params, uint32_t anchor) {
     float4 numbers;
     numbers.x = load_element<Boxes>(params.boxes, anchor, 0);
@@ -31,31 +30,36 @@ template <typename Boxes> DEVICE float4 load_box(const KernelParams &params, uin
     return numbers;
 }
 
-DEVICE float threshold_of(const KernelParams &params, uint32_t class_index) {
+DEVICE float class_threshold(const KernelParams &params, uint32_t class_index) {
     return class_index < params.class_threshold_count
                ? __ldg((const float *)params.class_thresholds + class_index)
                : params.threshold;
 }
 
-// Rules 2 to 4, once the row's best class is known, or that of the pair.
-DEVICE Verdict make_score(const KernelParams &params, float objectness, float best, uint32_t best_class,
-                      float &score) {
-    if (!is_finite(best)) {
+// What becomes of an anchor, or of a pair of anchor and class. REJECTED: its numbers are invalid,
+// which is counted.
+enum Verdict { CANDIDATE, DROPPED, REJECTED };
+
+// Rules 2 to 4: the score, from objectness and the score of the class.
+DEVICE Verdict make_score(const KernelParams &params, float objectness, float class_score,
+                          uint32_t class_index, float &score) {
+    if (!is_finite(class_score)) {
         return REJECTED;
     }
     const bool has_objectness = params.objectness.address != 0;
-    score = add_rn(has_objectness ? mul_rn(objectness, best) : best, 0.0f); // minus zero becomes zero
+    const float product = has_objectness ? mul_rn(objectness, class_score) : class_score;
+    score = add_rn(product, 0.0f); // minus zero becomes zero
     if (!is_finite(score)) {
         return REJECTED;
     }
-    const float threshold = threshold_of(params, best_class);
+    const float threshold = class_threshold(params, class_index);
     if (score < threshold || (has_objectness && objectness < threshold)) {
         return DROPPED;
     }
     return CANDIDATE;
 }
 
-// Rules 5 and 6. `box` holds its numbers, and then its corners.
+// Rules 5 and 6: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
 DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
     const float sx = params.scale[0], sy = params.scale[1];
     box.x = mul_rn(box.x, sx);
@@ -76,8 +80,7 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
             box.w = add_rn(y, half_height);
         }
     }
-    if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) ||
-        !is_finite(box.w)) {
+    if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
         return REJECTED;
     }
     const float longest = 1.0e9f;
@@ -96,24 +99,9 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
     return CANDIDATE;
 }
 
-// Scores that a thread has under way at a time: with eight threads to an anchor, all of 80 classes.
-#define SCORES_PER_STEP 10u
-
-#define DECODE_WARPS (DECODE_THREADS / WARP)
-
-// What a block's eight warps found, where they share anchors.
-struct BestOfWarps {
-    float score[DECODE_WARPS][WARP];
-    uint32_t class_index[DECODE_WARPS][WARP];
-};
-
-DEVICE bool is_better(float score, uint32_t class_index, float best, uint32_t best_class) {
-    return score > best || (score == best && class_index < best_class);
-}
-
-// Leaves the frame's numbers for the later kernels. For one thread of the grid to call.
-DEVICE void begin_image(const KernelParams &params, Header *header) {
-    // By words: left to itself, a compiler copies bytes.
+// Copies the parameters to the header for the later kernels. One thread of an image calls it.
+DEVICE void store_params(const KernelParams &params, Header *header) {
+    // By words: compilers copy a structure by bytes.
     const uint64_t *const from = (const uint64_t *)&params;
     uint64_t *const to = (uint64_t *)&header->params;
 #pragma unroll
@@ -123,36 +111,82 @@ DEVICE void begin_image(const KernelParams &params, Header *header) {
     header->start_time = device_clock();
 }
 
-// Counts the candidates and rejections of a warp, and stores the candidates: those for which there
-// is room where they are `Bounded`. For all lanes to call.
+// Counts a warp's candidates and rejected anchors, and appends the candidates. All lanes call it.
+// `Bounded`: there can be more candidates than `capacity`; those are counted, but not stored.
 template <bool Bounded>
-DEVICE void store(const KernelParams &params, const Workspace &workspace, Verdict verdict, const float4 &box,
-                  float score, uint32_t index, uint32_t class_index) {
+DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdict verdict,
+                   const float4 &box, float score, uint32_t index, uint32_t class_index) {
     Header *const header = workspace.header;
     const uint32_t lane = lane_index();
     const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);
     if (rejected != 0 && lane == 0) {
         atomicAdd(&header->rejected, uint32_t(__popc(rejected)));
     }
-    const uint32_t found = __ballot_sync(ALL_LANES, verdict == CANDIDATE);
-    if (found == 0) {
+    const uint32_t candidates = __ballot_sync(ALL_LANES, verdict == CANDIDATE);
+    if (candidates == 0) {
         return;
     }
     uint32_t slot = 0;
     if (lane == 0) {
-        slot = atomicAdd(&header->candidates, uint32_t(__popc(found)));
+        slot = atomicAdd(&header->candidates, uint32_t(__popc(candidates)));
     }
-    slot = __shfl_sync(ALL_LANES, slot, 0) + lanes_before(found);
+    slot = __shfl_sync(ALL_LANES, slot, 0) + lanes_before(candidates);
     if (verdict == CANDIDATE && (!Bounded || slot < params.capacity)) {
         workspace.candidate_box[slot] = box;
-        workspace.candidate_key[slot] = rank_key(score, index);
+        workspace.candidate_key[slot] = RankKey::encode(score, index);
         workspace.candidate_class[slot] = class_index;
     }
 }
 
-// An anchor is one thread's, or is shared by eight: where the scores of consecutive anchors lie
-// side by side, by one lane of each of the block's eight warps, else by eight neighbouring lanes,
-// so that loads coalesce either way.
+#define DECODE_WARPS (DECODE_THREADS / WARP)
+// Scores that a thread loads at a time: with eight threads per anchor, all of 80 classes.
+#define SCORES_PER_STEP 10u
+#define LOWEST_SCORE __uint_as_float(0xff800000u) // minus infinity
+
+// The class with the highest score. Of equal scores the lower class is the best.
+struct BestClass {
+    float score;
+    uint32_t class_index;
+
+    DEVICE void combine(const BestClass &other) {
+        if (other.score > score || (other.score == score && other.class_index < class_index)) {
+            *this = other;
+        }
+    }
+};
+
+// The best of the classes `part`, `part` + lanes_per_anchor, and so on.
+template <typename Scores>
+DEVICE BestClass best_of_part(const KernelParams &params, uint32_t anchor, uint32_t part) {
+    BestClass best = {LOWEST_SCORE, 0};
+    for (uint32_t c = part; c < params.classes; c += SCORES_PER_STEP * params.lanes_per_anchor) {
+        float scores[SCORES_PER_STEP];
+#pragma unroll
+        for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
+            const uint32_t at = c + k * params.lanes_per_anchor;
+            scores[k] = at < params.classes ? load_element<Scores>(params.scores, anchor, at)
+                                            : LOWEST_SCORE;
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
+            if (scores[k] > best.score) {
+                best.score = scores[k];
+                best.class_index = c + k * params.lanes_per_anchor;
+            }
+        }
+    }
+    return best;
+}
+
+// The results of a block's warps, where eight warps share anchors.
+struct BestOfWarps {
+    float score[DECODE_WARPS][WARP];
+    uint32_t class_index[DECODE_WARPS][WARP];
+};
+
+// Decode to an anchor's best class. One thread has an anchor, or eight threads share it, each with a
+// part of the classes: one lane of each of the block's eight warps where the scores of consecutive
+// anchors are contiguous, else eight consecutive lanes. Loads coalesce in both cases.
 template <typename Boxes, typename Scores>
 DEVICE void decode(const KernelParams &params, void *memory) {
     BLOCK_SHARED(BestOfWarps, partial);
@@ -160,25 +194,25 @@ DEVICE void decode(const KernelParams &params, void *memory) {
     const Workspace workspace(memory, params.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        begin_image(params, workspace.header);
+        store_params(params, workspace.header);
     }
 
     const bool by_warps = params.lanes_per_anchor != 1 && params.scores.anchor_stride == 1;
-    uint64_t row;
+    uint64_t position;
     uint32_t part;
     if (params.lanes_per_anchor == 1) {
-        row = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
+        position = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
         part = 0;
     } else if (by_warps) {
-        row = uint64_t(blockIdx.x) * WARP + lane;
+        position = uint64_t(blockIdx.x) * WARP + lane;
         part = warp;
     } else {
-        row = uint64_t(blockIdx.x) * (DECODE_THREADS / 8) + threadIdx.x / 8;
+        position = uint64_t(blockIdx.x) * (DECODE_THREADS / 8) + threadIdx.x / 8;
         part = lane % 8;
     }
-    const uint32_t anchor = uint32_t(row);
+    const uint32_t anchor = uint32_t(position);
 
-    Verdict verdict = row < params.anchors ? CANDIDATE : DROPPED;
+    Verdict verdict = position < params.anchors ? CANDIDATE : DROPPED;
     float objectness = 1.0f;
     if (verdict == CANDIDATE && params.objectness.address != 0) {
         objectness = load_element<Scores>(params.objectness, anchor, 0);
@@ -189,87 +223,62 @@ DEVICE void decode(const KernelParams &params, void *memory) {
         }
     }
 
-    // Read now, while the scores are on their way, by whoever speaks for the row.
+    // Loaded here, so that it is in flight together with the scores.
     float4 box = {};
     if (verdict == CANDIDATE && part == 0) {
         box = load_box<Boxes>(params, anchor);
     }
-    const float lowest = __uint_as_float(0xff800000u); // minus infinity
-    float best = lowest;
-    uint32_t best_class = 0;
+    BestClass best = {LOWEST_SCORE, 0};
     if (verdict == CANDIDATE) {
-        for (uint32_t c = part; c < params.classes; c += SCORES_PER_STEP * params.lanes_per_anchor) {
-            float scores[SCORES_PER_STEP];
-#pragma unroll
-            for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
-                const uint32_t at = c + k * params.lanes_per_anchor;
-                scores[k] = at < params.classes ? load_element<Scores>(params.scores, anchor, at) : lowest;
-            }
-#pragma unroll
-            for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
-                if (scores[k] > best) {
-                    best = scores[k];
-                    best_class = c + k * params.lanes_per_anchor;
-                }
-            }
-        }
+        best = best_of_part<Scores>(params, anchor, part);
     }
 
-    // The first of the greatest: where parts are equal the lower class wins.
     if (by_warps) {
-        partial.score[warp][lane] = best;
-        partial.class_index[warp][lane] = best_class;
+        partial.score[warp][lane] = best.score;
+        partial.class_index[warp][lane] = best.class_index;
         __syncthreads();
         if (warp != 0) {
             return;
         }
 #pragma unroll
         for (uint32_t w = 1; w < DECODE_WARPS; w++) {
-            const float score = partial.score[w][lane];
-            const uint32_t class_index = partial.class_index[w][lane];
-            if (is_better(score, class_index, best, best_class)) {
-                best = score;
-                best_class = class_index;
-            }
+            best.combine({partial.score[w][lane], partial.class_index[w][lane]});
         }
     } else if (params.lanes_per_anchor != 1) {
 #pragma unroll
         for (uint32_t distance = 4; distance != 0; distance /= 2) {
-            const float score = __shfl_xor_sync(ALL_LANES, best, distance);
-            const uint32_t class_index = __shfl_xor_sync(ALL_LANES, best_class, distance);
-            if (is_better(score, class_index, best, best_class)) {
-                best = score;
-                best_class = class_index;
-            }
+            best.combine({__shfl_xor_sync(ALL_LANES, best.score, distance),
+                          __shfl_xor_sync(ALL_LANES, best.class_index, distance)});
         }
         if (part != 0) {
-            verdict = DROPPED; // the first of the eight speaks for the row
+            verdict = DROPPED; // the first of the eight lanes continues with the anchor
         }
     }
 
     float score = 0.0f;
     if (verdict == CANDIDATE) {
-        verdict = make_score(params, objectness, best, best_class, score);
+        verdict = make_score(params, objectness, best.score, best.class_index, score);
     }
     if (verdict == CANDIDATE) {
         verdict = make_box(params, box);
     }
-    store<false>(params, workspace, verdict, box, score, anchor, best_class);
+    append<false>(params, workspace, verdict, box, score, anchor, best.class_index);
 }
 
-// A thread to each pair of anchor and class, in the order in which their scores are in memory, so
-// that loads coalesce: class by class where the scores of consecutive anchors are side by side, else
-// anchor by anchor. Most pairs end with their score, or with objectness, which neighbors share.
+// Decode to all pairs of anchor and class. One thread has one pair, in the order of the scores in
+// memory, so that loads coalesce: class by class where the scores of consecutive anchors are
+// contiguous, else anchor by anchor. Most threads load no box: the score or the objectness, which
+// neighboring threads share, is below the threshold.
 template <typename Boxes, typename Scores>
 DEVICE void decode_multi(const KernelParams &params, void *memory) {
     grid_dependency_wait();
     const Workspace workspace(memory, params.capacity);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        begin_image(params, workspace.header);
+        store_params(params, workspace.header);
     }
 
     const uint64_t thread = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
-    const uint32_t pairs = params.anchors * params.classes; // fits: the host has seen to it
+    const uint32_t pairs = params.anchors * params.classes; // 32 bits suffice: interface.cuh
     Verdict verdict = thread < pairs ? CANDIDATE : DROPPED;
     uint32_t anchor = 0, class_index = 0;
     float objectness = 1.0f, score = 0.0f;
@@ -284,14 +293,14 @@ DEVICE void decode_multi(const KernelParams &params, void *memory) {
             objectness = load_element<Scores>(params.objectness, anchor, 0);
             if (!is_finite(objectness)) {
                 verdict = REJECTED;
-            } else if (objectness < threshold_of(params, class_index)) {
+            } else if (objectness < class_threshold(params, class_index)) {
                 verdict = DROPPED;
             }
         }
     }
     if (verdict == CANDIDATE) {
-        const float of_class = load_element<Scores>(params.scores, anchor, class_index);
-        verdict = make_score(params, objectness, of_class, class_index, score);
+        const float class_score = load_element<Scores>(params.scores, anchor, class_index);
+        verdict = make_score(params, objectness, class_score, class_index, score);
     }
     float4 box = {};
     if (verdict == CANDIDATE) {
@@ -299,12 +308,12 @@ DEVICE void decode_multi(const KernelParams &params, void *memory) {
         verdict = make_box(params, box);
     }
     const uint32_t index = anchor * params.classes + class_index;
-    store<true>(params, workspace, verdict, box, score, index, class_index);
+    append<true>(params, workspace, verdict, box, score, index, class_index);
 }
 
-#define DECODE(decoder, name, Boxes, Scores)                             \
+#define DECODE(decoder, name, Boxes, Scores)                                    \
     KERNEL(DECODE_THREADS, 4) name(const KernelParams params, void *workspace) { \
-        decoder<Boxes, Scores>(params, workspace);                        \
+        decoder<Boxes, Scores>(params, workspace);                               \
     }
 DECODE(decode, decode_f32_f32, F32, F32)
 DECODE(decode, decode_f32_f16, F32, F16)

@@ -150,14 +150,15 @@ NMSFILTER_BOTH constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32
     return wanted == 0 ? 1 : wanted < 2 * multiprocessors ? wanted : 2 * multiprocessors;
 }
 
+// The workspace: a header, and arrays of this many bytes per candidate (workspace.cuh), whose number is
+// rounded up to a multiple of 4096.
 #define HEADER_BYTES 512
-
-// For n candidates: the header and 324 bytes each, n rounded up to a multiple of 4096.
+#define BYTES_PER_CANDIDATE 324
 NMSFILTER_BOTH constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 4095) / 4096 * 4096;
 }
 NMSFILTER_BOTH constexpr uint64_t workspace_bytes(uint32_t capacity) {
-    return HEADER_BYTES + padded(capacity) * 324;
+    return HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE;
 }
 NMSFILTER_BOTH constexpr uint64_t results_bytes(uint32_t capacity) {
     return sizeof(ResultHeader) + (uint64_t(capacity) * sizeof(Detection) + 15) / 16 * 16;

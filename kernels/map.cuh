@@ -1,54 +1,92 @@
-// Map: how many outrank each candidate, which gives its place, and which of them meet it.
+// Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank, each
+// with the list of those that outrank it and conflict with it; candidates with an empty list survive.
 //
-// A block asks about its share of the candidates, which lie in shared memory; its threads hold all
-// candidates in registers, a few at a time, and answer. Most pairs are told apart by their outlines
-// alone; those that are not wait in a queue, and are tested a warp at a time. A candidate that none
-// meets is a root: it survives whatever becomes of others.
+//   for each query tile of the block          QUERY_TILE candidates of the block's share
+//       load the tile into shared memory
+//       for each candidate c                  in the threads' registers, some at a time
+//           for each query q of the tile
+//               if c outranks q
+//                   q.rank += 1
+//                   if the proxy boxes intersect, add (c, q) to the warp's queue
+//       test the pairs in the queues exactly, a pair per lane; conflicts go to the query's list
+//       scatter the queries to their ranks
+//
+// The rank of a candidate is the number of those that outrank it, so that no sort is needed.
 #pragma once
 
 #include "proxy_box.cuh"
 
 #define MAP_WARPS (MAP_THREADS / WARP)
-// Candidates that a block asks about at a time.
-#define TILE_QUERIES 128u
-// Candidates that a thread holds at most, so that they stay in registers.
+// Queries in shared memory at a time.
+#define QUERY_TILE 128u
+// Candidates that a thread has in registers at a time, at most.
 #define MAP_ITEMS_PER_THREAD 8u
 
 struct QueryTile {
-    ProxyBox proxy[TILE_QUERIES];
-    uint64_t key[TILE_QUERIES];
-    float4 box[TILE_QUERIES];
-    uint32_t class_index[TILE_QUERIES];
-    uint32_t outranking[TILE_QUERIES];
-    uint32_t conflicts[TILE_QUERIES][CONFLICT_LIST_WORDS];
-    // Of each warp, what a lane found near to two questions: a bit for each candidate that it holds
-    // and each of the two, then the first question, then the lane.
-    uint32_t queue[MAP_WARPS][2 * WARP];
+    ProxyBox proxy[QUERY_TILE];
+    RankKey key[QUERY_TILE];
+    float4 box[QUERY_TILE];
+    uint32_t class_index[QUERY_TILE];
+    uint32_t rank[QUERY_TILE];
+    ConflictList conflicts[QUERY_TILE];
+    uint32_t queue[MAP_WARPS][2 * WARP]; // of each warp: QueueEntry::bits
 };
-#define PAIR_BITS (2 * MAP_ITEMS_PER_THREAD)
-#define LANE_SHIFT 27
-static_assert(TILE_QUERIES % 2 == 0, "questions are answered in pairs");
-static_assert(TILE_QUERIES <= 1u << (LANE_SHIFT - PAIR_BITS), "room for the question");
-// The counts of the two share a word: what the second's counts for.
-#define SECOND_COUNT 4096u
-static_assert(MAP_ITEMS_PER_THREAD * WARP < SECOND_COUNT, "a warp's count of the first has room");
-static_assert(PAIR_BITS <= 23 && SECOND_COUNT * MAP_ITEMS_PER_THREAD < 1u << 23, "exact as floats");
 
-// What a block is about: of its share of the candidates, `count` from the `first`. A block's are
-// far apart, since the nearest are often of one object, and their pairs would all be one warp's.
+// Pairs to be tested: those of one lane's candidates with one or both of two consecutive queries. Bit
+// k of `pairs` is the pair of the lane's candidate k with the first query, bit MAP_ITEMS_PER_THREAD +
+// k that with the second.
+struct QueueEntry {
+    enum : uint32_t {
+        PAIR_BITS = 2 * MAP_ITEMS_PER_THREAD,
+        LANE_SHIFT = 27,
+        QUERY_BITS = LANE_SHIFT - PAIR_BITS,
+    };
+
+    uint32_t bits;
+
+    static DEVICE QueueEntry encode(uint32_t pairs, uint32_t query, uint32_t lane) {
+        return QueueEntry{pairs | query << PAIR_BITS | lane << LANE_SHIFT};
+    }
+    DEVICE uint32_t pairs() const { return bits & ((1u << PAIR_BITS) - 1); }
+    DEVICE uint32_t first_query() const { return bits >> PAIR_BITS & ((1u << QUERY_BITS) - 1); }
+    DEVICE uint32_t lane() const { return bits >> LANE_SHIFT; }
+
+    DEVICE uint32_t first_pair() const { return __ffs(bits) - 1; }
+    DEVICE void remove_first_pair() { bits &= bits - 1; }
+};
+static_assert(QUERY_TILE % 2 == 0, "queries are compared in pairs");
+static_assert(QUERY_TILE <= 1u << QueueEntry::QUERY_BITS, "an entry has bits for the query");
+static_assert(QueueEntry::PAIR_BITS <= MantissaCounter::BITS, "pairs are counted as bits of a float");
+
+// The counts of two queries in one word.
+struct CountPair {
+    enum : uint32_t { FIRST = 1, SECOND = 4096 }; // what one counts
+
+    uint32_t bits;
+
+    DEVICE uint32_t first() const { return bits % SECOND; }
+    DEVICE uint32_t second() const { return bits / SECOND; }
+};
+static_assert(MAP_ITEMS_PER_THREAD * WARP < CountPair::SECOND, "a warp's count of the first query");
+static_assert(CountPair::SECOND * MAP_ITEMS_PER_THREAD < 1u << MantissaCounter::BITS,
+              "a thread's counts are exact");
+
+// The queries of a tile: of the block's share of the candidates, `count` from number `first` on.
+// Candidates of a block are spread over the slots, because those of one object have slots close to
+// one another, and their pairs would all be in one warp's queue.
 struct TileRange {
     uint32_t first, count, candidates;
 
-    DEVICE uint32_t slot(uint32_t question) const {
-        return blockIdx.x + (first + question) * gridDim.x;
+    DEVICE uint32_t slot(uint32_t query) const {
+        return blockIdx.x + (first + query) * gridDim.x;
     }
 };
 
 DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
-                const OverlapRule &rule, bool needs_conflicts) {
+                      const OverlapRule &rule, bool needs_conflicts) {
     if (threadIdx.x == 0 && range.count % 2 != 0) {
-        // Makes a pair of the last: none outranks it.
-        tile.key[range.count] = ~uint64_t(0);
+        // The last query's partner.
+        tile.key[range.count] = RankKey::highest();
         tile.proxy[range.count] = empty_box();
     }
     for (uint32_t q = threadIdx.x; q < range.count; q += MAP_THREADS) {
@@ -58,83 +96,83 @@ DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRan
         tile.box[q] = box;
         tile.key[q] = workspace.candidate_key[slot];
         tile.class_index[q] = workspace.candidate_class[slot];
-        tile.outranking[q] = 0;
-        tile.conflicts[q][0] = 0;
-        tile.conflicts[q][1] = slot;
+        tile.rank[q] = 0;
+        tile.conflicts[q].count = 0;
+        tile.conflicts[q].own_slot = slot;
     }
 }
 
-// Pairs of the warp that wait to be tested.
+// A warp's pairs that wait for the exact test.
 struct PairQueue {
     uint32_t *entries;
     uint32_t length;
 
-    // For all lanes to call.
-    DEVICE void add(bool wanted, uint32_t entry) {
-        const uint32_t all = __ballot_sync(ALL_LANES, wanted);
-        if (wanted) {
-            entries[length + lanes_before(all)] = entry;
+    // All lanes call it.
+    DEVICE void add(bool has_entry, QueueEntry entry) {
+        const uint32_t adding = __ballot_sync(ALL_LANES, has_entry);
+        if (has_entry) {
+            entries[length + lanes_before(adding)] = entry.bits;
         }
-        length += __popc(all);
+        length += __popc(adding);
         __syncwarp();
     }
 
-    // Tests a pair of each of the last `count` entries, at most 32, and notes those that meet.
-    // `from`: the slot of the block's first candidate.
-    DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from,
-                     uint32_t count) {
-        const OverlapRule rule(workspace.header->params); // again: registers are short
+    // Tests one pair of each of the last `count` entries, at most WARP, and appends those that
+    // conflict to the queries' lists. `from` is the slot of the first candidate in registers.
+    DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from, uint32_t count) {
+        const OverlapRule rule(workspace.header->params); // loaded again, to save registers
         length -= count;
-        uint32_t entry = 0;
+        QueueEntry entry = {0};
         if (lane_index() < count) {
-            entry = entries[length + lane_index()];
-            const uint32_t bit = __ffs(entry) - 1;
-            const uint32_t q =
-                (entry >> PAIR_BITS & ((1u << (LANE_SHIFT - PAIR_BITS)) - 1)) + bit / MAP_ITEMS_PER_THREAD;
-            const uint32_t slot = from + bit % MAP_ITEMS_PER_THREAD * MAP_THREADS + warp_index() * WARP +
-                                  (entry >> LANE_SHIFT);
-            // Looked up only where it counts.
+            entry.bits = entries[length + lane_index()];
+            const uint32_t pair = entry.first_pair();
+            const uint32_t q = entry.first_query() + pair / MAP_ITEMS_PER_THREAD;
+            const uint32_t slot = from + pair % MAP_ITEMS_PER_THREAD * MAP_THREADS +
+                                  warp_index() * WARP + entry.lane();
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
-            // Boxes far out touch nowhere, too: of infinities in half precision nothing can be said.
-            if (workspace.header->params.method != NONE && overlaps(box, tile.box[q], rule) &&
-                classes_compete(class_index, tile.class_index[q], rule)) {
-                const uint32_t at = atomicAdd(&tile.conflicts[q][0], 1u);
+            // With method NONE pairs get here whose coordinates are infinite in half precision.
+            if (workspace.header->params.method != NONE && boxes_conflict(box, tile.box[q], rule) &&
+                classes_conflict(class_index, tile.class_index[q], rule)) {
+                ConflictList &list = tile.conflicts[q];
+                const uint32_t at = atomicAdd(&list.count, 1u);
                 if (at < CONFLICT_LIST_CAPACITY) {
-                    tile.conflicts[q][CONFLICT_LIST_WORDS - CONFLICT_LIST_CAPACITY + at] = slot;
+                    list.slots[at] = slot;
                 }
             }
-            entry &= entry - 1;
+            entry.remove_first_pair();
         }
         __syncwarp();
-        add((entry & ((1u << PAIR_BITS) - 1)) != 0, entry);
+        add(entry.pairs() != 0, entry);
     }
 };
 
-// Compares each of `Held` candidates, from number `K` on, with a question: a bit for each.
+// Compares the thread's candidates, from number `K` on, with query `q`: their number of those that
+// outrank it in units of `Unit`, and a bit for each, from `FirstBit` on, that needs the exact test.
 template <uint32_t Unit, uint32_t FirstBit, uint32_t Items, uint32_t K = 0>
-DEVICE void compare_items(const uint64_t (&key)[Items], const ProxyBox (&proxy)[Items],
-                        const QueryTile &tile, uint32_t q, float &outranking, float &pairs) {
+DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[Items],
+                          const QueryTile &tile, uint32_t q, MantissaCounter &outranking,
+                          MantissaCounter &intersecting) {
     if constexpr (K < Items) {
-        compare<Unit, FirstBit << K>(key[K], proxy[K], tile.key[q], tile.proxy[q],
-                                     outranking, pairs);
-        compare_items<Unit, FirstBit, Items, K + 1>(key, proxy, tile, q, outranking, pairs);
+        count_outranking<Unit>(key[K], tile.key[q], outranking);
+        mark_intersecting<(FirstBit << K)>(key[K], proxy[K], tile.key[q], tile.proxy[q], intersecting);
+        compare_items<Unit, FirstBit, Items, K + 1>(key, proxy, tile, q, outranking, intersecting);
     }
 }
 
-// Answers all questions for `Held` candidates per thread, of which the block's first is at slot
-// `from`; where that is 0, asks them first, while the candidates are on their way.
+// Compares `Items` candidates per thread, from slot `from` on, with all queries. Where `from` is 0 it
+// loads the tile first, while the loads of the candidates are in flight.
 template <uint32_t Items>
 DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
-                   uint32_t from) {
+                         uint32_t from) {
     float4 box[Items];
-    uint64_t key[Items];
+    RankKey key[Items];
 #pragma unroll
     for (uint32_t k = 0; k < Items; k++) {
         const uint32_t slot = from + k * MAP_THREADS + threadIdx.x;
-        const bool is_there = slot < range.candidates;
-        box[k] = workspace.candidate_box[is_there ? slot : 0];
-        key[k] = is_there ? workspace.candidate_key[slot] : 0; // 0 outranks none
+        const bool exists = slot < range.candidates;
+        box[k] = workspace.candidate_box[exists ? slot : 0];
+        key[k] = exists ? workspace.candidate_key[slot] : RankKey::lowest();
     }
     const OverlapRule rule(workspace.header->params);
     const bool needs_conflicts = workspace.header->params.method != NONE;
@@ -156,26 +194,28 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
     }
     PairQueue queue{tile.queue[warp_index()], 0};
     for (uint32_t group = 0; group < range.count; group += 2 * WARP) {
-        const uint32_t own = group + 2 * lane; // and the next: whose counts the lane gathers
-        uint32_t outranking_own = 0;
+        // The counts of this query and the next are collected in this lane, because one atomic
+        // addition for each group is cheaper than one for each query.
+        const uint32_t own = group + 2 * lane;
+        CountPair own_counts = {0};
         for (uint32_t q = group; q < min(range.count, group + 2 * WARP); q += 2) {
-            float outranking = COUNTER_ZERO, intersecting = COUNTER_ZERO;
-            compare_items<1, 1>(key, proxy, tile, q, outranking, intersecting);
-            compare_items<SECOND_COUNT, 1u << MAP_ITEMS_PER_THREAD>(key, proxy, tile, q + 1, outranking, intersecting);
-            const uint32_t both = warp_sum(counter_value(outranking));
-            outranking_own = q == own ? both : outranking_own;
-            const uint32_t pairs = counter_value(intersecting);
+            MantissaCounter outranking, intersecting;
+            compare_items<CountPair::FIRST, 1>(key, proxy, tile, q, outranking, intersecting);
+            compare_items<CountPair::SECOND, 1u << MAP_ITEMS_PER_THREAD>(key, proxy, tile, q + 1,
+                                                                         outranking, intersecting);
+            const uint32_t counts = warp_sum(outranking.count());
+            own_counts.bits = q == own ? counts : own_counts.bits;
+            const uint32_t pairs = intersecting.count();
             if (__any_sync(ALL_LANES, pairs != 0)) {
-                queue.add(pairs != 0, pairs | q << PAIR_BITS | lane << LANE_SHIFT);
+                queue.add(pairs != 0, QueueEntry::encode(pairs, q, lane));
                 while (queue.length >= WARP) {
                     queue.test(tile, workspace, from, WARP);
                 }
             }
         }
-        // Warps add to the same counts as seldom as can be.
-        if (outranking_own != 0) {
-            atomicAdd(&tile.outranking[own], outranking_own % SECOND_COUNT);
-            atomicAdd(&tile.outranking[own + 1], outranking_own / SECOND_COUNT);
+        if (own_counts.bits != 0) {
+            atomicAdd(&tile.rank[own], own_counts.first());
+            atomicAdd(&tile.rank[own + 1], own_counts.second());
         }
     }
     while (queue.length != 0) {
@@ -183,10 +223,10 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
     }
 }
 
-// With few per thread where few are left.
+// compare_tile with the fewest items per thread, up to `Items`, that cover the remaining candidates.
 template <uint32_t Items>
 DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, const TileRange &range,
-                         uint32_t from) {
+                               uint32_t from) {
     if constexpr (Items > 1) {
         constexpr uint32_t FEWER = Items > 4 ? Items - 2 : Items - 1;
         if (range.candidates - from <= FEWER * MAP_THREADS) {
@@ -196,35 +236,40 @@ DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, cons
     compare_tile<Items>(tile, workspace, range, from);
 }
 
-// Lanes that put a candidate into its place: few have more hits than that, and a block has more
-// candidates than warps.
+// Lanes that copy one query. Most lists have fewer words, and a block has more queries than warps.
 #define SCATTER_LANES (WARP / 2)
 
-// Puts the candidates asked about into their places, but for those beyond `limit`.
+// Stores the queries by rank, except those from rank `limit` on.
 DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const TileRange &range,
-                  uint32_t limit) {
+                    uint32_t limit) {
     const uint32_t member = threadIdx.x % SCATTER_LANES;
-    for (uint32_t q = threadIdx.x / SCATTER_LANES; q < range.count; q += MAP_THREADS / SCATTER_LANES) {
-        const uint32_t rank = tile.outranking[q], conflicts = tile.conflicts[q][0];
+    for (uint32_t q = threadIdx.x / SCATTER_LANES; q < range.count;
+         q += MAP_THREADS / SCATTER_LANES) {
+        const ConflictList &list = tile.conflicts[q];
+        const uint32_t rank = tile.rank[q], count = list.count;
         if (rank >= limit) {
             continue;
         }
-        const uint32_t words = CONFLICT_LIST_WORDS - CONFLICT_LIST_CAPACITY + min(conflicts, CONFLICT_LIST_CAPACITY);
+        const uint32_t *const from = (const uint32_t *)&list;
+        uint32_t *const to = (uint32_t *)&workspace.conflicts[rank];
+        const uint32_t words =
+            CONFLICT_LIST_WORDS - CONFLICT_LIST_CAPACITY + min(count, CONFLICT_LIST_CAPACITY);
         for (uint32_t i = member; i < words; i += SCATTER_LANES) {
-            workspace.conflicts[uint64_t(rank) * CONFLICT_LIST_WORDS + i] = tile.conflicts[q][i];
+            to[i] = from[i];
         }
         if (member == 0) {
-            const uint64_t key = tile.key[q];
-            Ranked ranked;
-            ranked.box = tile.box[q];
-            ranked.score = key_score(key);
-            ranked.class_index = tile.class_index[q];
-            ranked.index = key_index(key);
-            ranked.reserved = 0;
-            workspace.ranked[rank] = ranked;
-            const uint32_t decision_by_slot = conflicts == 0 ? SURVIVES | 1u << DEPTH_SHIFT : UNDECIDED;
-            workspace.decision_by_slot[tile.conflicts[q][1]] = decision_by_slot;
-            workspace.decision_by_rank[rank] = decision_by_slot;
+            const RankKey key = tile.key[q];
+            RankedCandidate candidate;
+            candidate.box = tile.box[q];
+            candidate.score = key.score();
+            candidate.class_index = tile.class_index[q];
+            candidate.index = key.index();
+            candidate.reserved = 0;
+            workspace.ranked[rank] = candidate;
+            const Decision decision = count == 0 ? Decision::encode(Decision::SURVIVES, 1)
+                                                 : Decision::encode(Decision::UNDECIDED, 0);
+            workspace.decision_by_slot[list.own_slot] = decision.bits;
+            workspace.decision_by_rank[rank] = decision.bits;
         }
     }
 }
@@ -240,14 +285,14 @@ KERNEL(MAP_THREADS, 1) map(void *memory) {
     const Workspace workspace(memory, header->params.capacity);
     const uint32_t share = (candidates - blockIdx.x - 1) / gridDim.x + 1;
     uint32_t first = 0;
-    do { // The first round does not wait for the division.
-        const TileRange range{first, min(share - first, TILE_QUERIES), candidates};
+    do { // A do loop: the first tile does not wait for the division.
+        const TileRange range{first, min(share - first, QUERY_TILE), candidates};
         for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
             compare_tile_up_to<MAP_ITEMS_PER_THREAD>(tile, workspace, range, uint32_t(from));
         }
         __syncthreads();
         scatter(tile, workspace, range, limit);
         __syncthreads();
-        first += TILE_QUERIES;
+        first += QUERY_TILE;
     } while (first < share);
 }

@@ -1,9 +1,10 @@
-// When two boxes overlap too much, as the rules of src/engine/mod.rs have it.
+// Overlap: whether two boxes conflict, that is whether their overlap exceeds the threshold, by the
+// rules in src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
 
-// The frame's rules, for registers.
+// The parameters of the overlap test, for registers.
 struct OverlapRule {
     uint32_t overlap, inclusive, class_agnostic;
     float threshold, offset;
@@ -15,11 +16,12 @@ struct OverlapRule {
 };
 
 DEVICE float area(const float4 &box, const OverlapRule &rule) {
-    return mul_rn(add_rn(sub_rn(box.z, box.x), rule.offset), add_rn(sub_rn(box.w, box.y), rule.offset));
+    return mul_rn(add_rn(sub_rn(box.z, box.x), rule.offset),
+                  add_rn(sub_rn(box.w, box.y), rule.offset));
 }
 
-// Whether `higher` suppresses `lower`, which it outranks, where their classes concern each other.
-DEVICE bool overlaps(const float4 &higher, const float4 &lower, const OverlapRule &rule) {
+// Whether the boxes conflict, where `higher` outranks `lower`.
+DEVICE bool boxes_conflict(const float4 &higher, const float4 &lower, const OverlapRule &rule) {
     const float width =
         add_rn(sub_rn(fminf(higher.z, lower.z), fmaxf(higher.x, lower.x)), rule.offset);
     const float height =
@@ -31,10 +33,11 @@ DEVICE bool overlaps(const float4 &higher, const float4 &lower, const OverlapRul
         whole = rule.overlap == SMALLER ? fminf(higher_area, lower_area) : higher_area;
     }
     const float limit = mul_rn(rule.threshold, whole);
-    const bool too_much = rule.inclusive ? intersection >= limit : intersection > limit;
-    return width > 0.0f && height > 0.0f && too_much;
+    const bool exceeds = rule.inclusive ? intersection >= limit : intersection > limit;
+    return width > 0.0f && height > 0.0f && exceeds;
 }
 
-DEVICE bool classes_compete(uint32_t class_index, uint32_t other, const OverlapRule &rule) {
+// Whether candidates of these classes can conflict.
+DEVICE bool classes_conflict(uint32_t class_index, uint32_t other, const OverlapRule &rule) {
     return class_index == other || rule.class_agnostic != 0;
 }
