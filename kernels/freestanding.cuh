@@ -1,6 +1,6 @@
-// The part of CUDA C++ that the kernels use, over clang's builtins for NVPTX, so that PTX is built
-// with a compiler alone: build.sh includes this before anything else. Nothing here needs CUDA's
-// headers or its device library.
+// The part of CUDA C++ that the kernels use, implemented with clang's builtins for NVPTX. build.sh
+// includes this file first, so that clang alone builds PTX: CUDA's headers and its device library are
+// not needed.
 #pragma once
 
 #define NMSFILTER_FREESTANDING

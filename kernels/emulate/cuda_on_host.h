@@ -1,12 +1,13 @@
-// Runs the kernels on the host, so that their logic is tested where there is no GPU.
+// Emulates the execution of kernels on the host, for tests without a GPU. In: a grid, and a function
+// that is run once per thread. Out: its effects on memory.
 //
-// Each thread of a block is a fiber with a stack of its own. A fiber runs until it has to wait for
-// its warp (votes, shuffles) or its block (barriers), or rests while another warp should get on;
-// several blocks are resident at a time. Which runs next is drawn from a seed, and so is where a
-// fiber is interrupted at an atomic operation or a volatile read: a kernel whose result depends on
-// the order of threads shows it. A block's shared memory starts as rubbish, and a collective that
-// not all lanes reach ends the process with a message. Memory is sequentially consistent and fences
-// do nothing: errors of memory order, and of inline PTX, which has host versions, do not show here.
+// Each thread of a block is a fiber with a stack of its own. A fiber runs until it waits for its warp
+// (ballots, shuffles), waits for its block (barriers), or calls backoff; several blocks are resident
+// at a time. The scheduler selects the next fiber at random, from a seed, and fibers yield at random
+// at atomic operations and relaxed loads, so that tests fail for a kernel whose result depends on the
+// order of threads. Shared memory is initialized with 0xa5, and a collective that not all lanes reach
+// ends the process with a message. Memory is sequentially consistent and fences are no operations:
+// errors of memory order, and in inline PTX, which has host versions, are not found here.
 #pragma once
 
 #include <math.h>
@@ -33,7 +34,7 @@ struct Index {
 };
 
 #if defined(__x86_64__)
-// Keeps the callee-saved registers on the stack that is left.
+// Saves the callee-saved registers on the current stack, and restores them from the other.
 extern "C" void nmsfilter_switch_stacks(void **left, void *entered);
 __asm__(R"(
     .text
@@ -76,11 +77,11 @@ struct Fiber {
     enum { READY, IN_WARP, AT_BARRIER, FINISHED } state = FINISHED;
     uint64_t collectives = 0; // of its warp, that it has reached
     uint64_t barriers = 0;    // of its block, that it has reached
-    bool rests = false;       // it gave way of its own will
+    bool backs_off = false;   // it yielded in backoff
 };
 
 struct Warp {
-    uint32_t lanes = 0; // a bit for each that there is
+    uint32_t lanes = 0; // a bit per lane
     uint64_t collectives = 0; // complete ones
     uint32_t arrived[2] = {};
     uint64_t values[2][32] = {};
@@ -92,7 +93,7 @@ struct Block {
     std::vector<Warp> warps;
     uint32_t live = 0, arrived = 0;
     uint64_t barriers = 0; // complete ones
-    int all[2] = {1, 1};   // what __syncthreads_and gathers
+    int all[2] = {1, 1};   // the conjunction of __syncthreads_and
     std::vector<char> shared;
 };
 
@@ -128,8 +129,8 @@ inline thread_local Device device;
     abort();
 }
 
-// From the running fiber back to the scheduler.
-inline void give_way() {
+// Switches from the running fiber to the scheduler.
+inline void yield() {
     Fiber *self = device.running;
 #if defined(__SANITIZE_ADDRESS__)
     void *fake = nullptr;
@@ -163,8 +164,8 @@ inline void fiber_main() {
     self->state = Fiber::FINISHED;
     self->block->live--;
     complete_barrier(*self->block);
-    give_way();
-    fail("a finished thread runs on");
+    yield();
+    fail("a finished thread was resumed");
 }
 
 inline void resume(Fiber &fiber) {
@@ -184,12 +185,12 @@ inline void resume(Fiber &fiber) {
 
 inline void prepare(Fiber &fiber) {
 #if defined(__SANITIZE_ADDRESS__)
-    // A finished fiber leaves its last frames behind.
+    // The stack frames of a finished fiber are still poisoned.
     __asan_unpoison_memory_region(fiber.stack.get(), STACK_BYTES);
 #endif
 #if defined(__x86_64__)
-    // As nmsfilter_switch_stacks left it: six registers, then the address to return to. The stack
-    // is aligned there as after a call.
+    // The stack as nmsfilter_switch_stacks leaves it: six registers, then the return address, with
+    // the alignment that it has after a call.
     uintptr_t top = (uintptr_t)(fiber.stack.get() + STACK_BYTES) & ~uintptr_t(15);
     void **at = (void **)top;
     *--at = nullptr;
@@ -248,7 +249,7 @@ inline bool is_ready(const Fiber &fiber) {
     return false;
 }
 
-// Runs a warp's lanes for a while; whether any of them got on.
+// Runs a warp's lanes for some steps. Returns whether any of them ran.
 inline bool run_warp(Block &block, uint32_t warp) {
     const uint32_t first = warp * 32;
     const uint32_t count = uint32_t(block.fibers.size()) - first < 32
@@ -257,19 +258,19 @@ inline bool run_warp(Block &block, uint32_t warp) {
     bool any = false;
     for (uint32_t turn = 0, turns = 1 + device.draw(16); turn < turns; turn++) {
         const uint32_t start = device.draw(count);
-        bool moved = false, rested = false;
+        bool moved = false, backed_off = false;
         for (uint32_t i = 0; i < count; i++) {
             Fiber &fiber = block.fibers[first + (start + i) % count];
             if (is_ready(fiber)) {
                 fiber.state = Fiber::READY;
-                fiber.rests = false;
+                fiber.backs_off = false;
                 resume(fiber);
                 moved = true;
-                rested |= fiber.rests;
+                backed_off |= fiber.backs_off;
             }
         }
         any |= moved;
-        if (!moved || rested) {
+        if (!moved || backed_off) {
             break;
         }
     }
@@ -319,18 +320,18 @@ inline void launch(Index grid, Index block, uint32_t resident, uint64_t seed,
                 }
             }
             if (!any) {
-                fail("threads wait for others that never come");
+                fail("deadlock");
             }
         }
     }
 }
 
-// Every lane's value at the warp's next collective.
+// The values of all lanes at the warp's next collective.
 inline const uint64_t *gather(uint32_t mask, uint64_t value) {
     Fiber *self = device.running;
     Warp &warp = self->block->warps[self->warp];
     if (mask != warp.lanes) {
-        fail("a collective of some lanes only");
+        fail("a collective without all lanes of the warp");
     }
     const uint32_t slot = self->collectives++ % 2;
     warp.values[slot][self->lane] = value;
@@ -340,7 +341,7 @@ inline const uint64_t *gather(uint32_t mask, uint64_t value) {
         warp.collectives++;
     } else {
         self->state = Fiber::IN_WARP;
-        give_way();
+        yield();
     }
     return warp.values[slot];
 }
@@ -352,25 +353,24 @@ inline int barrier(int value) {
     block.all[slot] &= value != 0;
     block.arrived++;
     self->barriers = block.barriers + 1;
-    // The other slot is made ready by complete_barrier; this one keeps its value until the next.
+    // complete_barrier resets the other slot; this one keeps its value until the next barrier.
     complete_barrier(block);
     if (block.barriers < self->barriers) {
         self->state = Fiber::AT_BARRIER;
-        give_way();
+        yield();
     }
     return block.all[slot];
 }
 
-inline uint64_t device_clock() { return 0; }
 inline void backoff() {
-    device.running->rests = true;
-    give_way();
+    device.running->backs_off = true;
+    yield();
 }
 
-// Where the order of threads could matter, it varies.
+// Called where the order of threads can matter.
 inline void interrupt() {
     if (device.draw(8) == 0) {
-        give_way();
+        yield();
     }
 }
 
@@ -379,7 +379,7 @@ template <typename T> T &shared() {
     if (block.shared.empty()) {
         block.shared.assign(sizeof(T), char(0xa5));
     } else if (block.shared.size() != sizeof(T)) {
-        fail("a kernel shares one object");
+        fail("a kernel has one object in shared memory");
     }
     return *(T *)block.shared.data();
 }

@@ -1,4 +1,4 @@
-// The emulated driver's graphs: a chain of kernels, run at once. Part of libcuda.cpp.
+// The stub driver's graphs: kernels in sequence, executed by the launch. Part of libcuda.cpp.
 #pragma once
 
 struct Node {
@@ -12,7 +12,7 @@ struct Graph {
 };
 struct Executable {
     std::vector<Node> nodes;
-    std::vector<const Node *> from; // whose copies they are
+    std::vector<const Node *> from; // the nodes of the graph that they are copies of
 };
 // CUDA_KERNEL_NODE_PARAMS
 struct NodeParameters {
@@ -50,7 +50,7 @@ static void run(const Node &node, uint64_t seed) {
     if (kernel < 8) {
         const KernelParams params = parameter<KernelParams>(node, 0);
         void *const workspace = parameter<void *>(node, 1);
-        // All of the frame's threads, and the kernel that it asks for.
+        // The grid and the kernel must be those for the parameters.
         const uint32_t needed = params.multi_label
                                     ? decode_multi_blocks(params.anchors, params.classes)
                                     : decode_blocks(params.anchors, params.lanes_per_anchor);
@@ -78,7 +78,7 @@ static void run(const Node &node, uint64_t seed) {
         cuda_on_host::launch(blocks, threads, 3, seed, [=] { map(workspace); });
         break;
     case 9: {
-        // Blocks with nothing to do are left out: a block takes one turn for each REDUCE_WARPS candidates.
+        // Without blocks that have no candidate: emulating them takes time.
         const Index needed{min(node.blocks, candidates / REDUCE_WARPS + 1)};
         cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace); });
         break;
@@ -100,7 +100,7 @@ EXPORT Result cuGraphDestroy(Graph *graph) {
 }
 EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
                                    const NodeParameters *parameters) {
-    // A chain, each node after the last.
+    // A sequence: each node depends on the one before.
     std::unique_ptr<Node> made(new Node());
     made->follows = count == 1 && !graph->nodes.empty() && *before == graph->nodes.back().get();
     if ((count != 0 && !made->follows) || !fill(*made, *parameters)) {
@@ -111,13 +111,13 @@ EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *befor
     return DONE;
 }
 #if !defined(NMSFILTER_OLD_DRIVER)
-// Of the last two nodes, where the second takes its turn by itself.
+// Between the last two nodes, with programmatic dependent launch.
 EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to,
                                         const uint8_t (*edges)[8], size_t count) {
-    static const uint8_t in_turn[8] = {1, 0, 1};
+    static const uint8_t programmatic[8] = {1, 0, 1};
     const size_t length = graph->nodes.size();
     if (count != 1 || length < 2 || graph->nodes[length - 2].get() != *from ||
-        graph->nodes[length - 1].get() != *to || memcmp(edges, in_turn, sizeof in_turn) != 0) {
+        graph->nodes[length - 1].get() != *to || memcmp(edges, programmatic, sizeof programmatic) != 0) {
         return INVALID_VALUE;
     }
     (*to)->follows = true;
