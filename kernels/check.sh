@@ -35,4 +35,4 @@ python3 check.py "$tools" ptx
 echo "the emulated kernels under AddressSanitizer:"
 g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
     -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
-"$work/check" 1 300
+"$work/check" 1 200

@@ -14,9 +14,11 @@ struct F16 {
     static DEVICE float to_float(uint16_t stored) { return half_to_float(stored); }
 };
 
+// A number of an anchor of the block's image.
 template <typename Element>
 DEVICE float load_element(const Field &field, uint32_t anchor, uint32_t component) {
-    const uint64_t index = anchor * field.anchor_stride + component * field.component_stride;
+    const uint64_t index = blockIdx.y * field.image_stride + anchor * field.anchor_stride +
+                           component * field.component_stride;
     return Element::to_float(__ldg((const typename Element::Stored *)field.address + index));
 }
 
@@ -112,8 +114,7 @@ DEVICE void store_params(const KernelParams &params, Header *header) {
 }
 
 // Counts a warp's candidates and rejected anchors, and appends the candidates. All lanes call it.
-// `Bounded`: there can be more candidates than `capacity`; those are counted, but not stored.
-template <bool Bounded>
+// Candidates beyond the capacity are counted, but not stored.
 DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdict verdict,
                    const float4 &box, float score, uint32_t index, uint32_t class_index) {
     Header *const header = workspace.header;
@@ -131,7 +132,7 @@ DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdi
         slot = atomicAdd(&header->candidates, uint32_t(__popc(candidates)));
     }
     slot = __shfl_sync(ALL_LANES, slot, 0) + lanes_before(candidates);
-    if (verdict == CANDIDATE && (!Bounded || slot < params.capacity)) {
+    if (verdict == CANDIDATE && slot < params.capacity) {
         workspace.candidate_box[slot] = box;
         workspace.candidate_key[slot] = RankKey::encode(score, index);
         workspace.candidate_class[slot] = class_index;
@@ -188,13 +189,13 @@ struct BestOfWarps {
 // part of the classes: one lane of each of the block's eight warps where the scores of consecutive
 // anchors are contiguous, else eight consecutive lanes. Loads coalesce in both cases.
 template <typename Boxes, typename Scores>
-DEVICE void decode(const KernelParams &params, void *memory) {
+DEVICE void decode(const KernelParams &params, Header *header) {
     BLOCK_SHARED(BestOfWarps, partial);
     grid_dependency_wait();
-    const Workspace workspace(memory, params.capacity);
+    const Workspace workspace(header, params.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        store_params(params, workspace.header);
+        store_params(params, header);
     }
 
     const bool by_warps = params.lanes_per_anchor != 1 && params.scores.anchor_stride == 1;
@@ -262,7 +263,7 @@ DEVICE void decode(const KernelParams &params, void *memory) {
     if (verdict == CANDIDATE) {
         verdict = make_box(params, box);
     }
-    append<false>(params, workspace, verdict, box, score, anchor, best.class_index);
+    append(params, workspace, verdict, box, score, anchor, best.class_index);
 }
 
 // Decode to all pairs of anchor and class. One thread has one pair, in the order of the scores in
@@ -270,11 +271,11 @@ DEVICE void decode(const KernelParams &params, void *memory) {
 // contiguous, else anchor by anchor. Most threads load no box: the score or the objectness, which
 // neighboring threads share, is below the threshold.
 template <typename Boxes, typename Scores>
-DEVICE void decode_multi(const KernelParams &params, void *memory) {
+DEVICE void decode_multi(const KernelParams &params, Header *header) {
     grid_dependency_wait();
-    const Workspace workspace(memory, params.capacity);
+    const Workspace workspace(header, params.capacity);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        store_params(params, workspace.header);
+        store_params(params, header);
     }
 
     const uint64_t thread = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
@@ -308,12 +309,12 @@ DEVICE void decode_multi(const KernelParams &params, void *memory) {
         verdict = make_box(params, box);
     }
     const uint32_t index = anchor * params.classes + class_index;
-    append<true>(params, workspace, verdict, box, score, index, class_index);
+    append(params, workspace, verdict, box, score, index, class_index);
 }
 
-#define DECODE(decoder, name, Boxes, Scores)                                    \
-    KERNEL(DECODE_THREADS, 4) name(const KernelParams params, void *workspace) { \
-        decoder<Boxes, Scores>(params, workspace);                               \
+#define DECODE(decoder, name, Boxes, Scores)                                                      \
+    KERNEL(DECODE_THREADS, 4) name(const KernelParams params, void *workspace, uint64_t stride) { \
+        decoder<Boxes, Scores>(params, image_header(workspace, stride));                          \
     }
 DECODE(decode, decode_f32_f32, F32, F32)
 DECODE(decode, decode_f32_f16, F32, F16)

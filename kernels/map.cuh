@@ -274,15 +274,15 @@ DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const Til
     }
 }
 
-KERNEL(MAP_THREADS, 1) map(void *memory) {
+KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(QueryTile, tile);
     grid_dependency_wait();
-    const Header *const header = (const Header *)memory;
+    Header *const header = image_header(workspaces, stride);
     const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
     if (blockIdx.x >= candidates) {
         return;
     }
-    const Workspace workspace(memory, header->params.capacity);
+    const Workspace workspace(header, header->params.capacity);
     const uint32_t share = (candidates - blockIdx.x - 1) / gridDim.x + 1;
     uint32_t first = 0;
     do { // A do loop: the first tile does not wait for the division.

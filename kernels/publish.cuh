@@ -35,17 +35,19 @@ DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list
     }
 }
 
-KERNEL(PUBLISH_THREADS, 1) publish(void *memory, ResultHeader *result) {
+KERNEL(PUBLISH_THREADS, 1)
+publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
     BLOCK_SHARED(SurvivorList, list);
     grid_dependency_wait();
-    Header *const header = (Header *)memory;
+    Header *const header = image_header(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
     // The divisor of a pair's index; 0 where candidates are anchors.
     const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
-    const Workspace workspace(memory, header->params.capacity);
+    const uint32_t capacity = header->params.capacity;
+    const Workspace workspace(header, capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const detections = (uint32_t *)(result + 1);
+    uint32_t *const words = (uint32_t *)(detections + uint64_t(blockIdx.y) * capacity);
 
     uint32_t total = 0; // survivors written
     for (uint64_t from = 0; from < candidates; from += PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS) {
@@ -84,7 +86,7 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, ResultHeader *result) {
         }
         __syncthreads();
         const uint32_t written = max_detections == 0 ? count : min(count, max_detections - total);
-        uint32_t *const to = detections + uint64_t(total) * DETECTION_WORDS;
+        uint32_t *const to = words + uint64_t(total) * DETECTION_WORDS;
         if (classes == 0) {
             write_survivors<false>(workspace, list, written, classes, to);
         } else {
@@ -96,6 +98,7 @@ KERNEL(PUBLISH_THREADS, 1) publish(void *memory, ResultHeader *result) {
 
     __syncthreads();
     if (threadIdx.x == 0) {
+        ResultHeader *const result = &results[blockIdx.y];
         result->candidates = header->candidates;
         result->rejected = header->rejected;
         result->survivors = total;

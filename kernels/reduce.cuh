@@ -9,12 +9,12 @@
 //
 // A decision depends on decisions of higher ranks only, and depends on no order of execution.
 //
-// Forward progress. A warp waits for warps with higher ranks, which are in blocks of lower or equal
-// number, or were taken by its own warp before. Assumed is, as in CUB's decoupled look-back, that
-// blocks start in the order of their numbers and that a block that has started is not starved. Up to
-// the first REDUCE_WARPS * gridDim.x ranks that is enough: every warp waited for has started. Later
-// ranks of a warp may depend on ranks of blocks that have not started, if not all blocks are resident
-// at the same time. CUDA does not guarantee the assumption either. A warp that has reached the spin
+// Forward progress. A warp waits for candidates of higher rank of its image. Those before the first
+// REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Assumed is, as in CUB's
+// decoupled look-back, that blocks start in the order of their linear numbers, in which the blocks of an
+// image are consecutive, and that a block that has started is not starved: then every warp waited for has
+// started. Later ranks of a warp may depend on blocks that have not started, if the blocks of an image
+// are not all resident at the same time. CUDA does not guarantee the assumption either. A warp that has reached the spin
 // limit therefore resolves all higher undecided ranks itself, in their order, where each can be decided
 // at once (resolve_with_fallback): the results are the same, the launch always ends, and it is slower.
 #pragma once
@@ -177,15 +177,15 @@ DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, u
     }
 }
 
-KERNEL(REDUCE_THREADS, 1) reduce(void *memory) {
+KERNEL(REDUCE_THREADS, 1) reduce(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
-    const Header *const header = (const Header *)memory;
+    Header *const header = image_header(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
     // One condition, so that both words are loaded before the branch.
     if ((count == 0) | (method == NONE)) {
         return;
     }
-    const Workspace workspace(memory, header->params.capacity);
+    const Workspace workspace(header, header->params.capacity);
     for (uint64_t rank = blockIdx.x * REDUCE_WARPS + warp_index(); rank < count;
          rank += gridDim.x * REDUCE_WARPS) {
         resolve_with_fallback(workspace, method, uint32_t(rank));

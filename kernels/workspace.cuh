@@ -1,7 +1,7 @@
-// The workspace: what the kernels pass to one another in device memory. In: its address and the number
-// of candidates that it has memory for. Out: typed arrays, and the packed words in them.
+// The workspace: what the kernels pass to one another in device memory. In: the address of all images'
+// workspaces and their stride. Out: the typed arrays of one image, and the packed words in them.
 //
-// The header comes first. Behind it are these arrays, each of padded(capacity) elements:
+// An image's header comes first. Behind it are these arrays, each of padded(capacity) elements:
 //
 //   array              element          indexed by  written by    read by           bytes
 //   conflicts          ConflictList     rank        map           reduce            256
@@ -85,6 +85,12 @@ struct ConflictList {
 static_assert(CONFLICT_LIST_WORDS == 2 * WARP, "a lane loads two words");
 static_assert(sizeof(ConflictList) == CONFLICT_LIST_WORDS * 4, "no padding");
 
+// The header of the block's image, with which its workspace begins.
+DEVICE Header *image_header(void *workspace, uint64_t stride) {
+    return (Header *)((char *)workspace + blockIdx.y * stride);
+}
+
+// The workspace of one image.
 struct Workspace {
     Header *header;
     ConflictList *conflicts;
@@ -107,10 +113,9 @@ struct Workspace {
         END = DECISION_BY_RANK + sizeof(uint32_t),
     };
 
-    DEVICE Workspace(void *memory, uint32_t capacity) {
+    DEVICE Workspace(Header *header, uint32_t capacity) : header(header) {
         const uint64_t n = padded(capacity);
-        header = (Header *)memory;
-        char *const arrays = (char *)memory + HEADER_BYTES;
+        char *const arrays = (char *)header + HEADER_BYTES;
         conflicts = (ConflictList *)(arrays + n * CONFLICTS);
         ranked = (RankedCandidate *)(arrays + n * RANKED);
         candidate_box = (float4 *)(arrays + n * CANDIDATE_BOX);

@@ -3,7 +3,7 @@
 
 struct Node {
     const Function *function;
-    uint32_t blocks;
+    Index grid;
     std::vector<std::vector<char>> parameters;
     bool follows; // the node before it in the graph
 };
@@ -24,12 +24,12 @@ struct NodeParameters {
 
 static bool fill(Node &node, const NodeParameters &from) {
     if (!from.function || from.block_x != from.function->threads || from.block_y != 1 ||
-        from.block_z != 1 || from.grid_x == 0 || from.grid_y != 1 || from.grid_z != 1 ||
+        from.block_z != 1 || from.grid_x == 0 || from.grid_y == 0 || from.grid_z != 1 ||
         from.shared_bytes != 0 || !from.parameters) {
         return false;
     }
     node.function = from.function;
-    node.blocks = from.grid_x;
+    node.grid = Index{from.grid_x, from.grid_y};
     node.parameters.clear();
     for (size_t i = 0; i < from.function->parameters.size(); i++) {
         const char *const value = (const char *)from.parameters[i];
@@ -46,46 +46,55 @@ template <typename T> static T parameter(const Node &node, size_t number) {
 
 static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
-    const Index blocks{node.blocks}, threads{node.function->threads};
+    const Index threads{node.function->threads};
     if (kernel < 8) {
         const KernelParams params = parameter<KernelParams>(node, 0);
         void *const workspace = parameter<void *>(node, 1);
+        const uint64_t stride = parameter<uint64_t>(node, 2);
         // The grid and the kernel must be those for the parameters.
         const uint32_t needed = params.multi_label
                                     ? decode_multi_blocks(params.anchors, params.classes)
                                     : decode_blocks(params.anchors, params.lanes_per_anchor);
-        if (node.blocks != needed || params.multi_label != kernel / 4) {
+        if (node.grid.x != needed || node.grid.y != params.images ||
+            params.multi_label != kernel / 4) {
             cuda_on_host::fail("decode is not launched as interface.cuh says");
         }
-        cuda_on_host::launch(blocks, threads, 3, seed, [=] {
+        cuda_on_host::launch(node.grid, threads, 3, seed, [=] {
             switch (kernel) {
-            case 0: decode_f32_f32(params, workspace); break;
-            case 1: decode_f32_f16(params, workspace); break;
-            case 2: decode_f16_f32(params, workspace); break;
-            case 3: decode_f16_f16(params, workspace); break;
-            case 4: decode_multi_f32_f32(params, workspace); break;
-            case 5: decode_multi_f32_f16(params, workspace); break;
-            case 6: decode_multi_f16_f32(params, workspace); break;
-            default: decode_multi_f16_f16(params, workspace);
+            case 0: decode_f32_f32(params, workspace, stride); break;
+            case 1: decode_f32_f16(params, workspace, stride); break;
+            case 2: decode_f16_f32(params, workspace, stride); break;
+            case 3: decode_f16_f16(params, workspace, stride); break;
+            case 4: decode_multi_f32_f32(params, workspace, stride); break;
+            case 5: decode_multi_f32_f16(params, workspace, stride); break;
+            case 6: decode_multi_f16_f32(params, workspace, stride); break;
+            default: decode_multi_f16_f16(params, workspace, stride);
             }
         });
         return;
     }
     void *const workspace = parameter<void *>(node, 0);
-    const uint32_t candidates = candidate_count((const Header *)workspace);
+    const uint64_t stride = parameter<uint64_t>(node, 1);
     switch (kernel) {
     case 8:
-        cuda_on_host::launch(blocks, threads, 3, seed, [=] { map(workspace); });
+        cuda_on_host::launch(node.grid, threads, 3, seed, [=] { map(workspace, stride); });
         break;
     case 9: {
         // Without blocks that have no candidate: emulating them takes time.
-        const Index needed{min(node.blocks, candidates / REDUCE_WARPS + 1)};
-        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace); });
+        uint32_t candidates = 0;
+        for (uint32_t image = 0; image < node.grid.y; image++) {
+            const char *const header = (const char *)workspace + image * stride;
+            candidates = max(candidates, candidate_count((const Header *)header));
+        }
+        const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
+        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace, stride); });
         break;
     }
     default: {
-        ResultHeader *const outcome = parameter<ResultHeader *>(node, 1);
-        cuda_on_host::launch(blocks, threads, 1, seed, [=] { publish(workspace, outcome); });
+        ResultHeader *const results = parameter<ResultHeader *>(node, 2);
+        Detection *const detections = parameter<Detection *>(node, 3);
+        cuda_on_host::launch(node.grid, threads, 1, seed,
+                             [=] { publish(workspace, stride, results, detections); });
     }
     }
 }

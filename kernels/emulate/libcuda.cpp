@@ -58,17 +58,17 @@ struct Function {
 };
 
 static const Function FUNCTIONS[] = {
-    {"decode_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_f16_f32", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_f16_f16", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_multi_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_multi_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_multi_f16_f32", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"decode_multi_f16_f16", DECODE_THREADS, {sizeof(KernelParams), 8}},
-    {"map", MAP_THREADS, {8}},
-    {"reduce", REDUCE_THREADS, {8}},
-    {"publish", PUBLISH_THREADS, {8, 8}},
+    {"decode_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_f16_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_f16_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f16_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f16_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"map", MAP_THREADS, {8, 8}},
+    {"reduce", REDUCE_THREADS, {8, 8}},
+    {"publish", PUBLISH_THREADS, {8, 8, 8, 8}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};

@@ -262,7 +262,8 @@ struct Scene {
         const bool has_objectness = random.once_in(3);
         params.anchors = anchors;
         params.classes = classes;
-        params.lanes_per_anchor = lanes_per_anchor(classes);
+        params.lanes_per_anchor = lanes_per_anchor(classes, 0, anchors, 1);
+        params.images = 1;
         params.box_format = random.below(3);
         const uint32_t sides = params.box_format == SQUARE ? 3 : 4;
         boxes_half = random.once_in(2);

@@ -26,7 +26,7 @@ use crate::head::Layout;
 use crate::tensor::Tensor;
 use graph::{Graph, Shape};
 use inputs::Inputs;
-use interface::{KernelParams, Precision, Source};
+use interface::{KernelParams, Precision, Source, TensorSource};
 use kernels::Kernels;
 use results::Results;
 use upload::Upload;
@@ -106,7 +106,7 @@ impl Cuda {
         let Done { outcome, work } = done;
         Outcome {
             engine: self.name(),
-            survivors: self.on.results.survivors(outcome.survivors),
+            survivors: self.on.results.survivors(0),
             candidates: outcome.candidates as usize,
             rejected: outcome.rejected as usize,
             device: work,
@@ -178,11 +178,13 @@ impl OnDevice {
             self.thresholds.clone_from(thresholds);
         }
 
-        let source = Source {
-            addresses,
-            precisions: roles.map(|index| Precision::of(tensors[index].element)),
-            thresholds: self.uploads[2].address(),
-        };
+        let [boxes, scores] = [0, 1].map(|role| TensorSource {
+            address: addresses[role],
+            precision: Precision::of(tensors[roles[role]].element),
+            image_stride: 0,
+        });
+        let thresholds = self.uploads[2].address();
+        let source = Source { boxes, scores, thresholds, images: 1 };
         let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
         // It fits: `check` has seen to it.
         let anchors = layout.anchors as u32;
@@ -210,13 +212,14 @@ impl OnDevice {
         params: &Params,
         work: &mut DeviceWork,
     ) -> Result<interface::ResultHeader, EngineError> {
-        let (precisions, multi_label) = (source.precisions, params.multi_label);
-        self.prepare(Shape { capacity, precisions, multi_label })?;
+        let (precisions, multi_label) = (source.precisions(), params.multi_label);
+        self.prepare(Shape { capacity, images: 1, precisions, multi_label })?;
         let graph = self.graph.as_mut().expect("just prepared");
         let frame = KernelParams::new(source, layout, params, graph.capacity());
-        self.results.clear();
+        self.results.clear(1);
         graph.launch(&self.stream, &frame)?;
-        let (outcome, downloaded) = self.results.wait(&self.stream)?;
+        let downloaded = self.results.wait(&self.stream, 1)?;
+        let outcome = self.results.header(0);
         *work += DeviceWork {
             bytes_uploaded: 0,
             bytes_downloaded: downloaded,
@@ -230,13 +233,15 @@ impl OnDevice {
     /// Sees to a graph that holds `wanted`, and to room for as many survivors.
     fn prepare(&mut self, wanted: Shape) -> Result<(), DeviceError> {
         if !self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
-            let before = self.graph.take().map_or(0, |graph| graph.capacity());
+            let before = self.graph.take();
+            let images = before.as_ref().map_or(1, Graph::images).max(wanted.images);
+            let before = before.map_or(0, |graph| graph.capacity());
             let capacity = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
             let capacity = capacity.saturating_mul(CAPACITY_STEP).max(before);
-            self.results.make_room(capacity)?;
-            let shape = Shape { capacity, ..wanted };
-            let outcome = self.results.address();
-            self.graph = Some(Graph::new(&self.kernels, &self.stream, shape, outcome)?);
+            self.results.make_room(capacity, images)?;
+            let shape = Shape { capacity, images, ..wanted };
+            let results = self.results.addresses();
+            self.graph = Some(Graph::new(&self.kernels, &self.stream, shape, results)?);
         }
         Ok(())
     }
