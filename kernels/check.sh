@@ -36,3 +36,4 @@ echo "the emulated kernels under AddressSanitizer:"
 g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
     -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
 "$work/check" 1 200
+"$work/check" 1000 10 8000

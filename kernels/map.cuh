@@ -12,6 +12,11 @@
 //       scatter the queries to their ranks
 //
 // The rank of a candidate is the number of those that outrank it, so that no sort is needed.
+//
+// All of a block's warps have different candidates and compare them with all queries. In a batch an image
+// has few blocks, each with many queries, and often few candidates for so many warps: then warps form
+// groups, each of which has all candidates in its registers and a part of the queries (WarpGroups). With
+// more candidates per thread less of the time is spent on sums and votes of a warp.
 #pragma once
 
 #include "proxy_box.cuh"
@@ -21,6 +26,8 @@
 #define QUERY_TILE 128u
 // Candidates that a thread has in registers at a time, at most.
 #define MAP_ITEMS_PER_THREAD 8u
+// The same where warps form groups.
+#define MAP_ITEMS_PER_GROUP_THREAD 6u
 
 struct QueryTile {
     ProxyBox proxy[QUERY_TILE];
@@ -82,6 +89,33 @@ struct TileRange {
     }
 };
 
+// How the block's warps share candidates and queries: all warps are one group.
+struct OneGroup {
+    static DEVICE uint32_t threads() { return MAP_THREADS; }
+    static DEVICE uint32_t thread() { return threadIdx.x; }
+    static DEVICE uint32_t groups() { return 1; }
+    static DEVICE uint32_t group() { return 0; }
+};
+
+// The same with groups of as many warps as the candidates need. The last warps may be in no group.
+struct WarpGroups {
+    uint32_t warps; // of a group
+
+    DEVICE explicit WarpGroups(uint32_t candidates) {
+        const uint32_t items = MAP_ITEMS_PER_GROUP_THREAD * WARP;
+        warps = (candidates + items - 1) / items;
+    }
+    // Whether there are at least two groups.
+    static DEVICE bool suffice(uint32_t candidates) {
+        return candidates <= MAP_WARPS / 2 * MAP_ITEMS_PER_GROUP_THREAD * WARP;
+    }
+
+    DEVICE uint32_t threads() const { return warps * WARP; }               // of a group
+    DEVICE uint32_t thread() const { return threadIdx.x - group() * threads(); } // in its group
+    DEVICE uint32_t groups() const { return MAP_WARPS / warps; }
+    DEVICE uint32_t group() const { return warp_index() / warps; }
+};
+
 DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
                       const OverlapRule &rule, bool needs_conflicts) {
     if (threadIdx.x == 0 && range.count % 2 != 0) {
@@ -118,8 +152,10 @@ struct PairQueue {
     }
 
     // Tests one pair of each of the last `count` entries, at most WARP, and appends those that
-    // conflict to the queries' lists. `from` is the slot of the first candidate in registers.
-    DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from, uint32_t count) {
+    // conflict to the queries' lists. The warp's candidates are at slot `from` and, for each item, at
+    // `step` slots more.
+    DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from, uint32_t step,
+                     uint32_t count) {
         const OverlapRule rule(workspace.header->params); // loaded again, to save registers
         length -= count;
         QueueEntry entry = {0};
@@ -127,8 +163,7 @@ struct PairQueue {
             entry.bits = entries[length + lane_index()];
             const uint32_t pair = entry.first_pair();
             const uint32_t q = entry.first_query() + pair / MAP_ITEMS_PER_THREAD;
-            const uint32_t slot = from + pair % MAP_ITEMS_PER_THREAD * MAP_THREADS +
-                                  warp_index() * WARP + entry.lane();
+            const uint32_t slot = from + pair % MAP_ITEMS_PER_THREAD * step + entry.lane();
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
             // With method NONE pairs get here whose coordinates are infinite in half precision.
@@ -160,16 +195,16 @@ DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[I
     }
 }
 
-// Compares `Items` candidates per thread, from slot `from` on, with all queries. Where `from` is 0 it
+// Compares `Items` candidates per thread, from slot `from` on, with the queries. Where `from` is 0 it
 // loads the tile first, while the loads of the candidates are in flight.
-template <uint32_t Items>
+template <uint32_t Items, typename Groups>
 DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
-                         uint32_t from) {
+                         const Groups &groups, uint32_t from) {
     float4 box[Items];
     RankKey key[Items];
 #pragma unroll
     for (uint32_t k = 0; k < Items; k++) {
-        const uint32_t slot = from + k * MAP_THREADS + threadIdx.x;
+        const uint32_t slot = from + k * groups.threads() + groups.thread();
         const bool exists = slot < range.candidates;
         box[k] = workspace.candidate_box[exists ? slot : 0];
         key[k] = exists ? workspace.candidate_key[slot] : RankKey::lowest();
@@ -189,7 +224,8 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
         __syncthreads();
     }
     const uint32_t lane = lane_index();
-    if (from + threadIdx.x - lane >= range.candidates) {
+    const uint32_t warp_from = from + groups.thread() - lane;
+    if (warp_from >= range.candidates || groups.group() >= groups.groups()) {
         return;
     }
     PairQueue queue{tile.queue[warp_index()], 0};
@@ -198,7 +234,8 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
         // addition for each group is cheaper than one for each query.
         const uint32_t own = group + 2 * lane;
         CountPair own_counts = {0};
-        for (uint32_t q = group; q < min(range.count, group + 2 * WARP); q += 2) {
+        const uint32_t end = min(range.count, group + 2 * WARP);
+        for (uint32_t q = group + 2 * groups.group(); q < end; q += 2 * groups.groups()) {
             MantissaCounter outranking, intersecting;
             compare_items<CountPair::FIRST, 1>(key, proxy, tile, q, outranking, intersecting);
             compare_items<CountPair::SECOND, 1u << MAP_ITEMS_PER_THREAD>(key, proxy, tile, q + 1,
@@ -209,7 +246,7 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
             if (__any_sync(ALL_LANES, pairs != 0)) {
                 queue.add(pairs != 0, QueueEntry::encode(pairs, q, lane));
                 while (queue.length >= WARP) {
-                    queue.test(tile, workspace, from, WARP);
+                    queue.test(tile, workspace, warp_from, groups.threads(), WARP);
                 }
             }
         }
@@ -219,7 +256,7 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
         }
     }
     while (queue.length != 0) {
-        queue.test(tile, workspace, from, min(queue.length, WARP));
+        queue.test(tile, workspace, warp_from, groups.threads(), min(queue.length, WARP));
     }
 }
 
@@ -233,7 +270,7 @@ DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, cons
             return compare_tile_up_to<FEWER>(tile, workspace, range, from);
         }
     }
-    compare_tile<Items>(tile, workspace, range, from);
+    compare_tile<Items>(tile, workspace, range, OneGroup(), from);
 }
 
 // Lanes that copy one query. Most lists have fewer words, and a block has more queries than warps.
@@ -287,8 +324,12 @@ KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
     uint32_t first = 0;
     do { // A do loop: the first tile does not wait for the division.
         const TileRange range{first, min(share - first, QUERY_TILE), candidates};
-        for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
-            compare_tile_up_to<MAP_ITEMS_PER_THREAD>(tile, workspace, range, uint32_t(from));
+        if (gridDim.y > 1 && WarpGroups::suffice(candidates)) {
+            compare_tile<MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range, WarpGroups(candidates), 0);
+        } else {
+            for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
+                compare_tile_up_to<MAP_ITEMS_PER_THREAD>(tile, workspace, range, uint32_t(from));
+            }
         }
         __syncthreads();
         scatter(tile, workspace, range, limit);
