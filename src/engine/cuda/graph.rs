@@ -250,3 +250,92 @@ impl Drop for Graph {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Results;
+    use super::*;
+    use crate::device::PinnedBuffer;
+    use crate::engine::Detection;
+
+    const SQUARES: u32 = 60;
+
+    /// A graph with its results, and squares in device memory.
+    struct Fixture {
+        graph: Graph,
+        results: Results,
+        squares: DeviceBuffer,
+        stream: Stream,
+    }
+
+    impl Fixture {
+        fn new(images: u32, capacity: u32) -> Self {
+            let kernels = Kernels::open(0).unwrap();
+            let device = kernels.device();
+            let stream = Stream::new(device).unwrap();
+            let mut results = Results::new(device).unwrap();
+            results.make_room(capacity, images).unwrap();
+            let shape =
+                Shape { capacity, images, precisions: [Precision::F32; 2], multi_label: false };
+            let graph = Graph::new(&kernels, &stream, shape, results.addresses()).unwrap();
+
+            let mut random = fastrand::Rng::with_seed(7);
+            let numbers: Vec<f32> = (0..images * SQUARES)
+                .flat_map(|_| {
+                    let (x, y, side) = (random.f32() * 90.0, random.f32() * 60.0, 20.0);
+                    [x, y, side + random.f32() * 20.0, random.f32()]
+                })
+                .collect();
+            let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+            let pinned = PinnedBuffer::new(device, bytes.len()).unwrap();
+            let squares = DeviceBuffer::new(device, bytes.len()).unwrap();
+            // SAFETY: the buffer has as many bytes, and nothing else accesses it.
+            unsafe { pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            stream.upload(&pinned, &squares, bytes.len()).unwrap();
+            stream.synchronize().unwrap();
+            Self { graph, results, squares, stream }
+        }
+
+        /// The candidates and the survivors of each of `images`, from image `first` on.
+        fn run(&mut self, first: u32, images: u32) -> Vec<(u32, Vec<Detection>)> {
+            let address = self.squares.address() + u64::from(first * SQUARES * 16);
+            let capacity = self.graph.capacity();
+            let params = KernelParams::of_squares(address, images, SQUARES, capacity);
+            self.results.clear(images);
+            self.graph.launch(&self.stream, &params).unwrap();
+            let bytes = self.results.wait(&self.stream, images).unwrap();
+            let of_image = |image| {
+                let header = self.results.header(image);
+                (header.candidates, self.results.survivors(image).to_vec())
+            };
+            let all: Vec<_> = (0..images).map(of_image).collect();
+            let survivors: usize = all.iter().map(|(_, survivors)| survivors.len()).sum();
+            assert_eq!(bytes as usize, 32 * images as usize + 28 * survivors);
+            all
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn batches_up_to_a_graphs_images_give_what_single_images_give() {
+        let mut fixture = Fixture::new(5, 64);
+        let single: Vec<_> = (0..5).flat_map(|image| fixture.run(image, 1)).collect();
+        assert!(single.iter().all(|(candidates, _)| *candidates == SQUARES));
+        assert!(
+            single.iter().all(|(_, survivors)| (2..SQUARES as usize).contains(&survivors.len()))
+        );
+        for images in [5, 2, 5, 3, 1, 4] {
+            assert_eq!(fixture.run(0, images), single[..images as usize], "{images} images");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn images_with_more_candidates_than_capacity_are_counted_and_have_no_survivors() {
+        let mut fixture = Fixture::new(3, SQUARES - 1);
+        for images in [3, 1, 2] {
+            let expected = vec![(SQUARES, Vec::new()); images as usize];
+            assert_eq!(fixture.run(0, images), expected, "{images} images");
+        }
+    }
+}

@@ -177,6 +177,30 @@ impl KernelParams {
         self.images
     }
 
+    /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the other.
+    #[cfg(test)]
+    pub fn of_squares(address: u64, images: u32, squares: u32, capacity: u32) -> Self {
+        let image_stride = u64::from(squares) * 4;
+        let boxes = Field { address, image_stride, anchor_stride: 4, component_stride: 1 };
+        Self {
+            boxes,
+            scores: Field { address: address + 12, ..boxes },
+            images,
+            anchors: squares,
+            classes: 1,
+            lanes_per_anchor: 1,
+            box_format: 2,
+            scale: [1.0; 2],
+            max_size: [f32::INFINITY; 2],
+            iou_threshold: 0.3,
+            class_agnostic: 1,
+            sequence: COMPLETE,
+            visible: [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY, f32::INFINITY],
+            capacity,
+            ..Self::default()
+        }
+    }
+
     /// Blocks of decode per image: `decode_blocks`, or `decode_multi_blocks`.
     pub fn decode_blocks(&self) -> u32 {
         let shared_by = if self.multi_label == 0 { self.lanes_per_anchor } else { self.classes };

@@ -81,16 +81,26 @@ impl Results {
         unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(image as usize).read() }
     }
 
-    /// The survivors of an image, after `wait`.
-    pub fn survivors(&self, image: u32) -> &[Detection] {
-        let count = self.header(image).survivors.min(self.capacity) as usize;
-        // SAFETY: the image's detections are in the buffer, any bits are a value, and the GPU writes to
-        // them again only after `clear`, which borrows `self` mutably.
+    /// The detections of all images. Those of an image begin at `first`; as many as its header counts
+    /// are survivors, the rest has no meaning.
+    pub fn detections(&self) -> &[Detection] {
+        let count = self.images as usize * self.capacity as usize;
+        // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to them
+        // only between `clear` and the end of `wait`, which borrow `self` mutably.
         unsafe {
-            let detections = self.buffer.as_ptr().add(detections_offset(self.images));
-            let first = detections.cast::<Detection>().add(image as usize * self.capacity as usize);
+            let first = self.buffer.as_ptr().add(detections_offset(self.images)).cast();
             std::slice::from_raw_parts(first, count)
         }
+    }
+
+    /// The index of an image's first detection.
+    pub fn first(&self, image: u32) -> usize {
+        image as usize * self.capacity as usize
+    }
+
+    /// The survivors of an image, after `wait`.
+    pub fn survivors(&self, image: u32) -> &[Detection] {
+        &self.detections()[self.first(image)..][..self.header(image).survivors as usize]
     }
 
     /// The first word of an image's header, which the GPU writes last.
