@@ -6,8 +6,8 @@
 #
 #   *.sm_60.ptx  ISA 6.3: any GPU of compute capability 6.0 and up, any driver from CUDA 10.0 on.
 #                PTX for 7.0 or 7.5 takes as many registers and more instructions
-#   *.sm_80.ptx  ISA 7.4: 8.0 and up, drivers from CUDA 11.4 on; warp reductions in one instruction, and
-#                nanosleep as the backoff
+#   *.sm_80.ptx  ISA 7.4: 8.0 and up, drivers from CUDA 11.4 on; warp reductions in one
+#                instruction, and nanosleep as the backoff
 #   *.sm_90.ptx  ISA 7.8: 9.0 and up, drivers from CUDA 11.8 on; programmatic dependent launch
 set -eu
 cd "$(dirname "$0")"

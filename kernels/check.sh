@@ -2,10 +2,10 @@
 # Checks that the checked-in PTX is what its sources give, and that it compiles to machine code for
 # common GPUs: kernels/check.sh
 #
-# Prints registers, spilled bytes and shared memory of each kernel for each GPU. Fails where the PTX is
-# not what build.sh builds, where a kernel spills, or where an assembler reports an error. Then runs
-# the kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3 with venv;
-# NVIDIA's assemblers come from the Python package index into the folder
+# Prints registers, spilled bytes and shared memory of each kernel for each GPU. Fails where the PTX
+# is not what build.sh builds, where a kernel spills, or where an assembler reports an error. Then
+# runs the kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3
+# with venv; NVIDIA's assemblers come from the Python package index into the folder
 # NMSFILTER_CUDA_TOOLS.
 set -eu
 cd "$(dirname "$0")"

@@ -1,5 +1,6 @@
-// Decode: candidates from tensors. In: the tensors of an image and the parameters. Out: the candidates
-// in any order, their number, and the number of rejected anchors. Rules are those of src/engine/mod.rs.
+// Decode: candidates from tensors. In: the tensors of an image and the parameters. Out: the
+// candidates in any order, their number, and the number of rejected anchors. Rules are those of
+// src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
@@ -185,9 +186,9 @@ struct BestOfWarps {
     uint32_t class_index[DECODE_WARPS][WARP];
 };
 
-// Decode to an anchor's best class. One thread has an anchor, or eight threads share it, each with a
-// part of the classes: one lane of each of the block's eight warps where the scores of consecutive
-// anchors are contiguous, else eight consecutive lanes. Loads coalesce in both cases.
+// Decode to an anchor's best class. One thread has an anchor, or eight threads share it, each with
+// a part of the classes: one lane of each of the block's eight warps where the scores of
+// consecutive anchors are contiguous, else eight consecutive lanes. Loads coalesce in both cases.
 template <typename Boxes, typename Scores>
 DEVICE void decode(const KernelParams &params, Header *header) {
     BLOCK_SHARED(BestOfWarps, partial);

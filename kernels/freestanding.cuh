@@ -1,6 +1,6 @@
 // The part of CUDA C++ that the kernels use, implemented with clang's builtins for NVPTX. build.sh
-// includes this file first, so that clang alone builds PTX: CUDA's headers and its device library are
-// not needed.
+// includes this file first, so that clang alone builds PTX: CUDA's headers and its device library
+// are not needed.
 #pragma once
 
 #define NMSFILTER_FREESTANDING
@@ -17,16 +17,16 @@
 struct Index3 {
     unsigned x, y, z;
 };
-#define threadIdx                                                                \
+#define threadIdx                                                                           \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_tid_x(), (unsigned)__nvvm_read_ptx_sreg_tid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_tid_z()})
-#define blockIdx                                                                     \
+#define blockIdx                                                                                \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_ctaid_x(), (unsigned)__nvvm_read_ptx_sreg_ctaid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_ctaid_z()})
-#define blockDim                                                                   \
+#define blockDim                                                                              \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_ntid_x(), (unsigned)__nvvm_read_ptx_sreg_ntid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_ntid_z()})
-#define gridDim                                                                        \
+#define gridDim                                                                                   \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_nctaid_x(), (unsigned)__nvvm_read_ptx_sreg_nctaid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_nctaid_z()})
 

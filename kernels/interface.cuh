@@ -1,45 +1,51 @@
-// The interface of the kernels: what the host passes, what it receives, and how much memory it provides.
-// src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and constant.
+// The interface of the kernels: what the host passes, what it receives, and how much memory it
+// provides. src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
+// constant.
 //
 // One launch of each of four kernels, in one stream, handles a batch of `images`:
 //
-//   kernel                   grid                                          parameters, in order
-//   decode_<B>_<S>           decode_blocks(anchors, lanes), images         KernelParams, workspace, stride
-//   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes), images KernelParams, workspace, stride
-//   map                      map_blocks(multiprocessors, capacity, images), images     workspace, stride
-//   reduce                   reduce_blocks(multiprocessors, capacity, images), images  workspace, stride
-//   publish                  1, images                                     workspace, stride, results,
-//                                                                          detections
+//   kernel                   blocks per image                                 parameters
+//   decode_<B>_<S>           decode_blocks(anchors, lanes_per_anchor)         params, workspace,
+//                                                                             stride
+//   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes)            the same
+//   map                      map_blocks(multiprocessors, capacity, images)    workspace, stride
+//   reduce                   reduce_blocks(multiprocessors, capacity, images) workspace, stride
+//   publish                  1                                                workspace, stride,
+//                                                                             results, detections
 //
-// where `workspace` is a void *, `stride` a uint64_t, `results` a ResultHeader *, and `detections` a
-// Detection *. KernelParams is passed by value. The second dimension of the grid is the image. Blocks have
-// DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads, and no dynamic shared memory.
+// Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
+// `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
+// dimension of the grid is the number of blocks per image, the second the number of images. Blocks
+// have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads, and no dynamic
+// shared memory.
 //
-// <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor with the
-// scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes a candidate
-// of an anchor's best class, decode_multi of each pair of anchor and class whose score reaches its
-// threshold. With multi_label, anchors * classes must fit in 32 bits.
+// <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
+// with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
+// a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
+// reaches its threshold. With multi_label, anchors * classes must fit in 32 bits.
 //
-// The later kernels read the parameters from the workspace, where decode stores them. In a CUDA graph of
-// the four, only decode's parameters change from launch to launch, and the grids with the number of
-// images. `map` and `reduce` have the same results with any number of blocks per image from 1 on. Compiled
-// for compute capability 9.0 and up, the later kernels execute a grid dependency wait (portable.cuh),
-// and may be launched with a programmatic dependency on the kernel before.
+// The later kernels read the parameters from the workspace, where decode stores them. In a CUDA
+// graph of the four, only decode's parameters change from launch to launch, and the grids with the
+// number of images. `map` and `reduce` have the same results with any number of blocks per image
+// from 1 on. Compiled for compute capability 9.0 and up, the later kernels execute a grid
+// dependency wait (portable.cuh), and may be launched with a programmatic dependency on the kernel
+// before.
 //
-// The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity) bytes at
-// i * stride. The stride is a multiple of 256, and not less than workspace_bytes(capacity).
-// KernelParams::capacity is the number of candidates that each image has memory for. An image may have
-// more candidates: map, reduce and publish then report their number, ResultHeader::candidates, and no
-// survivors, and the host runs the images again with a greater capacity. The first HEADER_BYTES bytes of
-// each image must be zero before the first launch; `publish` resets them. After a launch that failed they
-// must be zeroed again. (Some lanes load words of the rest that no kernel has written, and do not use
-// them. Zero the whole workspace once to avoid reports by initcheck.)
+// The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity) bytes
+// at i * stride. The stride is a multiple of 256, and not less than workspace_bytes(capacity).
+// KernelParams::capacity is the number of candidates that each image has memory for. An image may
+// have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
+// and no survivors, and the host runs the images again with a greater capacity. The first
+// HEADER_BYTES bytes of each image must be zero before the first launch; `publish` resets them.
+// After a launch that failed they must be zeroed again. (Some lanes load words of the rest that no
+// kernel has written, and do not use them. Zero the whole workspace once to avoid reports by
+// initcheck.)
 //
 // Results are device memory or mapped host memory: results[i] is the header of image i, and its
 // survivors are at detections[i * capacity]. Both have an alignment of 16 bytes. results_bytes and
 // detections_offset are the sizes for a host that keeps both in one block of memory. A header's
-// `sequence` is stored last, after all other results of its image are visible to the host: a host that
-// reads KernelParams::sequence there can read the image's results.
+// `sequence` is stored last, after all other results of its image are visible to the host: a host
+// that reads KernelParams::sequence there can read the image's results.
 //
 // Survivors, their order and their bits depend on the tensors and the parameters only.
 #pragma once
@@ -69,16 +75,16 @@ typedef unsigned long long uint64_t;
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
 // KernelParams::method: which candidates survive (src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
-// KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the candidate
-// that outranks the other, or of the smaller box.
+// KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
+// candidate that outranks the other, or of the smaller box.
 enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
 
 // Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
 // c * component_stride from the address.
 struct Field {
-    uint64_t address;          // device address of number 0 of anchor 0 of image 0; 0: no such field
-    uint64_t image_stride;     // in elements
-    uint64_t anchor_stride;    // in elements
+    uint64_t address;       // device address of number 0 of anchor 0 of image 0; 0: no such field
+    uint64_t image_stride;  // in elements
+    uint64_t anchor_stride; // in elements
     uint64_t component_stride; // in elements
 };
 
@@ -86,15 +92,15 @@ struct Field {
 struct KernelParams {
     Field boxes;
     Field scores;
-    Field objectness;               // of the scores' element type; address 0: none
-    uint64_t class_thresholds;      // device address of class_threshold_count floats, by class; or 0
+    Field objectness;          // of the scores' element type; address 0: none
+    uint64_t class_thresholds; // device address of class_threshold_count floats, by class; or 0
     uint32_t class_threshold_count; // classes with a threshold of their own
     float threshold;                // of all other classes
     float lowest_threshold;         // the minimum over all classes of the layout
     uint32_t images;
-    uint32_t anchors;               // of each image
+    uint32_t anchors; // of each image
     uint32_t classes;
-    uint32_t lanes_per_anchor;      // 1 or 8: lanes_per_anchor()
+    uint32_t lanes_per_anchor; // 1 or 8: lanes_per_anchor()
     uint32_t box_format;
     float scale[2];
     float min_size[2];
@@ -108,9 +114,9 @@ struct KernelParams {
     uint32_t max_candidates;      // of an image; 0: no limit
     uint32_t max_detections;      // of an image; 0: no limit
     uint32_t sequence;            // not 0; the value of ResultHeader::sequence
-    float visible[4];             // left, top, right, bottom: boxes that do not intersect it are rejected
-    uint32_t multi_label;         // 0 or 1
-    uint32_t capacity;            // candidates of an image that there is memory for
+    float visible[4];     // left, top, right, bottom: boxes that do not intersect it are rejected
+    uint32_t multi_label; // 0 or 1
+    uint32_t capacity;    // candidates of an image that there is memory for
     uint32_t reserved;
 };
 
@@ -135,23 +141,24 @@ struct ResultHeader {
 };
 
 static_assert(sizeof(Field) == 32 && sizeof(KernelParams) == 224, "src/engine/cuda/interface.rs");
-static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32, "src/engine/cuda/interface.rs");
+static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
+              "src/engine/cuda/interface.rs");
 
-// Threads that share an anchor's classes. More threads have more loads in flight, which a small launch
-// needs. One thread per anchor has less overhead; it is used for few classes, and for a batch whose
-// anchors fill a GPU, where the scores of consecutive anchors are contiguous (else loads would not
-// coalesce).
+// Threads that share an anchor's classes. More threads have more loads in flight, which a small
+// launch needs. One thread per anchor has less overhead; it is used for few classes, and for a
+// batch whose anchors fill a GPU, where the scores of consecutive anchors are contiguous (else
+// loads would not coalesce).
 NMSFILTER_HOST_DEVICE constexpr uint32_t lanes_per_anchor(uint32_t classes, uint64_t anchor_stride,
                                                           uint32_t anchors, uint32_t images) {
-    return classes < 8 ||
-                   (images > 1 && anchor_stride == 1 && uint64_t(anchors) * images >= 131072)
+    return classes < 8 || (images > 1 && anchor_stride == 1 && uint64_t(anchors) * images >= 131072)
                ? 1
                : 8;
 }
 
 NMSFILTER_HOST_DEVICE constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
-    return anchors == 0 ? 1
-                        : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
+    return anchors == 0
+               ? 1
+               : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
 }
 
 // A thread per pair of anchor and class.
@@ -180,8 +187,8 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors,
     return blocks_per_image(2 * multiprocessors, (capacity + warps - 1) / warps, images);
 }
 
-// An image's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for the
-// capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
+// An image's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
+// the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
 #define HEADER_BYTES 512
 #define BYTES_PER_CANDIDATE 324
 

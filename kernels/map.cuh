@@ -1,5 +1,6 @@
-// Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank, each
-// with the list of those that outrank it and conflict with it; candidates with an empty list survive.
+// Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank,
+// each with the list of those that outrank it and conflict with it; candidates with an empty list
+// survive.
 //
 //   for each query tile of the block          QUERY_TILE candidates of the block's share
 //       load the tile into shared memory
@@ -13,10 +14,11 @@
 //
 // The rank of a candidate is the number of those that outrank it, so that no sort is needed.
 //
-// All of a block's warps have different candidates and compare them with all queries. In a batch an image
-// has few blocks, each with many queries, and often few candidates for so many warps: then warps form
-// groups, each of which has all candidates in its registers and a part of the queries (WarpGroups). With
-// more candidates per thread less of the time is spent on sums and votes of a warp.
+// All of a block's warps have different candidates and compare them with all queries. In a batch an
+// image has few blocks, each with many queries, and often few candidates for so many warps: then
+// warps form groups, each of which has all candidates in its registers and a part of the queries
+// (WarpGroups). With more candidates per thread less of the time is spent on sums and votes of a
+// warp.
 #pragma once
 
 #include "proxy_box.cuh"
@@ -39,9 +41,9 @@ struct QueryTile {
     uint32_t queue[MAP_WARPS][2 * WARP]; // of each warp: QueueEntry::bits
 };
 
-// Pairs to be tested: those of one lane's candidates with one or both of two consecutive queries. Bit
-// k of `pairs` is the pair of the lane's candidate k with the first query, bit MAP_ITEMS_PER_THREAD +
-// k that with the second.
+// Pairs to be tested: those of one lane's candidates with one or both of two consecutive queries.
+// Bit k of `pairs` is the pair of the lane's candidate k with the first query, bit
+// MAP_ITEMS_PER_THREAD + k that with the second.
 struct QueueEntry {
     enum : uint32_t {
         PAIR_BITS = 2 * MAP_ITEMS_PER_THREAD,
@@ -63,7 +65,8 @@ struct QueueEntry {
 };
 static_assert(QUERY_TILE % 2 == 0, "queries are compared in pairs");
 static_assert(QUERY_TILE <= 1u << QueueEntry::QUERY_BITS, "an entry has bits for the query");
-static_assert(QueueEntry::PAIR_BITS <= MantissaCounter::BITS, "pairs are counted as bits of a float");
+static_assert(QueueEntry::PAIR_BITS <= MantissaCounter::BITS,
+              "pairs are counted as bits of a float");
 
 // The counts of two queries in one word.
 struct CountPair {
@@ -84,9 +87,7 @@ static_assert(CountPair::SECOND * MAP_ITEMS_PER_THREAD < 1u << MantissaCounter::
 struct TileRange {
     uint32_t first, count, candidates;
 
-    DEVICE uint32_t slot(uint32_t query) const {
-        return blockIdx.x + (first + query) * gridDim.x;
-    }
+    DEVICE uint32_t slot(uint32_t query) const { return blockIdx.x + (first + query) * gridDim.x; }
 };
 
 // How the block's warps share candidates and queries: all warps are one group.
@@ -110,7 +111,7 @@ struct WarpGroups {
         return candidates <= MAP_WARPS / 2 * MAP_ITEMS_PER_GROUP_THREAD * WARP;
     }
 
-    DEVICE uint32_t threads() const { return warps * WARP; }               // of a group
+    DEVICE uint32_t threads() const { return warps * WARP; }                     // of a group
     DEVICE uint32_t thread() const { return threadIdx.x - group() * threads(); } // in its group
     DEVICE uint32_t groups() const { return MAP_WARPS / warps; }
     DEVICE uint32_t group() const { return warp_index() / warps; }
@@ -152,8 +153,8 @@ struct PairQueue {
     }
 
     // Tests one pair of each of the last `count` entries, at most WARP, and appends those that
-    // conflict to the queries' lists. The warp's candidates are at slot `from` and, for each item, at
-    // `step` slots more.
+    // conflict to the queries' lists. The warp's candidates are at slot `from` and, for each item,
+    // at `step` slots more.
     DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from, uint32_t step,
                      uint32_t count) {
         const OverlapRule rule(workspace.header->params); // loaded again, to save registers
@@ -190,13 +191,14 @@ DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[I
                           MantissaCounter &intersecting) {
     if constexpr (K < Items) {
         count_outranking<Unit>(key[K], tile.key[q], outranking);
-        mark_intersecting<(FirstBit << K)>(key[K], proxy[K], tile.key[q], tile.proxy[q], intersecting);
+        mark_intersecting<(FirstBit << K)>(key[K], proxy[K], tile.key[q], tile.proxy[q],
+                                           intersecting);
         compare_items<Unit, FirstBit, Items, K + 1>(key, proxy, tile, q, outranking, intersecting);
     }
 }
 
-// Compares `Items` candidates per thread, from slot `from` on, with the queries. Where `from` is 0 it
-// loads the tile first, while the loads of the candidates are in flight.
+// Compares `Items` candidates per thread, from slot `from` on, with the queries. Where `from` is 0
+// it loads the tile first, while the loads of the candidates are in flight.
 template <uint32_t Items, typename Groups>
 DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
                          const Groups &groups, uint32_t from) {
@@ -260,7 +262,8 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
     }
 }
 
-// compare_tile with the fewest items per thread, up to `Items`, that cover the remaining candidates.
+// compare_tile with the fewest items per thread, up to `Items`, that cover the remaining
+// candidates.
 template <uint32_t Items>
 DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, const TileRange &range,
                                uint32_t from) {
@@ -325,7 +328,8 @@ KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
     do { // A do loop: the first tile does not wait for the division.
         const TileRange range{first, min(share - first, QUERY_TILE), candidates};
         if (gridDim.y > 1 && WarpGroups::suffice(candidates)) {
-            compare_tile<MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range, WarpGroups(candidates), 0);
+            compare_tile<MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range, WarpGroups(candidates),
+                                                     0);
         } else {
             for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
                 compare_tile_up_to<MAP_ITEMS_PER_THREAD>(tile, workspace, range, uint32_t(from));

@@ -2,19 +2,19 @@
 // Non-Maximum Suppression Kernels", The Computer Journal, 2020, as printed there: for comparison in
 // benchmarks and tests. The plugin does not use them.
 //
-//   kernel        grid                         block               parameters
-//   paper_map     (ceil(n/16), ceil(n/16))     (16, 16)            windows, n, theta, matrix, capacity
-//   paper_reduce  capacity                     capacity / k        matrix, survives, capacity, k
+//   kernel        grid                      block         parameters
+//   paper_map     (ceil(n/16), ceil(n/16))  (16, 16)      windows, n, theta, matrix, capacity
+//   paper_reduce  capacity                  capacity / k  matrix, survives, capacity, k
 //
-// `windows` are `capacity` quadruples x, y, side, score, zero beyond n. `matrix` is capacity x capacity
-// bytes, set to 1 before each run. `survives` receives a byte for each window. The paper's best k is 32;
-// capacity is a multiple of 32 * k.
+// `windows` are `capacity` quadruples x, y, side, score, zero beyond n. `matrix` is capacity x
+// capacity bytes, set to 1 before each run. `survives` receives a byte for each window. The paper's
+// best k is 32; capacity is a multiple of 32 * k.
 #include "portable.cuh"
 
-// Algorithm 1. One thread per pair. Sides and intersections are one pixel longer, and the overlap is
-// relative to the area of the window with the higher score, as in the authors' measurements.
-KERNEL(256, 1) paper_map(const float4 *windows, uint32_t n, float theta, uint8_t *matrix,
-                         uint32_t capacity) {
+// Algorithm 1. One thread per pair. Sides and intersections are one pixel longer, and the overlap
+// is relative to the area of the window with the higher score, as in the authors' measurements.
+KERNEL(256, 1)
+paper_map(const float4 *windows, uint32_t n, float theta, uint8_t *matrix, uint32_t capacity) {
     const uint32_t i = blockIdx.y * blockDim.y + threadIdx.y;
     const uint32_t j = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n || j >= n) {
@@ -35,8 +35,8 @@ KERNEL(256, 1) paper_map(const float4 *windows, uint32_t n, float theta, uint8_t
 }
 
 // Algorithm 2. One block per row of the matrix, in k partitions.
-KERNEL(1024, 1) paper_reduce(const uint8_t *matrix, uint8_t *survives, uint32_t capacity,
-                             uint32_t k) {
+KERNEL(1024, 1)
+paper_reduce(const uint8_t *matrix, uint8_t *survives, uint32_t capacity, uint32_t k) {
     const uint32_t i = blockIdx.x;
     int all = 1;
     for (uint32_t partition = 0; partition < k; partition++) {

@@ -1,5 +1,5 @@
-// What the kernels use beyond standard C++, for each compiler that builds them: nvcc and NVRTC; clang
-// without the CUDA toolkit (freestanding.cuh is included first); and g++ for the host, with
+// What the kernels use beyond standard C++, for each compiler that builds them: nvcc and NVRTC;
+// clang without the CUDA toolkit (freestanding.cuh is included first); and g++ for the host, with
 // emulate/cuda_on_host.h.
 #pragma once
 

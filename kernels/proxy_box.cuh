@@ -1,5 +1,5 @@
-// Conservative fp16 proxy boxes. In: two boxes. Out: false only where the boxes do not conflict. Most
-// pairs need no other test.
+// Conservative fp16 proxy boxes. In: two boxes. Out: false only where the boxes do not conflict.
+// Most pairs need no other test.
 #pragma once
 
 #include "overlap.cuh"
@@ -18,8 +18,8 @@ struct ProxyBox {
 // and some units in the last place, and sides of boxes with an area close to underflow stay.
 DEVICE float4 shrunk_box(const float4 &box, const OverlapRule &rule) {
     const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
-    const bool can_shrink = rule.overlap == IOU && rule.threshold >= 0x1p-10f &&
-                            mul_rn(width, height) >= 0x1p-80f;
+    const bool can_shrink =
+        rule.overlap == IOU && rule.threshold >= 0x1p-10f && mul_rn(width, height) >= 0x1p-80f;
     const float share = can_shrink ? mul_rn(rule.threshold, 0.495f) : 0.0f, margin = 0x1p-20f;
     const float x = sub_rn(mul_rn(share, width),
                            add_rn(rule.offset, mul_rn(margin, add_rn(fabsf(box.x), fabsf(box.z)))));
@@ -42,8 +42,8 @@ DEVICE ProxyBox proxy_box(const float4 &box, const OverlapRule &rule) {
 // Intersects no finite proxy box: from plus infinity to minus infinity.
 DEVICE ProxyBox empty_box() { return ProxyBox{0x7c007c00u, 0xfc00fc00u}; }
 
-// An integer of up to 23 bits in the mantissa of a float, because GPUs add floats at twice the rate of
-// integers. Bits of a word are counted in it, too: each bit is added at most once.
+// An integer of up to 23 bits in the mantissa of a float, because GPUs add floats at twice the rate
+// of integers. Bits of a word are counted in it, too: each bit is added at most once.
 struct MantissaCounter {
     float value = ZERO;
 
@@ -75,10 +75,10 @@ DEVICE void count_outranking(RankKey key, RankKey query_key, MantissaCounter &co
 #endif
 }
 
-// Adds `Bit` to `pairs` where `key` outranks `query_key` and the proxy boxes intersect. The assembler
-// shares the comparison of the keys with count_outranking: both together are eight instructions.
-// Two coordinates are compared by one subtraction, whose signs say which is greater. Differences of
-// infinities have no sign, so that such boxes intersect.
+// Adds `Bit` to `pairs` where `key` outranks `query_key` and the proxy boxes intersect. The
+// assembler shares the comparison of the keys with count_outranking: both together are eight
+// instructions. Two coordinates are compared by one subtraction, whose signs say which is greater.
+// Differences of infinities have no sign, so that such boxes intersect.
 template <uint32_t Bit>
 DEVICE void mark_intersecting(RankKey key, const ProxyBox &proxy, RankKey query_key,
                               const ProxyBox &query_proxy, MantissaCounter &pairs) {

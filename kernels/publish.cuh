@@ -1,5 +1,5 @@
-// Publish: the results. In: the candidates and their decisions by rank. Out: the survivors by rank and
-// the counts, in memory that the host reads; the header's counters reset for the next launch.
+// Publish: the results. In: the candidates and their decisions by rank. Out: the survivors by rank
+// and the counts, in memory that the host reads; the header's counters reset for the next launch.
 #pragma once
 
 #include "workspace.cuh"
@@ -20,8 +20,8 @@ struct SurvivorList {
 static_assert(PUBLISH_WARPS == WARP, "a lane loads the count of each warp");
 
 // Writes the first `count` survivors of the list, a word per thread, so that stores to the host's
-// memory coalesce. With `HasPairIndex` a candidate's index is that of a pair of anchor and class, and
-// the anchor is the index divided by `classes`.
+// memory coalesce. With `HasPairIndex` a candidate's index is that of a pair of anchor and class,
+// and the anchor is the index divided by `classes`.
 template <bool HasPairIndex>
 DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list, uint32_t count,
                             uint32_t classes, uint32_t *to) {

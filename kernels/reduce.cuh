@@ -10,13 +10,14 @@
 // A decision depends on decisions of higher ranks only, and depends on no order of execution.
 //
 // Forward progress. A warp waits for candidates of higher rank of its image. Those before the first
-// REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Assumed is, as in CUB's
-// decoupled look-back, that blocks start in the order of their linear numbers, in which the blocks of an
-// image are consecutive, and that a block that has started is not starved: then every warp waited for has
-// started. Later ranks of a warp may depend on blocks that have not started, if the blocks of an image
-// are not all resident at the same time. CUDA does not guarantee the assumption either. A warp that has reached the spin
-// limit therefore resolves all higher undecided ranks itself, in their order, where each can be decided
-// at once (resolve_with_fallback): the results are the same, the launch always ends, and it is slower.
+// REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Assumed is, as in
+// CUB's decoupled look-back, that blocks start in the order of their linear numbers, in which the
+// blocks of an image are consecutive, and that a block that has started is not starved: then every
+// warp waited for has started. Later ranks of a warp may depend on blocks that have not started, if
+// the blocks of an image are not all resident at the same time. CUDA does not guarantee the
+// assumption either. A warp that has reached the spin limit therefore resolves all higher undecided
+// ranks itself, in their order, where each can be decided at once (resolve_with_fallback): the
+// results are the same, the launch always ends, and it is slower.
 #pragma once
 
 #include "overlap.cuh"
@@ -31,8 +32,8 @@
 #define SPIN_LIMIT 20u
 #endif
 
-DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t slot,
-                           uint32_t kind, uint32_t depth) {
+DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t slot, uint32_t kind,
+                           uint32_t depth) {
     if (lane_index() == 0) {
         const Decision decision = Decision::encode(kind, depth);
         store_relaxed(&workspace.decision_by_slot[slot], decision.bits);
@@ -43,8 +44,8 @@ DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t s
     }
 }
 
-// Waits for the decisions of candidates that conflict with one of lower rank, of which each lane has
-// up to `Each`: bit i of `pending` says that decisions[i] is one. Returns
+// Waits for the decisions of candidates that conflict with one of lower rank, of which each lane
+// has up to `Each`: bit i of `pending` says that decisions[i] is one. Returns
 // - SUPPRESSED where one of them survives; `depth` becomes the survivor's;
 // - SURVIVES where all are suppressed; `depth` becomes the maximum of itself and theirs;
 // - UNDECIDED where neither is known after `spin_limit` loads.
@@ -85,8 +86,8 @@ DEVICE uint32_t wait_for_conflicts(const uint32_t *const (&decisions)[Each], uin
 // Groups of WARP candidates that a warp loads at a time.
 #define GROUPS_PER_STEP 2u
 
-// wait_for_conflicts where the conflict list is not complete: with all candidates that outrank `rank`,
-// by rank, because the highest are the most likely to survive.
+// wait_for_conflicts where the conflict list is not complete: with all candidates that outrank
+// `rank`, by rank, because the highest are the most likely to survive.
 DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank, uint32_t &depth) {
     const OverlapRule rule(workspace.header->params);
     const RankedCandidate own = workspace.ranked[rank];
@@ -163,9 +164,10 @@ DEVICE uint32_t next_undecided(const Workspace &workspace, uint32_t rank, uint32
     return end;
 }
 
-// Decides the candidate of rank `own`. The fallback, from the time on when the spin limit is reached:
-// decides all undecided higher ranks, and then `own`, in their order, so that no decision that they
-// depend on is missing. Other warps may decide some of them at the same time, with the same result.
+// Decides the candidate of rank `own`. The fallback, from the time on when the spin limit is
+// reached: decides all undecided higher ranks, and then `own`, in their order, so that no decision
+// that they depend on is missing. Other warps may decide some of them at the same time, with the
+// same result.
 DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, uint32_t own) {
     uint32_t rank = own;
     for (;;) {

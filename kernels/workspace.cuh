@@ -1,5 +1,6 @@
-// The workspace: what the kernels pass to one another in device memory. In: the address of all images'
-// workspaces and their stride. Out: the typed arrays of one image, and the packed words in them.
+// The workspace: what the kernels pass to one another in device memory. In: the address of all
+// images' workspaces and their stride. Out: the typed arrays of one image, and the packed words in
+// them.
 //
 // An image's header comes first. Behind it are these arrays, each of padded(capacity) elements:
 //

@@ -1,10 +1,11 @@
-// Checks the emulated kernels against the rules (plain.h) for random scenes, and against the paper's
-// kernels for random windows. Every array has exactly the size that interface.cuh states, so that
-// AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts of all scenes.
+// Checks the emulated kernels against the rules (reference.h) for random scenes, and against the
+// paper's kernels for random windows. Every array has exactly the size that interface.cuh states,
+// so that AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts
+// of all scenes.
 //
 //   g++ -std=c++17 -O1 -g -fsanitize=address,undefined -ffp-contract=off check.cpp -o check
 //   ./check [first seed] [scenes] [anchors at most]
-#include "plain.h"
+#include "scene.h"
 #include "runner.h"
 
 using emulated::Precisions;
@@ -39,7 +40,7 @@ struct Memory {
 
 // Whether method=map-reduce has the survivors of the paper's kernels for random windows.
 static bool equals_paper(uint64_t seed) {
-    plain::Random random(seed);
+    reference::Random random(seed);
     const uint32_t capacity = 512, k = 16, n = 1 + random.below(capacity);
     float4 *const windows = (float4 *)aligned_alloc(16, capacity * sizeof(float4));
     memset(windows, 0, capacity * sizeof(float4));
@@ -68,7 +69,7 @@ static bool equals_paper(uint64_t seed) {
     params.pixel_offset = 1.0f;
     params.threshold_inclusive = 1;
     params.capacity = n;
-    plain::see_all(params);
+    reference::set_all_visible(params);
     const Memory memory(n, 1);
     emulated::run(params, {false, false}, memory.workspace, memory.stride, memory.results,
                   memory.detections, 2, 3, seed);
@@ -85,26 +86,26 @@ static bool equals_paper(uint64_t seed) {
     return same;
 }
 
-// Runs a batch and compares each image with what is expected. Returns what differs, or nothing. Twice
-// with one workspace, because a launch must leave it ready for the next, and with different numbers of
-// multiprocessors: with one, each warp has many candidates, with many, several warps have few.
+// Runs a batch and compares each image with what is expected. Returns what differs, or nothing.
+// Twice with one workspace, because a launch must leave it ready for the next, and with different
+// numbers of multiprocessors: with one, each warp has many candidates, with many, several warps
+// have few.
 static std::string run_twice(const KernelParams &params, Precisions precisions,
-                             const std::vector<plain::Result> &expected, uint64_t seed,
+                             const std::vector<reference::Result> &expected, uint64_t seed,
                              uint64_t &rounds) {
     Memory memory(params.capacity, params.images);
     for (int turn = 0; turn < 2; turn++) {
         const uint32_t multiprocessors = 1 + uint32_t(seed + turn) % 7;
         memory.clear();
         emulated::run(params, precisions, memory.workspace, memory.stride, memory.results,
-                      memory.detections, multiprocessors, 1 + uint32_t(seed % 5),
-                      seed * 10 + turn);
+                      memory.detections, multiprocessors, 1 + uint32_t(seed % 5), seed * 10 + turn);
         for (uint32_t image = 0; image < params.images; image++) {
             const ResultHeader &header = memory.results[image];
-            plain::Result wanted = expected[image];
+            reference::Result wanted = expected[image];
             if (wanted.candidates > params.capacity) {
                 wanted.survivors.clear();
             }
-            std::string wrong = plain::difference(
+            std::string wrong = reference::difference(
                 wanted, header, memory.detections + uint64_t(image) * params.capacity);
             if (wrong.empty() && header.sequence != params.sequence) {
                 wrong = "sequence";
@@ -128,15 +129,15 @@ static Field of_image(Field field, uint32_t image, bool f16) {
 }
 
 // What each image of a batch should give: a run of its own.
-static std::vector<plain::Result> expected_results(const KernelParams &params,
-                                                   Precisions precisions) {
-    std::vector<plain::Result> results;
+static std::vector<reference::Result> expected_results(const KernelParams &params,
+                                                       Precisions precisions) {
+    std::vector<reference::Result> results;
     for (uint32_t image = 0; image < params.images; image++) {
         KernelParams single = params;
         single.boxes = of_image(params.boxes, image, precisions.boxes_f16);
         single.scores = of_image(params.scores, image, precisions.scores_f16);
         single.objectness = of_image(params.objectness, image, precisions.scores_f16);
-        results.push_back(plain::run(single, precisions.boxes_f16, precisions.scores_f16));
+        results.push_back(reference::run(single, precisions.boxes_f16, precisions.scores_f16));
     }
     return results;
 }
@@ -155,8 +156,8 @@ struct Totals {
 };
 
 // Checks one scene as one image, then its anchors divided among the images of a batch.
-static std::string check_scene(const plain::Scene &scene, uint64_t seed, Totals &totals) {
-    plain::Random random(seed ^ 0x5eed);
+static std::string check_scene(const reference::Scene &scene, uint64_t seed, Totals &totals) {
+    reference::Random random(seed ^ 0x5eed);
     const Precisions precisions{scene.boxes_half, scene.scores_half};
     for (const uint32_t images : {1u, 2 + random.below(4)}) {
         KernelParams params = scene.params;
@@ -170,7 +171,7 @@ static std::string check_scene(const plain::Scene &scene, uint64_t seed, Totals 
         }
         const auto expected = expected_results(params, precisions);
         uint32_t most = 0;
-        for (const plain::Result &result : expected) {
+        for (const reference::Result &result : expected) {
             most = std::max(most, result.candidates);
             totals.candidates += result.candidates;
             totals.rejected += result.rejected;
@@ -183,8 +184,7 @@ static std::string check_scene(const plain::Scene &scene, uint64_t seed, Totals 
         }
         if (most > params.capacity) {
             totals.repeated++;
-            const std::string wrong =
-                run_twice(params, precisions, expected, seed, totals.rounds);
+            const std::string wrong = run_twice(params, precisions, expected, seed, totals.rounds);
             if (!wrong.empty()) {
                 return "with too little capacity: " + wrong;
             }
@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
     const uint32_t most = argc > 3 ? uint32_t(strtoul(argv[3], nullptr, 10)) : 400;
     Totals totals;
     for (uint64_t seed = first; seed < first + scenes; seed++) {
-        const std::string wrong = check_scene(plain::Scene(seed, most), seed, totals);
+        const std::string wrong = check_scene(reference::Scene(seed, most), seed, totals);
         if (!wrong.empty()) {
             fprintf(stderr, "scene %llu: %s\n", (unsigned long long)seed, wrong.c_str());
             return 1;

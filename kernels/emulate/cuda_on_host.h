@@ -1,13 +1,14 @@
-// Emulates the execution of kernels on the host, for tests without a GPU. In: a grid, and a function
-// that is run once per thread. Out: its effects on memory.
+// Emulates the execution of kernels on the host, for tests without a GPU. In: a grid, and a
+// function that is run once per thread. Out: its effects on memory.
 //
-// Each thread of a block is a fiber with a stack of its own. A fiber runs until it waits for its warp
-// (ballots, shuffles), waits for its block (barriers), or calls backoff; several blocks are resident
-// at a time. The scheduler selects the next fiber at random, from a seed, and fibers yield at random
-// at atomic operations and relaxed loads, so that tests fail for a kernel whose result depends on the
-// order of threads. Shared memory is initialized with 0xa5, and a collective that not all lanes reach
-// ends the process with a message. Memory is sequentially consistent and fences are no operations:
-// errors of memory order, and in inline PTX, which has host versions, are not found here.
+// Each thread of a block is a fiber with a stack of its own. A fiber runs until it waits for its
+// warp (ballots, shuffles), waits for its block (barriers), or calls backoff; several blocks are
+// resident at a time. The scheduler selects the next fiber at random, from a seed, and fibers yield
+// at random at atomic operations and relaxed loads, so that tests fail for a kernel whose result
+// depends on the order of threads. Shared memory is initialized with 0xa5, and a collective that
+// not all lanes reach ends the process with a message. Memory is sequentially consistent and fences
+// are no operations: errors of memory order, and in inline PTX, which has host versions, are not
+// found here.
 #pragma once
 
 #include <math.h>
@@ -81,7 +82,7 @@ struct Fiber {
 };
 
 struct Warp {
-    uint32_t lanes = 0; // a bit per lane
+    uint32_t lanes = 0;       // a bit per lane
     uint64_t collectives = 0; // complete ones
     uint32_t arrived[2] = {};
     uint64_t values[2][32] = {};
@@ -241,8 +242,7 @@ inline void begin(Block &block, uint64_t number) {
 inline bool is_ready(const Fiber &fiber) {
     switch (fiber.state) {
     case Fiber::READY: return true;
-    case Fiber::IN_WARP:
-        return fiber.block->warps[fiber.warp].collectives >= fiber.collectives;
+    case Fiber::IN_WARP: return fiber.block->warps[fiber.warp].collectives >= fiber.collectives;
     case Fiber::AT_BARRIER: return fiber.block->barriers >= fiber.barriers;
     case Fiber::FINISHED: return false;
     }
@@ -252,9 +252,8 @@ inline bool is_ready(const Fiber &fiber) {
 // Runs a warp's lanes for some steps. Returns whether any of them ran.
 inline bool run_warp(Block &block, uint32_t warp) {
     const uint32_t first = warp * 32;
-    const uint32_t count = uint32_t(block.fibers.size()) - first < 32
-                               ? uint32_t(block.fibers.size()) - first
-                               : 32;
+    const uint32_t count =
+        uint32_t(block.fibers.size()) - first < 32 ? uint32_t(block.fibers.size()) - first : 32;
     bool any = false;
     for (uint32_t turn = 0, turns = 1 + device.draw(16); turn < turns; turn++) {
         const uint32_t start = device.draw(count);

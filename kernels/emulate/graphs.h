@@ -126,7 +126,8 @@ EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *c
     static const uint8_t programmatic[8] = {1, 0, 1};
     const size_t length = graph->nodes.size();
     if (count != 1 || length < 2 || graph->nodes[length - 2].get() != *from ||
-        graph->nodes[length - 1].get() != *to || memcmp(edges, programmatic, sizeof programmatic) != 0) {
+        graph->nodes[length - 1].get() != *to ||
+        memcmp(edges, programmatic, sizeof programmatic) != 0) {
         return INVALID_VALUE;
     }
     (*to)->follows = true;

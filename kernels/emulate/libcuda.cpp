@@ -1,14 +1,15 @@
 // A stub driver that runs the kernels on the host: the functions of the CUDA driver that the plugin
 // calls, for host memory and the emulated kernels. Built as libcuda.so.1 (libcuda.sh), it replaces
-// NVIDIA's library in tests of the engine and of the kernels' logic; cuda_on_host.h says what it does
-// not test.
+// NVIDIA's library in tests of the engine and of the kernels' logic; cuda_on_host.h says what it
+// does not test.
 //
-// NMSFILTER_EMULATED_DEVICES is the number of GPUs (default 1; 0: a driver without a GPU). The first
-// has compute capability 9.0, the others 8.7. Device memory is initialized with 0xa5, belongs to one
-// GPU, and cannot be freed twice.
+// NMSFILTER_EMULATED_DEVICES is the number of GPUs (default 1; 0: a driver without a GPU). The
+// first has compute capability 9.0, the others 8.7. Device memory is initialized with 0xa5, belongs
+// to one GPU, and cannot be freed twice.
 //
 // Kernels and copies are executed synchronously. Work of another producer, which a test adds to a
-// stream (nmsfilter_emulated_pending_copy), is executed as late as CUDA allows: at the first wait for it.
+// stream (nmsfilter_emulated_pending_copy), is executed as late as CUDA allows: at the first wait
+// for it.
 #include "../nmsfilter.cu"
 
 #include <map>

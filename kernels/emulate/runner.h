@@ -22,14 +22,14 @@ inline void decode(const KernelParams &params, Precisions precisions, void *work
         {{decode_multi_f32_f32, decode_multi_f32_f16},
          {decode_multi_f16_f32, decode_multi_f16_f16}}};
     kernels[params.multi_label][precisions.boxes_f16][precisions.scores_f16](params, workspace,
-                                                                            stride);
+                                                                             stride);
 }
 
-// One launch of the four kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at a
-// time. Parameters are those of interface.cuh.
-inline void run(const KernelParams &params, Precisions precisions, void *workspace,
-                uint64_t stride, ResultHeader *results, Detection *detections,
-                uint32_t multiprocessors, uint32_t resident, uint64_t seed) {
+// One launch of the four kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at
+// a time. Parameters are those of interface.cuh.
+inline void run(const KernelParams &params, Precisions precisions, void *workspace, uint64_t stride,
+                ResultHeader *results, Detection *detections, uint32_t multiprocessors,
+                uint32_t resident, uint64_t seed) {
     const uint32_t images = params.images, capacity = params.capacity;
     const uint32_t blocks = params.multi_label
                                 ? decode_multi_blocks(params.anchors, params.classes)

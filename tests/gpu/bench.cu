@@ -4,14 +4,14 @@
 //   ./bench kernels/ptx WINDOWS.csv [random scenes] [check|batch]
 //
 // It runs the PTX that the plugin embeds. `check` skips all measurements, `batch` all but those of
-// batches. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what differs
-// from the rules (kernels/emulate/plain.h), then tables.
+// batches. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what
+// differs from the rules (kernels/emulate/reference.h), then tables.
 //
 // A GPU time is that of a graph with 20 launches of the four kernels, replayed 20 times between two
-// events, divided by 400; the minimum of 5 such measurements. A wall time is that from the launch of a
-// graph of four kernels until the host has read all sequence numbers from mapped memory; the median of
-// 2000.
-#include "../../kernels/emulate/plain.h"
+// events, divided by 400; the minimum of 5 such measurements. A wall time is that from the launch
+// of a graph of four kernels until the host has read all sequence numbers from mapped memory; the
+// median of 2000.
+#include "../../kernels/emulate/scene.h"
 #include "../../kernels/interface.cuh"
 
 #include <cuda.h>
@@ -23,22 +23,22 @@
 #include <functional>
 #include <sstream>
 
-#define CHECK(call)                                                                               \
-    do {                                                                                          \
-        const cudaError_t error = (call);                                                         \
-        if (error != cudaSuccess) {                                                               \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error));        \
-            exit(2);                                                                              \
-        }                                                                                         \
+#define CHECK(call)                                                                        \
+    do {                                                                                   \
+        const cudaError_t error = (call);                                                  \
+        if (error != cudaSuccess) {                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error)); \
+            exit(2);                                                                       \
+        }                                                                                  \
     } while (0)
 
-#define CHECK_DRIVER(call)                                                                        \
-    do {                                                                                          \
-        const CUresult error = (call);                                                            \
-        if (error != CUDA_SUCCESS) {                                                              \
-            fprintf(stderr, "%s:%d: error %d of the driver\n", __FILE__, __LINE__, int(error));   \
-            exit(2);                                                                              \
-        }                                                                                         \
+#define CHECK_DRIVER(call)                                                                      \
+    do {                                                                                        \
+        const CUresult error = (call);                                                          \
+        if (error != CUDA_SUCCESS) {                                                            \
+            fprintf(stderr, "%s:%d: error %d of the driver\n", __FILE__, __LINE__, int(error)); \
+            exit(2);                                                                            \
+        }                                                                                       \
     } while (0)
 
 static cudaStream_t stream;
@@ -75,7 +75,8 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
 }
 
-// `follows`: it is the second, third or fourth kernel, and is launched with programmatic dependency.
+// `follows`: it is the second, third or fourth kernel, and is launched with programmatic
+// dependency.
 static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters,
                    bool follows = false) {
     CUlaunchAttribute attribute = {};
@@ -94,8 +95,8 @@ static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<voi
     CHECK_DRIVER(cuLaunchKernelEx(&config, kernel, parameters.data(), nullptr));
 }
 
-// Resets the counters at the start of the workspace of image blockIdx.x, as publish does, for graphs
-// without it.
+// Resets the counters at the start of the workspace of image blockIdx.x, as publish does, for
+// graphs without it.
 __global__ void reset_counters(char *workspace, uint64_t stride) {
     uint32_t *const counters = (uint32_t *)(workspace + blockIdx.x * stride);
     counters[0] = counters[1] = counters[2] = 0;
@@ -247,12 +248,13 @@ static KernelParams default_params(uint32_t anchors, uint32_t classes, uint32_t 
     params.class_agnostic = classes == 1; // as src/engine/cuda has it
     params.sequence = 1;
     params.capacity = anchors;
-    plain::see_all(params);
+    reference::set_all_visible(params);
     return params;
 }
 
 // The parameters for a tensor whose rows have the box first and the score last.
-static KernelParams params_of_rows(const float *rows, uint32_t anchors, uint32_t width, uint32_t format) {
+static KernelParams params_of_rows(const float *rows, uint32_t anchors, uint32_t width,
+                                   uint32_t format) {
     KernelParams params = default_params(anchors, 1, format);
     params.boxes = {(uint64_t)rows, 0, width, 1};
     params.scores = {(uint64_t)(rows + width - 1), 0, width, 1};
@@ -260,11 +262,10 @@ static KernelParams params_of_rows(const float *rows, uint32_t anchors, uint32_t
 }
 
 // Whether the results of an image are the expected ones; prints what differs.
-static bool same(const char *what, const plain::Result &expected, const Pipeline &pipeline,
+static bool same(const char *what, const reference::Result &expected, const Pipeline &pipeline,
                  uint32_t image = 0, uint32_t capacity = 0) {
-    const std::string wrong =
-        plain::difference(expected, pipeline.results[image],
-                          pipeline.detections + uint64_t(image) * capacity);
+    const std::string wrong = reference::difference(
+        expected, pipeline.results[image], pipeline.detections + uint64_t(image) * capacity);
     if (!wrong.empty()) {
         printf("WRONG %s: %s\n", what, wrong.c_str());
     }
@@ -276,10 +277,11 @@ static bool random_scenes(uint32_t scenes) {
     const uint32_t capacity = 8192;
     Pipeline pipeline(capacity);
     for (uint32_t seed = 1; seed <= scenes && right; seed++) {
-        const plain::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
+        const reference::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
         KernelParams params = scene.params;
         params.capacity = capacity;
-        const plain::Result expected = plain::run(params, scene.boxes_half, scene.scores_half);
+        const reference::Result expected =
+            reference::run(params, scene.boxes_half, scene.scores_half);
         // One copy for the boxes' tensor and one for the scores', which may be the same.
         const auto start = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
             return f16.empty() ? (const char *)f32.data() : (const char *)f16.data();
@@ -354,8 +356,13 @@ static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
         CHECK(cudaStreamSynchronize(stream));
     });
     CHECK(cudaGraphExecDestroy(exec));
-    return {through[0], through[1] - through[0], through[2] - through[1],
-            through[3] - through[2], through[4] - through[3], wall, wall_sync};
+    return {through[0],
+            through[1] - through[0],
+            through[2] - through[1],
+            through[3] - through[2],
+            through[4] - through[3],
+            wall,
+            wall_sync};
 }
 
 static void print_times(const char *what, uint32_t candidates, const ResultHeader &header,
@@ -372,7 +379,7 @@ static const size_t YOLO_ELEMENTS = (4 + YOLO_CLASSES) * size_t(YOLO_ANCHORS);
 static std::vector<float> yolo_tensor(uint64_t seed) {
     const size_t n = YOLO_ANCHORS;
     std::vector<float> tensor(YOLO_ELEMENTS);
-    plain::Random random(seed);
+    reference::Random random(seed);
     for (size_t a = 0; a < n; a++) {
         const uint32_t cluster = random.below(40);
         const bool candidate = random.once_in(12);
@@ -406,16 +413,16 @@ static KernelParams yolo_params(const float *tensor, uint32_t images, uint32_t c
     return params;
 }
 
-// Checks batches of YOLOv8 tensors image by image; with `timed`, prints a row for each size of batch:
-// GPU microseconds per image, of each kernel and of all, of the same images one launch after the other,
-// and of a kernel that only reads the tensors.
+// Checks batches of YOLOv8 tensors image by image; with `timed`, prints a row for each size of
+// batch: GPU microseconds per image, of each kernel and of all, of the same images one launch after
+// the other, and of a kernel that only reads the tensors.
 static bool batches(bool timed) {
     const uint32_t most = timed ? 64 : 4, capacity = 2048;
     std::vector<float> tensors;
-    std::vector<plain::Result> expected;
+    std::vector<reference::Result> expected;
     for (uint32_t image = 0; image < most; image++) {
         const std::vector<float> tensor = yolo_tensor(100 + image);
-        expected.push_back(plain::run(yolo_params(tensor.data(), 1, capacity), false, false));
+        expected.push_back(reference::run(yolo_params(tensor.data(), 1, capacity), false, false));
         tensors.insert(tensors.end(), tensor.begin(), tensor.end());
     }
     OnDevice<float> d_tensors(tensors), d_sum(1);
@@ -540,8 +547,8 @@ int main(int argc, char **argv) {
     CHECK(cudaFree(nullptr)); // makes the context into which modules are loaded
     load(argv[1], properties.major);
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    printf("%s, compute capability %d.%d, %u multiprocessors\n", properties.name,
-           properties.major, properties.minor, multiprocessors);
+    printf("%s, compute capability %d.%d, %u multiprocessors\n", properties.name, properties.major,
+           properties.minor, multiprocessors);
 
     std::vector<float> windows;
     std::ifstream file(argv[2]);
@@ -580,8 +587,7 @@ int main(int argc, char **argv) {
     printf("empty launch + sync, wall: %.2f us; three empty kernels of a graph: %.2f us\n\n",
            launch_sync, empties);
     printf("%-26s %6s %6s %3s | %7s %7s %7s %7s | %7s %7s | %7s %7s\n", "GPU us, greedy", "n",
-           "left", "rds", "decode", "map", "reduce", "publish", "m+r", "all", "wall",
-           "w. sync");
+           "left", "rds", "decode", "map", "reduce", "publish", "m+r", "all", "wall", "w. sync");
 
     const uint32_t counts[] = {200, 360, 698, 1027, 2048, 2895, 2997};
     OnDevice<float> d_windows(windows);
@@ -594,7 +600,7 @@ int main(int argc, char **argv) {
                 KernelParams on_host = params;
                 on_host.boxes.address = (uint64_t)windows.data();
                 on_host.scores.address = (uint64_t)(windows.data() + 3);
-                const plain::Result expected = plain::run(on_host, false, false);
+                const reference::Result expected = reference::run(on_host, false, false);
                 pipeline.enqueue(params, false, false);
                 CHECK(cudaStreamSynchronize(stream));
                 right &= same("windows", expected, pipeline);
@@ -607,7 +613,7 @@ int main(int argc, char **argv) {
 
     for (uint32_t n : {1000u, 8400u, 30000u}) {
         std::vector<float> rows;
-        plain::Random random(n);
+        reference::Random random(n);
         for (uint32_t i = 0; i < n; i++) {
             const float x = 1820.0f * random.unit(), y = 980.0f * random.unit();
             const float w = 10.0f + 190.0f * random.unit(), h = 10.0f + 190.0f * random.unit();
@@ -621,7 +627,7 @@ int main(int argc, char **argv) {
         KernelParams on_host = params;
         on_host.boxes.address = (uint64_t)rows.data();
         on_host.scores.address = (uint64_t)(rows.data() + 4);
-        const plain::Result expected = plain::run(on_host, false, false);
+        const reference::Result expected = reference::run(on_host, false, false);
         pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
         right &= same("random boxes", expected, pipeline);
@@ -635,7 +641,7 @@ int main(int argc, char **argv) {
         Pipeline pipeline(n);
         const KernelParams params = yolo_params(d_tensor.at, 1, n);
         const KernelParams on_host = yolo_params(tensor.data(), 1, n);
-        const plain::Result expected = plain::run(on_host, false, false);
+        const reference::Result expected = reference::run(on_host, false, false);
         pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
         right &= same("yolov8", expected, pipeline);

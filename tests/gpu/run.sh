@@ -8,11 +8,11 @@
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
 #   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
-#   speed      times of the kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
+#   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
 #   batch      times of batches only; needs nvcc
 #   pipelines  time per frame of the element in a pipeline, from host and device memory
-#   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to evaluation.tar.gz in
-#              $OUT or FOLDER
+#   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
+#              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
@@ -36,8 +36,8 @@ export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST
 export NMSFILTER_TEST_PLUGIN=$folder/libgstnmsfilter.so
 failed=()
 
-# program NAME [ARGUMENT...]: runs one test program, with the tests that are ignored without a GPU. Prints
-# its summary, and its messages if it fails.
+# program NAME [ARGUMENT...]: runs one test program, with the tests that are ignored without a GPU.
+# Prints its summary, and its messages if it fails.
 program() {
     local name=$1 log
     shift

@@ -3,9 +3,10 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER receives the test programs, the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and GStreamer
-# from the archive, which has one folder with a program `run` that runs a command with it. Without an
-# archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run tests/gpu/run.sh.
+# FOLDER receives the test programs, the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and
+# GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
+# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and
+# run tests/gpu/run.sh.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")

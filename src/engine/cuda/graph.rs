@@ -67,8 +67,8 @@ impl Kernel {
 }
 
 impl Graph {
-    /// A graph whose last kernel writes to the device addresses `results`: of the headers and of the
-    /// detections.
+    /// A graph whose last kernel writes to the device addresses `results`: of the headers and of
+    /// the detections.
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
@@ -78,8 +78,8 @@ impl Graph {
         let device = kernels.device();
         let bytes = workspace_bytes(shape.capacity) * shape.images as usize;
         let workspace = DeviceBuffer::new(device, bytes)?;
-        // Headers must be zero. The rest is zeroed because some lanes load words of it that no kernel
-        // has written, and do not use them: tools report such loads.
+        // Headers must be zero. The rest is zeroed because some lanes load words of it that no
+        // kernel has written, and do not use them: tools report such loads.
         stream.zero(&workspace)?;
         let mut graph = Self {
             kernels: kernels.clone(),
@@ -218,8 +218,8 @@ impl Graph {
         }
         let driver = self.kernels.device().enter()?;
         // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
-        // stream has completed the launch, and the kernels access no memory beyond them, the workspace
-        // and the results.
+        // stream has completed the launch, and the kernels access no memory beyond them, the
+        // workspace and the results.
         unsafe { driver.cuGraphLaunch(self.exec, stream.handle()) }
     }
 

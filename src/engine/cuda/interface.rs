@@ -1,5 +1,5 @@
-//! The interface of the kernels in Rust: their parameters, their results, grids and sizes of memory.
-//! kernels/interface.cuh documents it; a test compares both.
+//! The interface of the kernels in Rust: their parameters, their results, grids and sizes of
+//! memory. kernels/interface.cuh documents it; a test compares both.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -46,8 +46,8 @@ struct Field {
 
 impl Field {
     fn new(field: &head::Field, tensor: &TensorSource) -> Self {
-        // `check` ensures that this does not wrap where there are anchors. Without anchors nothing is
-        // read.
+        // `check` ensures that this does not wrap where there are anchors. Without anchors nothing
+        // is read.
         let offset = (field.offset as u64).wrapping_mul(tensor.precision.bytes());
         Self {
             address: tensor.address.wrapping_add(offset),
@@ -177,7 +177,8 @@ impl KernelParams {
         self.images
     }
 
-    /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the other.
+    /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the
+    /// other.
     #[cfg(test)]
     pub fn of_squares(address: u64, images: u32, squares: u32, capacity: u32) -> Self {
         let image_stride = u64::from(squares) * 4;
@@ -282,7 +283,8 @@ mod tests {
     use crate::engine::{Method, Overlap};
     use crate::head::BoxFormat;
 
-    /// Asserts the offset of each field. The names are the same on both sides, unless another is given.
+    /// Asserts the offset of each field. The names are the same on both sides, unless another is
+    /// given.
     macro_rules! fields {
         ($program:ident, $type:ident: $($field:ident $(as $theirs:ident)?),+ $(,)?) => {
             $(

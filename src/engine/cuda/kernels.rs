@@ -31,7 +31,8 @@ macro_rules! ptx {
     };
 }
 
-/// In the order of preference: machine code from build.rs, then the checked-in PTX (kernels/build.sh).
+/// In the order of preference: machine code from build.rs, then the checked-in PTX
+/// (kernels/build.sh).
 const IMAGES: &[Image] = &[
     #[cfg(nmsfilter_native)]
     Image {

@@ -9,8 +9,8 @@ use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes}
 use crate::device::{Device, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
-/// The time for which a thread polls without pause: longer than most launches take, and short enough
-/// that little CPU time is used where the GPU is busy with other work.
+/// The time for which a thread polls without pause: longer than most launches take, and short
+/// enough that little CPU time is used where the GPU is busy with other work.
 const SPIN_TIME: Duration = Duration::from_micros(200);
 /// The pause between polls after that.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
@@ -55,11 +55,12 @@ impl Results {
         }
     }
 
-    /// Waits for the results of a launch with `images`. Returns the number of bytes written by the GPU.
+    /// Waits for the results of a launch with `images`. Returns the number of bytes written by the
+    /// GPU.
     ///
-    /// Waits for as long as the launch takes, without a limit of its own. The wait ends with the work
-    /// before the launch, or with an error of the stream: the driver reports a launch that cannot end (a
-    /// lost GPU, another kernel's fault).
+    /// Waits for as long as the launch takes, without a limit of its own. The wait ends with the
+    /// work before the launch, or with an error of the stream: the driver reports a launch that
+    /// cannot end (a lost GPU, another kernel's fault).
     pub fn wait(&mut self, stream: &Stream, images: u32) -> Result<u64, EngineError> {
         let mut bytes = detections_offset(images);
         for image in 0..images {
@@ -76,17 +77,17 @@ impl Results {
     /// The counts of an image, after `wait`.
     pub fn header(&self, image: u32) -> ResultHeader {
         assert!(image < self.images, "there are {} images", self.images);
-        // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to it
-        // after its sequence number, for which `wait` has waited.
+        // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to
+        // it after its sequence number, for which `wait` has waited.
         unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(image as usize).read() }
     }
 
-    /// The detections of all images. Those of an image begin at `first`; as many as its header counts
-    /// are survivors, the rest has no meaning.
+    /// The detections of all images. Those of an image begin at `first`; as many as its header
+    /// counts are survivors, the rest has no meaning.
     pub fn detections(&self) -> &[Detection] {
         let count = self.images as usize * self.capacity as usize;
-        // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to them
-        // only between `clear` and the end of `wait`, which borrow `self` mutably.
+        // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to
+        // them only between `clear` and the end of `wait`, which borrow `self` mutably.
         unsafe {
             let first = self.buffer.as_ptr().add(detections_offset(self.images)).cast();
             std::slice::from_raw_parts(first, count)
@@ -106,8 +107,8 @@ impl Results {
     /// The first word of an image's header, which the GPU writes last.
     fn sequence(&self, image: u32) -> &AtomicU32 {
         assert!(image < self.images, "there are {} images", self.images);
-        // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write to
-        // it, this word is accessed atomically only.
+        // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write
+        // to it, this word is accessed atomically only.
         unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(image)).cast()) }
     }
 }
