@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs tests on a GPU, with what stage.sh has staged.
+# Runs tests on a GPU, with the folder made by stage.sh.
 #
 #   tests/gpu/run.sh FOLDER STEP...
 #
@@ -8,14 +8,15 @@
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
 #   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
-#   speed      the kernels against the paper's and, where there is PyTorch, against torchvision
-#   pipelines  what the element takes in a pipeline, from either memory
-#   evaluation nmsbench, and torchvision beside it where there is PyTorch; leaves tables and plots in
-#              evaluation.tar.gz, in $OUT or FOLDER
+#   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
+#   batch      times of batches only; needs nvcc
+#   pipelines  time per frame of the element in a pipeline, from host and device memory
+#   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
+#              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '2,16s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,17s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -25,7 +26,7 @@ if [ ! -d "$work" ]; then
     mkdir -p "$work"
     tar -C "$work" -xJf "$folder/programs.tar.xz"
     [ ! -e "$folder/gstreamer.tar.xz" ] || tar -C "$work" -xJf "$folder/gstreamer.tar.xz"
-    # The programs know the paths of the machine on which they were built.
+    # The programs contain paths of the machine on which they were built.
     checkout=$(cat "$folder/checkout")
     [ -e "$checkout" ] || { mkdir -p "$(dirname "$checkout")" && ln -s "$PWD" "$checkout"; }
     mkdir -p "$(cat "$folder/scratch")"
@@ -35,8 +36,8 @@ export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST
 export NMSFILTER_TEST_PLUGIN=$folder/libgstnmsfilter.so
 failed=()
 
-# program NAME [ARGUMENT...]: one test program, with the tests that are ignored without a GPU; its
-# summary, and what it says when it fails.
+# program NAME [ARGUMENT...]: runs one test program, with the tests that are ignored without a GPU.
+# Prints its summary, and its messages if it fails.
 program() {
     local name=$1 log
     shift
@@ -57,7 +58,7 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # cuda_absent needs the emulated drivers; the two after it have steps of their own.
+            # cuda_absent needs the stub driver; the two after it have steps of their own.
             nmsbench | cuda_absent | cuda_faults | cuda_streams) ;;
             # What is left out needs Python packages or an inference element.
             input) program "$name" --skip python_attach:: ;;
@@ -114,6 +115,11 @@ speed() {
     if python3 -c 'import torchvision' 2>/dev/null; then
         python3 tests/gpu/torchvision_nms.py tests/fixtures/oscars/detections.txt
     fi
+}
+
+batch() {
+    bench
+    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 0 batch || failed+=(batch)
 }
 
 pipelines() {
