@@ -98,6 +98,33 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 }
 
 #[test]
+fn each_image_of_a_batch_gives_what_it_gives_alone() {
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
+    let batches = engines::some(20_000);
+    let (mut images, mut left) = (0, 0);
+    for seed in 0..batches {
+        let batch = Scene::batch(seed, 5);
+        let joined = Scene::joined(&batch);
+        let (tensors, layout) = joined.tensors();
+        assert_eq!(layout.images, batch.len(), "seed {seed}: {joined:?}");
+        let found = fast.run(&tensors, &layout, &joined.params).unwrap();
+        let all = reference.run(&tensors, &layout, &joined.params).unwrap();
+        let mut alone = Reference::default();
+        for (index, image) in batch.iter().enumerate() {
+            let (tensors, layout) = image.tensors();
+            let expected = alone.run(&tensors, &layout, &image.params).unwrap().image(0);
+            assert_eq!(bits(&expected), bits(&all.image(index)), "seed {seed}, image {index}");
+            let found = found.image(index);
+            assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
+            left += found.survivors.len() as u64;
+        }
+        images += batch.len() as u64;
+    }
+    println!("{batches} batches of {images} images: {left} survivors");
+    assert!(images > 2 * batches && left > 5 * images);
+}
+
+#[test]
 fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
     let seeds = 0..engines::some(4_000);
     let Counts { candidates, survivors: left, .. } =

@@ -6,6 +6,8 @@ use gstnmsfilter::engine::{Bounds, ClassThresholds, Method, Overlap, Params, Siz
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
 
+use super::engines;
+
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decoder {
@@ -49,6 +51,8 @@ pub struct Scene {
     /// Box, objectness where the decoder has it, and class scores of each row.
     rows: Vec<Vec<f32>>,
     classes: usize,
+    /// How many images the tensors hold; `rows` are those of the first.
+    images: usize,
     coordinates: Coordinates,
     half: bool,
     tensors: Vec<Written>,
@@ -195,6 +199,41 @@ impl Scene {
         scene
     }
 
+    /// One to `most` images of one kind: the same decoder, parameters and number of rows.
+    pub fn batch(seed: u64, most: usize) -> Vec<Self> {
+        let first = Self::any(seed);
+        let mut rng = Rng::with_seed(seed ^ 0xba7c);
+        let images = rng.usize(1..=most);
+        let mut batch = vec![first];
+        while batch.len() < images {
+            let first = &batch[0];
+            let (decoder, classes, rows) = (first.decoder, first.classes, first.rows.len());
+            let image = Self::of(&mut rng, decoder, classes, rows, first.params.clone());
+            let mut image = Self { coordinates: first.coordinates, half: first.half, ..image };
+            image.sprinkle(&mut rng);
+            image.write();
+            batch.push(image);
+        }
+        batch
+    }
+
+    /// The tensors of all images one after the other, with a batch dimension.
+    pub fn joined(batch: &[Self]) -> Self {
+        let mut joined = batch[0].clone();
+        joined.images = batch.len();
+        for (index, tensor) in joined.tensors.iter_mut().enumerate() {
+            for image in &batch[1..] {
+                tensor.single.extend(&image.tensors[index].single);
+                tensor.half.extend(&image.tensors[index].half);
+            }
+            if tensor.shape.len() == 2 {
+                tensor.shape.insert(0, 1);
+            }
+            tensor.shape[0] = batch.len();
+        }
+        joined
+    }
+
     /// The same rows in another order, and for each new row the old one.
     pub fn permuted(&self, seed: u64) -> (Self, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
@@ -240,13 +279,13 @@ impl Scene {
         let column = |number| Field {
             tensor: 0,
             offset: number * anchors,
-            image_stride: 0,
+            image_stride: (5 + self.classes) * anchors,
             anchor_stride: 1,
             component_stride: anchors,
         };
         Layout {
             decoder: self.decoder.name(),
-            images: 1,
+            images: self.images,
             anchors,
             classes: self.classes,
             boxes: column(0),
@@ -269,6 +308,7 @@ impl Scene {
         let options = Options {
             box_format: self.decoder.format(),
             coordinates: self.coordinates,
+            batch: true,
             ..Options::default()
         };
         let choice = decoder::choose(&tensors, decoder::by_name(self.decoder.name()), options);
@@ -310,7 +350,16 @@ impl Scene {
             rows.push(row(rng, decoder, last, class, classes, score));
         }
         let coordinates = Coordinates::Auto;
-        Self { params, decoder, rows, classes, coordinates, half: false, tensors: Vec::new() }
+        Self {
+            params,
+            decoder,
+            rows,
+            classes,
+            images: 1,
+            coordinates,
+            half: false,
+            tensors: Vec::new(),
+        }
     }
 
     /// Replaces some numbers by invalid or extreme ones.
@@ -437,11 +486,16 @@ fn any_params(rng: &mut Rng, rows: usize, classes: usize) -> Params {
         1 => Bounds { left: 300.0, ..Bounds::ANY },
         _ => Bounds::ANY,
     };
+    // The CUDA engine does not support DIoU.
+    let overlaps: &[Overlap] = match engines::on_gpu() {
+        true => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller],
+        false => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou],
+    };
     Params {
         method: *rng
             .choice(&[Method::Greedy, Method::Greedy, Method::MapReduce, Method::None])
             .unwrap(),
-        overlap: *rng.choice(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller]).unwrap(),
+        overlap: *rng.choice(overlaps).unwrap(),
         iou_threshold: *rng.choice(&[0.0, 0.25, 0.3, 0.45, 0.5, 0.7, 1.0]).unwrap(),
         threshold_inclusive: rng.bool(),
         pixel_offset: if rng.u32(0..3) == 0 { 1.0 } else { 0.0 },

@@ -99,6 +99,12 @@ impl Results {
         image as usize * self.capacity as usize
     }
 
+    /// The survivors of an image, after `wait`.
+    #[cfg(test)]
+    pub fn survivors(&self, image: u32) -> &[Detection] {
+        &self.detections()[self.first(image)..][..self.header(image).survivors as usize]
+    }
+
     /// The first word of an image's header, which the GPU writes last.
     fn sequence(&self, image: u32) -> &AtomicU32 {
         assert!(image < self.images, "there are {} images", self.images);
