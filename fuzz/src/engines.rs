@@ -7,7 +7,7 @@ use gstnmsfilter::engine::{
     Bounds, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, Method, Overlap, Params,
     Reference, SizeLimits,
 };
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, Tensor};
+use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
 use crate::bytes::Bytes;
@@ -37,7 +37,7 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
     let shift = if bytes.one_in(32) { 1 + bytes.below(4) } else { 0 };
     let stores: Vec<Vec<u8>> =
         specs.iter().map(|spec| [&vec![0; shift], &spec.data[..]].concat()).collect();
-    let tensors: Vec<Tensor<'_>> =
+    let tensors: Vec<TensorView<'_>> =
         specs.iter().zip(&stores).filter_map(|(spec, store)| view(spec, &store[shift..])).collect();
     let mut params = params(bytes);
     let options = Options {
@@ -45,6 +45,7 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
         coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized]),
         num_classes: bytes.pick(&[0, 0, 0, 0, 1, 2, 80, 65_536]),
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
+        batch: false,
     };
     counts.one("engines: frames");
     let layout = match decoder::choose(&tensors, None, options) {
@@ -80,10 +81,10 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
     Ok(())
 }
 
-fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<Tensor<'a>> {
+fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<TensorView<'a>> {
     let dims: Vec<usize> = spec.dims.iter().map(|&dim| dim as usize).collect();
     let element = ElementType::from_name(spec.element).unwrap_or(ElementType::Other("other"));
-    Some(Tensor { id: &spec.id, element, shape: Shape::new(&dims)?, storage: Storage::Host(data) })
+    Some(TensorView::new(&spec.id, element, Shape::new(&dims)?, Storage::Host(data)))
 }
 
 /// All that an engine says of a frame.
@@ -98,15 +99,16 @@ type Outcome = Result<Found, EngineError>;
 
 fn run(
     engine: &mut dyn Engine,
-    tensors: &[Tensor<'_>],
+    tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
 ) -> Outcome {
     let outcome = engine.run(tensors, layout, params)?;
+    let image = outcome.image(0);
     Ok(Found {
-        survivors: outcome.survivors.to_vec(),
-        candidates: outcome.candidates,
-        rejected: outcome.rejected,
+        survivors: image.survivors.to_vec(),
+        candidates: image.candidates,
+        rejected: image.rejected,
     })
 }
 
@@ -168,7 +170,12 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
     };
     Params {
         method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
-        overlap: bytes.pick(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller]),
+        overlap: bytes.pick(&[
+            Overlap::Iou,
+            Overlap::Representative,
+            Overlap::Smaller,
+            Overlap::Diou,
+        ]),
         iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40, f32::NAN]),
         threshold_inclusive: bytes.bool(),
         pixel_offset: bytes.pick(&[0.0, 1.0]),
@@ -192,11 +199,13 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     let field = |bytes: &mut Bytes<'_>| Field {
         tensor: bytes.pick(&[0, 0, 0, 1, 2, usize::MAX]),
         offset: bytes.pick(&NUMBERS),
+        image_stride: 0,
         anchor_stride: bytes.pick(&NUMBERS),
         component_stride: bytes.pick(&NUMBERS),
     };
     Layout {
         decoder: "any",
+        images: 1,
         anchors: bytes.pick(&[0, 1, 2, 5, 40, 1000, 1 << 32, usize::MAX]),
         classes: bytes.pick(&NUMBERS),
         boxes: field(bytes),

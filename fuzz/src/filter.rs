@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::engine::Backend;
-use gstnmsfilter::tensor;
+use gstnmsfilter::input::{MAX_TENSORS, Tensors};
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;
@@ -63,7 +62,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         run.label_file(bytes);
     }
     if !bytes.one_in(4) {
-        run.line.element.set_property("backend", Backend::Cpu);
+        run.line.element.set_property_from_str("backend", "cpu");
     }
     for _ in 0..bytes.below(6) {
         set_property(bytes, &run.line.element);
@@ -71,7 +70,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     if !run.start(counts)? {
         // What is wrong with it can be put right.
         let element = &run.line.element;
-        element.set_property("backend", Backend::Cpu);
+        element.set_property_from_str("backend", "cpu");
         element.set_property("label-file", None::<String>);
         element.set_property_from_str("attach", "roi");
         run.labels = None;
@@ -152,8 +151,9 @@ impl Run {
             }
             Some(_) => None,
         };
-        let must_refuse = predict::refuses_to_start(&Snapshot::of(element), labels.is_some());
-        let must_start = !must_refuse && element.property::<Backend>("backend") == Backend::Cpu;
+        let settings = Snapshot::of(element);
+        let must_refuse = predict::refuses_to_start(&settings, labels.is_some());
+        let must_start = !must_refuse && settings.nick("backend") == "cpu";
         self.known = Known::new(labels.unwrap_or_default());
         self.caps = None;
         self.stats = Some([0; 4]);
@@ -235,7 +235,7 @@ impl Run {
         self.line.stop(gst::State::Ready);
         if !self.start(counts)? {
             // A property that counts from the next start on was set to what it cannot be.
-            self.line.element.set_property("backend", Backend::Cpu);
+            self.line.element.set_property_from_str("backend", "cpu");
             self.line.element.set_property("label-file", None::<String>);
             self.line.element.set_property_from_str("attach", "roi");
             if !self.start(counts)? {
@@ -344,7 +344,7 @@ impl Run {
                 let frame = self.known.frame.expect("caps came");
                 let found = attached_regions(&outputs[0], strangers, decoded, frame);
                 found.map_err(|what| Failure(format!("{what}: expected {decoded:?}")))?;
-                let has_tensors = tensor::read(&outputs[0]).is_ok_and(|found| !found.is_empty());
+                let has_tensors = Tensors::of(&outputs[0]).is_ok_and(|found| !found.is_empty());
                 expect(has_tensors == decoded.keeps_tensors, "tensors")
             }
         }
@@ -393,11 +393,11 @@ struct Frame {
 
 /// Sound metadata must be read as it was written.
 fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Failure> {
-    if attached.len() > tensor::MAX_TENSORS || !attached.iter().all(Attached::is_sound) {
+    if attached.len() > MAX_TENSORS || !attached.iter().all(Attached::is_sound) {
         return Ok(());
     }
-    let found: Vec<String> = match tensor::read(buffer) {
-        Ok(tensors) => tensors.iter().map(ToString::to_string).collect(),
+    let found: Vec<String> = match Tensors::of(buffer) {
+        Ok(tensors) => tensors.views().iter().map(ToString::to_string).collect(),
         Err(error) => return Err(Failure(format!("sound metadata cannot be read: {error}"))),
     };
     let mut wanted: Vec<String> = attached.iter().map(ToString::to_string).collect();

@@ -126,7 +126,7 @@ impl Attached {
             };
             return crate::analytics::write(buffer, &self.spec, self.data(), id);
         }
-        attached::register();
+        custom_meta::register();
         let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).expect("it is registered");
         let structure = meta.mut_structure();
         if matches!(self.flaw, Flaw::Bare) {

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use gstnmsfilter::decoder::{self, Choice, Decoder, MAX_CLASSES, Options};
-use gstnmsfilter::elements::nmsfilter::Decoder;
-use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference, SizeLimits};
-use gstnmsfilter::output::{Attach, HAS_ANALYTICS, Mapping, Region};
-use gstnmsfilter::tensor::{self, Tensor};
+use gstnmsfilter::decoder::{self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options};
+use gstnmsfilter::engine::{
+    ClassThresholds, Engine, Method, Overlap, Params, Reference, SizeLimits,
+};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::output::{HAS_ANALYTICS, Letterbox, Mapping, Region};
+use gstnmsfilter::tensor::TensorView;
 
 use crate::snapshot::Snapshot;
 
@@ -112,12 +114,13 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
     if known.is_lost {
         return Expected::Anything;
     }
-    let tensors = match tensor::read(buffer) {
+    let tensors = match Tensors::of(buffer) {
         Ok(tensors) if tensors.is_empty() => return Expected::WithoutTensors,
         Ok(tensors) => tensors,
         Err(error) => return Expected::Error(kind(&error)),
     };
-    let plan = match Plan::new(settings, known, &tensors) {
+    let tensors = &*tensors.views();
+    let plan = match Plan::new(settings, known, tensors) {
         Ok(plan) => {
             known.in_force = Some(settings.clone());
             plan
@@ -125,13 +128,13 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
         Err(error) => {
             // Before the first frame is decoded, settings that cannot be used are an error.
             let former = known.in_force.as_ref().filter(|_| known.has_decoded);
-            match former.and_then(|former| Plan::new(former, known, &tensors).ok()) {
+            match former.and_then(|former| Plan::new(former, known, tensors).ok()) {
                 Some(plan) => Plan { by_former_settings: true, ..plan },
                 None => return Expected::Error(error),
             }
         }
     };
-    match plan.decoded(known, &tensors) {
+    match plan.decoded(known, tensors) {
         Ok(decoded) => {
             known.has_decoded = true;
             Expected::Decoded(decoded)
@@ -151,40 +154,42 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(settings: &Snapshot, known: &Known, tensors: &[Tensor<'_>]) -> Result<Self, String> {
+    fn new(settings: &Snapshot, known: &Known, tensors: &[TensorView<'_>]) -> Result<Self, String> {
         check(settings)?;
         let options = Options {
-            box_format: settings.get("box-format"),
-            coordinates: settings.get("coordinates"),
+            box_format: box_format(settings),
+            coordinates: coordinates(settings),
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
+            batch: false,
         };
-        let decoder = settings.get::<Decoder>("decoder").decoder();
+        let decoder = decoder::by_name(&settings.nick("decoder"));
         let choice = decoder::choose(tensors, decoder, options).map_err(|error| kind(&error))?;
         let frame = known.frame.ok_or("NoCaps")?;
         let model = ["model-width", "model-height"].map(|name| settings.get(name));
-        let mapping = Mapping::new(frame, model, settings.get("letterbox"));
+        let mapping = Mapping::new(frame, model, letterbox(settings));
         let mapping = mapping.map_err(|error| kind(&error))?;
         let thresholds = thresholds(settings, &known.labels)?;
         let scale = if choice.layout.normalized { mapping.model() } else { [1.0; 2] };
         let params = params(settings, &mapping, thresholds, scale);
-        let as_regions = settings.get::<Attach>("attach").contains(Attach::ROI);
+        let as_regions = settings.nicks("attach").iter().any(|kind| kind == "roi");
         let keeps_tensors = settings.get("keep-tensors");
         Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_former_settings: false })
     }
 
-    fn decoded(&self, known: &Known, tensors: &[Tensor<'_>]) -> Result<Decoded, String> {
+    fn decoded(&self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
         let Choice { decoder, layout, .. } = &self.choice;
         let mut reference = Reference::default();
         let outcome = reference.run(tensors, layout, &self.params).map_err(|error| kind(&error))?;
+        let image = outcome.image(0);
         let region = |survivor| {
             let region = self.mapping.region(survivor).expect("every survivor can be seen");
             (region, name_of(region.class, &known.labels, *decoder))
         };
         Ok(Decoded {
-            candidates: outcome.candidates as u64,
-            rejected: outcome.rejected as u64,
-            regions: outcome.survivors.iter().map(region).collect(),
+            candidates: image.candidates as u64,
+            rejected: image.rejected as u64,
+            regions: image.survivors.iter().map(region).collect(),
             as_regions: self.as_regions,
             keeps_tensors: self.keeps_tensors,
             by_former_settings: self.by_former_settings,
@@ -209,7 +214,58 @@ fn check(settings: &Snapshot) -> Result<(), String> {
 }
 
 fn cannot_attach(settings: &Snapshot) -> bool {
-    settings.get::<Attach>("attach") == Attach::ANALYTICS && !HAS_ANALYTICS
+    settings.nicks("attach") == ["analytics"] && !HAS_ANALYTICS
+}
+
+/// The value of the core for the value `settings` have of the enumeration `name`.
+macro_rules! value_of {
+    ($settings:expr, $name:literal, { $($nick:literal => $value:expr,)+ }) => {
+        match $settings.nick($name).as_str() {
+            $($nick => $value,)+
+            other => panic!("{} has the value {other}, which is missing here", $name),
+        }
+    };
+}
+
+fn box_format(settings: &Snapshot) -> BoxFormat {
+    value_of!(settings, "box-format", {
+        "corners" => BoxFormat::Corners,
+        "center" => BoxFormat::Center,
+        "square" => BoxFormat::Square,
+    })
+}
+
+fn coordinates(settings: &Snapshot) -> Coordinates {
+    value_of!(settings, "coordinates", {
+        "auto" => Coordinates::Auto,
+        "pixels" => Coordinates::Pixels,
+        "normalized" => Coordinates::Normalized,
+    })
+}
+
+fn letterbox(settings: &Snapshot) -> Letterbox {
+    value_of!(settings, "letterbox", {
+        "none" => Letterbox::None,
+        "center" => Letterbox::Center,
+        "top-left" => Letterbox::TopLeft,
+    })
+}
+
+fn method(settings: &Snapshot) -> Method {
+    value_of!(settings, "method", {
+        "greedy" => Method::Greedy,
+        "map-reduce" => Method::MapReduce,
+        "none" => Method::None,
+    })
+}
+
+fn overlap(settings: &Snapshot) -> Overlap {
+    value_of!(settings, "overlap", {
+        "iou" => Overlap::Iou,
+        "representative" => Overlap::Representative,
+        "smaller" => Overlap::Smaller,
+        "diou" => Overlap::Diou,
+    })
 }
 
 fn params(
@@ -221,8 +277,8 @@ fn params(
     let cap = |name| settings.get::<u32>(name) as usize;
     let max = settings.get::<f32>("max-size");
     Params {
-        method: settings.get("method"),
-        overlap: settings.get("overlap"),
+        method: method(settings),
+        overlap: overlap(settings),
         iou_threshold: settings.get("iou-threshold"),
         threshold_inclusive: settings.get("threshold-inclusive"),
         pixel_offset: settings.get::<u32>("pixel-offset") as f32,

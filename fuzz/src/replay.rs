@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use gst::prelude::*;
-use gstnmsfilter::tensor::{self, Elements};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::tensor::Elements;
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;
@@ -99,14 +100,15 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
 /// What is attached must be as large as it says; and what was in the file, where that was sound.
 fn check(buffer: &gst::BufferRef, file: &File) -> Result<(), Failure> {
     let failure = |what: String| Failure(format!("replay of {}: {what}", file.name));
-    let tensors = tensor::read(buffer).map_err(|error| failure(error.to_string()))?;
-    let [tensor] = &tensors[..] else {
-        return Err(failure(format!("{} tensors", tensors.len())));
+    let tensors = Tensors::of(buffer).map_err(|error| failure(error.to_string()))?;
+    let views = tensors.views();
+    let [tensor] = &views[..] else {
+        return Err(failure(format!("{} tensors", views.len())));
     };
-    let mapped = tensor.map().map_err(|error| failure(error.to_string()))?;
-    let bytes: &[u8] = match mapped.elements() {
+    let bytes: &[u8] = match tensor.elements().map_err(|error| failure(error.to_string()))? {
         Elements::F32(elements) => bytemuck::cast_slice(elements),
         Elements::F16(elements) => bytemuck::cast_slice(elements),
+        other => return Err(failure(format!("the elements are {other:?}"))),
     };
     match &file.tensor {
         Some((shape, data)) if tensor.shape.to_string() != *shape || bytes != data => {
