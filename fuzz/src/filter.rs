@@ -154,7 +154,7 @@ impl Run {
         let settings = Snapshot::of(element);
         let must_refuse = predict::refuses_to_start(&settings, labels.is_some());
         let must_start = !must_refuse && settings.nick("backend") == "cpu";
-        self.known = Known::new(labels.unwrap_or_default());
+        self.known = Known::new(&settings, labels.unwrap_or_default());
         self.caps = None;
         self.stats = Some([0; 4]);
         let started = self.line.start();

@@ -27,6 +27,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use counts::Counts;
+use engines::Frames;
 
 pub use replay::clean;
 
@@ -52,13 +53,15 @@ pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
     let driver = bytes.below(16);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match driver {
         0..11 => filter::drive(&mut bytes, counts),
-        11..14 => engines::drive(&mut bytes, counts),
+        11 | 12 => engines::drive(&mut bytes, Frames::SingleImages, counts),
+        13 => engines::drive(&mut bytes, Frames::Batches, counts),
         14 => replay::drive(&mut bytes, counts),
         _ => overlay::drive(&mut bytes, counts),
     }));
     counts.one(match driver {
         0..11 => "cases: filter",
-        11..14 => "cases: engines",
+        11 | 12 => "cases: engines",
+        13 => "cases: engines, batches",
         14 => "cases: replay",
         _ => "cases: overlay",
     });

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use gstnmsfilter::decoder::{self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options};
 use gstnmsfilter::engine::{
-    ClassThresholds, Engine, Method, Overlap, Params, Reference, SizeLimits,
+    ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Letterbox, Mapping, Region};
 use gstnmsfilter::tensor::TensorView;
 
+use crate::engines;
 use crate::snapshot::Snapshot;
 
 /// The properties whose effect is predicted; no frame is once another has been changed.
@@ -74,6 +75,8 @@ pub struct Decoded {
 pub struct Known {
     /// The classes' names in the label file, as at the start.
     pub labels: Vec<String>,
+    /// The value of `backend` at the start.
+    backend: String,
     /// The size in the caps.
     pub frame: Option<[u32; 2]>,
     /// The last settings that could be used.
@@ -85,8 +88,8 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn new(labels: Vec<String>) -> Self {
-        Self { labels, ..Self::default() }
+    pub fn new(settings: &Snapshot, labels: Vec<String>) -> Self {
+        Self { labels, backend: settings.nick("backend"), ..Self::default() }
     }
 }
 
@@ -172,6 +175,11 @@ impl Plan {
         let thresholds = thresholds(settings, &known.labels)?;
         let scale = if choice.layout.normalized { mapping.model() } else { [1.0; 2] };
         let params = params(settings, &mapping, thresholds, scale);
+        if known.backend == "cuda" {
+            let supports = |cuda: &mut Cuda| cuda.supports(&choice.layout, &params);
+            let supported = engines::with_cuda(supports).unwrap_or(Ok(()));
+            supported.map_err(|error| kind(&error))?;
+        }
         let as_regions = settings.nicks("attach").iter().any(|kind| kind == "roi");
         let keeps_tensors = settings.get("keep-tensors");
         Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_former_settings: false })

@@ -86,6 +86,33 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
 
 /// The output of a model of any family.
 pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
+    let mut specs = of_images(bytes, None);
+    if bytes.one_in(4) {
+        for spec in &mut specs {
+            match spec.dims[..] {
+                [1, rows, columns] => spec.dims = vec![rows, columns],
+                [rows, columns] => spec.dims = vec![1, rows, columns],
+                _ => {}
+            }
+        }
+    }
+    specs
+}
+
+/// The output of a model of any family for a batch of images; `is_broken` makes one claim of it wrong.
+pub fn batch(bytes: &mut Bytes<'_>, is_broken: bool) -> Vec<Spec> {
+    let images = bytes.pick(&[2, 3, 1, 4, 2, 5, 8, 16]);
+    let mut specs = of_images(bytes, Some(images));
+    if is_broken {
+        let index = bytes.below(specs.len());
+        break_one(bytes, &mut specs[index]);
+    }
+    specs
+}
+
+/// The output of a model of any family: for one image, or for a batch, which is then the first of three
+/// dimensions.
+fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     let family = bytes.pick(&FAMILIES);
     let classes = match family {
         Family::Windows | Family::UltraFace => 1,
@@ -98,9 +125,15 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
         _ => bytes.below(2_000),
     };
     // With multi-label each pair is a candidate, and the reference compares all with all.
-    let rows = numbers::rows(bytes, count.min(MOST_PAIRS / classes), classes);
+    let images = batch.unwrap_or(1);
+    let count = count.min(MOST_PAIRS / classes / images);
+    let rows = numbers::rows(bytes, count * images, classes);
+    let written = match batch {
+        None => write(family, &rows, classes),
+        Some(images) => write_batch(family, &rows, images, classes),
+    };
     let half = [bytes.one_in(4), bytes.one_in(4)];
-    let mut specs = write(family, &rows, classes)
+    let mut specs = written
         .into_iter()
         .zip(half)
         .map(|((id, dims, mut numbers), half)| {
@@ -115,16 +148,30 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo") {
         specs[0].id.push_str("-normalized");
     }
-    if bytes.one_in(4) {
-        for spec in &mut specs {
-            match spec.dims[..] {
-                [1, rows, columns] => spec.dims = vec![rows, columns],
-                [rows, columns] => spec.dims = vec![1, rows, columns],
-                _ => {}
+    specs
+}
+
+/// The tensors of `images` images, which have as many rows each.
+fn write_batch(family: Family, rows: &[Row], images: usize, classes: usize) -> Vec<Written> {
+    let count = rows.len() / images;
+    let mut all: Vec<Written> = Vec::new();
+    for image in 0..images {
+        let tensors = write(family, &rows[image * count..(image + 1) * count], classes);
+        if all.is_empty() {
+            all = tensors;
+            for (_, dims, _) in &mut all {
+                if dims.len() == 3 {
+                    dims.remove(0);
+                }
+                dims.insert(0, images as u64);
+            }
+        } else {
+            for ((_, _, all), (_, _, numbers)) in all.iter_mut().zip(tensors) {
+                all.extend(numbers);
             }
         }
     }
-    specs
+    all
 }
 
 type Written = (&'static str, Vec<u64>, Vec<f32>);

@@ -28,7 +28,9 @@ fn kept_and_random_cases_find_no_defect() {
     nmsfuzz::clean();
     let [frames, decoded] = ["filter: frames", "filter: decoded"].map(|name| counts.get(name));
     assert!(decoded * 4 > frames, "of {frames} frames only {decoded} are decoded");
-    for name in ["engines: decoded", "overlay: pixels drawn", "replay: frames"] {
+    for name in
+        ["engines: decoded", "engines: batches decoded", "overlay: pixels drawn", "replay: frames"]
+    {
         assert!(counts.get(name) > 0, "{name} is 0:\n{counts}");
     }
 }
