@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 /// Reads choices from bytes. Past the end every byte is 0, which stands for the plainest choice, so
-/// that any bytes make a case and fewer bytes make a plainer one.
+/// that any bytes make a case and fewer bytes make a simpler one.
 pub struct Bytes<'a> {
     data: &'a [u8],
     at: usize,

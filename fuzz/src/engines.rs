@@ -52,7 +52,7 @@ fn frame(
     let specs = match (frames, bytes.one_in(8)) {
         (Frames::SingleImages, true) => tensors::any(bytes),
         (Frames::SingleImages, false) => tensors::model(bytes),
-        (Frames::Batches, is_broken) => tensors::batch(bytes, is_broken),
+        (Frames::Batches, is_corrupt) => tensors::batch(bytes, is_corrupt),
     };
     // Bytes before the first element may misalign it.
     let shift = if bytes.one_in(32) { 1 + bytes.below(4) } else { 0 };

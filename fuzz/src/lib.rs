@@ -9,7 +9,7 @@ pub mod counts;
 pub mod coverage;
 mod engines;
 mod filter;
-mod line;
+mod harness;
 mod metadata;
 mod numbers;
 mod overlay;

@@ -160,7 +160,7 @@ fn work(state: &Path, options: &Options) -> ExitCode {
     let mut queue: Vec<Vec<u8>> = loaded.into_iter().map(|(_, case)| case).rev().collect();
     let mut rng = Rng::with_seed(options.seed);
     let (mut counts, mut coverage, mut kept) = (Counts::default(), Coverage::default(), Vec::new());
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     while since.elapsed().as_secs() < options.seconds && frames(&counts) < options.frames {
         let case = queue.pop().unwrap_or_else(|| seeds::make(&mut rng, &kept));
         fs::write(state, seeds::to_hex(&case)).expect("the state can be written");
@@ -172,8 +172,8 @@ fn work(state: &Path, options: &Options) -> ExitCode {
         if coverage.take() {
             kept.push(case);
         }
-        if told.elapsed().as_secs() >= 20 {
-            told = Instant::now();
+        if reported.elapsed().as_secs() >= 20 {
+            reported = Instant::now();
             let (edges, memory) = (coverage.edges(), memory());
             println!(
                 "{} s: {} frames, {edges} edges, {} cases kept, {} MiB",

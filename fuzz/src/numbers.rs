@@ -5,7 +5,7 @@ use fastrand::Rng;
 use crate::bytes::{Bytes, SPECIAL};
 
 /// A row as corners, objectness and class scores.
-pub struct Row {
+pub struct Anchor {
     pub corners: [f32; 4],
     pub objectness: f32,
     pub scores: Vec<f32>,
@@ -37,16 +37,16 @@ impl Profile {
 }
 
 /// `count` rows about some objects.
-pub fn rows(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Row> {
+pub fn anchors(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Anchor> {
     let profile = Profile::of(bytes, count);
     let mut rng = bytes.rng();
     let centers: Vec<[f32; 3]> = (0..profile.objects)
         .map(|_| [rng.f32(), rng.f32(), 0.02 + rng.f32() * 0.2].map(|part| part * profile.span))
         .collect();
-    (0..count).map(|_| row(&mut rng, &profile, &centers, classes)).collect()
+    (0..count).map(|_| anchor(&mut rng, &profile, &centers, classes)).collect()
 }
 
-fn row(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -> Row {
+fn anchor(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -> Anchor {
     let [x, y, side] = centers[rng.usize(0..centers.len())];
     let mut near = |value: f32| value + (rng.f32() - 0.5) * side * 0.5;
     let (x, y, width, height) = (near(x), near(y), near(side), near(side));
@@ -67,11 +67,11 @@ fn row(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -
     let others = if rng.bool() { 0.0 } else { 1.0 };
     let scores =
         (0..classes).map(|c| if c == class { score } else { others * level(rng) }).collect();
-    Row { corners, objectness: if rng.bool() { 1.0 } else { rng.f32() }, scores }
+    Anchor { corners, objectness: if rng.bool() { 1.0 } else { rng.f32() }, scores }
 }
 
 /// Puts special numbers among `numbers`: a share of all, and single ones at chosen places.
-pub fn spoil(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
+pub fn corrupt(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
     if numbers.is_empty() {
         return;
     }

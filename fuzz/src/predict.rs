@@ -67,7 +67,7 @@ pub struct Decoded {
     pub as_regions: bool,
     pub keeps_tensors: bool,
     /// Whether by settings in force from before those that are set.
-    pub by_former_settings: bool,
+    pub by_earlier_settings: bool,
 }
 
 /// What an element knows apart from its properties, since it was started.
@@ -130,9 +130,9 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
         }
         Err(error) => {
             // Before the first frame is decoded, settings that cannot be used are an error.
-            let former = known.in_force.as_ref().filter(|_| known.has_decoded);
-            match former.and_then(|former| Plan::new(former, known, tensors).ok()) {
-                Some(plan) => Plan { by_former_settings: true, ..plan },
+            let earlier = known.in_force.as_ref().filter(|_| known.has_decoded);
+            match earlier.and_then(|earlier| Plan::new(earlier, known, tensors).ok()) {
+                Some(plan) => Plan { by_earlier_settings: true, ..plan },
                 None => return Expected::Error(error),
             }
         }
@@ -153,7 +153,7 @@ struct Plan {
     params: Params,
     as_regions: bool,
     keeps_tensors: bool,
-    by_former_settings: bool,
+    by_earlier_settings: bool,
 }
 
 impl Plan {
@@ -182,7 +182,7 @@ impl Plan {
         }
         let as_regions = settings.nicks("attach").iter().any(|kind| kind == "roi");
         let keeps_tensors = settings.get("keep-tensors");
-        Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_former_settings: false })
+        Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_earlier_settings: false })
     }
 
     fn decoded(&self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
@@ -200,7 +200,7 @@ impl Plan {
             regions: image.survivors.iter().map(region).collect(),
             as_regions: self.as_regions,
             keeps_tensors: self.keeps_tensors,
-            by_former_settings: self.by_former_settings,
+            by_earlier_settings: self.by_earlier_settings,
         })
     }
 }
@@ -346,8 +346,8 @@ fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
 }
 
 /// Whether the element must refuse to start, as far as that is known here.
-pub fn refuses_to_start(settings: &Snapshot, labels_are_sound: bool) -> bool {
-    cannot_attach(settings) || !labels_are_sound
+pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
+    cannot_attach(settings) || !labels_are_valid
 }
 
 /// The name of an error's variant.

@@ -10,7 +10,7 @@ use gstnmsfilter::tensor::Elements;
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;
-use crate::line::Line;
+use crate::harness::Harness;
 use crate::{Failure, caps, properties, tensors, watch};
 
 /// A folder of this process; what is in it is small and written over.
@@ -53,8 +53,8 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     }
     let path = scratch(file.name);
     std::fs::write(&path, &file.content).expect("the scratch folder can be written to");
-    let line = Line::new("tensorreplay");
-    let element = &line.element;
+    let harness = Harness::new("tensorreplay");
+    let element = &harness.element;
     element.set_property("location", path.to_str());
     element.set_property("shape", file.shape.as_deref());
     element.set_property_from_str("element-type", file.element);
@@ -67,8 +67,8 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
         file.tensor = None;
     }
-    let started = line.start();
-    let errors = line.errors();
+    let started = harness.start();
+    let errors = harness.errors();
     counts.one(if started { "replay: starts" } else { "replay: refuses to start" });
     if started != errors.is_empty() {
         return Err(Failure(format!("replay: started {started}, errors {errors:?}")));
@@ -83,11 +83,11 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
             _ => Ok(()),
         };
     }
-    line.caps(&caps::video(bytes, &[64]));
+    harness.caps(&caps::video(bytes, &[64]));
     for _ in 0..1 + bytes.below(4) {
-        let result = line.push(gst::Buffer::new());
+        let result = harness.push(gst::Buffer::new());
         counts.one("replay: frames");
-        for buffer in line.take() {
+        for buffer in harness.take() {
             check(&buffer, &file)?;
         }
         if result.is_err() {

@@ -86,7 +86,7 @@ fn change(rng: &mut Rng, case: &mut Vec<u8>, kept: &[Vec<u8>]) {
     }
 }
 
-/// A shorter or plainer case that `fails`, after at most so many trials.
+/// A shorter or simpler case that `fails`, after at most so many trials.
 pub fn shrink(mut case: Vec<u8>, mut trials: usize, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut step = case.len().div_ceil(2).max(1);
     loop {
@@ -94,10 +94,10 @@ pub fn shrink(mut case: Vec<u8>, mut trials: usize, fails: impl Fn(&[u8]) -> boo
         while at < case.len() {
             let end = (at + step).min(case.len());
             let shorter = [&case[..at], &case[end..]].concat();
-            let mut plainer = case.clone();
-            plainer[at..end].fill(0);
+            let mut simpler = case.clone();
+            simpler[at..end].fill(0);
             let cut = case[..at].to_vec();
-            let better = [cut, shorter, plainer].into_iter().find(|other| {
+            let better = [cut, shorter, simpler].into_iter().find(|other| {
                 let is_new = *other != case && trials > 0;
                 trials -= usize::from(is_new);
                 is_new && fails(other)

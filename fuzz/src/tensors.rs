@@ -3,7 +3,7 @@
 use half::f16;
 
 use crate::bytes::Bytes;
-use crate::numbers::{self, Row};
+use crate::numbers::{self, Anchor};
 
 /// A tensor before it is written to a buffer.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     }
     if bytes.one_in(4) && !specs.is_empty() {
         let index = bytes.below(specs.len());
-        break_one(bytes, &mut specs[index]);
+        corrupt_one(bytes, &mut specs[index]);
     }
     if bytes.one_in(16) {
         specs.reverse();
@@ -99,13 +99,13 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     specs
 }
 
-/// The output of a model of any family for a batch of images; `is_broken` makes one claim of it wrong.
-pub fn batch(bytes: &mut Bytes<'_>, is_broken: bool) -> Vec<Spec> {
+/// The output of a model of any family for a batch of images; `is_corrupt` makes one claim of it wrong.
+pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
     let images = bytes.pick(&[2, 3, 1, 4, 2, 5, 8, 16]);
     let mut specs = of_images(bytes, Some(images));
-    if is_broken {
+    if is_corrupt {
         let index = bytes.below(specs.len());
-        break_one(bytes, &mut specs[index]);
+        corrupt_one(bytes, &mut specs[index]);
     }
     specs
 }
@@ -127,17 +127,17 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     // With multi-label each pair is a candidate, and the reference compares all with all.
     let images = batch.unwrap_or(1);
     let count = count.min(MOST_PAIRS / classes / images);
-    let rows = numbers::rows(bytes, count * images, classes);
+    let anchors = numbers::anchors(bytes, count * images, classes);
     let written = match batch {
-        None => write(family, &rows, classes),
-        Some(images) => write_batch(family, &rows, images, classes),
+        None => write(family, &anchors, classes),
+        Some(images) => write_batch(family, &anchors, images, classes),
     };
     let half = [bytes.one_in(4), bytes.one_in(4)];
     let mut specs = written
         .into_iter()
         .zip(half)
         .map(|((id, dims, mut numbers), half)| {
-            numbers::spoil(bytes, &mut numbers);
+            numbers::corrupt(bytes, &mut numbers);
             encode(id, dims, &numbers, half)
         })
         .collect::<Vec<_>>();
@@ -152,11 +152,11 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
 }
 
 /// The tensors of `images` images, which have as many rows each.
-fn write_batch(family: Family, rows: &[Row], images: usize, classes: usize) -> Vec<Written> {
-    let count = rows.len() / images;
+fn write_batch(family: Family, anchors: &[Anchor], images: usize, classes: usize) -> Vec<Written> {
+    let count = anchors.len() / images;
     let mut all: Vec<Written> = Vec::new();
     for image in 0..images {
-        let tensors = write(family, &rows[image * count..(image + 1) * count], classes);
+        let tensors = write(family, &anchors[image * count..(image + 1) * count], classes);
         if all.is_empty() {
             all = tensors;
             for (_, dims, _) in &mut all {
@@ -176,22 +176,25 @@ fn write_batch(family: Family, rows: &[Row], images: usize, classes: usize) -> V
 
 type Written = (&'static str, Vec<u64>, Vec<f32>);
 
-fn write(family: Family, rows: &[Row], classes: usize) -> Vec<Written> {
-    let (n, c) = (rows.len() as u64, classes as u64);
-    let corners = |row: &Row| row.corners.to_vec();
-    let center = |row: &Row| {
-        let [x1, y1, x2, y2] = row.corners;
+fn write(family: Family, anchors: &[Anchor], classes: usize) -> Vec<Written> {
+    let (n, c) = (anchors.len() as u64, classes as u64);
+    let corners = |anchor: &Anchor| anchor.corners.to_vec();
+    let center = |anchor: &Anchor| {
+        let [x1, y1, x2, y2] = anchor.corners;
         vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1]
     };
-    let square = |row: &Row| vec![row.corners[0], row.corners[1], row.corners[2] - row.corners[0]];
-    let all = |part: &dyn Fn(&Row) -> Vec<f32>| rows.iter().flat_map(part).collect::<Vec<f32>>();
-    let scores = |row: &Row| row.scores.clone();
-    let with_scores = |row: &Row| [center(row), row.scores.clone()].concat();
+    let square = |anchor: &Anchor| {
+        vec![anchor.corners[0], anchor.corners[1], anchor.corners[2] - anchor.corners[0]]
+    };
+    let all =
+        |part: &dyn Fn(&Anchor) -> Vec<f32>| anchors.iter().flat_map(part).collect::<Vec<f32>>();
+    let scores = |anchor: &Anchor| anchor.scores.clone();
+    let with_scores = |anchor: &Anchor| [center(anchor), anchor.scores.clone()].concat();
     let with_objectness =
-        |row: &Row| [center(row), vec![row.objectness], row.scores.clone()].concat();
+        |anchor: &Anchor| [center(anchor), vec![anchor.objectness], anchor.scores.clone()].concat();
     match family {
         Family::Windows => {
-            vec![("windows", vec![n, 4], all(&|row| [square(row), scores(row)].concat()))]
+            vec![("windows", vec![n, 4], all(&|anchor| [square(anchor), scores(anchor)].concat()))]
         }
         Family::Boxes if classes == 1 => {
             vec![("boxes", vec![n, 4], all(&corners)), ("scores", vec![n], all(&scores))]
@@ -216,7 +219,7 @@ fn write(family: Family, rows: &[Row], classes: usize) -> Vec<Written> {
             (
                 "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
                 vec![1, n, 2],
-                all(&|row| vec![1.0 - row.scores[0], row.scores[0]]),
+                all(&|anchor| vec![1.0 - anchor.scores[0], anchor.scores[0]]),
             ),
             ("ssd-mobilenet-v1-variant-1-out-boxes", vec![1, n, 4], all(&corners)),
         ],
@@ -252,7 +255,7 @@ fn anything(bytes: &mut Bytes<'_>) -> Spec {
 }
 
 /// Makes one claim of a tensor wrong.
-fn break_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
+fn corrupt_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
     match bytes.below(8) {
         0 => spec.data.truncate(bytes.below(spec.data.len() + 1)),
         1 if !spec.dims.is_empty() => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use gst::prelude::*;
 
 /// An element, what it is given and what it gives.
-pub struct Line {
+pub struct Harness {
     pub element: gst::Element,
     source: gst::Pad,
     sink: gst::Pad,
@@ -16,7 +16,7 @@ pub struct Line {
     out: Arc<Mutex<Vec<gst::Buffer>>>,
 }
 
-impl Line {
+impl Harness {
     pub fn new(factory: &str) -> Self {
         let element = gst::ElementFactory::make(factory).build().expect("it is registered");
         let out = Arc::new(Mutex::new(Vec::new()));
@@ -133,7 +133,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for Harness {
     fn drop(&mut self) {
         self.stop(gst::State::Null);
         self.element.set_bus(None);
