@@ -1,4 +1,6 @@
-//! `nmsfilter` from properties to regions, held to what `predict` says.
+//! `nmsfilter` from properties to regions.
+//!
+//! In: properties, caps, tensors. Each frame must end as [`predict`] says.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -34,10 +36,10 @@ const LABELS: [&str; 12] = [
     "\r",
 ];
 
-/// The file that holds a case's labels.
+/// The label file of a case.
 static LABEL_FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::replay::scratch("labels.txt"));
 
-/// A FIFO that no process writes to.
+/// A FIFO without a writer.
 static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.fifo");
     let made = Command::new("mkfifo").arg(&path).status();
@@ -45,7 +47,7 @@ static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// A file of one byte more than a label file can have; it takes no room on the disk.
+/// A sparse file of one byte more than a label file can have.
 static LARGE_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.large");
     let file = File::create(&path).expect("the scratch folder can be written to");
@@ -74,14 +76,14 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         set_property(bytes, &run.harness.element);
     }
     if !run.start(counts)? {
-        // What is wrong with it can be put right.
+        // With these properties it must start.
         let element = &run.harness.element;
         element.set_property_from_str("backend", "cpu");
         element.set_property("label-file", None::<String>);
         element.set_property_from_str("attach", "roi");
         run.labels = None;
         if !run.start(counts)? {
-            return Err(Failure("it does not start after its properties were put right".into()));
+            return Err(Failure("it does not start after its properties were corrected".into()));
         }
     }
     if !bytes.one_in(32) {
@@ -105,16 +107,16 @@ fn set_property(bytes: &mut Bytes<'_>, element: &gst::Element) {
     watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
 }
 
-/// An element and what is known of it.
+/// An element and its predicted state.
 struct Run {
     harness: Harness,
-    /// What is in the label file, where there is one.
+    /// The content of the label file, if there is one.
     labels: Option<Vec<u8>>,
     known: Known,
     overlay: Option<Overlay>,
-    /// Those that were taken, unless others were refused since.
+    /// The last caps, if the element accepted them.
     caps: Option<gst::Caps>,
-    /// What `stats` must say, as long as all frames since the start are predicted.
+    /// The expected counts of `stats`; `None` once a frame since the start was not predicted.
     stats: Option<[u64; 4]>,
 }
 
@@ -146,7 +148,7 @@ impl Run {
         self.harness.element.set_property("label-file", LABEL_FILE.to_str());
     }
 
-    /// Starts the element, whose properties are set; whether it has started.
+    /// Starts the element with its current properties; returns whether it started.
     fn start(&mut self, counts: &mut Counts) -> Result<bool, Failure> {
         let element = &self.harness.element;
         let path = element.property::<Option<String>>("label-file");
@@ -167,7 +169,7 @@ impl Run {
         let errors = self.harness.errors();
         match (started, errors.first()) {
             (true, _) if must_refuse => {
-                Err(Failure("it starts with what it cannot work with".into()))
+                Err(Failure("it starts with properties that it must refuse".into()))
             }
             (false, error) if must_start => Err(Failure(format!("it does not start: {error:?}"))),
             (false, None) => Err(Failure("it does not start, and posts no error".into())),
@@ -198,7 +200,7 @@ impl Run {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         if bytes.one_in(4) {
-            // Several at once, so that settings in force and others differ in many ways.
+            // Several at once, so that the settings differ in many ways from those in force.
             for _ in 0..bytes.pick(&[1, 1, 2, 6]) {
                 set_property(bytes, &self.harness.element);
             }
@@ -224,7 +226,7 @@ impl Run {
         Ok(())
     }
 
-    /// Sets what counts while frames come to the defaults.
+    /// Sets the properties that can change while frames pass to their defaults.
     fn reset_settings(&self) {
         let element = &self.harness.element;
         let snapshot = Snapshot::of(element);
@@ -235,13 +237,13 @@ impl Run {
         }
     }
 
-    /// Stops it and starts it again; it must then work as before.
+    /// Stops the element and starts it again; it must then work as before.
     fn restart(&mut self, counts: &mut Counts) -> Result<(), Failure> {
         let caps = self.caps.clone();
         self.check_stats()?;
         self.harness.stop(gst::State::Ready);
         if !self.start(counts)? {
-            // A property that counts from the next start on was set to what it cannot be.
+            // A property that takes effect at the next start has a value that prevents it.
             self.harness.element.set_property_from_str("backend", "cpu");
             self.harness.element.set_property("label-file", None::<String>);
             self.harness.element.set_property_from_str("attach", "roi");
@@ -274,7 +276,7 @@ impl Run {
         };
         let settings = Snapshot::of(&self.harness.element);
         let expected = match self.caps {
-            // Two of them, since mapping a buffer changes it.
+            // A second buffer, since mapping one changes it.
             Some(_) => predict::frame(&settings, &mut self.known, &write()),
             None => Expected::Error("NotNegotiated".into()),
         };
@@ -295,7 +297,7 @@ impl Run {
         if let Some(kept) = kept
             && kept.iter_meta::<VideoRegionOfInterestMeta>().count() != foreign.len()
         {
-            return Err(Failure("a buffer that others hold was written to".into()));
+            return Err(Failure("a buffer that is referenced elsewhere was written to".into()));
         }
         let outputs = self.harness.take();
         if bytes.one_in(8) {
@@ -303,7 +305,7 @@ impl Run {
         }
         let has_failed = !self.harness.errors().is_empty();
         if has_failed && !bytes.one_in(8) {
-            // Else most frames would end with the same error.
+            // Otherwise most frames would end with the same error.
             self.reset_settings();
         }
         if has_failed || bytes.one_in(64) {
@@ -363,7 +365,7 @@ impl Run {
         }
     }
 
-    /// Holds the property `stats` to what was predicted since the start.
+    /// Compares the property `stats` with what was predicted since the start.
     fn check_stats(&self) -> Result<(), Failure> {
         const COUNTED: [&str; 4] = ["frames", "candidates", "survivors", "rejected"];
         let stats = self.harness.element.property::<gst::Structure>("stats");
@@ -376,7 +378,7 @@ impl Run {
         }
     }
 
-    /// Draws the regions, where there is a picture small enough.
+    /// Draws the regions on a picture, if the frame is small.
     fn draw(&mut self, buffers: Vec<gst::Buffer>, counts: &mut Counts) -> Result<(), Failure> {
         let Some(caps) = &self.caps else { return Ok(()) };
         let is_small = self.known.frame.is_some_and(|[w, h]| u64::from(w) * u64::from(h) < 70_000);
@@ -391,24 +393,24 @@ impl Run {
     }
 }
 
-/// What came of a frame.
+/// The expected and the actual result of a frame.
 struct Frame {
     expected: Expected,
     result: Result<gst::FlowSuccess, gst::FlowError>,
     foreign: usize,
 }
 
-/// Sound metadata must be read as it was written.
+/// Valid metadata must be read as it was written.
 fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Failure> {
     if attached.len() > MAX_TENSORS || !attached.iter().all(Attached::is_valid) {
         return Ok(());
     }
     let found: Vec<String> = match Tensors::of(buffer) {
         Ok(tensors) => tensors.views().iter().map(ToString::to_string).collect(),
-        Err(error) => return Err(Failure(format!("sound metadata cannot be read: {error}"))),
+        Err(error) => return Err(Failure(format!("valid metadata cannot be read: {error}"))),
     };
     let mut wanted: Vec<String> = attached.iter().map(ToString::to_string).collect();
-    // Kinds of metadata are read one after the other.
+    // The order is by kind of metadata.
     let mut sorted = found.clone();
     wanted.sort();
     sorted.sort();
@@ -418,7 +420,7 @@ fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Fa
     }
 }
 
-/// Holds the regions on a buffer, behind those of foreign, to what was decoded.
+/// Compares the regions on a buffer, after the `foreign` ones, with what was decoded.
 fn attached_regions(
     buffer: &gst::BufferRef,
     foreign: usize,
@@ -428,7 +430,7 @@ fn attached_regions(
     let regions: &[_] = if decoded.as_regions { &decoded.regions } else { &[] };
     let all: Vec<_> = buffer.iter_meta::<VideoRegionOfInterestMeta>().collect();
     if all.len() != foreign + regions.len() {
-        return Err(format!("{} regions, {foreign} of them of others", all.len()));
+        return Err(format!("{} regions, {foreign} of them foreign", all.len()));
     }
     let [width, height] = frame.map(f64::from);
     for (meta, (region, name)) in all[foreign..].iter().zip(regions) {

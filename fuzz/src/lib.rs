@@ -1,5 +1,7 @@
-//! Fuzzes nmsfilter: bytes become a case, a case is run, and what comes of it is compared with what
-//! the reference engine and the rules say.
+//! Fuzzes nmsfilter.
+//!
+//! In: the bytes of a case. Out: a [`Failure`] if what the case does differs from what the reference engine
+//! and the rules predict, or if anything panics, warns or leaks.
 
 #[cfg(feature = "v1_26")]
 mod analytics;
@@ -31,12 +33,12 @@ use engines::Frames;
 
 pub use replay::clean;
 
-/// Why a case fails.
+/// Why a case fails, for a message.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
-/// Makes the plugin's elements known and takes over panics and logs; files that cases need are
-/// written to a folder in `scratch`. Called once.
+/// Registers the plugin's elements and records panics and logs. Files that cases need are written to a
+/// folder in `scratch`. Called once.
 pub fn init(scratch: &Path) {
     gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
@@ -47,7 +49,7 @@ pub fn init(scratch: &Path) {
 /// Runs the case that these bytes make.
 ///
 /// # Errors
-/// Where it finds a defect.
+/// If it finds a defect.
 pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
     let mut bytes = Bytes::new(case);
     let driver = bytes.below(16);
@@ -72,6 +74,6 @@ pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
     }
     match metadata::LIVE.load(Ordering::SeqCst) {
         0 => Ok(()),
-        live => Err(Failure(format!("{live} pieces of the tensors' memory are never freed"))),
+        live => Err(Failure(format!("{live} memories of tensors are never freed"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Tensors and regions on buffers, as careful and careless programs write them.
+//! Metadata of tensors and regions on buffers, valid and invalid.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -10,10 +10,10 @@ use crate::bytes::Bytes;
 use crate::raw;
 use crate::tensors::Spec;
 
-/// The pieces of memory that live.
+/// The number of memories that are not freed yet.
 pub static LIVE: AtomicI64 = AtomicI64::new(0);
 
-/// Bytes whose end is noticed.
+/// Bytes that are counted in [`LIVE`] until they are freed.
 struct Counted(Vec<u8>);
 
 impl Counted {
@@ -35,17 +35,17 @@ impl Drop for Counted {
     }
 }
 
-/// How a tensor's bytes are kept.
+/// How a tensor's bytes are split into memories.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Whole,
-    /// Two pieces, the second of which begins here.
+    /// Two memories, split at this byte.
     Split(usize),
-    /// Pieces of 16 bytes, more than a buffer keeps apart.
+    /// Memories of 16 bytes, more than a buffer can hold without merging them.
     Pieces,
-    /// So many bytes into a larger piece, which may misalign it.
+    /// At this offset of a larger memory, which may misalign it.
     Part(usize),
-    /// Memory that can be written to.
+    /// Writable memory.
     Writable,
 }
 
@@ -104,9 +104,9 @@ impl Attached {
         Self { spec, memory, defect, analytics: bytes.one_in(3) }
     }
 
-    /// Whether a reader must find exactly this tensor.
+    /// Whether a reader must return exactly this tensor.
     pub fn is_valid(&self) -> bool {
-        // GStreamer 1.26.2 keeps one GstTensorMeta on a buffer: another replaces its tensors.
+        // GStreamer 1.26.2 has one GstTensorMeta per buffer: another one replaces its tensors.
         if cfg!(feature = "v1_26") && self.analytics {
             return false;
         }
@@ -199,7 +199,7 @@ impl Attached {
     }
 }
 
-/// A region of interest that another program attached.
+/// A region of interest that another element attached.
 #[derive(Clone, Debug)]
 pub struct ForeignRegion {
     kind: &'static [u8],

@@ -1,4 +1,4 @@
-//! `roioverlay` on any picture with any regions.
+//! `roioverlay` with any regions. It must draw, and only inside the picture.
 
 use gst_video::VideoInfo;
 
@@ -10,14 +10,14 @@ use crate::{Failure, caps, properties, watch};
 
 const SIDES: [i32; 12] = [64, 1, 2, 3, 16, 17, 48, 100, 128, 200, 7, 33];
 
-/// An element that has taken caps.
+/// An overlay that has caps.
 pub struct Overlay {
     harness: Harness,
     size: usize,
 }
 
 impl Overlay {
-    /// `None` where the caps cannot be drawn on.
+    /// `None` if the overlay cannot draw on frames of these caps.
     pub fn new(caps: &gst::Caps) -> Option<Self> {
         let harness = Harness::new("roioverlay");
         Self::with(harness, caps)
@@ -25,13 +25,13 @@ impl Overlay {
 
     fn with(harness: Harness, caps: &gst::Caps) -> Option<Self> {
         let started = harness.start();
-        assert!(started, "nothing keeps it from starting");
+        assert!(started, "an overlay starts with any properties");
         let taken = harness.caps(caps);
         let size = VideoInfo::from_caps(caps).ok()?.size();
         taken.then_some(Self { harness, size })
     }
 
-    /// Gives `buffer` a picture, with some bytes behind it, and draws on it.
+    /// Appends a picture and `behind` further bytes to `buffer`, and draws regions on the picture.
     pub fn draw(
         &self,
         mut buffer: gst::Buffer,
@@ -49,7 +49,7 @@ impl Overlay {
         if result.is_err() || outputs.len() != 1 || !errors.is_empty() {
             return Err(Failure(format!("roioverlay: {result:?} {errors:?}")));
         }
-        let map = outputs[0].map_readable().expect("it is plain memory");
+        let map = outputs[0].map_readable().expect("system memory can be mapped");
         counts.add(
             "overlay: pixels drawn",
             map[..self.size].iter().filter(|&&b| b != 0x80).count() as u64,
@@ -91,7 +91,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A picture that is not all there; what comes of it is GStreamer's to say.
+/// Pushes a picture with too few bytes. GStreamer decides whether that is an error.
 fn short(bytes: &mut Bytes<'_>, overlay: &Overlay, counts: &mut Counts) {
     let mut buffer = gst::Buffer::from_mut_slice(vec![0_u8; bytes.below(overlay.size + 1)]);
     ForeignRegion::new(bytes).write(buffer.make_mut());

@@ -1,6 +1,7 @@
-//! What `nmsfilter` must make of a frame, from the reference engine and the rules in words.
+//! Predicts the result of a frame in `nmsfilter`.
 //!
-//! This is the one place that knows what properties are called and mean.
+//! In: the values of properties, caps, a buffer with tensors. Out: [`Expected`], from the reference engine
+//! and the documented rules. No other module depends on the names and meanings of properties.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use gstnmsfilter::tensor::TensorView;
 use crate::engines;
 use crate::snapshot::Snapshot;
 
-/// The properties whose effect is predicted; no frame is once another has been changed.
+/// The properties whose effect is predicted. No frame is predicted once another one was changed.
 const PREDICTED: [&str; 26] = [
     "attach",
     "backend",
@@ -45,45 +46,45 @@ const PREDICTED: [&str; 26] = [
     "threshold-inclusive",
 ];
 
-/// What becomes of a frame.
+/// The result of a frame.
 #[derive(Debug)]
 pub enum Expected {
     /// An error, of this kind.
     Error(String),
     WithoutTensors,
     Decoded(Decoded),
-    /// Whatever it likes, but soundly.
+    /// Not predicted: any result, but no crash.
     Anything,
 }
 
-/// The counts of a frame and what is attached to it.
+/// The counts of a frame and the regions that are attached to it.
 #[derive(Debug)]
 pub struct Decoded {
     pub candidates: u64,
     pub rejected: u64,
-    /// By rank; with the name of each class.
+    /// By rank, with the label of each.
     pub regions: Vec<(Region, String)>,
     /// Whether regions of interest are attached at all.
     pub as_regions: bool,
     pub keeps_tensors: bool,
-    /// Whether by settings in force from before those that are set.
+    /// Whether the settings in force are earlier ones, since the current ones cannot be used.
     pub by_earlier_settings: bool,
 }
 
-/// What an element knows apart from its properties, since it was started.
+/// The state of an element since it was started, apart from its properties.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// The classes' names in the label file, as at the start.
+    /// The labels of the label file, as read at the start.
     pub labels: Vec<String>,
     /// The value of `backend` at the start.
     backend: String,
     /// The size in the caps.
     pub frame: Option<[u32; 2]>,
-    /// The last settings that could be used.
+    /// The last settings that were usable.
     in_force: Option<Snapshot>,
-    /// Whether any frame has been decoded.
+    /// Whether a frame was decoded.
     has_decoded: bool,
-    /// Whether settings have been in force that are not predicted.
+    /// Whether a property was changed whose effect is not predicted.
     is_lost: bool,
 }
 
@@ -93,14 +94,14 @@ impl Known {
     }
 }
 
-/// The size that caps give.
+/// The frame size in caps.
 pub fn frame_size(caps: &gst::Caps) -> Option<[u32; 2]> {
     let structure = caps.structure(0)?;
     let side = |name| structure.get::<i32>(name).ok().and_then(|side| side.try_into().ok());
     Some([side("width")?, side("height")?])
 }
 
-/// The names in a label file; `None` where it is no text that labels can be read from.
+/// The labels in a label file; `None` if it is not valid text.
 pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     let text = str::from_utf8(file).ok().filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -111,7 +112,7 @@ pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     Some(labels)
 }
 
-/// What becomes of `buffer`, which is about to be pushed: settings can come into force by it.
+/// The result of pushing `buffer` next. Settings can come into force by it.
 pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
     known.is_lost |= settings.changed().any(|name| !PREDICTED.contains(&name));
     if known.is_lost {
@@ -129,7 +130,7 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
             plan
         }
         Err(error) => {
-            // Before the first frame is decoded, settings that cannot be used are an error.
+            // Until a frame was decoded, unusable settings are an error.
             let earlier = known.in_force.as_ref().filter(|_| known.has_decoded);
             match earlier.and_then(|earlier| Plan::new(earlier, known, tensors).ok()) {
                 Some(plan) => Plan { by_earlier_settings: true, ..plan },
@@ -146,7 +147,7 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
     }
 }
 
-/// What settings come to for some tensors and caps.
+/// What is derived from settings, tensors and caps.
 struct Plan {
     choice: Choice,
     mapping: Mapping,
@@ -191,7 +192,7 @@ impl Plan {
         let outcome = reference.run(tensors, layout, &self.params).map_err(|error| kind(&error))?;
         let image = outcome.image(0);
         let region = |survivor| {
-            let region = self.mapping.region(survivor).expect("every survivor can be seen");
+            let region = self.mapping.region(survivor).expect("every survivor is visible");
             (region, name_of(region.class, &known.labels, *decoder))
         };
         Ok(Decoded {
@@ -205,7 +206,7 @@ impl Plan {
     }
 }
 
-/// What no tensors can make usable.
+/// The errors of settings that are independent of tensors.
 fn check(settings: &Snapshot) -> Result<(), String> {
     if cannot_attach(settings) {
         return Err("NoAnalytics".into());
@@ -225,12 +226,12 @@ fn cannot_attach(settings: &Snapshot) -> bool {
     settings.nicks("attach") == ["analytics"] && !HAS_ANALYTICS
 }
 
-/// The value of the core for the value `settings` have of the enumeration `name`.
+/// The core's value for the nick of a property of enumeration type.
 macro_rules! value_of {
     ($settings:expr, $name:literal, { $($nick:literal => $value:expr,)+ }) => {
         match $settings.nick($name).as_str() {
             $($nick => $value,)+
-            other => panic!("{} has the value {other}, which is missing here", $name),
+            other => panic!("{} has the value {other}, which is not predicted; add it", $name),
         }
     };
 }
@@ -304,7 +305,7 @@ fn params(
     }
 }
 
-/// The thresholds that `score-threshold`, `classes` and `class-thresholds` come to.
+/// The thresholds by `score-threshold`, `classes` and `class-thresholds`.
 fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds, String> {
     let score: f32 = settings.get("score-threshold");
     let class = |name: &str| -> Result<usize, String> {
@@ -322,16 +323,16 @@ fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds,
     for name in entries("classes") {
         of.insert(class(&name)?, score);
     }
-    let keeps_others_out = !of.is_empty();
+    let excludes_others = !of.is_empty();
     for entry in entries("class-thresholds") {
         let (name, threshold) = entry.rsplit_once(':').ok_or("Entry")?;
         let threshold = threshold.trim().parse::<f32>().ok().filter(|t| t.is_finite());
         let (class, threshold) = (class(name.trim())?, threshold.ok_or("Entry")?);
-        if !keeps_others_out || of.contains_key(&class) {
+        if !excludes_others || of.contains_key(&class) {
             of.insert(class, threshold);
         }
     }
-    let default = if keeps_others_out { f32::INFINITY } else { score };
+    let default = if excludes_others { f32::INFINITY } else { score };
     let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
     let per_class = (0..count).map(|class| of.get(&class).copied().unwrap_or(default)).collect();
     Ok(ClassThresholds { default, per_class })
@@ -345,12 +346,12 @@ fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
     name.map_or_else(|| format!("class-{class}"), Into::into)
 }
 
-/// Whether the element must refuse to start, as far as that is known here.
+/// Whether the element must refuse to start, apart from a missing GPU.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     cannot_attach(settings) || !labels_are_valid
 }
 
-/// The name of an error's variant.
+/// The name of an error's innermost variant that is not a wrapper.
 pub fn kind(error: &impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let names = text.split(['(', '{', ' ']).filter(|part| !part.is_empty());

@@ -1,4 +1,5 @@
-//! `tensorreplay` on files of any content.
+//! `tensorreplay` with files of any content. It must attach what a valid file holds, and refuse other files
+//! with an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,7 +14,7 @@ use crate::counts::Counts;
 use crate::harness::Harness;
 use crate::{Failure, caps, properties, tensors, watch};
 
-/// A folder of this process; what is in it is small and written over.
+/// A folder for this process; its files are small and overwritten by each case.
 static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes the scratch folder in another.
@@ -33,7 +34,7 @@ pub fn clean() {
     let _ = std::fs::remove_dir_all(SCRATCH.get().expect("it has been made"));
 }
 
-/// A file, and the one tensor that it must give where it is sound.
+/// A file, and the tensor that it holds if it is valid: shape and bytes.
 struct File {
     name: &'static str,
     content: Vec<u8>,
@@ -78,7 +79,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
             Some(_)
                 if element.property::<Option<String>>("location").as_deref() == path.to_str() =>
             {
-                Err(Failure(format!("replay: a sound file is refused: {errors:?}")))
+                Err(Failure(format!("replay: a valid file is refused: {errors:?}")))
             }
             _ => Ok(()),
         };
@@ -97,7 +98,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What is attached must be as large as it says; and what was in the file, where that was sound.
+/// Checks that the attached tensor can be read, and equals that of a valid file.
 fn check(buffer: &gst::BufferRef, file: &File) -> Result<(), Failure> {
     let failure = |what: String| Failure(format!("replay of {}: {what}", file.name));
     let tensors = Tensors::of(buffer).map_err(|error| failure(error.to_string()))?;
@@ -148,10 +149,10 @@ fn csv(bytes: &mut Bytes<'_>) -> File {
         content.push_str(&row.map(|number| format!("{number}")).join(bytes.pick(&[",", ", "])));
         content.push_str(bytes.pick(&["\n", "\r\n", "\n\n"]));
     }
-    // How not a number is written says nothing of its bits.
-    let is_plain = numbers.iter().all(|number| !number.is_nan());
+    // The text of a NaN does not determine its bits.
+    let has_no_nan = numbers.iter().all(|number| !number.is_nan());
     let shape = format!("{}x4", numbers.len() / 4);
-    let tensor = is_plain.then(|| (shape, bytemuck::cast_slice(&numbers).to_vec()));
+    let tensor = has_no_nan.then(|| (shape, bytemuck::cast_slice(&numbers).to_vec()));
     File { name: "windows.csv", content: content.into_bytes(), shape: None, element: "f32", tensor }
 }
 
@@ -169,10 +170,10 @@ fn raw(bytes: &mut Bytes<'_>) -> File {
     }
 }
 
-/// Makes a file wrong, or at least another.
+/// Changes a file, so that it is probably invalid.
 fn mutate(bytes: &mut Bytes<'_>, file: &mut File) {
     file.tensor = None;
-    // Where headers are.
+    // Headers are within these bytes.
     let end = file.content.len().min(128);
     for _ in 0..1 + bytes.below(3) {
         match bytes.below(5) {

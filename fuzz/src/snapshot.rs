@@ -1,4 +1,4 @@
-//! The values of an element's properties at one time.
+//! The values of an element's properties at one point in time.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use gst::glib;
 use gst::glib::ParamFlags;
 use gst::prelude::*;
 
-/// What the properties of an element's own type were, but for those that are read-only.
+/// The values of the properties that the element's own type declares, except read-only ones.
 #[derive(Clone)]
 pub struct Snapshot(BTreeMap<String, Setting>);
 
@@ -64,7 +64,7 @@ impl Snapshot {
     }
 }
 
-/// Only what differs from the defaults.
+/// Written without the properties that have their defaults.
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changed = self.0.iter().filter(|(_, setting)| setting.is_changed);

@@ -1,4 +1,4 @@
-//! Tensors as models give them, and as no model should.
+//! Tensors as models write them, and invalid ones.
 
 use half::f16;
 
@@ -9,13 +9,13 @@ use crate::numbers::{self, Anchor};
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub id: String,
-    /// `f32`, `f16` or a type that cannot be read.
+    /// `f32`, `f16`, or a type that the plugin does not read.
     pub element: &'static str,
     pub dims: Vec<u64>,
     pub data: Vec<u8>,
 }
 
-/// The families of output.
+/// The families of models.
 #[derive(Clone, Copy, Debug)]
 enum Family {
     Windows,
@@ -57,10 +57,10 @@ const IDS: [&str; 14] = [
 const DIMS: [u64; 16] =
     [1, 0, 2, 3, 4, 5, 6, 84, 85, 1027, 8400, 65_537, 1 << 31, 1 << 32, 1 << 62, u64::MAX];
 
-/// The most pairs of row and class that a model gives.
+/// The most pairs of anchor and class of a frame.
 const MOST_PAIRS: usize = 16_000;
 
-/// The tensors of a frame: mostly what a model gives, sometimes spoilt, sometimes anything.
+/// The tensors of a frame: mostly a model's output, sometimes with a wrong claim, sometimes random.
 pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     let mut specs = match bytes.below(16) {
         0..14 => model(bytes),
@@ -71,7 +71,7 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
         specs.push(anything(bytes));
     }
     if bytes.one_in(128) {
-        // More than are read from one buffer.
+        // More tensors than are read from one buffer.
         specs.extend((0..20).map(|_| anything(bytes)));
     }
     if bytes.one_in(4) && !specs.is_empty() {
@@ -99,7 +99,7 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     specs
 }
 
-/// The output of a model of any family for a batch of images; `is_corrupt` makes one claim of it wrong.
+/// The output of a model of any family for a batch of images; one of its claims is wrong if `is_corrupt`.
 pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
     let images = bytes.pick(&[2, 3, 1, 4, 2, 5, 8, 16]);
     let mut specs = of_images(bytes, Some(images));
@@ -110,8 +110,8 @@ pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
     specs
 }
 
-/// The output of a model of any family: for one image, or for a batch, which is then the first of three
-/// dimensions.
+/// The output of a model of any family for one image, or for a batch of images. The batch is the first
+/// dimension.
 fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     let family = bytes.pick(&FAMILIES);
     let classes = match family {
@@ -124,7 +124,7 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
         60..63 => bytes.below(700),
         _ => bytes.below(2_000),
     };
-    // With multi-label each pair is a candidate, and the reference compares all with all.
+    // With multi-label each pair can be a candidate, and the reference compares all with all.
     let images = batch.unwrap_or(1);
     let count = count.min(MOST_PAIRS / classes / images);
     let anchors = numbers::anchors(bytes, count * images, classes);
@@ -142,7 +142,7 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
         })
         .collect::<Vec<_>>();
     if bytes.one_in(8) {
-        // Found by its shape, or not.
+        // The decoder must then be chosen by shape.
         let ids = ["output0", "a", "b"];
         specs.iter_mut().zip(ids).for_each(|(spec, id)| spec.id = id.to_owned());
     } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo") {
@@ -151,7 +151,7 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     specs
 }
 
-/// The tensors of `images` images, which have as many rows each.
+/// The tensors of a batch of `images` images; each has the same number of anchors.
 fn write_batch(family: Family, anchors: &[Anchor], images: usize, classes: usize) -> Vec<Written> {
     let count = anchors.len() / images;
     let mut all: Vec<Written> = Vec::new();
@@ -242,7 +242,7 @@ fn anything(bytes: &mut Bytes<'_>) -> Spec {
     let len = match bytes.below(4) {
         0 => bytes.below(200),
         1 => 0,
-        // What the shape says, where that is little.
+        // The size that the shape calls for, if that is small.
         _ => {
             let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim));
             let size = if element == "f16" { 2 } else { 4 };
@@ -269,7 +269,7 @@ fn corrupt_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
             spec.dims.pop();
         }
         6 => spec.data.clear(),
-        // More memory than the shape needs is right.
+        // More memory than the shape needs is valid.
         _ => spec.data.extend(vec![0xAB; bytes.below(64)]),
     }
 }
