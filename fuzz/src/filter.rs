@@ -51,7 +51,7 @@ static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
 static LARGE_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.large");
     let file = File::create(&path).expect("the scratch folder can be written to");
-    file.set_len((4 << 20) + 1).expect("files can have holes");
+    file.set_len((4 << 20) + 1).expect("a file can be sparse");
     path
 });
 

@@ -85,7 +85,7 @@ pub struct Known {
     /// Whether a frame was decoded.
     has_decoded: bool,
     /// Whether a property was changed whose effect is not predicted.
-    is_lost: bool,
+    is_unpredictable: bool,
 }
 
 impl Known {
@@ -114,8 +114,8 @@ pub fn labels(file: &[u8]) -> Option<Vec<String>> {
 
 /// The result of pushing `buffer` next. Settings can come into force by it.
 pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
-    known.is_lost |= settings.changed().any(|name| !PREDICTED.contains(&name));
-    if known.is_lost {
+    known.is_unpredictable |= settings.changed().any(|name| !PREDICTED.contains(&name));
+    if known.is_unpredictable {
         return Expected::Anything;
     }
     let tensors = match Tensors::of(buffer) {
@@ -355,6 +355,6 @@ pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
 pub fn kind(error: &impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let names = text.split(['(', '{', ' ']).filter(|part| !part.is_empty());
-    let wrappers = ["Tensor", "Layout", "Device", "Driver"];
+    let wrappers = ["Tensor", "TensorView", "Layout", "Device", "Driver"];
     names.into_iter().find(|name| !wrappers.contains(name)).unwrap_or("error").to_owned()
 }
