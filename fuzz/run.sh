@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the engines and elements: fuzz/run.sh [--asan] [--seconds N | --frames N] [--seed N]
-# [--keep FILE]. With --asan under AddressSanitizer. Without --seconds or --frames for a minute,
-# without --seed with the time as the seed; it is printed. See README.md.
+# [--keep FILE]. --asan uses AddressSanitizer. The default is 60 seconds, with the current time as the
+# seed; the seed is printed. See README.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,12 +18,12 @@ done
 source pipelines/setup.sh
 mapfile -t features < <(setup_features)
 host=$(rustc -vV | sed -n 's/^host: //p')
-# The compiler's unstable options are needed for AddressSanitizer; a nightly one is not.
+# AddressSanitizer and the counters need unstable options, but no nightly compiler.
 export RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh
 if [ -n "$asan" ]; then
     export RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address"
-    # Type names, quarks and the like are kept for ever; pieces of memory are counted by the fuzzer.
-    # Short stacks of allocations make it twice as fast; replay with more to find out whose memory it was.
+    # GLib never frees type names and quarks, so leaks are not detected; the fuzzer counts the tensors' memories.
+    # Short allocation stacks make it twice as fast; replay with longer ones to find an allocation.
     ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64:detect_odr_violation=0
     export ASAN_OPTIONS=$ASAN_OPTIONS:malloc_context_size=1:detect_stack_use_after_return=0
 fi

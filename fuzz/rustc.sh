@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gives the plugin's code, and no other, counters on its edges (see src/coverage.rs).
+# Compiles the plugin, and no other crate, with counters on its edges (see src/coverage.rs).
 case " $* " in
     *" --crate-name gstnmsfilter "*)
         set -- "$@" -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \

@@ -7,7 +7,7 @@ use gst_analytics::{TensorDataType, ffi};
 use crate::raw;
 use crate::tensors::Spec;
 
-/// Writes a tensor with an id of any bytes; one without an id has no memory, either.
+/// Writes a tensor with an id of any bytes; without an id it gets no memory, either.
 pub fn write(buffer: &mut gst::BufferRef, spec: &Spec, data: gst::Buffer, id: Option<&[u8]>) {
     let data_type = match spec.element {
         "f32" => TensorDataType::Float32,

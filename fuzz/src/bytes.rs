@@ -2,8 +2,8 @@
 
 use fastrand::Rng;
 
-/// Reads choices from bytes. Past the end every byte is 0, which stands for the plainest choice, so
-/// that any bytes make a case and fewer bytes make a plainer one.
+/// Reads choices from bytes. Past the end every byte is 0, which is the simplest choice, so that any
+/// bytes make a case and fewer bytes make a simpler one.
 pub struct Bytes<'a> {
     data: &'a [u8],
     at: usize,
@@ -40,7 +40,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Whether a choice with one chance in `n` was made, `n` up to 256.
+    /// True with a probability of 1 in `n`, which is at most 255.
     pub fn one_in(&mut self, n: u8) -> bool {
         self.byte() % n == n - 1
     }
@@ -49,7 +49,7 @@ impl<'a> Bytes<'a> {
         from[self.below(from.len())]
     }
 
-    /// Any bits, or a number that is special.
+    /// A usual number, a special one, or one of any bits.
     pub fn f32(&mut self) -> f32 {
         match self.byte() % 4 {
             0 => self.pick(&[0.0, 0.1, 0.25, 0.45, 0.5, 0.7, 1.0, 2.0]),
@@ -59,13 +59,13 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A generator for more numbers than there are bytes.
+    /// A generator of more numbers than there are bytes, seeded from bytes.
     pub fn rng(&mut self) -> Rng {
         Rng::with_seed(self.u32().into())
     }
 }
 
-/// Numbers at the limits of arithmetic and of the rules.
+/// Numbers at the limits of the arithmetic and of the rules.
 pub const SPECIAL: [f32; 20] = [
     f32::NAN,
     f32::INFINITY,

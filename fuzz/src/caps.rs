@@ -1,4 +1,4 @@
-//! Caps: of video mostly, and of sizes and kinds that are none.
+//! Caps: mostly of video, some with sizes or media types that elements must refuse.
 
 use gst_video::VideoFormat;
 
@@ -28,7 +28,7 @@ const FORMATS: [VideoFormat; 25] = [
     VideoFormat::Argb,
     VideoFormat::Abgr,
     VideoFormat::Gbr,
-    // These cannot be drawn on.
+    // The overlay does not support these.
     VideoFormat::P01010le,
     VideoFormat::V210,
     VideoFormat::Nv16,
@@ -68,7 +68,7 @@ pub fn video(bytes: &mut Bytes<'_>, sides: &[i32]) -> gst::Caps {
     .build()
 }
 
-/// Sides that are no sides.
+/// Sides of wrong values or types.
 fn odd(bytes: &mut Bytes<'_>) -> gst::Caps {
     let mut caps = gst::Caps::new_empty_simple("video/x-raw");
     let structure = caps.make_mut().structure_mut(0).expect("there is one");

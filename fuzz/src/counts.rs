@@ -1,4 +1,4 @@
-//! What a run has done, so that one that reaches nothing does not pass for a good one.
+//! Counts of what a run has done, so that a run that reaches too little can fail.
 
 use std::collections::BTreeMap;
 use std::fmt;

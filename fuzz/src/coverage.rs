@@ -1,17 +1,17 @@
-//! Which branches of the plugin a case takes, where it is built with counters (see `run.sh`).
+//! The branches of the plugin that a case takes, if the plugin is built with counters (see `run.sh`).
 //!
-//! LLVM's SanitizerCoverage puts an 8-bit counter on each edge and reports where they are. Without
-//! counters every case looks alike, and the fuzzer is a plain random one.
+//! LLVM's SanitizerCoverage adds an 8-bit counter to each edge and registers the counters' addresses.
+//! Without counters no case is kept, and cases are made of random bytes and the seeds.
 
 use std::sync::Mutex;
 
-/// The beginning and length of the counters.
+/// The address and number of the counters of each unit of code.
 static COUNTERS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Called by instrumented code before `main`, once for each unit of code.
 ///
 /// # Safety
-/// From `start` to `stop` there are counters for as long as the process lives.
+/// From `start` to `stop` there must be counters until the process ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, stop: *mut u8) {
     let region = (start as usize, stop as usize - start as usize);
@@ -21,19 +21,19 @@ pub unsafe extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, stop
     }
 }
 
-/// The edges taken so far, and how often in one case, in powers of two.
+/// The edges taken so far, each with the counts in single cases, rounded down to powers of two.
 #[derive(Debug, Default)]
 pub struct Coverage {
     seen: Vec<u8>,
 }
 
 impl Coverage {
-    /// Whether the code has counters.
+    /// Whether the plugin has counters.
     pub fn is_there() -> bool {
         !COUNTERS.lock().unwrap().is_empty()
     }
 
-    /// Edges taken by any case.
+    /// The number of edges taken by any case.
     pub fn edges(&self) -> usize {
         self.seen.iter().filter(|&&seen| seen != 0).count()
     }
@@ -43,7 +43,7 @@ impl Coverage {
         for_each(|_, counter| *counter = 0);
     }
 
-    /// Takes note of the counters; whether there is anything new.
+    /// Adds the counters to the edges taken, and resets them. Returns whether anything is new.
     pub fn take(&mut self) -> bool {
         let mut is_new = false;
         for_each(|index, counter| {
@@ -63,8 +63,8 @@ impl Coverage {
 fn for_each(mut act: impl FnMut(usize, &mut u8)) {
     let mut first = 0;
     for &(start, len) in &*COUNTERS.lock().unwrap() {
-        // SAFETY: instrumented code registered them. It runs in this thread alone while cases run;
-        // another thread could at worst make a count wrong.
+        // SAFETY: instrumented code registered them, and they exist until the process ends. Cases run
+        // in this thread; another thread could at worst make a count wrong.
         let counters = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, len) };
         // Most are 0: eight at a time.
         for (word, counters) in counters.chunks_mut(8).enumerate() {

@@ -1,13 +1,16 @@
-//! The engines by themselves: each must give what the reference gives, or fail as it does.
+//! The engines without an element.
+//!
+//! In: tensors, layouts and parameters, of one image or of a batch. Each engine must return the bits that
+//! [`Reference`] returns, or the same error; a batch must return what its images return one at a time.
 
 use std::cell::RefCell;
 
 use gstnmsfilter::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
 use gstnmsfilter::engine::{
-    Bounds, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, Method, Overlap, Params,
-    Reference, SizeLimits,
+    Bounds, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Method,
+    Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, Tensor};
+use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
 use crate::bytes::Bytes;
@@ -15,29 +18,47 @@ use crate::counts::Counts;
 use crate::predict::kind;
 use crate::tensors::{self, Spec};
 
+/// What the frames of a case hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    SingleImages,
+    Batches,
+}
+
 thread_local! {
-    /// To make one takes long; `None` where there is no GPU.
+    /// Creating one takes long; `None` if there is no GPU.
     static CUDA: RefCell<Option<Option<Cuda>>> = const { RefCell::new(None) };
 }
 
-pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
+/// Calls `f` with the CUDA engine, if there is a GPU.
+pub fn with_cuda<T>(f: impl FnOnce(&mut Cuda) -> T) -> Option<T> {
+    CUDA.with_borrow_mut(|cuda| cuda.get_or_insert_with(|| Cuda::new(Some(0)).ok()).as_mut().map(f))
+}
+
+pub fn drive(bytes: &mut Bytes<'_>, frames: Frames, counts: &mut Counts) -> Result<(), Failure> {
     let mut cpu = Cpu::default();
     for _ in 0..1 + bytes.below(6) {
-        frame(bytes, &mut cpu, counts)?;
+        frame(bytes, frames, &mut cpu, counts)?;
     }
     Ok(())
 }
 
-fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<(), Failure> {
-    let specs = match bytes.one_in(8) {
-        true => tensors::any(bytes),
-        false => tensors::model(bytes),
+fn frame(
+    bytes: &mut Bytes<'_>,
+    frames: Frames,
+    cpu: &mut Cpu,
+    counts: &mut Counts,
+) -> Result<(), Failure> {
+    let specs = match (frames, bytes.one_in(8)) {
+        (Frames::SingleImages, true) => tensors::any(bytes),
+        (Frames::SingleImages, false) => tensors::model(bytes),
+        (Frames::Batches, is_corrupt) => tensors::batch(bytes, is_corrupt),
     };
     // Bytes before the first element may misalign it.
     let shift = if bytes.one_in(32) { 1 + bytes.below(4) } else { 0 };
     let stores: Vec<Vec<u8>> =
         specs.iter().map(|spec| [&vec![0; shift], &spec.data[..]].concat()).collect();
-    let tensors: Vec<Tensor<'_>> =
+    let tensors: Vec<TensorView<'_>> =
         specs.iter().zip(&stores).filter_map(|(spec, store)| view(spec, &store[shift..])).collect();
     let mut params = params(bytes);
     let options = Options {
@@ -45,90 +66,177 @@ fn frame(bytes: &mut Bytes<'_>, cpu: &mut Cpu, counts: &mut Counts) -> Result<()
         coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized]),
         num_classes: bytes.pick(&[0, 0, 0, 0, 1, 2, 80, 65_536]),
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
+        batch: frames == Frames::Batches && !bytes.one_in(8),
     };
     counts.one("engines: frames");
-    let layout = match decoder::choose(&tensors, None, options) {
+    let mut layout = match decoder::choose(&tensors, None, options) {
         _ if bytes.one_in(16) => any_layout(bytes),
-        Ok(choice) if bytes.one_in(8) => altered(bytes, choice.layout),
+        Ok(choice) if bytes.one_in(8) => altered(bytes, frames, choice.layout),
         Ok(choice) => choice.layout,
         Err(error) => {
             counts.one(format!("engines: refused: {}", kind(&error)));
             return Ok(());
         }
     };
-    // The reference compares all candidates with all.
-    params.multi_label &= layout.anchors.saturating_mul(layout.classes) < 20_000;
-    let expected = run(&mut Reference::default(), &tensors, &layout, &params);
+    if frames == Frames::Batches && bytes.one_in(3) {
+        any_images(bytes, &mut layout);
+    }
+    // The reference compares all candidates of an image with all.
+    let pairs =
+        [layout.images, layout.anchors, layout.classes].into_iter().fold(1, usize::saturating_mul);
+    params.multi_label &= pairs < 20_000;
+
+    let expected = run(&mut Reference::default(), &tensors, &layout, &params)?;
+    let context = || format!("{tensors:?}, {layout:?}, {params:?}");
     match &expected {
         Ok(found) => {
             counts.one("engines: decoded");
-            counts.add("engines: survivors", found.survivors.len() as u64);
+            let survivors: usize = found.iter().map(|image| image.survivors.len()).sum();
+            counts.add("engines: survivors", survivors as u64);
+            if found.len() > 1 {
+                counts.one("engines: batches decoded");
+                counts.add("engines: images of batches", found.len() as u64);
+            }
         }
         Err(error) => counts.one(format!("engines: refused by all: {}", kind(error))),
     }
-    let context = || format!("{tensors:?}, {layout:?}, {params:?}");
-    compare("cpu", &expected, &run(cpu, &tensors, &layout, &params), context)?;
+    check_images(&expected, &tensors, &layout, &params, context)?;
+    compare("cpu", &expected, &run(cpu, &tensors, &layout, &params)?, context)?;
     // An emulated GPU is slow.
     if bytes.one_in(4) {
-        CUDA.with_borrow_mut(|cuda| {
-            let cuda = cuda.get_or_insert_with(|| Cuda::new(Some(0)).ok());
-            let Some(cuda) = cuda else { return Ok(()) };
+        let on_cuda = |cuda: &mut Cuda| {
             counts.one("engines: frames on cuda");
-            compare("cuda", &expected, &run(cuda, &tensors, &layout, &params), context)
-        })?;
+            let found = run(cuda, &tensors, &layout, &params)?;
+            match cuda.supports(&layout, &params) {
+                Ok(()) => compare("cuda", &expected, &found, context),
+                Err(error) => {
+                    counts.one("engines: not supported by cuda");
+                    compare("cuda", &Err(error), &found, context)
+                }
+            }
+        };
+        with_cuda(on_cuda).unwrap_or(Ok(()))?;
     }
     Ok(())
 }
 
-fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<Tensor<'a>> {
+fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<TensorView<'a>> {
     let dims: Vec<usize> = spec.dims.iter().map(|&dim| dim as usize).collect();
     let element = ElementType::from_name(spec.element).unwrap_or(ElementType::Other("other"));
-    Some(Tensor { id: &spec.id, element, shape: Shape::new(&dims)?, storage: Storage::Host(data) })
+    Some(TensorView::new(&spec.id, element, Shape::new(&dims)?, Storage::Host(data)))
 }
 
-/// All that an engine says of a frame.
-#[derive(Debug)]
+/// All that an engine returns for an image.
+#[derive(Clone, Debug)]
 struct Found {
     survivors: Vec<Detection>,
     candidates: usize,
     rejected: usize,
 }
 
-type Outcome = Result<Found, EngineError>;
+impl Found {
+    /// Whether both are equal to the bit.
+    fn is(&self, other: &Self) -> bool {
+        let [a, b] =
+            [self, other].map(|found| bytemuck::cast_slice::<Detection, u8>(&found.survivors));
+        (self.candidates, self.rejected, a) == (other.candidates, other.rejected, b)
+    }
+}
+
+/// One [`Found`] per image.
+type Outcome = Result<Vec<Found>, EngineError>;
 
 fn run(
     engine: &mut dyn Engine,
-    tensors: &[Tensor<'_>],
+    tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
-) -> Outcome {
-    let outcome = engine.run(tensors, layout, params)?;
-    Ok(Found {
-        survivors: outcome.survivors.to_vec(),
-        candidates: outcome.candidates,
-        rejected: outcome.rejected,
-    })
+) -> Result<Outcome, Failure> {
+    let name = engine.name();
+    let outcome = match engine.run(tensors, layout, params) {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok(Err(error)),
+    };
+    let said = (outcome.engine(), outcome.images().len());
+    if said != (name, layout.images) {
+        let images = layout.images;
+        return Err(Failure(format!("{name} of {images} images returns an outcome of {said:?}")));
+    }
+    let found = outcome.images().map(|image| Found {
+        survivors: image.survivors.to_vec(),
+        candidates: image.candidates,
+        rejected: image.rejected,
+    });
+    Ok(Ok(found.collect()))
 }
 
+/// Compares the outcome of a batch with those of its images, each run as a batch of one.
+fn check_images(
+    expected: &Outcome,
+    tensors: &[TensorView<'_>],
+    layout: &Layout,
+    params: &Params,
+    context: impl Fn() -> String,
+) -> Result<(), Failure> {
+    let run_image = |image| {
+        let layout = image_layout(layout, image)?;
+        Some(run(&mut Reference::default(), tensors, &layout, params))
+    };
+    let compare_image = |image, expected: &Outcome| match run_image(image).transpose()? {
+        Some(found) => {
+            compare(&format!("a run of image {image} alone"), expected, &found, &context)
+        }
+        // The image's offset overflows. Without anchors that is valid.
+        None => Ok(()),
+    };
+    let is_refused = matches!(expected, Err(EngineError::Images { .. }));
+    if is_refused == (1..=MAX_IMAGES).contains(&layout.images) {
+        return Err(Failure(format!("images: found {expected:?}; {}", context())));
+    }
+    match expected {
+        _ if is_refused || layout.images == 1 => Ok(()),
+        Ok(images) => images
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, image)| compare_image(index, &Ok(vec![image.clone()]))),
+        // Other errors are the same for one image, and a field outside the memory is that of the last.
+        error => compare_image(layout.images - 1, error),
+    }
+}
+
+/// The layout of one image of a batch; `None` if an offset overflows.
+fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
+    let of_image = |field: Field| {
+        let offset = field.image_stride.checked_mul(image)?.checked_add(field.offset)?;
+        // With one image the stride has no effect.
+        Some(Field { offset, image_stride: 0, ..field })
+    };
+    let objectness = match layout.objectness {
+        Some(field) => Some(of_image(field)?),
+        None => None,
+    };
+    let (boxes, scores) = (of_image(layout.boxes)?, of_image(layout.scores)?);
+    Some(Layout { images: 1, boxes, scores, objectness, ..layout.clone() })
+}
+
+/// Fails if both are not equal to the bit; `name` says what was found.
 fn compare(
-    engine: &str,
+    name: &str,
     expected: &Outcome,
     found: &Outcome,
     context: impl Fn() -> String,
 ) -> Result<(), Failure> {
-    let same = match (expected, found) {
+    let is_equal = match (expected, found) {
         (Ok(expected), Ok(found)) => {
-            let [a, b] = [expected, found]
-                .map(|outcome| bytemuck::cast_slice::<Detection, u8>(&outcome.survivors));
-            (expected.candidates, expected.rejected, a) == (found.candidates, found.rejected, b)
+            expected.len() == found.len() && expected.iter().zip(found).all(|(a, b)| a.is(b))
         }
         (Err(expected), Err(found)) => expected == found,
         _ => false,
     };
-    match same {
+    match is_equal {
         true => Ok(()),
         false => Err(Failure(format!(
-            "{engine} differs from reference: expected {expected:?}, found {found:?}; {}",
+            "{name}: expected {expected:?} as of the reference, found {found:?}; {}",
             context()
         ))),
     }
@@ -166,9 +274,10 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         true => [bytes.f32(), bytes.f32()],
         false => bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]]),
     };
+    let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
     Params {
         method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
-        overlap: bytes.pick(&[Overlap::Iou, Overlap::Representative, Overlap::Smaller]),
+        overlap: bytes.pick(&overlaps),
         iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40, f32::NAN]),
         threshold_inclusive: bytes.bool(),
         pixel_offset: bytes.pick(&[0.0, 1.0]),
@@ -183,20 +292,22 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
     }
 }
 
-/// Numbers that a layout can have, and that few can.
+/// Numbers that are usual in layouts, and numbers that are not.
 const NUMBERS: [usize; 12] =
     [0, 1, 2, 4, 5, 6, 85, 1000, 1 << 32, 1 << 40, usize::MAX / 2, usize::MAX];
 
-/// A layout of any numbers, as the fields' being public allows.
+/// A layout of any numbers: its fields are public. It has one image.
 fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     let field = |bytes: &mut Bytes<'_>| Field {
         tensor: bytes.pick(&[0, 0, 0, 1, 2, usize::MAX]),
         offset: bytes.pick(&NUMBERS),
+        image_stride: 0,
         anchor_stride: bytes.pick(&NUMBERS),
         component_stride: bytes.pick(&NUMBERS),
     };
     Layout {
         decoder: "any",
+        images: 1,
         anchors: bytes.pick(&[0, 1, 2, 5, 40, 1000, 1 << 32, usize::MAX]),
         classes: bytes.pick(&NUMBERS),
         boxes: field(bytes),
@@ -207,20 +318,50 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     }
 }
 
+/// Most anchors of all images, so that a case ends soon.
+const MOST_ANCHORS: usize = 10_000;
+
+/// Changes the number of images and the image strides, so that images overlap, are equal, or are partly
+/// or wholly beyond the memory.
+fn any_images(bytes: &mut Bytes<'_>, layout: &mut Layout) {
+    let numbers =
+        [2, layout.images, 1, 3, 4, 7, 33, 1000, MAX_IMAGES, 0, MAX_IMAGES + 1, usize::MAX];
+    layout.images = bytes.pick(&numbers);
+    if layout.images <= MAX_IMAGES && layout.images.saturating_mul(layout.anchors) > MOST_ANCHORS {
+        layout.images = layout.images.min((MOST_ANCHORS / layout.anchors).max(1));
+    }
+    let objectness = layout.objectness.as_mut();
+    for field in [&mut layout.boxes, &mut layout.scores].into_iter().chain(objectness) {
+        field.image_stride = match bytes.below(8) {
+            0..3 => field.image_stride,
+            3 => field.image_stride / 2,
+            4 => field.image_stride.wrapping_sub(1),
+            5 => field.anchor_stride,
+            6 => field.component_stride,
+            _ => bytes.pick(&NUMBERS),
+        };
+    }
+}
+
 /// A decoder's layout with one number changed, so that it may still fit.
-fn altered(bytes: &mut Bytes<'_>, mut layout: Layout) -> Layout {
+fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout {
     let field = match bytes.below(3) {
         0 => &mut layout.boxes,
         1 => &mut layout.scores,
         _ => layout.objectness.get_or_insert(layout.scores),
     };
-    let number = match bytes.below(6) {
+    let numbers = match frames {
+        Frames::SingleImages => 6,
+        Frames::Batches => 7,
+    };
+    let number = match bytes.below(numbers) {
         0 => &mut field.tensor,
         1 => &mut field.offset,
         2 => &mut field.anchor_stride,
         3 => &mut field.component_stride,
         4 => &mut layout.anchors,
-        _ => &mut layout.classes,
+        5 => &mut layout.classes,
+        _ => &mut field.image_stride,
     };
     *number = match bytes.below(4) {
         0 => number.wrapping_sub(1),

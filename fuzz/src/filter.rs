@@ -1,4 +1,6 @@
-//! `nmsfilter` from properties to regions, held to what `predict` says.
+//! `nmsfilter` from properties to regions.
+//!
+//! In: properties, caps, tensors. Each frame must end as [`predict`] says.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,13 +10,12 @@ use std::sync::atomic::Ordering;
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::engine::Backend;
-use gstnmsfilter::tensor;
+use gstnmsfilter::input::{MAX_TENSORS, Tensors};
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;
-use crate::line::Line;
-use crate::metadata::{Attached, Stranger};
+use crate::harness::Harness;
+use crate::metadata::{Attached, ForeignRegion};
 use crate::overlay::Overlay;
 use crate::predict::{self, Decoded, Expected, Known};
 use crate::snapshot::Snapshot;
@@ -35,10 +36,10 @@ const LABELS: [&str; 12] = [
     "\r",
 ];
 
-/// The file that holds a case's labels.
+/// The label file of a case.
 static LABEL_FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::replay::scratch("labels.txt"));
 
-/// A FIFO that no process writes to.
+/// A FIFO without a writer.
 static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.fifo");
     let made = Command::new("mkfifo").arg(&path).status();
@@ -46,37 +47,43 @@ static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// A file of one byte more than a label file can have; it takes no room on the disk.
+/// A sparse file of one byte more than a label file can have.
 static LARGE_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.large");
     let file = File::create(&path).expect("the scratch folder can be written to");
-    file.set_len((4 << 20) + 1).expect("files can have holes");
+    file.set_len((4 << 20) + 1).expect("a file can be sparse");
     path
 });
 
 pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
-    let line = Line::new("nmsfilter");
-    let weak = line.element.downgrade();
-    let mut run =
-        Run { line, labels: None, known: Known::default(), overlay: None, caps: None, stats: None };
+    let harness = Harness::new("nmsfilter");
+    let weak = harness.element.downgrade();
+    let mut run = Run {
+        harness,
+        labels: None,
+        known: Known::default(),
+        overlay: None,
+        caps: None,
+        stats: None,
+    };
     if bytes.one_in(8) {
         run.label_file(bytes);
     }
     if !bytes.one_in(4) {
-        run.line.element.set_property("backend", Backend::Cpu);
+        run.harness.element.set_property_from_str("backend", "cpu");
     }
     for _ in 0..bytes.below(6) {
-        set_property(bytes, &run.line.element);
+        set_property(bytes, &run.harness.element);
     }
     if !run.start(counts)? {
-        // What is wrong with it can be put right.
-        let element = &run.line.element;
-        element.set_property("backend", Backend::Cpu);
+        // With these properties it must start.
+        let element = &run.harness.element;
+        element.set_property_from_str("backend", "cpu");
         element.set_property("label-file", None::<String>);
         element.set_property_from_str("attach", "roi");
         run.labels = None;
         if !run.start(counts)? {
-            return Err(Failure("it does not start after its properties were put right".into()));
+            return Err(Failure("it does not start after its properties were corrected".into()));
         }
     }
     if !bytes.one_in(32) {
@@ -100,16 +107,16 @@ fn set_property(bytes: &mut Bytes<'_>, element: &gst::Element) {
     watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
 }
 
-/// An element and what is known of it.
+/// An element and its predicted state.
 struct Run {
-    line: Line,
-    /// What is in the label file, where there is one.
+    harness: Harness,
+    /// The content of the label file, if there is one.
     labels: Option<Vec<u8>>,
     known: Known,
     overlay: Option<Overlay>,
-    /// Those that were taken, unless others were refused since.
+    /// The last caps, if the element accepted them.
     caps: Option<gst::Caps>,
-    /// What `stats` must say, as long as all frames since the start are predicted.
+    /// The expected counts of `stats`; `None` once a frame since the start was not predicted.
     stats: Option<[u64; 4]>,
 }
 
@@ -121,7 +128,7 @@ impl Run {
                 1 => LARGE_FILE.to_str(),
                 _ => Some(bytes.pick(&["/dev/zero", "/dev/null", "/proc/self/mem", "/"])),
             };
-            return self.line.element.set_property("label-file", path);
+            return self.harness.element.set_property("label-file", path);
         }
         let mut lines: Vec<&str> = (0..bytes.below(20)).map(|_| bytes.pick(&LABELS)).collect();
         if bytes.bool() {
@@ -138,12 +145,12 @@ impl Run {
         }
         std::fs::write(&*LABEL_FILE, &text).expect("the scratch folder can be written to");
         self.labels = Some(text);
-        self.line.element.set_property("label-file", LABEL_FILE.to_str());
+        self.harness.element.set_property("label-file", LABEL_FILE.to_str());
     }
 
-    /// Starts the element, whose properties are set; whether it has started.
+    /// Starts the element with its current properties; returns whether it started.
     fn start(&mut self, counts: &mut Counts) -> Result<bool, Failure> {
-        let element = &self.line.element;
+        let element = &self.harness.element;
         let path = element.property::<Option<String>>("label-file");
         let labels = match &path {
             None => Some(Vec::new()),
@@ -152,16 +159,17 @@ impl Run {
             }
             Some(_) => None,
         };
-        let must_refuse = predict::refuses_to_start(&Snapshot::of(element), labels.is_some());
-        let must_start = !must_refuse && element.property::<Backend>("backend") == Backend::Cpu;
-        self.known = Known::new(labels.unwrap_or_default());
+        let settings = Snapshot::of(element);
+        let must_refuse = predict::refuses_to_start(&settings, labels.is_some());
+        let must_start = !must_refuse && settings.nick("backend") == "cpu";
+        self.known = Known::new(&settings, labels.unwrap_or_default());
         self.caps = None;
         self.stats = Some([0; 4]);
-        let started = self.line.start();
-        let errors = self.line.errors();
+        let started = self.harness.start();
+        let errors = self.harness.errors();
         match (started, errors.first()) {
             (true, _) if must_refuse => {
-                Err(Failure("it starts with what it cannot work with".into()))
+                Err(Failure("it starts with properties that it must refuse".into()))
             }
             (false, error) if must_start => Err(Failure(format!("it does not start: {error:?}"))),
             (false, None) => Err(Failure("it does not start, and posts no error".into())),
@@ -169,7 +177,7 @@ impl Run {
             (started, _) => {
                 counts.one(if started { "filter: starts" } else { "filter: refuses to start" });
                 if !started {
-                    self.line.stop(gst::State::Null);
+                    self.harness.stop(gst::State::Null);
                 }
                 Ok(started)
             }
@@ -177,7 +185,7 @@ impl Run {
     }
 
     fn caps(&mut self, caps: gst::Caps, counts: &mut Counts) {
-        let taken = self.line.caps(&caps);
+        let taken = self.harness.caps(&caps);
         counts.one(if taken { "filter: caps taken" } else { "filter: caps refused" });
         self.overlay = None;
         if taken {
@@ -192,9 +200,9 @@ impl Run {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         if bytes.one_in(4) {
-            // Several at once, so that settings in force and others differ in many ways.
+            // Several at once, so that the settings differ in many ways from those in force.
             for _ in 0..bytes.pick(&[1, 1, 2, 6]) {
-                set_property(bytes, &self.line.element);
+                set_property(bytes, &self.harness.element);
             }
         }
         if self.caps.is_none() && bytes.bool() {
@@ -203,10 +211,11 @@ impl Run {
         match bytes.below(64) {
             60 => self.caps(caps::any(bytes), counts),
             61 => {
-                self.line.event(gst::event::Gap::new(gst::ClockTime::ZERO, gst::ClockTime::SECOND));
+                self.harness
+                    .event(gst::event::Gap::new(gst::ClockTime::ZERO, gst::ClockTime::SECOND));
             }
             62 => {
-                self.line.flush();
+                self.harness.flush();
                 if let Some(caps) = self.caps.clone() {
                     self.caps(caps, counts);
                 }
@@ -217,9 +226,9 @@ impl Run {
         Ok(())
     }
 
-    /// Sets what counts while frames come to the defaults.
+    /// Sets the properties that can change while frames pass to their defaults.
     fn reset_settings(&self) {
-        let element = &self.line.element;
+        let element = &self.harness.element;
         let snapshot = Snapshot::of(element);
         let all = snapshot.changed().filter(|name| !["backend", "label-file"].contains(name));
         for name in all {
@@ -228,16 +237,16 @@ impl Run {
         }
     }
 
-    /// Stops it and starts it again; it must then work as before.
+    /// Stops the element and starts it again; it must then work as before.
     fn restart(&mut self, counts: &mut Counts) -> Result<(), Failure> {
         let caps = self.caps.clone();
         self.check_stats()?;
-        self.line.stop(gst::State::Ready);
+        self.harness.stop(gst::State::Ready);
         if !self.start(counts)? {
-            // A property that counts from the next start on was set to what it cannot be.
-            self.line.element.set_property("backend", Backend::Cpu);
-            self.line.element.set_property("label-file", None::<String>);
-            self.line.element.set_property_from_str("attach", "roi");
+            // A property that takes effect at the next start has a value that prevents it.
+            self.harness.element.set_property_from_str("backend", "cpu");
+            self.harness.element.set_property("label-file", None::<String>);
+            self.harness.element.set_property_from_str("attach", "roi");
             if !self.start(counts)? {
                 return Err(Failure("it does not start again".into()));
             }
@@ -252,8 +261,8 @@ impl Run {
     fn frame(&mut self, bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
         let attached: Vec<Attached> =
             tensors::any(bytes).into_iter().map(|spec| Attached::new(bytes, spec)).collect();
-        let strangers: Vec<Stranger> = match bytes.one_in(8) {
-            true => (0..1 + bytes.below(3)).map(|_| Stranger::new(bytes)).collect(),
+        let foreign: Vec<ForeignRegion> = match bytes.one_in(8) {
+            true => (0..1 + bytes.below(3)).map(|_| ForeignRegion::new(bytes)).collect(),
             false => Vec::new(),
         };
         let pts = bytes.pick(&[Some(0), None, Some(1_000_000_000), Some(u64::MAX - 1)]);
@@ -261,13 +270,13 @@ impl Run {
             let mut buffer = gst::Buffer::new();
             let writable = buffer.make_mut();
             writable.set_pts(pts.map(gst::ClockTime::from_nseconds));
-            strangers.iter().for_each(|stranger| stranger.write(writable));
+            foreign.iter().for_each(|region| region.write(writable));
             attached.iter().for_each(|tensor| tensor.write(writable));
             buffer
         };
-        let settings = Snapshot::of(&self.line.element);
+        let settings = Snapshot::of(&self.harness.element);
         let expected = match self.caps {
-            // Two of them, since mapping a buffer changes it.
+            // A second buffer, since mapping one changes it.
             Some(_) => predict::frame(&settings, &mut self.known, &write()),
             None => Expected::Error("NotNegotiated".into()),
         };
@@ -277,8 +286,8 @@ impl Run {
 
         let buffer = write();
         let kept = bytes.one_in(8).then(|| buffer.clone());
-        let result = self.line.push(buffer);
-        let frame = Frame { expected, result, strangers: strangers.len() };
+        let result = self.harness.push(buffer);
+        let frame = Frame { expected, result, foreign: foreign.len() };
         counts.one("filter: frames");
         let checked = self.check(frame, counts);
         checked.map_err(|Failure(what)| {
@@ -286,17 +295,17 @@ impl Run {
             Failure(format!("{what}\n  of {attached:?}\n  with {settings:?}\n  {:?}", self.known))
         })?;
         if let Some(kept) = kept
-            && kept.iter_meta::<VideoRegionOfInterestMeta>().count() != strangers.len()
+            && kept.iter_meta::<VideoRegionOfInterestMeta>().count() != foreign.len()
         {
-            return Err(Failure("a buffer that others hold was written to".into()));
+            return Err(Failure("a buffer that is referenced elsewhere was written to".into()));
         }
-        let outputs = self.line.take();
+        let outputs = self.harness.take();
         if bytes.one_in(8) {
             self.draw(outputs, counts)?;
         }
-        let has_failed = !self.line.errors().is_empty();
+        let has_failed = !self.harness.errors().is_empty();
         if has_failed && !bytes.one_in(8) {
-            // Else most frames would end with the same error.
+            // Otherwise most frames would end with the same error.
             self.reset_settings();
         }
         if has_failed || bytes.one_in(64) {
@@ -306,8 +315,8 @@ impl Run {
     }
 
     fn check(&mut self, frame: Frame, counts: &mut Counts) -> Result<(), Failure> {
-        let Frame { expected, result, strangers } = frame;
-        let outputs = self.line.out();
+        let Frame { expected, result, foreign } = frame;
+        let outputs = self.harness.out();
         let expect = |holds: bool, what: &str| match holds {
             true => Ok(()),
             false => Err(Failure(format!("{what}: expected {expected:?}, result {result:?}"))),
@@ -323,7 +332,7 @@ impl Run {
                 counts.one(format!("filter: error: {kind}"));
                 expect(result.is_err(), "there is no error")?;
                 expect(outputs.is_empty(), "a failed frame is passed on")?;
-                expect(self.caps.is_none() || self.line.has_error(), "no error was posted")
+                expect(self.caps.is_none() || self.harness.has_error(), "no error was posted")
             }
             Expected::WithoutTensors => {
                 counts.one("filter: without tensors");
@@ -332,8 +341,8 @@ impl Run {
             }
             Expected::Decoded(decoded) => {
                 counts.one("filter: decoded");
-                if decoded.by_former_settings {
-                    counts.one("filter: decoded, by former settings");
+                if decoded.by_earlier_settings {
+                    counts.one("filter: decoded, by earlier settings");
                 }
                 counts.add("filter: survivors", decoded.regions.len() as u64);
                 counts.add("filter: candidates", decoded.candidates);
@@ -342,9 +351,9 @@ impl Run {
                 expect(has_output, "a frame fails")?;
                 self.count([1, decoded.candidates, survivors, decoded.rejected]);
                 let frame = self.known.frame.expect("caps came");
-                let found = attached_regions(&outputs[0], strangers, decoded, frame);
+                let found = attached_regions(&outputs[0], foreign, decoded, frame);
                 found.map_err(|what| Failure(format!("{what}: expected {decoded:?}")))?;
-                let has_tensors = tensor::read(&outputs[0]).is_ok_and(|found| !found.is_empty());
+                let has_tensors = Tensors::of(&outputs[0]).is_ok_and(|found| !found.is_empty());
                 expect(has_tensors == decoded.keeps_tensors, "tensors")
             }
         }
@@ -356,10 +365,10 @@ impl Run {
         }
     }
 
-    /// Holds the property `stats` to what was predicted since the start.
+    /// Compares the property `stats` with what was predicted since the start.
     fn check_stats(&self) -> Result<(), Failure> {
         const COUNTED: [&str; 4] = ["frames", "candidates", "survivors", "rejected"];
-        let stats = self.line.element.property::<gst::Structure>("stats");
+        let stats = self.harness.element.property::<gst::Structure>("stats");
         let found = COUNTED.map(|name| stats.get::<u64>(name).expect("it is counted"));
         match self.stats {
             Some(wanted) if wanted != found => {
@@ -369,7 +378,7 @@ impl Run {
         }
     }
 
-    /// Draws the regions, where there is a picture small enough.
+    /// Draws the regions on a picture, if the frame is small.
     fn draw(&mut self, buffers: Vec<gst::Buffer>, counts: &mut Counts) -> Result<(), Failure> {
         let Some(caps) = &self.caps else { return Ok(()) };
         let is_small = self.known.frame.is_some_and(|[w, h]| u64::from(w) * u64::from(h) < 70_000);
@@ -384,24 +393,24 @@ impl Run {
     }
 }
 
-/// What came of a frame.
+/// The expected and the actual result of a frame.
 struct Frame {
     expected: Expected,
     result: Result<gst::FlowSuccess, gst::FlowError>,
-    strangers: usize,
+    foreign: usize,
 }
 
-/// Sound metadata must be read as it was written.
+/// Valid metadata must be read as it was written.
 fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Failure> {
-    if attached.len() > tensor::MAX_TENSORS || !attached.iter().all(Attached::is_sound) {
+    if attached.len() > MAX_TENSORS || !attached.iter().all(Attached::is_valid) {
         return Ok(());
     }
-    let found: Vec<String> = match tensor::read(buffer) {
-        Ok(tensors) => tensors.iter().map(ToString::to_string).collect(),
-        Err(error) => return Err(Failure(format!("sound metadata cannot be read: {error}"))),
+    let found: Vec<String> = match Tensors::of(buffer) {
+        Ok(tensors) => tensors.views().iter().map(ToString::to_string).collect(),
+        Err(error) => return Err(Failure(format!("valid metadata cannot be read: {error}"))),
     };
     let mut wanted: Vec<String> = attached.iter().map(ToString::to_string).collect();
-    // Kinds of metadata are read one after the other.
+    // The order is by kind of metadata.
     let mut sorted = found.clone();
     wanted.sort();
     sorted.sort();
@@ -411,20 +420,20 @@ fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Fa
     }
 }
 
-/// Holds the regions on a buffer, behind those of strangers, to what was decoded.
+/// Compares the regions on a buffer, after the `foreign` ones, with what was decoded.
 fn attached_regions(
     buffer: &gst::BufferRef,
-    strangers: usize,
+    foreign: usize,
     decoded: &Decoded,
     frame: [u32; 2],
 ) -> Result<(), String> {
     let regions: &[_] = if decoded.as_regions { &decoded.regions } else { &[] };
     let all: Vec<_> = buffer.iter_meta::<VideoRegionOfInterestMeta>().collect();
-    if all.len() != strangers + regions.len() {
-        return Err(format!("{} regions, {strangers} of them of others", all.len()));
+    if all.len() != foreign + regions.len() {
+        return Err(format!("{} regions, {foreign} of them foreign", all.len()));
     }
     let [width, height] = frame.map(f64::from);
-    for (meta, (region, name)) in all[strangers..].iter().zip(regions) {
+    for (meta, (region, name)) in all[foreign..].iter().zip(regions) {
         let [x, y, w, h] = region.pixels(frame);
         let detection = meta.param("detection").ok_or("a region without detection")?;
         let number = |name| detection.get::<f64>(name).map_err(|error| error.to_string());

@@ -1,5 +1,7 @@
-//! Fuzzes nmsfilter: bytes become a case, a case is run, and what comes of it is compared with what
-//! the reference engine and the rules say.
+//! Fuzzes nmsfilter.
+//!
+//! In: the bytes of a case. Out: a [`Failure`] if what the case does differs from what the reference engine
+//! and the rules predict, or if anything panics, warns or leaks.
 
 #[cfg(feature = "v1_26")]
 mod analytics;
@@ -9,7 +11,7 @@ pub mod counts;
 pub mod coverage;
 mod engines;
 mod filter;
-mod line;
+mod harness;
 mod metadata;
 mod numbers;
 mod overlay;
@@ -27,15 +29,16 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use counts::Counts;
+use engines::Frames;
 
 pub use replay::clean;
 
-/// Why a case fails.
+/// Why a case fails, for a message.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
-/// Makes the plugin's elements known and takes over panics and logs; files that cases need are
-/// written to a folder in `scratch`. Called once.
+/// Registers the plugin's elements and records panics and logs. Files that cases need are written to a
+/// folder in `scratch`. Called once.
 pub fn init(scratch: &Path) {
     gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
@@ -46,19 +49,21 @@ pub fn init(scratch: &Path) {
 /// Runs the case that these bytes make.
 ///
 /// # Errors
-/// Where it finds a defect.
+/// If it finds a defect.
 pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
     let mut bytes = Bytes::new(case);
     let driver = bytes.below(16);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match driver {
         0..11 => filter::drive(&mut bytes, counts),
-        11..14 => engines::drive(&mut bytes, counts),
+        11 | 12 => engines::drive(&mut bytes, Frames::SingleImages, counts),
+        13 => engines::drive(&mut bytes, Frames::Batches, counts),
         14 => replay::drive(&mut bytes, counts),
         _ => overlay::drive(&mut bytes, counts),
     }));
     counts.one(match driver {
         0..11 => "cases: filter",
-        11..14 => "cases: engines",
+        11 | 12 => "cases: engines",
+        13 => "cases: engines, batches",
         14 => "cases: replay",
         _ => "cases: overlay",
     });
@@ -69,6 +74,6 @@ pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
     }
     match metadata::LIVE.load(Ordering::SeqCst) {
         0 => Ok(()),
-        live => Err(Failure(format!("{live} pieces of the tensors' memory are never freed"))),
+        live => Err(Failure(format!("{live} memories of tensors are never freed"))),
     }
 }

@@ -14,7 +14,7 @@ use nmsfuzz::counts::Counts;
 use nmsfuzz::coverage::Coverage;
 use nmsfuzz::seeds;
 
-/// The longest that a case may take.
+/// The most time for one case.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The most memory that the process may use.
@@ -24,15 +24,15 @@ const MOST_MEMORY: u64 = 4 << 30;
 const LEAST_DECODED: u64 = 25;
 
 const USAGE: &str = "nmsfuzz run [--seconds N] [--frames N] [--seed N] [--keep FILE]
-    fuzzes for so long, or until so many frames went through nmsfilter
+    fuzzes for N seconds, or until N frames were pushed through nmsfilter
 nmsfuzz replay FOLDER|HEX...
-    runs kept cases";
+    runs the cases of a folder, or single ones";
 
 struct Options {
     seconds: u64,
     frames: u64,
     seed: u64,
-    /// Where to write the cases that took new branches.
+    /// The file to write the cases to that took new branches.
     keep: Option<PathBuf>,
 }
 
@@ -77,7 +77,7 @@ fn seeds_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds")
 }
 
-/// Runs the fuzzer in a process of its own, so that a case which ends the process is known.
+/// Runs the fuzzer in a process of its own, so that a case that ends the process can be reported.
 fn supervise(options: &Options) -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let state = std::env::temp_dir().join(format!("nmsfuzz-{}.case", std::process::id()));
@@ -121,13 +121,13 @@ fn supervise(options: &Options) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// When the case that runs has begun, in milliseconds; 0 for none.
+/// The time when the current case began, in milliseconds; 0 if none runs.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 
-/// The case that runs, for the watchdog.
+/// The current case, for the watchdog.
 static CASE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Ends the process where a case takes too long.
+/// Ends the process if a case takes too long.
 fn watch_time(since: Instant) {
     std::thread::spawn(move || {
         loop {
@@ -160,7 +160,7 @@ fn work(state: &Path, options: &Options) -> ExitCode {
     let mut queue: Vec<Vec<u8>> = loaded.into_iter().map(|(_, case)| case).rev().collect();
     let mut rng = Rng::with_seed(options.seed);
     let (mut counts, mut coverage, mut kept) = (Counts::default(), Coverage::default(), Vec::new());
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     while since.elapsed().as_secs() < options.seconds && frames(&counts) < options.frames {
         let case = queue.pop().unwrap_or_else(|| seeds::make(&mut rng, &kept));
         fs::write(state, seeds::to_hex(&case)).expect("the state can be written");
@@ -172,8 +172,8 @@ fn work(state: &Path, options: &Options) -> ExitCode {
         if coverage.take() {
             kept.push(case);
         }
-        if told.elapsed().as_secs() >= 20 {
-            told = Instant::now();
+        if reported.elapsed().as_secs() >= 20 {
+            reported = Instant::now();
             let (edges, memory) = (coverage.edges(), memory());
             println!(
                 "{} s: {} frames, {edges} edges, {} cases kept, {} MiB",
@@ -183,7 +183,7 @@ fn work(state: &Path, options: &Options) -> ExitCode {
                 memory >> 20
             );
             if memory > MOST_MEMORY {
-                eprintln!("the process has grown to {memory} bytes");
+                eprintln!("the process uses {memory} bytes of memory");
                 return ExitCode::FAILURE;
             }
         }
@@ -204,13 +204,13 @@ fn work(state: &Path, options: &Options) -> ExitCode {
     match reaches_the_engines(&counts) {
         true => ExitCode::SUCCESS,
         false => {
-            eprintln!("expected {LEAST_DECODED} of 100 frames at least to be decoded");
+            eprintln!("fewer than {LEAST_DECODED} of 100 frames were decoded");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The frames that went through `nmsfilter`.
+/// The number of frames that were pushed through `nmsfilter`.
 fn frames(counts: &Counts) -> u64 {
     counts.get("filter: frames")
 }

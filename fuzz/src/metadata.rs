@@ -1,4 +1,4 @@
-//! Tensors and regions on buffers, as careful and careless programs write them.
+//! Metadata of tensors and regions on buffers, valid and invalid.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -10,10 +10,10 @@ use crate::bytes::Bytes;
 use crate::raw;
 use crate::tensors::Spec;
 
-/// The pieces of memory that live.
+/// The number of memories that are not freed yet.
 pub static LIVE: AtomicI64 = AtomicI64::new(0);
 
-/// Bytes whose end is noticed.
+/// Bytes that are counted in [`LIVE`] until they are freed.
 struct Counted(Vec<u8>);
 
 impl Counted {
@@ -35,23 +35,23 @@ impl Drop for Counted {
     }
 }
 
-/// How a tensor's bytes are kept.
+/// How a tensor's bytes are split into memories.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Whole,
-    /// Two pieces, the second of which begins here.
+    /// Two memories, split at this byte.
     Split(usize),
-    /// Pieces of 16 bytes, more than a buffer keeps apart.
+    /// Memories of 16 bytes, more than a buffer can hold without merging them.
     Pieces,
-    /// So many bytes into a larger piece, which may misalign it.
+    /// At this offset of a larger memory, which may misalign it.
     Part(usize),
-    /// Memory that can be written to.
+    /// Writable memory.
     Writable,
 }
 
 /// What is wrong with the structure of `NmsFilterTensor`.
 #[derive(Clone, Copy, Debug)]
-enum Flaw {
+enum Defect {
     None,
     Missing(&'static str),
     OtherType(&'static str),
@@ -67,7 +67,7 @@ enum Flaw {
 pub struct Attached {
     pub spec: Spec,
     memory: Memory,
-    flaw: Flaw,
+    defect: Defect,
     /// Whether as `GstTensorMeta`.
     #[cfg_attr(not(feature = "v1_26"), allow(dead_code))]
     analytics: bool,
@@ -87,84 +87,84 @@ impl Attached {
             13 => Memory::Part(bytes.pick(&[4, 8, 64])),
             _ => Memory::Writable,
         };
-        let flaw = match bytes.one_in(16) {
-            false => Flaw::None,
+        let defect = match bytes.one_in(16) {
+            false => Defect::None,
             true => match bytes.below(8) {
-                0 | 1 => Flaw::Missing(bytes.pick(&FIELDS)),
-                2 => Flaw::OtherType(bytes.pick(&FIELDS)),
-                3 => Flaw::Null(bytes.pick(&FIELDS)),
-                4 => Flaw::NotUtf8(bytes.pick(&FIELDS)),
-                5 => Flaw::Dims(
+                0 | 1 => Defect::Missing(bytes.pick(&FIELDS)),
+                2 => Defect::OtherType(bytes.pick(&FIELDS)),
+                3 => Defect::Null(bytes.pick(&FIELDS)),
+                4 => Defect::NotUtf8(bytes.pick(&FIELDS)),
+                5 => Defect::Dims(
                     bytes.pick(&["int", "string", "negative", "nested", "list", "buffer"]),
                 ),
-                6 => Flaw::Bare,
-                _ => Flaw::Further,
+                6 => Defect::Bare,
+                _ => Defect::Further,
             },
         };
-        Self { spec, memory, flaw, analytics: bytes.one_in(3) }
+        Self { spec, memory, defect, analytics: bytes.one_in(3) }
     }
 
-    /// Whether a reader must find exactly this tensor.
-    pub fn is_sound(&self) -> bool {
-        // GStreamer 1.26.2 keeps one GstTensorMeta on a buffer: another replaces its tensors.
+    /// Whether a reader must return exactly this tensor.
+    pub fn is_valid(&self) -> bool {
+        // GStreamer 1.26.2 has one GstTensorMeta per buffer: another one replaces its tensors.
         if cfg!(feature = "v1_26") && self.analytics {
             return false;
         }
         let fits = self.spec.dims.len() <= gstnmsfilter::tensor::MAX_RANK;
         let is_known = ["f32", "f16"].contains(&self.spec.element);
-        matches!(self.flaw, Flaw::None | Flaw::Further) && fits && is_known
+        matches!(self.defect, Defect::None | Defect::Further) && fits && is_known
     }
 
     /// Writes it to `buffer`.
     pub fn write(&self, buffer: &mut gst::BufferRef) {
         #[cfg(feature = "v1_26")]
         if self.analytics {
-            let id = match self.flaw {
-                Flaw::Bare | Flaw::Null(_) | Flaw::Missing(_) => None,
-                Flaw::NotUtf8(_) => Some(NOT_UTF8),
+            let id = match self.defect {
+                Defect::Bare | Defect::Null(_) | Defect::Missing(_) => None,
+                Defect::NotUtf8(_) => Some(NOT_UTF8),
                 _ => Some(self.spec.id.as_bytes()),
             };
             return crate::analytics::write(buffer, &self.spec, self.data(), id);
         }
-        attached::register();
+        custom_meta::register();
         let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).expect("it is registered");
         let structure = meta.mut_structure();
-        if matches!(self.flaw, Flaw::Bare) {
+        if matches!(self.defect, Defect::Bare) {
             return;
         }
         raw::set_field(structure, "id", &raw::string(Some(self.spec.id.as_bytes())));
         structure.set("type", self.spec.element);
         structure.set("dims", gst::Array::new(self.spec.dims.iter().copied()));
         structure.set("data", self.data());
-        self.spoil(structure);
+        self.corrupt(structure);
     }
 
-    fn spoil(&self, structure: &mut gst::StructureRef) {
-        match self.flaw {
-            Flaw::None | Flaw::Bare => {}
-            Flaw::Missing(field) => structure.remove_field(field),
-            Flaw::OtherType(field) => structure.set(field, 0.5_f64),
-            Flaw::Null("data") => structure.set("data", None::<gst::Buffer>),
-            Flaw::Null("dims") => {
+    fn corrupt(&self, structure: &mut gst::StructureRef) {
+        match self.defect {
+            Defect::None | Defect::Bare => {}
+            Defect::Missing(field) => structure.remove_field(field),
+            Defect::OtherType(field) => structure.set(field, 0.5_f64),
+            Defect::Null("data") => structure.set("data", None::<gst::Buffer>),
+            Defect::Null("dims") => {
                 raw::set_field(
                     structure,
                     "dims",
                     &glib::Value::from_type(gst::Array::static_type()),
                 );
             }
-            Flaw::Null(field) => structure.set(field, None::<String>),
-            Flaw::NotUtf8(field) => {
+            Defect::Null(field) => structure.set(field, None::<String>),
+            Defect::NotUtf8(field) => {
                 raw::set_text_field(structure, field, NOT_UTF8);
             }
-            Flaw::Dims("int") => structure.set("dims", gst::Array::new([1, 4])),
-            Flaw::Dims("string") => structure.set("dims", gst::Array::new(["1", "4"])),
-            Flaw::Dims("negative") => structure.set("dims", gst::Array::new([-1_i64, 4])),
-            Flaw::Dims("nested") => {
+            Defect::Dims("int") => structure.set("dims", gst::Array::new([1, 4])),
+            Defect::Dims("string") => structure.set("dims", gst::Array::new(["1", "4"])),
+            Defect::Dims("negative") => structure.set("dims", gst::Array::new([-1_i64, 4])),
+            Defect::Dims("nested") => {
                 structure.set("dims", gst::Array::new([gst::Array::new([4_u64])]));
             }
-            Flaw::Dims("list") => structure.set("dims", gst::List::new([1_u64, 4])),
-            Flaw::Dims(_) => structure.set("dims", gst::Array::new([gst::Buffer::new()])),
-            Flaw::Further => structure.set("further", gst::Array::new([gst::Buffer::new()])),
+            Defect::Dims("list") => structure.set("dims", gst::List::new([1_u64, 4])),
+            Defect::Dims(_) => structure.set("dims", gst::Array::new([gst::Buffer::new()])),
+            Defect::Further => structure.set("further", gst::Array::new([gst::Buffer::new()])),
         }
     }
 
@@ -199,9 +199,9 @@ impl Attached {
     }
 }
 
-/// A region of interest that another program attached.
+/// A region of interest that another element attached.
 #[derive(Clone, Debug)]
-pub struct Stranger {
+pub struct ForeignRegion {
     kind: &'static [u8],
     rect: [u32; 4],
     params: usize,
@@ -218,7 +218,7 @@ const KINDS: [&[u8]; 6] = [
 
 const EDGES: [u32; 12] = [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX as u32, u32::MAX];
 
-impl Stranger {
+impl ForeignRegion {
     pub fn new(bytes: &mut Bytes<'_>) -> Self {
         let kind = match bytes.one_in(16) {
             true => b"face\xff\xc3",

@@ -1,25 +1,25 @@
-//! Rows of boxes and scores: what detectors give, and what they should not.
+//! Anchors: boxes and scores as detectors write them, and numbers that they should not write.
 
 use fastrand::Rng;
 
 use crate::bytes::{Bytes, SPECIAL};
 
-/// A row as corners, objectness and class scores.
-pub struct Row {
+/// An anchor's corners, objectness and class scores.
+pub struct Anchor {
     pub corners: [f32; 4],
     pub objectness: f32,
     pub scores: Vec<f32>,
 }
 
-/// How rows are made.
+/// How anchors are distributed.
 struct Profile {
-    /// Pixels across which the objects are spread.
+    /// The side of the square that contains the objects' first corners, in pixels.
     span: f32,
-    /// Whether coordinates are multiples of `span / 32`, so that overlaps tie with thresholds.
+    /// Whether coordinates are multiples of `span / 32`, so that overlaps can equal thresholds.
     on_a_grid: bool,
-    /// Different scores that there are; 0 for any number of them.
+    /// The number of distinct scores; 0 for no limit.
     score_levels: u32,
-    /// What scores are multiplied by.
+    /// The factor of all scores.
     score_scale: f32,
     objects: usize,
 }
@@ -36,17 +36,17 @@ impl Profile {
     }
 }
 
-/// `count` rows about some objects.
-pub fn rows(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Row> {
+/// `count` anchors, each near one of some objects.
+pub fn anchors(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Anchor> {
     let profile = Profile::of(bytes, count);
     let mut rng = bytes.rng();
     let centers: Vec<[f32; 3]> = (0..profile.objects)
         .map(|_| [rng.f32(), rng.f32(), 0.02 + rng.f32() * 0.2].map(|part| part * profile.span))
         .collect();
-    (0..count).map(|_| row(&mut rng, &profile, &centers, classes)).collect()
+    (0..count).map(|_| anchor(&mut rng, &profile, &centers, classes)).collect()
 }
 
-fn row(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -> Row {
+fn anchor(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -> Anchor {
     let [x, y, side] = centers[rng.usize(0..centers.len())];
     let mut near = |value: f32| value + (rng.f32() - 0.5) * side * 0.5;
     let (x, y, width, height) = (near(x), near(y), near(side), near(side));
@@ -67,11 +67,11 @@ fn row(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize) -
     let others = if rng.bool() { 0.0 } else { 1.0 };
     let scores =
         (0..classes).map(|c| if c == class { score } else { others * level(rng) }).collect();
-    Row { corners, objectness: if rng.bool() { 1.0 } else { rng.f32() }, scores }
+    Anchor { corners, objectness: if rng.bool() { 1.0 } else { rng.f32() }, scores }
 }
 
-/// Puts special numbers among `numbers`: a share of all, and single ones at chosen places.
-pub fn spoil(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
+/// Replaces some of `numbers` by special ones: a share of all, and single ones at chosen indices.
+pub fn corrupt(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
     if numbers.is_empty() {
         return;
     }
@@ -85,7 +85,7 @@ pub fn spoil(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
         }
     }
     for _ in 0..bytes.byte() % 8 / 4 * 3 {
-        let place = bytes.below(numbers.len());
-        numbers[place] = bytes.f32();
+        let index = bytes.below(numbers.len());
+        numbers[index] = bytes.f32();
     }
 }

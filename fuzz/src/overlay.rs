@@ -1,37 +1,37 @@
-//! `roioverlay` on any picture with any regions.
+//! `roioverlay` with any regions. It must draw, and only inside the picture.
 
 use gst_video::VideoInfo;
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;
-use crate::line::Line;
-use crate::metadata::Stranger;
+use crate::harness::Harness;
+use crate::metadata::ForeignRegion;
 use crate::{Failure, caps, properties, watch};
 
 const SIDES: [i32; 12] = [64, 1, 2, 3, 16, 17, 48, 100, 128, 200, 7, 33];
 
-/// An element that has taken caps.
+/// An overlay that has caps.
 pub struct Overlay {
-    line: Line,
+    harness: Harness,
     size: usize,
 }
 
 impl Overlay {
-    /// `None` where the caps cannot be drawn on.
+    /// `None` if the overlay cannot draw on frames of these caps.
     pub fn new(caps: &gst::Caps) -> Option<Self> {
-        let line = Line::new("roioverlay");
-        Self::with(line, caps)
+        let harness = Harness::new("roioverlay");
+        Self::with(harness, caps)
     }
 
-    fn with(line: Line, caps: &gst::Caps) -> Option<Self> {
-        let started = line.start();
-        assert!(started, "nothing keeps it from starting");
-        let taken = line.caps(caps);
+    fn with(harness: Harness, caps: &gst::Caps) -> Option<Self> {
+        let started = harness.start();
+        assert!(started, "an overlay starts with any properties");
+        let taken = harness.caps(caps);
         let size = VideoInfo::from_caps(caps).ok()?.size();
-        taken.then_some(Self { line, size })
+        taken.then_some(Self { harness, size })
     }
 
-    /// Gives `buffer` a picture, with some bytes behind it, and draws on it.
+    /// Appends a picture and `behind` further bytes to `buffer`, and draws regions on the picture.
     pub fn draw(
         &self,
         mut buffer: gst::Buffer,
@@ -42,14 +42,14 @@ impl Overlay {
         let mut pixels = vec![0x80; self.size];
         pixels.extend(vec![BEHIND; behind]);
         buffer.make_mut().append_memory(gst::Memory::from_mut_slice(pixels));
-        let result = self.line.push(buffer);
+        let result = self.harness.push(buffer);
         counts.one("overlay: frames");
-        let outputs = self.line.take();
-        let errors = self.line.errors();
+        let outputs = self.harness.take();
+        let errors = self.harness.errors();
         if result.is_err() || outputs.len() != 1 || !errors.is_empty() {
             return Err(Failure(format!("roioverlay: {result:?} {errors:?}")));
         }
-        let map = outputs[0].map_readable().expect("it is plain memory");
+        let map = outputs[0].map_readable().expect("system memory can be mapped");
         counts.add(
             "overlay: pixels drawn",
             map[..self.size].iter().filter(|&&b| b != 0x80).count() as u64,
@@ -70,18 +70,18 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     if area(&caps) > 400_000 {
         return Ok(());
     }
-    let line = Line::new("roioverlay");
-    set_properties(bytes, &line);
-    let Some(overlay) = Overlay::with(line, &caps) else {
+    let harness = Harness::new("roioverlay");
+    set_properties(bytes, &harness);
+    let Some(overlay) = Overlay::with(harness, &caps) else {
         counts.one("overlay: caps refused");
         return Ok(());
     };
     for _ in 0..1 + bytes.below(4) {
-        set_properties(bytes, &overlay.line);
+        set_properties(bytes, &overlay.harness);
         let mut buffer = gst::Buffer::new();
         let count = if bytes.one_in(8) { bytes.below(100) } else { bytes.below(8) };
         for _ in 0..count {
-            Stranger::new(bytes).write(buffer.make_mut());
+            ForeignRegion::new(bytes).write(buffer.make_mut());
         }
         overlay.draw(buffer, bytes.pick(&[0, 0, 1, 64]), counts)?;
         if bytes.one_in(16) {
@@ -91,19 +91,19 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A picture that is not all there; what comes of it is GStreamer's to say.
+/// Pushes a picture with too few bytes. GStreamer decides whether that is an error.
 fn short(bytes: &mut Bytes<'_>, overlay: &Overlay, counts: &mut Counts) {
     let mut buffer = gst::Buffer::from_mut_slice(vec![0_u8; bytes.below(overlay.size + 1)]);
-    Stranger::new(bytes).write(buffer.make_mut());
-    let _ = overlay.line.push(buffer);
-    let _ = (overlay.line.take(), overlay.line.errors());
+    ForeignRegion::new(bytes).write(buffer.make_mut());
+    let _ = overlay.harness.push(buffer);
+    let _ = (overlay.harness.take(), overlay.harness.errors());
     counts.one("overlay: short pictures");
 }
 
-fn set_properties(bytes: &mut Bytes<'_>, line: &Line) {
+fn set_properties(bytes: &mut Bytes<'_>, harness: &Harness) {
     watch::EXPECT_WARNINGS.store(true, std::sync::atomic::Ordering::SeqCst);
     for _ in 0..bytes.below(3) {
-        properties::set_one(bytes, &line.element);
+        properties::set_one(bytes, &harness.element);
     }
     watch::EXPECT_WARNINGS.store(false, std::sync::atomic::Ordering::SeqCst);
 }

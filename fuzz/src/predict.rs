@@ -1,18 +1,22 @@
-//! What `nmsfilter` must make of a frame, from the reference engine and the rules in words.
+//! Predicts the result of a frame in `nmsfilter`.
 //!
-//! This is the one place that knows what properties are called and mean.
+//! In: the values of properties, caps, a buffer with tensors. Out: [`Expected`], from the reference engine
+//! and the documented rules. No other module depends on the names and meanings of properties.
 
 use std::collections::BTreeMap;
 
-use gstnmsfilter::decoder::{self, Choice, Decoder, MAX_CLASSES, Options};
-use gstnmsfilter::elements::nmsfilter::Decoder;
-use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference, SizeLimits};
-use gstnmsfilter::output::{Attach, HAS_ANALYTICS, Mapping, Region};
-use gstnmsfilter::tensor::{self, Tensor};
+use gstnmsfilter::decoder::{self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options};
+use gstnmsfilter::engine::{
+    ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
+};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::output::{HAS_ANALYTICS, Letterbox, Mapping, Region};
+use gstnmsfilter::tensor::TensorView;
 
+use crate::engines;
 use crate::snapshot::Snapshot;
 
-/// The properties whose effect is predicted; no frame is once another has been changed.
+/// The properties whose effect is predicted. No frame is predicted once another one was changed.
 const PREDICTED: [&str; 26] = [
     "attach",
     "backend",
@@ -42,60 +46,62 @@ const PREDICTED: [&str; 26] = [
     "threshold-inclusive",
 ];
 
-/// What becomes of a frame.
+/// The result of a frame.
 #[derive(Debug)]
 pub enum Expected {
     /// An error, of this kind.
     Error(String),
     WithoutTensors,
     Decoded(Decoded),
-    /// Whatever it likes, but soundly.
+    /// Not predicted: any result, but no crash.
     Anything,
 }
 
-/// The counts of a frame and what is attached to it.
+/// The counts of a frame and the regions that are attached to it.
 #[derive(Debug)]
 pub struct Decoded {
     pub candidates: u64,
     pub rejected: u64,
-    /// By rank; with the name of each class.
+    /// By rank, with the label of each.
     pub regions: Vec<(Region, String)>,
     /// Whether regions of interest are attached at all.
     pub as_regions: bool,
     pub keeps_tensors: bool,
-    /// Whether by settings in force from before those that are set.
-    pub by_former_settings: bool,
+    /// Whether the settings in force are earlier ones, since the current ones cannot be used.
+    pub by_earlier_settings: bool,
 }
 
-/// What an element knows apart from its properties, since it was started.
+/// The state of an element since it was started, apart from its properties.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// The classes' names in the label file, as at the start.
+    /// The labels of the label file, as read at the start.
     pub labels: Vec<String>,
+    /// The value of `backend` at the start.
+    backend: String,
     /// The size in the caps.
     pub frame: Option<[u32; 2]>,
-    /// The last settings that could be used.
+    /// The last settings that were usable.
     in_force: Option<Snapshot>,
-    /// Whether any frame has been decoded.
+    /// Whether a frame was decoded.
     has_decoded: bool,
-    /// Whether settings have been in force that are not predicted.
-    is_lost: bool,
+    /// Whether a property was changed whose effect is not predicted.
+    is_unpredictable: bool,
 }
 
 impl Known {
-    pub fn new(labels: Vec<String>) -> Self {
-        Self { labels, ..Self::default() }
+    pub fn new(settings: &Snapshot, labels: Vec<String>) -> Self {
+        Self { labels, backend: settings.nick("backend"), ..Self::default() }
     }
 }
 
-/// The size that caps give.
+/// The frame size in caps.
 pub fn frame_size(caps: &gst::Caps) -> Option<[u32; 2]> {
     let structure = caps.structure(0)?;
     let side = |name| structure.get::<i32>(name).ok().and_then(|side| side.try_into().ok());
     Some([side("width")?, side("height")?])
 }
 
-/// The names in a label file; `None` where it is no text that labels can be read from.
+/// The labels in a label file; `None` if it is not valid text.
 pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     let text = str::from_utf8(file).ok().filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -106,32 +112,33 @@ pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     Some(labels)
 }
 
-/// What becomes of `buffer`, which is about to be pushed: settings can come into force by it.
+/// The result of pushing `buffer` next. Settings can come into force by it.
 pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
-    known.is_lost |= settings.changed().any(|name| !PREDICTED.contains(&name));
-    if known.is_lost {
+    known.is_unpredictable |= settings.changed().any(|name| !PREDICTED.contains(&name));
+    if known.is_unpredictable {
         return Expected::Anything;
     }
-    let tensors = match tensor::read(buffer) {
+    let tensors = match Tensors::of(buffer) {
         Ok(tensors) if tensors.is_empty() => return Expected::WithoutTensors,
         Ok(tensors) => tensors,
         Err(error) => return Expected::Error(kind(&error)),
     };
-    let plan = match Plan::new(settings, known, &tensors) {
+    let tensors = &*tensors.views();
+    let plan = match Plan::new(settings, known, tensors) {
         Ok(plan) => {
             known.in_force = Some(settings.clone());
             plan
         }
         Err(error) => {
-            // Before the first frame is decoded, settings that cannot be used are an error.
-            let former = known.in_force.as_ref().filter(|_| known.has_decoded);
-            match former.and_then(|former| Plan::new(former, known, &tensors).ok()) {
-                Some(plan) => Plan { by_former_settings: true, ..plan },
+            // Until a frame was decoded, unusable settings are an error.
+            let earlier = known.in_force.as_ref().filter(|_| known.has_decoded);
+            match earlier.and_then(|earlier| Plan::new(earlier, known, tensors).ok()) {
+                Some(plan) => Plan { by_earlier_settings: true, ..plan },
                 None => return Expected::Error(error),
             }
         }
     };
-    match plan.decoded(known, &tensors) {
+    match plan.decoded(known, tensors) {
         Ok(decoded) => {
             known.has_decoded = true;
             Expected::Decoded(decoded)
@@ -140,59 +147,66 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
     }
 }
 
-/// What settings come to for some tensors and caps.
+/// What is derived from settings, tensors and caps.
 struct Plan {
     choice: Choice,
     mapping: Mapping,
     params: Params,
     as_regions: bool,
     keeps_tensors: bool,
-    by_former_settings: bool,
+    by_earlier_settings: bool,
 }
 
 impl Plan {
-    fn new(settings: &Snapshot, known: &Known, tensors: &[Tensor<'_>]) -> Result<Self, String> {
+    fn new(settings: &Snapshot, known: &Known, tensors: &[TensorView<'_>]) -> Result<Self, String> {
         check(settings)?;
         let options = Options {
-            box_format: settings.get("box-format"),
-            coordinates: settings.get("coordinates"),
+            box_format: box_format(settings),
+            coordinates: coordinates(settings),
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
+            batch: false,
         };
-        let decoder = settings.get::<Decoder>("decoder").decoder();
+        let decoder = decoder::by_name(&settings.nick("decoder"));
         let choice = decoder::choose(tensors, decoder, options).map_err(|error| kind(&error))?;
         let frame = known.frame.ok_or("NoCaps")?;
         let model = ["model-width", "model-height"].map(|name| settings.get(name));
-        let mapping = Mapping::new(frame, model, settings.get("letterbox"));
+        let mapping = Mapping::new(frame, model, letterbox(settings));
         let mapping = mapping.map_err(|error| kind(&error))?;
         let thresholds = thresholds(settings, &known.labels)?;
         let scale = if choice.layout.normalized { mapping.model() } else { [1.0; 2] };
         let params = params(settings, &mapping, thresholds, scale);
-        let as_regions = settings.get::<Attach>("attach").contains(Attach::ROI);
+        if known.backend == "cuda" {
+            let supports = |cuda: &mut Cuda| cuda.supports(&choice.layout, &params);
+            let supported = engines::with_cuda(supports).unwrap_or(Ok(()));
+            supported.map_err(|error| kind(&error))?;
+        }
+        let as_regions = settings.nicks("attach").iter().any(|kind| kind == "roi");
         let keeps_tensors = settings.get("keep-tensors");
-        Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_former_settings: false })
+        Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_earlier_settings: false })
     }
 
-    fn decoded(&self, known: &Known, tensors: &[Tensor<'_>]) -> Result<Decoded, String> {
+    fn decoded(&self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
         let Choice { decoder, layout, .. } = &self.choice;
         let mut reference = Reference::default();
         let outcome = reference.run(tensors, layout, &self.params).map_err(|error| kind(&error))?;
+        let image = outcome.image(0);
         let region = |survivor| {
-            let region = self.mapping.region(survivor).expect("every survivor can be seen");
+            let region = self.mapping.region(survivor).expect("every survivor is visible");
             (region, name_of(region.class, &known.labels, *decoder))
         };
         Ok(Decoded {
-            candidates: outcome.candidates as u64,
-            rejected: outcome.rejected as u64,
-            regions: outcome.survivors.iter().map(region).collect(),
+            candidates: image.candidates as u64,
+            rejected: image.rejected as u64,
+            regions: image.survivors.iter().map(region).collect(),
             as_regions: self.as_regions,
             keeps_tensors: self.keeps_tensors,
-            by_former_settings: self.by_former_settings,
+            by_earlier_settings: self.by_earlier_settings,
         })
     }
 }
 
-/// What no tensors can make usable.
+/// The errors of settings that are independent of tensors.
 fn check(settings: &Snapshot) -> Result<(), String> {
     if cannot_attach(settings) {
         return Err("NoAnalytics".into());
@@ -209,7 +223,58 @@ fn check(settings: &Snapshot) -> Result<(), String> {
 }
 
 fn cannot_attach(settings: &Snapshot) -> bool {
-    settings.get::<Attach>("attach") == Attach::ANALYTICS && !HAS_ANALYTICS
+    settings.nicks("attach") == ["analytics"] && !HAS_ANALYTICS
+}
+
+/// The core's value for the nick of a property of enumeration type.
+macro_rules! value_of {
+    ($settings:expr, $name:literal, { $($nick:literal => $value:expr,)+ }) => {
+        match $settings.nick($name).as_str() {
+            $($nick => $value,)+
+            other => panic!("{} has the value {other}, which is not predicted; add it", $name),
+        }
+    };
+}
+
+fn box_format(settings: &Snapshot) -> BoxFormat {
+    value_of!(settings, "box-format", {
+        "corners" => BoxFormat::Corners,
+        "center" => BoxFormat::Center,
+        "square" => BoxFormat::Square,
+    })
+}
+
+fn coordinates(settings: &Snapshot) -> Coordinates {
+    value_of!(settings, "coordinates", {
+        "auto" => Coordinates::Auto,
+        "pixels" => Coordinates::Pixels,
+        "normalized" => Coordinates::Normalized,
+    })
+}
+
+fn letterbox(settings: &Snapshot) -> Letterbox {
+    value_of!(settings, "letterbox", {
+        "none" => Letterbox::None,
+        "center" => Letterbox::Center,
+        "top-left" => Letterbox::TopLeft,
+    })
+}
+
+fn method(settings: &Snapshot) -> Method {
+    value_of!(settings, "method", {
+        "greedy" => Method::Greedy,
+        "map-reduce" => Method::MapReduce,
+        "none" => Method::None,
+    })
+}
+
+fn overlap(settings: &Snapshot) -> Overlap {
+    value_of!(settings, "overlap", {
+        "iou" => Overlap::Iou,
+        "representative" => Overlap::Representative,
+        "smaller" => Overlap::Smaller,
+        "diou" => Overlap::Diou,
+    })
 }
 
 fn params(
@@ -221,8 +286,8 @@ fn params(
     let cap = |name| settings.get::<u32>(name) as usize;
     let max = settings.get::<f32>("max-size");
     Params {
-        method: settings.get("method"),
-        overlap: settings.get("overlap"),
+        method: method(settings),
+        overlap: overlap(settings),
         iou_threshold: settings.get("iou-threshold"),
         threshold_inclusive: settings.get("threshold-inclusive"),
         pixel_offset: settings.get::<u32>("pixel-offset") as f32,
@@ -240,7 +305,7 @@ fn params(
     }
 }
 
-/// The thresholds that `score-threshold`, `classes` and `class-thresholds` come to.
+/// The thresholds by `score-threshold`, `classes` and `class-thresholds`.
 fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds, String> {
     let score: f32 = settings.get("score-threshold");
     let class = |name: &str| -> Result<usize, String> {
@@ -258,16 +323,16 @@ fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds,
     for name in entries("classes") {
         of.insert(class(&name)?, score);
     }
-    let keeps_others_out = !of.is_empty();
+    let excludes_others = !of.is_empty();
     for entry in entries("class-thresholds") {
         let (name, threshold) = entry.rsplit_once(':').ok_or("Entry")?;
         let threshold = threshold.trim().parse::<f32>().ok().filter(|t| t.is_finite());
         let (class, threshold) = (class(name.trim())?, threshold.ok_or("Entry")?);
-        if !keeps_others_out || of.contains_key(&class) {
+        if !excludes_others || of.contains_key(&class) {
             of.insert(class, threshold);
         }
     }
-    let default = if keeps_others_out { f32::INFINITY } else { score };
+    let default = if excludes_others { f32::INFINITY } else { score };
     let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
     let per_class = (0..count).map(|class| of.get(&class).copied().unwrap_or(default)).collect();
     Ok(ClassThresholds { default, per_class })
@@ -281,15 +346,15 @@ fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
     name.map_or_else(|| format!("class-{class}"), Into::into)
 }
 
-/// Whether the element must refuse to start, as far as that is known here.
-pub fn refuses_to_start(settings: &Snapshot, labels_are_sound: bool) -> bool {
-    cannot_attach(settings) || !labels_are_sound
+/// Whether the element must refuse to start, apart from a missing GPU.
+pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
+    cannot_attach(settings) || !labels_are_valid
 }
 
-/// The name of an error's variant.
+/// The name of an error's innermost variant that is not a wrapper.
 pub fn kind(error: &impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let names = text.split(['(', '{', ' ']).filter(|part| !part.is_empty());
-    let wrappers = ["Tensor", "Layout", "Device", "Driver"];
+    let wrappers = ["Tensor", "TensorView", "Layout", "Device", "Driver"];
     names.into_iter().find(|name| !wrappers.contains(name)).unwrap_or("error").to_owned()
 }

@@ -1,4 +1,4 @@
-//! Properties, of whatever names and types an element has.
+//! Sets any property of an element, by the names and types that the element declares.
 
 use gst::glib;
 use gst::prelude::*;
@@ -6,7 +6,7 @@ use gst::prelude::*;
 use crate::bytes::Bytes;
 use crate::raw;
 
-/// Strings, of which each property that takes one finds some that mean something to it.
+/// Strings; some are valid for each property of type string.
 const STRINGS: [&str; 25] = [
     "",
     "0",
@@ -37,10 +37,10 @@ const STRINGS: [&str; 25] = [
 
 const NOT_UTF8: [&[u8]; 4] = [b"\xff", b"person\xc3", b"0,\xed\xa0\x80:0.5", b"\xf0\x9f\x98"];
 
-/// The properties that can be set, each with a number that stays its own when others come.
+/// The properties that can be set.
 fn settable(element: &gst::Element) -> Vec<glib::ParamSpec> {
     let all = element.list_properties();
-    // What the element is in is not its own to say.
+    // The parent is set when the element is added to a bin.
     let settable = all.iter().filter(|spec| is_writable(spec) && spec.name() != "parent");
     settable.cloned().collect()
 }
@@ -50,11 +50,11 @@ fn is_writable(spec: &glib::ParamSpec) -> bool {
     flags.contains(glib::ParamFlags::WRITABLE) && !flags.contains(glib::ParamFlags::CONSTRUCT_ONLY)
 }
 
-/// Picks a property. A new property takes over some of the bytes of each; the others still pick
-/// what they did.
+/// Picks a property by rendezvous hashing: when a property is added, it gets some of the bytes of each
+/// other one, and the remaining bytes keep their property.
 fn pick(element: &gst::Element, byte: u8) -> glib::ParamSpec {
     let rank = |spec: &glib::ParamSpec| {
-        // FNV-1a, and a mixing step for the last byte's sake.
+        // FNV-1a, with a mixing step, since the last byte affects few bits otherwise.
         let bytes = spec.name().bytes().chain([byte]);
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -87,7 +87,7 @@ fn value(bytes: &mut Bytes<'_>, spec: &glib::ParamSpec, wanted: glib::Type) -> g
     let is_usual = !bytes.one_in(8);
     match wanted {
         glib::Type::BOOL => bytes.bool().to_value(),
-        // GStreamer itself cannot work with an element's name that is not UTF-8.
+        // GStreamer does not support element names that are not UTF-8.
         glib::Type::STRING => string(bytes, spec.name() != "name"),
         glib::Type::F32 if is_usual => {
             bytes.pick(&[0.0_f32, 0.1, 0.2, 0.25, 0.3, 0.45, 0.5, 0.7, 1.0]).to_value()
@@ -123,7 +123,7 @@ fn string(bytes: &mut Bytes<'_>, any_bytes: bool) -> glib::Value {
         0..12 => raw::string(Some(bytes.pick(&STRINGS).as_bytes())),
         12 => raw::string(None),
         13 => {
-            // Pieces put together.
+            // Several strings, concatenated.
             let pieces: String = (0..bytes.below(12)).map(|_| bytes.pick(&STRINGS)).collect();
             raw::string(Some(pieces.as_bytes()))
         }

@@ -1,4 +1,4 @@
-//! Values as programs in C can make them, which the Rust bindings do not.
+//! Values and metadata that programs in C can make and the Rust bindings cannot.
 
 use std::ffi::CString;
 
@@ -35,7 +35,7 @@ pub fn flags(of: glib::Type, bits: u32) -> glib::Value {
     value
 }
 
-/// `g_object_set_property`, which refuses what does not fit.
+/// `g_object_set_property`, which ignores a value of the wrong type with a warning.
 pub fn set_property(object: &impl IsA<glib::Object>, name: &str, value: &glib::Value) {
     let name = CString::new(name).expect("names of properties have no 0");
     // SAFETY: object, name and value live during the call; any value is allowed.
@@ -55,7 +55,8 @@ pub fn set_field(structure: &mut gst::StructureRef, name: &str, value: &glib::Va
     }
 }
 
-/// A field of any bytes, which `gst_structure_set_value` refuses: written over one that is there.
+/// Sets a field to a string of any bytes. `gst_structure_set_value` refuses that, so the value of an
+/// existing field is overwritten.
 pub fn set_text_field(structure: &mut gst::StructureRef, name: &str, text: &[u8]) {
     structure.set(name, "");
     let name = CString::new(name).expect("names of fields have no 0");
@@ -93,7 +94,7 @@ pub fn add_region(buffer: &mut gst::BufferRef, kind: &[u8], [x, y, w, h]: [u32; 
     }
 }
 
-/// Whether values of type `is` can be given for type `wanted`.
+/// Whether type `is` is `wanted` or derived from it.
 pub fn is_a(is: glib::Type, wanted: glib::Type) -> bool {
     // SAFETY: both are types.
     unsafe { gobject_ffi::g_type_is_a(is.into_glib(), wanted.into_glib()) != 0 }

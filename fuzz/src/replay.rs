@@ -1,18 +1,20 @@
-//! `tensorreplay` on files of any content.
+//! `tensorreplay` with files of any content. It must attach what a valid file holds, and refuse other files
+//! with an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use gst::prelude::*;
-use gstnmsfilter::tensor::{self, Elements};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::tensor::Elements;
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;
-use crate::line::Line;
+use crate::harness::Harness;
 use crate::{Failure, caps, properties, tensors, watch};
 
-/// A folder of this process; what is in it is small and written over.
+/// A folder for this process; its files are small and overwritten by each case.
 static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes the scratch folder in another.
@@ -32,7 +34,7 @@ pub fn clean() {
     let _ = std::fs::remove_dir_all(SCRATCH.get().expect("it has been made"));
 }
 
-/// A file, and the one tensor that it must give where it is sound.
+/// A file, and the tensor that it holds if it is valid: shape and bytes.
 struct File {
     name: &'static str,
     content: Vec<u8>,
@@ -52,8 +54,8 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     }
     let path = scratch(file.name);
     std::fs::write(&path, &file.content).expect("the scratch folder can be written to");
-    let line = Line::new("tensorreplay");
-    let element = &line.element;
+    let harness = Harness::new("tensorreplay");
+    let element = &harness.element;
     element.set_property("location", path.to_str());
     element.set_property("shape", file.shape.as_deref());
     element.set_property_from_str("element-type", file.element);
@@ -66,8 +68,8 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
         file.tensor = None;
     }
-    let started = line.start();
-    let errors = line.errors();
+    let started = harness.start();
+    let errors = harness.errors();
     counts.one(if started { "replay: starts" } else { "replay: refuses to start" });
     if started != errors.is_empty() {
         return Err(Failure(format!("replay: started {started}, errors {errors:?}")));
@@ -77,16 +79,16 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
             Some(_)
                 if element.property::<Option<String>>("location").as_deref() == path.to_str() =>
             {
-                Err(Failure(format!("replay: a sound file is refused: {errors:?}")))
+                Err(Failure(format!("replay: a valid file is refused: {errors:?}")))
             }
             _ => Ok(()),
         };
     }
-    line.caps(&caps::video(bytes, &[64]));
+    harness.caps(&caps::video(bytes, &[64]));
     for _ in 0..1 + bytes.below(4) {
-        let result = line.push(gst::Buffer::new());
+        let result = harness.push(gst::Buffer::new());
         counts.one("replay: frames");
-        for buffer in line.take() {
+        for buffer in harness.take() {
             check(&buffer, &file)?;
         }
         if result.is_err() {
@@ -96,17 +98,18 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What is attached must be as large as it says; and what was in the file, where that was sound.
+/// Checks that the attached tensor can be read, and equals that of a valid file.
 fn check(buffer: &gst::BufferRef, file: &File) -> Result<(), Failure> {
     let failure = |what: String| Failure(format!("replay of {}: {what}", file.name));
-    let tensors = tensor::read(buffer).map_err(|error| failure(error.to_string()))?;
-    let [tensor] = &tensors[..] else {
-        return Err(failure(format!("{} tensors", tensors.len())));
+    let tensors = Tensors::of(buffer).map_err(|error| failure(error.to_string()))?;
+    let views = tensors.views();
+    let [tensor] = &views[..] else {
+        return Err(failure(format!("{} tensors", views.len())));
     };
-    let mapped = tensor.map().map_err(|error| failure(error.to_string()))?;
-    let bytes: &[u8] = match mapped.elements() {
+    let bytes: &[u8] = match tensor.elements().map_err(|error| failure(error.to_string()))? {
         Elements::F32(elements) => bytemuck::cast_slice(elements),
         Elements::F16(elements) => bytemuck::cast_slice(elements),
+        other => return Err(failure(format!("the elements are {other:?}"))),
     };
     match &file.tensor {
         Some((shape, data)) if tensor.shape.to_string() != *shape || bytes != data => {
@@ -146,10 +149,10 @@ fn csv(bytes: &mut Bytes<'_>) -> File {
         content.push_str(&row.map(|number| format!("{number}")).join(bytes.pick(&[",", ", "])));
         content.push_str(bytes.pick(&["\n", "\r\n", "\n\n"]));
     }
-    // How not a number is written says nothing of its bits.
-    let is_plain = numbers.iter().all(|number| !number.is_nan());
+    // The text of a NaN does not determine its bits.
+    let has_no_nan = numbers.iter().all(|number| !number.is_nan());
     let shape = format!("{}x4", numbers.len() / 4);
-    let tensor = is_plain.then(|| (shape, bytemuck::cast_slice(&numbers).to_vec()));
+    let tensor = has_no_nan.then(|| (shape, bytemuck::cast_slice(&numbers).to_vec()));
     File { name: "windows.csv", content: content.into_bytes(), shape: None, element: "f32", tensor }
 }
 
@@ -167,10 +170,10 @@ fn raw(bytes: &mut Bytes<'_>) -> File {
     }
 }
 
-/// Makes a file wrong, or at least another.
+/// Changes a file, so that it is probably invalid.
 fn mutate(bytes: &mut Bytes<'_>, file: &mut File) {
     file.tensor = None;
-    // Where headers are.
+    // Headers are within these bytes.
     let end = file.content.len().min(128);
     for _ in 0..1 + bytes.below(3) {
         match bytes.below(5) {

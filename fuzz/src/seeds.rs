@@ -1,4 +1,4 @@
-//! Cases as text, and cases made of others.
+//! Cases as text, new cases from kept ones, and the reduction of failing cases.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fastrand::Rng;
 
-/// The longest case that is made.
+/// The most bytes of a new case.
 const LONGEST: usize = 1024;
 
 /// A case as hexadecimal digits.
@@ -24,10 +24,10 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// The cases of all files `*.hex` of a folder, one a line; lines with `#` are comments.
+/// The cases of all files `*.hex` of a folder, one per line; lines that begin with `#` are comments.
 ///
 /// # Errors
-/// Where the folder or a file in it cannot be read.
+/// If the folder or a file in it cannot be read.
 pub fn load(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut paths: Vec<_> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
@@ -47,7 +47,7 @@ pub fn load(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(cases)
 }
 
-/// A new case: of any bytes, or made of kept ones.
+/// A new case: random bytes, or a changed copy of a kept case.
 pub fn make(rng: &mut Rng, kept: &[Vec<u8>]) -> Vec<u8> {
     if kept.is_empty() || rng.u8(..) < 64 {
         let mut case = vec![0; rng.usize(1..400)];
@@ -76,7 +76,7 @@ fn change(rng: &mut Rng, case: &mut Vec<u8>, kept: &[Vec<u8>]) {
             case.splice(at..at, new);
         }
         6 => {
-            // The rest of another.
+            // The end of another case.
             let other = &kept[rng.usize(..kept.len())];
             let from = rng.usize(0..=other.len());
             case.truncate(at);
@@ -86,7 +86,7 @@ fn change(rng: &mut Rng, case: &mut Vec<u8>, kept: &[Vec<u8>]) {
     }
 }
 
-/// A shorter or plainer case that `fails`, after at most so many trials.
+/// A shorter or simpler case that `fails`, after at most `trials` trials.
 pub fn shrink(mut case: Vec<u8>, mut trials: usize, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut step = case.len().div_ceil(2).max(1);
     loop {
@@ -94,10 +94,10 @@ pub fn shrink(mut case: Vec<u8>, mut trials: usize, fails: impl Fn(&[u8]) -> boo
         while at < case.len() {
             let end = (at + step).min(case.len());
             let shorter = [&case[..at], &case[end..]].concat();
-            let mut plainer = case.clone();
-            plainer[at..end].fill(0);
+            let mut simpler = case.clone();
+            simpler[at..end].fill(0);
             let cut = case[..at].to_vec();
-            let better = [cut, shorter, plainer].into_iter().find(|other| {
+            let better = [cut, shorter, simpler].into_iter().find(|other| {
                 let is_new = *other != case && trials > 0;
                 trials -= usize::from(is_new);
                 is_new && fails(other)

@@ -1,4 +1,4 @@
-//! The values of an element's properties at one time.
+//! The values of an element's properties at one point in time.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use gst::glib;
 use gst::glib::ParamFlags;
 use gst::prelude::*;
 
-/// What the properties of an element's own type were, but for those that are read-only.
+/// The values of the properties that the element's own type declares, except read-only ones.
 #[derive(Clone)]
 pub struct Snapshot(BTreeMap<String, Setting>);
 
@@ -32,10 +32,30 @@ impl Snapshot {
         Self(own.map(setting).collect())
     }
 
-    /// The value of a property that is there and of this type.
+    fn setting(&self, name: &str) -> &Setting {
+        self.0.get(name).unwrap_or_else(|| panic!("there is no property {name}"))
+    }
+
+    /// The value of a property of this type.
     pub fn get<T: for<'a> glib::value::FromValue<'a> + 'static>(&self, name: &str) -> T {
-        let value = &self.0.get(name).unwrap_or_else(|| panic!("there is no {name}")).value;
+        let value = &self.setting(name).value;
         value.get_owned().unwrap_or_else(|_| panic!("{name} is {value:?}"))
+    }
+
+    /// The nick of an enumeration's value.
+    pub fn nick(&self, name: &str) -> String {
+        let value = &self.setting(name).value;
+        let (_class, value) =
+            glib::EnumValue::from_value(value).unwrap_or_else(|| panic!("{name} is {value:?}"));
+        value.nick().to_owned()
+    }
+
+    /// The nicks of the flags that are set.
+    pub fn nicks(&self, name: &str) -> Vec<String> {
+        let value = &self.setting(name).value;
+        let (_class, flags) =
+            glib::FlagsValue::from_value(value).unwrap_or_else(|| panic!("{name} is {value:?}"));
+        flags.into_iter().map(|flag| flag.nick().to_owned()).collect()
     }
 
     /// The properties that differ from their defaults.
@@ -44,7 +64,7 @@ impl Snapshot {
     }
 }
 
-/// Only what differs from the defaults.
+/// Written without the properties that have their defaults.
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changed = self.0.iter().filter(|(_, setting)| setting.is_changed);

@@ -1,21 +1,21 @@
-//! Tensors as models give them, and as no model should.
+//! Tensors as models write them, and invalid ones.
 
 use half::f16;
 
 use crate::bytes::Bytes;
-use crate::numbers::{self, Row};
+use crate::numbers::{self, Anchor};
 
 /// A tensor before it is written to a buffer.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub id: String,
-    /// `f32`, `f16` or a type that cannot be read.
+    /// `f32`, `f16`, or a type that the plugin does not read.
     pub element: &'static str,
     pub dims: Vec<u64>,
     pub data: Vec<u8>,
 }
 
-/// The families of output.
+/// The families of models.
 #[derive(Clone, Copy, Debug)]
 enum Family {
     Windows,
@@ -57,10 +57,10 @@ const IDS: [&str; 14] = [
 const DIMS: [u64; 16] =
     [1, 0, 2, 3, 4, 5, 6, 84, 85, 1027, 8400, 65_537, 1 << 31, 1 << 32, 1 << 62, u64::MAX];
 
-/// The most pairs of row and class that a model gives.
+/// The most pairs of anchor and class of a frame.
 const MOST_PAIRS: usize = 16_000;
 
-/// The tensors of a frame: mostly what a model gives, sometimes spoilt, sometimes anything.
+/// The tensors of a frame: mostly a model's output, sometimes with a wrong claim, sometimes random.
 pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     let mut specs = match bytes.below(16) {
         0..14 => model(bytes),
@@ -71,12 +71,12 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
         specs.push(anything(bytes));
     }
     if bytes.one_in(128) {
-        // More than are read from one buffer.
+        // More tensors than are read from one buffer.
         specs.extend((0..20).map(|_| anything(bytes)));
     }
     if bytes.one_in(4) && !specs.is_empty() {
         let index = bytes.below(specs.len());
-        break_one(bytes, &mut specs[index]);
+        corrupt_one(bytes, &mut specs[index]);
     }
     if bytes.one_in(16) {
         specs.reverse();
@@ -86,35 +86,7 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
 
 /// The output of a model of any family.
 pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
-    let family = bytes.pick(&FAMILIES);
-    let classes = match family {
-        Family::Windows | Family::UltraFace => 1,
-        _ => bytes.pick(&[1, 2, 3, 1, 2, 20, 80]),
-    };
-    let count = match bytes.below(64) {
-        0..44 => bytes.below(40),
-        44..60 => bytes.below(200),
-        60..63 => bytes.below(700),
-        _ => bytes.below(2_000),
-    };
-    // With multi-label each pair is a candidate, and the reference compares all with all.
-    let rows = numbers::rows(bytes, count.min(MOST_PAIRS / classes), classes);
-    let half = [bytes.one_in(4), bytes.one_in(4)];
-    let mut specs = write(family, &rows, classes)
-        .into_iter()
-        .zip(half)
-        .map(|((id, dims, mut numbers), half)| {
-            numbers::spoil(bytes, &mut numbers);
-            encode(id, dims, &numbers, half)
-        })
-        .collect::<Vec<_>>();
-    if bytes.one_in(8) {
-        // Found by its shape, or not.
-        let ids = ["output0", "a", "b"];
-        specs.iter_mut().zip(ids).for_each(|(spec, id)| spec.id = id.to_owned());
-    } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo") {
-        specs[0].id.push_str("-normalized");
-    }
+    let mut specs = of_images(bytes, None);
     if bytes.one_in(4) {
         for spec in &mut specs {
             match spec.dims[..] {
@@ -127,24 +99,102 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     specs
 }
 
+/// The output of a model of any family for a batch of images; one of its claims is wrong if `is_corrupt`.
+pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
+    let images = bytes.pick(&[2, 3, 1, 4, 2, 5, 8, 16]);
+    let mut specs = of_images(bytes, Some(images));
+    if is_corrupt {
+        let index = bytes.below(specs.len());
+        corrupt_one(bytes, &mut specs[index]);
+    }
+    specs
+}
+
+/// The output of a model of any family for one image, or for a batch of images. The batch is the first
+/// dimension.
+fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
+    let family = bytes.pick(&FAMILIES);
+    let classes = match family {
+        Family::Windows | Family::UltraFace => 1,
+        _ => bytes.pick(&[1, 2, 3, 1, 2, 20, 80]),
+    };
+    let count = match bytes.below(64) {
+        0..44 => bytes.below(40),
+        44..60 => bytes.below(200),
+        60..63 => bytes.below(700),
+        _ => bytes.below(2_000),
+    };
+    // With multi-label each pair can be a candidate, and the reference compares all with all.
+    let images = batch.unwrap_or(1);
+    let count = count.min(MOST_PAIRS / classes / images);
+    let anchors = numbers::anchors(bytes, count * images, classes);
+    let written = match batch {
+        None => write(family, &anchors, classes),
+        Some(images) => write_batch(family, &anchors, images, classes),
+    };
+    let half = [bytes.one_in(4), bytes.one_in(4)];
+    let mut specs = written
+        .into_iter()
+        .zip(half)
+        .map(|((id, dims, mut numbers), half)| {
+            numbers::corrupt(bytes, &mut numbers);
+            encode(id, dims, &numbers, half)
+        })
+        .collect::<Vec<_>>();
+    if bytes.one_in(8) {
+        // The decoder must then be chosen by shape.
+        let ids = ["output0", "a", "b"];
+        specs.iter_mut().zip(ids).for_each(|(spec, id)| spec.id = id.to_owned());
+    } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo") {
+        specs[0].id.push_str("-normalized");
+    }
+    specs
+}
+
+/// The tensors of a batch of `images` images; each has the same number of anchors.
+fn write_batch(family: Family, anchors: &[Anchor], images: usize, classes: usize) -> Vec<Written> {
+    let count = anchors.len() / images;
+    let mut all: Vec<Written> = Vec::new();
+    for image in 0..images {
+        let tensors = write(family, &anchors[image * count..(image + 1) * count], classes);
+        if all.is_empty() {
+            all = tensors;
+            for (_, dims, _) in &mut all {
+                if dims.len() == 3 {
+                    dims.remove(0);
+                }
+                dims.insert(0, images as u64);
+            }
+        } else {
+            for ((_, _, all), (_, _, numbers)) in all.iter_mut().zip(tensors) {
+                all.extend(numbers);
+            }
+        }
+    }
+    all
+}
+
 type Written = (&'static str, Vec<u64>, Vec<f32>);
 
-fn write(family: Family, rows: &[Row], classes: usize) -> Vec<Written> {
-    let (n, c) = (rows.len() as u64, classes as u64);
-    let corners = |row: &Row| row.corners.to_vec();
-    let center = |row: &Row| {
-        let [x1, y1, x2, y2] = row.corners;
+fn write(family: Family, anchors: &[Anchor], classes: usize) -> Vec<Written> {
+    let (n, c) = (anchors.len() as u64, classes as u64);
+    let corners = |anchor: &Anchor| anchor.corners.to_vec();
+    let center = |anchor: &Anchor| {
+        let [x1, y1, x2, y2] = anchor.corners;
         vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1]
     };
-    let square = |row: &Row| vec![row.corners[0], row.corners[1], row.corners[2] - row.corners[0]];
-    let all = |part: &dyn Fn(&Row) -> Vec<f32>| rows.iter().flat_map(part).collect::<Vec<f32>>();
-    let scores = |row: &Row| row.scores.clone();
-    let with_scores = |row: &Row| [center(row), row.scores.clone()].concat();
+    let square = |anchor: &Anchor| {
+        vec![anchor.corners[0], anchor.corners[1], anchor.corners[2] - anchor.corners[0]]
+    };
+    let all =
+        |part: &dyn Fn(&Anchor) -> Vec<f32>| anchors.iter().flat_map(part).collect::<Vec<f32>>();
+    let scores = |anchor: &Anchor| anchor.scores.clone();
+    let with_scores = |anchor: &Anchor| [center(anchor), anchor.scores.clone()].concat();
     let with_objectness =
-        |row: &Row| [center(row), vec![row.objectness], row.scores.clone()].concat();
+        |anchor: &Anchor| [center(anchor), vec![anchor.objectness], anchor.scores.clone()].concat();
     match family {
         Family::Windows => {
-            vec![("windows", vec![n, 4], all(&|row| [square(row), scores(row)].concat()))]
+            vec![("windows", vec![n, 4], all(&|anchor| [square(anchor), scores(anchor)].concat()))]
         }
         Family::Boxes if classes == 1 => {
             vec![("boxes", vec![n, 4], all(&corners)), ("scores", vec![n], all(&scores))]
@@ -169,7 +219,7 @@ fn write(family: Family, rows: &[Row], classes: usize) -> Vec<Written> {
             (
                 "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
                 vec![1, n, 2],
-                all(&|row| vec![1.0 - row.scores[0], row.scores[0]]),
+                all(&|anchor| vec![1.0 - anchor.scores[0], anchor.scores[0]]),
             ),
             ("ssd-mobilenet-v1-variant-1-out-boxes", vec![1, n, 4], all(&corners)),
         ],
@@ -192,7 +242,7 @@ fn anything(bytes: &mut Bytes<'_>) -> Spec {
     let len = match bytes.below(4) {
         0 => bytes.below(200),
         1 => 0,
-        // What the shape says, where that is little.
+        // The size that the shape calls for, if that is small.
         _ => {
             let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim));
             let size = if element == "f16" { 2 } else { 4 };
@@ -205,7 +255,7 @@ fn anything(bytes: &mut Bytes<'_>) -> Spec {
 }
 
 /// Makes one claim of a tensor wrong.
-fn break_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
+fn corrupt_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
     match bytes.below(8) {
         0 => spec.data.truncate(bytes.below(spec.data.len() + 1)),
         1 if !spec.dims.is_empty() => {
@@ -219,7 +269,7 @@ fn break_one(bytes: &mut Bytes<'_>, spec: &mut Spec) {
             spec.dims.pop();
         }
         6 => spec.data.clear(),
-        // More memory than the shape needs is right.
+        // More memory than the shape needs is valid.
         _ => spec.data.extend(vec![0xAB; bytes.below(64)]),
     }
 }

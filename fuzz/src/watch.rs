@@ -1,4 +1,4 @@
-//! Panics and criticals, which fail a case wherever they come from.
+//! Records panics and GLib's criticals and warnings, of any thread; each fails the current case.
 
 use std::backtrace::Backtrace;
 use std::sync::Mutex;
@@ -8,11 +8,11 @@ use gst::glib;
 
 static SEEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Whether GObject's warnings are expected: it warns where a property is given a value that it
-/// refuses. Newer versions call that critical.
+/// Whether GObject's warnings are expected: it warns when a property is set to a value of the wrong type.
+/// Newer versions log that as critical.
 pub static EXPECT_WARNINGS: AtomicBool = AtomicBool::new(false);
 
-/// Notes panics of any thread, and what GLib and GStreamer say of programming errors.
+/// Installs a panic hook and a log handler of GLib.
 pub fn install() {
     std::panic::set_hook(Box::new(|panic| {
         note(format!("panic: {panic}\n{}", Backtrace::force_capture()));
@@ -34,7 +34,7 @@ fn note(what: String) {
     SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(what);
 }
 
-/// What was noted since this was called last.
+/// Removes and returns what was recorded since the last call.
 pub fn take() -> Vec<String> {
     std::mem::take(&mut *SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }

@@ -1,4 +1,4 @@
-//! Kept cases, and some new ones, run as any other test.
+//! Runs the kept cases and some new ones as a test.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use fastrand::Rng;
 use nmsfuzz::counts::Counts;
 use nmsfuzz::seeds;
 
-/// One test, since panics and logs are watched for the whole process.
+/// One test, since panics and logs are recorded for the whole process.
 #[test]
 fn kept_and_random_cases_find_no_defect() {
     nmsfuzz::init(Path::new(env!("CARGO_TARGET_TMPDIR")));
@@ -15,7 +15,7 @@ fn kept_and_random_cases_find_no_defect() {
     assert!(!cases.is_empty(), "{} has no cases", folder.display());
     let mut rng = Rng::with_seed(2020);
     let kept: Vec<Vec<u8>> = cases.iter().map(|(_, case)| case.clone()).collect();
-    // As for the engines' tests: an emulated GPU is slow.
+    // As in the engines' tests: an emulated GPU is slow.
     let fewer = std::env::var("NMSFILTER_TEST_FEWER").map_or(1, |n| n.parse().unwrap());
     cases.extend((0..2000 / fewer).map(|_| ("random".to_owned(), seeds::make(&mut rng, &kept))));
 
@@ -28,7 +28,9 @@ fn kept_and_random_cases_find_no_defect() {
     nmsfuzz::clean();
     let [frames, decoded] = ["filter: frames", "filter: decoded"].map(|name| counts.get(name));
     assert!(decoded * 4 > frames, "of {frames} frames only {decoded} are decoded");
-    for name in ["engines: decoded", "overlay: pixels drawn", "replay: frames"] {
+    for name in
+        ["engines: decoded", "engines: batches decoded", "overlay: pixels drawn", "replay: frames"]
+    {
         assert!(counts.get(name) > 0, "{name} is 0:\n{counts}");
     }
 }

@@ -1,22 +1,24 @@
 //! One element between two pads, without a pipeline.
+//!
+//! In: caps, events and buffers. Out: the element's buffers and the errors that it posts.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 
-/// An element, what it is given and what it gives.
-pub struct Line {
+/// An element, its input and its output.
+pub struct Harness {
     pub element: gst::Element,
     source: gst::Pad,
     sink: gst::Pad,
     bus: gst::Bus,
-    /// Those that were taken from the bus.
+    /// The errors that were popped from the bus.
     errors: RefCell<Vec<String>>,
     out: Arc<Mutex<Vec<gst::Buffer>>>,
 }
 
-impl Line {
+impl Harness {
     pub fn new(factory: &str) -> Self {
         let element = gst::ElementFactory::make(factory).build().expect("it is registered");
         let out = Arc::new(Mutex::new(Vec::new()));
@@ -44,7 +46,7 @@ impl Line {
         Self { element, source, sink, bus, errors: RefCell::default(), out }
     }
 
-    /// Starts the element; whether it could be started.
+    /// Starts the element; returns whether it started.
     pub fn start(&self) -> bool {
         self.sink.set_active(true).expect("it can be activated");
         let started = self.element.set_state(gst::State::Playing).is_ok();
@@ -56,23 +58,23 @@ impl Line {
         let _ = self.source.set_active(false);
         let _ = self.sink.set_active(false);
         self.element.set_state(to).expect("an element can be stopped");
-        // The bus refuses messages in NULL, and keeps those of before.
+        // In NULL the bus drops new messages and keeps earlier ones.
         self.bus.set_flushing(true);
         self.bus.set_flushing(false);
     }
 
-    /// Announces caps and a segment; whether the caps were taken.
+    /// Sends caps and a segment; returns whether the element accepted the caps.
     pub fn caps(&self, caps: &gst::Caps) -> bool {
         let pad = self.element.static_pad("sink").unwrap();
         let _ = pad.query_caps(Some(caps));
         let _ = pad.query_accept_caps(caps);
         let has_caps = self.source.sticky_event::<gst::event::Caps>(0).is_some();
         if !has_caps && self.source.sticky_event::<gst::event::Segment>(0).is_some() {
-            // Caps come before the segment; flushing takes that away.
+            // Caps must precede the segment; flushing removes the old one.
             self.flush();
         }
         self.source.push_event(gst::event::Caps::new(caps));
-        // The result says too little: a sticky event that is refused is sent again.
+        // The result is not enough: a sticky event that was refused is sent again.
         let taken = pad.current_caps().as_ref() == Some(caps);
         self.segment();
         taken
@@ -94,35 +96,35 @@ impl Line {
 
     pub fn push(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
         if self.source.sticky_event::<gst::event::Segment>(0).is_none() {
-            // There were no caps, which is for the element to find out.
+            // Without caps the element must report an error by itself.
             self.segment();
         }
         self.source.push(buffer)
     }
 
-    /// What has come out since this was called last.
+    /// Removes and returns the buffers that were pushed since the last call.
     pub fn take(&self) -> Vec<gst::Buffer> {
         std::mem::take(&mut *self.out.lock().unwrap())
     }
 
-    /// What has come out since `take` was called last.
+    /// The buffers that were pushed since the last call of `take`.
     pub fn out(&self) -> Vec<gst::Buffer> {
         self.out.lock().unwrap().clone()
     }
 
-    /// Whether an error was posted since `errors` was called last.
+    /// Whether an error was posted since the last call of `errors`.
     pub fn has_error(&self) -> bool {
         self.take_messages();
         !self.errors.borrow().is_empty()
     }
 
-    /// The errors posted since this was called last: domain and text.
+    /// The errors that were posted since the last call.
     pub fn errors(&self) -> Vec<String> {
         self.take_messages();
         self.errors.take()
     }
 
-    /// Takes the messages from the bus; warnings and the like are not kept.
+    /// Pops the messages from the bus and keeps the errors.
     fn take_messages(&self) {
         let messages = std::iter::from_fn(|| self.bus.pop());
         let errors = messages.filter_map(|message| match message.view() {
@@ -133,7 +135,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for Harness {
     fn drop(&mut self) {
         self.stop(gst::State::Null);
         self.element.set_bus(None);
