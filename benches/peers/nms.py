@@ -73,7 +73,7 @@ lists = {}
 for row in csv.DictReader(open(f"{folder}/candidates.csv")):
     lists.setdefault(row["list"], []).append(row)
 print(f"OpenCV {cv2 and cv2.__version__}, torch {torch.__version__}, torchvision {torchvision.__version__}")
-heading = ["list", "n", "program", "kept", "median us", "p10 us", "p90 us"]
+heading = ["list", "n", "program", "survivors", "median us", "p10 us", "p90 us"]
 ours = list(dict.fromkeys(row["engine"] for rows in lists.values() for row in rows))
 heading += [f"over {engine}" for engine in ours]
 out = csv.writer(open(f"{folder}/peers.csv", "w", newline=""))
@@ -81,7 +81,7 @@ out.writerow(heading)
 print("{:28}{:>7}  {:20}{:>6}{:>12}{:>10}{:>10}".format(*heading[:7]), *heading[7:])
 for name, rows in lists.items():
     own = [float(row["median us"]) for row in rows]
-    table = [(row["engine"], row["kept"], row["median us"], row["p10 us"], row["p90 us"]) for row in rows]
+    table = [(row["engine"], row["survivors"], row["median us"], row["p10 us"], row["p90 us"]) for row in rows]
     corners, scores = corners_and_scores(rows[0]["file"], int(rows[0]["n"]))
     for peer, work in peers(corners, scores, float(rows[0]["iou"])):
         table.append((peer, len(work()), *(f"{value:.1f}" for value in measure(work))))

@@ -16,7 +16,7 @@ pub struct Engines {
     cpu: Cpu,
     cuda: Option<(Cuda, Uploader)>,
     /// Why there is no GPU.
-    pub absent: Option<DeviceError>,
+    pub cuda_error: Option<DeviceError>,
 }
 
 /// What an engine made of a workload.
@@ -36,13 +36,13 @@ pub struct Run {
 
 impl Engines {
     /// The CPU's, and GPU 0's where there is one.
-    pub fn at_hand() -> Self {
+    pub fn available() -> Self {
         let cuda = Cuda::new(Some(0)).and_then(|cuda| Ok((cuda, Uploader::new(0)?)));
-        let (cuda, absent) = match cuda {
+        let (cuda, cuda_error) = match cuda {
             Ok(cuda) => (Some(cuda), None),
             Err(error) => (None, Some(error)),
         };
-        Self { cpu: Cpu::default(), cuda, absent }
+        Self { cpu: Cpu::default(), cuda, cuda_error }
     }
 
     /// The GPU's engine.

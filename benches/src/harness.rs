@@ -28,7 +28,7 @@ pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
 }
 
 /// Times of pushing `buffers` through `harness`, one each `interval` from `start` on.
-pub fn paced(
+pub fn push_paced(
     harness: &mut Harness,
     tensors: &[NewTensor],
     start: Instant,

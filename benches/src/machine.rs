@@ -17,14 +17,14 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let os = read_to_string("/etc/os-release").unwrap_or_default();
     let os = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     let cores = std::thread::available_parallelism().map_or(0, |count| count.get());
-    let gpu = match (engines.cuda(), &engines.absent) {
+    let gpu = match (engines.cuda(), &engines.cuda_error) {
         (Some(cuda), _) => format!("{cuda}, driver for CUDA {}", driver_version()),
         (None, Some(error)) => format!("none: {error}"),
         (None, None) => "none".to_owned(),
     };
     let analytics = if HAS_ANALYTICS { "with" } else { "without" };
     let gstreamer = gst::version_string();
-    let processor = format!("{}, {cores} cores, {}", of_cpu("model name"), wide());
+    let processor = format!("{}, {cores} cores, {}", of_cpu("model name"), instruction_set());
     let version = format!("{}, {analytics} analytics", env!("CARGO_PKG_VERSION"));
     let lines = [
         ["processor", &processor],
@@ -37,7 +37,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
 }
 
 /// What the CPU's engine is compiled for.
-fn wide() -> &'static str {
+fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         return "AVX2";

@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 fn arguments() -> Result<Arguments, String> {
-    let mut taken = Arguments {
+    let mut parsed = Arguments {
         folder: "nmsbench-results".into(),
         budget: Duration::from_millis(400),
         sections: Vec::new(),
@@ -42,26 +42,26 @@ fn arguments() -> Result<Arguments, String> {
     while let Some(argument) = arguments.next() {
         let section = SECTIONS.iter().find(|section| section.name == argument);
         match (argument.as_str(), section) {
-            (_, Some(section)) => taken.sections.push(section),
-            ("--out", _) => taken.folder = arguments.next().ok_or("--out wants a folder")?.into(),
-            ("--quick", _) => taken.budget /= 10,
+            (_, Some(section)) => parsed.sections.push(section),
+            ("--out", _) => parsed.folder = arguments.next().ok_or("--out wants a folder")?.into(),
+            ("--quick", _) => parsed.budget /= 10,
             ("--help" | "-h", _) => return Err(usage()),
-            (list, _) if list.ends_with(".csv") => taken.lists.push(list.into()),
+            (list, _) if list.ends_with(".csv") => parsed.lists.push(list.into()),
             _ => return Err(format!("{argument} is no section\n\n{}", usage())),
         }
     }
-    if taken.sections.is_empty() {
-        taken.sections = SECTIONS.iter().collect();
+    if parsed.sections.is_empty() {
+        parsed.sections = SECTIONS.iter().collect();
     }
-    Ok(taken)
+    Ok(parsed)
 }
 
 fn run(arguments: Arguments) -> Result<()> {
     let folder = Folder::new(&arguments.folder)?;
-    trace_latencies(&folder);
+    enable_latency_tracer(&folder);
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
-    let engines = Engines::at_hand();
+    let engines = Engines::available();
     let mut machine = Table::new(["machine", ""]);
     for line in machine::describe(&engines) {
         machine.row(line);
@@ -88,8 +88,8 @@ fn run(arguments: Arguments) -> Result<()> {
 
 /// GStreamer's tracer of latencies is asked for in the environment.
 #[cfg(feature = "v1_28")]
-fn trace_latencies(folder: &Folder) {
-    let file = folder.file(nmsbench::section::TRACE);
+fn enable_latency_tracer(folder: &Folder) {
+    let file = folder.file(nmsbench::section::TRACE_FILE);
     let _ = std::fs::remove_file(&file);
     // SAFETY: no other thread has been started.
     unsafe {
@@ -100,13 +100,13 @@ fn trace_latencies(folder: &Folder) {
 }
 
 #[cfg(not(feature = "v1_28"))]
-fn trace_latencies(_folder: &Folder) {}
+fn enable_latency_tracer(_folder: &Folder) {}
 
 fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(arguments) => arguments,
-        Err(said) => {
-            eprintln!("{said}");
+        Err(message) => {
+            eprintln!("{message}");
             return ExitCode::from(2);
         }
     };

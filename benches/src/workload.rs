@@ -18,12 +18,12 @@ pub struct Workload {
     pub name: String,
     /// What to make candidates of and how to suppress them.
     pub params: Params,
-    tensors: Vec<Numbers>,
+    tensors: Vec<TensorData>,
     box_format: BoxFormat,
 }
 
 #[derive(Clone, Debug)]
-struct Numbers {
+struct TensorData {
     id: &'static str,
     shape: Vec<usize>,
     values: Vec<f32>,
@@ -59,7 +59,7 @@ impl Workload {
 
     /// The tensors, to hang on buffers.
     pub fn new_tensors(&self) -> Vec<NewTensor> {
-        let tensor = |n: &Numbers| NewTensor::from_vec(n.id, &n.shape, n.values.clone());
+        let tensor = |n: &TensorData| NewTensor::from_vec(n.id, &n.shape, n.values.clone());
         self.tensors.iter().map(|n| tensor(n).expect("they have few dimensions")).collect()
     }
 
@@ -77,7 +77,7 @@ impl Workload {
     /// Windows as the tensor `windows`.
     pub fn windows(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         let values = windows.concat();
-        let numbers = Numbers { id: "windows", shape: vec![windows.len(), 4], values };
+        let numbers = TensorData { id: "windows", shape: vec![windows.len(), 4], values };
         Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Square }
     }
 
@@ -86,8 +86,8 @@ impl Workload {
         let boxes = rows.iter().flat_map(|row| row[..4].to_vec()).collect();
         let scores = rows.iter().map(|row| row[4]).collect();
         let tensors = vec![
-            Numbers { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
-            Numbers { id: "scores", shape: vec![rows.len()], values: scores },
+            TensorData { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
+            TensorData { id: "scores", shape: vec![rows.len()], values: scores },
         ];
         Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners }
     }
@@ -96,7 +96,7 @@ impl Workload {
     pub fn yolov8(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         const ANCHORS: usize = 8400;
         let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
-        let numbers = Numbers { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
+        let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
         Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
     }
 
@@ -108,7 +108,7 @@ impl Workload {
         for row in values.chunks_exact_mut(85) {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
-        let numbers = Numbers { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
+        let numbers = TensorData { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
         Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
     }
 
@@ -134,7 +134,7 @@ impl Workload {
                 [x - half, y - half, x + half, y + half, 0.5 + around(0.9)]
             })
             .collect();
-        Self::boxes(format!("{} {n}", spread.name()), &rows, rules(0.45, 0.0))
+        Self::boxes(format!("{} {n}", spread.name()), &rows, greedy_params(0.45, 0.0))
     }
 }
 
@@ -164,7 +164,7 @@ fn yolo(
 }
 
 /// Exact greedy suppression by IoU.
-pub fn rules(iou_threshold: f32, score_threshold: f32) -> Params {
+pub fn greedy_params(iou_threshold: f32, score_threshold: f32) -> Params {
     let thresholds = ClassThresholds::uniform(score_threshold);
     Params { iou_threshold, thresholds, ..Params::default() }
 }
@@ -207,7 +207,7 @@ pub fn windows() -> Result<Vec<Window>> {
 }
 
 /// 8400 windows of which none meets another.
-pub fn apart() -> Vec<Window> {
+pub fn disjoint_windows() -> Vec<Window> {
     let window = |i: usize| {
         let (column, row) = (i % 120, i / 120);
         [column as f32 * 16.0, row as f32 * 15.0, 14.0, 0.3 + (i * 7919 % 8400) as f32 / 16_800.0]

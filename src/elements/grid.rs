@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn points_inserted_from_the_last_come_from_the_first() {
+    fn ascending_returns_points_by_ascending_number() {
         let mut grid = Grid::default();
         grid.clear([100, 100], 20, 1000);
         let at = |item: i32| [item * 37 % 100, item * 53 % 100];

@@ -10,15 +10,15 @@ use gst_video::prelude::*;
 /// Why a plane cannot be drawn on.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "plane {plane} of the frame has {held} bytes from its first row on and a stride of {stride}; \
-     expected {rows} rows of {row} bytes: the GstVideoMeta of the element upstream is wrong"
+    "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; \
+     expected {rows} rows of {row_bytes} bytes: the GstVideoMeta of the element upstream is wrong"
 )]
 pub(super) struct PlaneError {
     plane: usize,
-    held: usize,
+    available: usize,
     stride: i32,
     rows: usize,
-    row: usize,
+    row_bytes: usize,
 }
 
 /// Rows of samples, `stride` bytes from one to the next.
@@ -31,22 +31,22 @@ pub(super) struct Plane<'a> {
 /// A plane of the frame from its first row on: at least one row of at least one byte.
 ///
 /// # Errors
-/// Where the mapped memory does not hold `rows` rows of `row` bytes in the frame's layout.
+/// Where the mapped memory does not hold `rows` rows of `row_bytes` bytes in the frame's layout.
 pub(super) fn plane<'a>(
     frame: &'a mut VideoFrameRef<&mut gst::BufferRef>,
     plane: usize,
-    row: usize,
+    row_bytes: usize,
     rows: usize,
 ) -> Result<Plane<'a>, PlaneError> {
-    let (data, held) = mapped(frame, plane);
+    let (data, available) = mapped(frame, plane);
     let stride = frame.plane_stride()[plane];
-    let error = PlaneError { plane, held, stride, rows, row };
+    let error = PlaneError { plane, available, stride, rows, row_bytes };
     // A single row has no next one.
-    let stride = if rows == 1 { row } else { usize::try_from(stride).unwrap_or(0) };
-    let needed = (rows - 1).checked_mul(stride).and_then(|rows| rows.checked_add(row));
+    let stride = if rows == 1 { row_bytes } else { usize::try_from(stride).unwrap_or(0) };
+    let needed = (rows - 1).checked_mul(stride).and_then(|rows| rows.checked_add(row_bytes));
     match needed {
-        Some(needed) if stride >= row && needed <= held => {
-            // SAFETY: `held` bytes from `data` on are mapped for reading and writing, for as long
+        Some(needed) if stride >= row_bytes && needed <= available => {
+            // SAFETY: `available` bytes from `data` on are mapped for reading and writing, for as long
             // as the frame exists, which `'a` borrows exclusively.
             let data = unsafe { std::slice::from_raw_parts_mut(data, needed) };
             Ok(Plane { data, stride })
@@ -68,7 +68,7 @@ fn mapped(frame: &mut VideoFrameRef<&mut gst::BufferRef>, plane: usize) -> (*mut
         Some(_) => return (std::ptr::null_mut(), 0),
     };
     let data: *mut u8 = frame.data[plane].cast();
-    let skipped = (data as usize).checked_sub(map.data as usize);
-    let held = skipped.and_then(|skipped| map.size.checked_sub(skipped));
-    (data, held.unwrap_or(0))
+    let offset = (data as usize).checked_sub(map.data as usize);
+    let available = offset.and_then(|offset| map.size.checked_sub(offset));
+    (data, available.unwrap_or(0))
 }

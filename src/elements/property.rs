@@ -26,8 +26,8 @@ pub(super) fn accepts(
         );
         return false;
     }
-    let waits = spec.flags().contains(gst::PARAM_FLAG_MUTABLE_READY);
-    if waits && element.current_state() > gst::State::Ready {
+    let needs_restart = spec.flags().contains(gst::PARAM_FLAG_MUTABLE_READY);
+    if needs_restart && element.current_state() > gst::State::Ready {
         gst::warning!(category, obj = element, "{name} is set, but not followed before a restart");
         gst::element_warning!(
             element,
@@ -40,7 +40,7 @@ pub(super) fn accepts(
 }
 
 /// The element's own properties that differ from their defaults, as gst-launch takes them.
-pub(super) fn changed(element: &gst::Element) -> String {
+pub(super) fn non_default(element: &gst::Element) -> String {
     let changed = |spec: &glib::ParamSpec| {
         let own = spec.owner_type() == element.type_();
         if !own || !spec.flags().contains(glib::ParamFlags::READWRITE) {

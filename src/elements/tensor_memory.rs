@@ -22,14 +22,14 @@ pub enum TensorMemory {
 
 /// Puts tensors there.
 #[derive(Debug, Default)]
-pub(super) struct Placement {
+pub(super) struct TensorTransfer {
     /// Made for the first tensor that needs it.
     uploader: Option<Uploader>,
 }
 
-impl Placement {
+impl TensorTransfer {
     /// `tensor`, in `memory`.
-    pub fn place(
+    pub fn transfer(
         &mut self,
         tensor: NewTensor,
         memory: TensorMemory,

@@ -1,4 +1,4 @@
-//! Files that properties name: read whole, with a largest size, and never without an end.
+//! Files that properties name: read whole, with a maximum size, and never without an end.
 
 mod text;
 
@@ -15,8 +15,8 @@ pub(crate) enum FileError {
     Io(#[from] io::Error),
     #[error("is {0}; expected a regular file")]
     NotRegular(&'static str),
-    #[error("has {size} bytes, more than the {largest} that are read at most")]
-    TooLarge { size: u64, largest: u64 },
+    #[error("has {size} bytes, more than the {max_size} that are read at most")]
+    TooLarge { size: u64, max_size: u64 },
 }
 
 impl FileError {
@@ -30,34 +30,34 @@ impl FileError {
 ///
 /// # Errors
 /// Where it cannot be read, is no regular file (a directory, a device, a pipe, a socket), or has
-/// more than `largest` bytes.
-pub(crate) fn read(path: &Path, largest: u64) -> Result<Vec<u8>, FileError> {
+/// more than `max_size` bytes.
+pub(crate) fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
     // Before the file is opened: opening a FIFO blocks until another process writes to it.
-    check(&std::fs::metadata(path)?, largest)?;
+    check(&std::fs::metadata(path)?, max_size)?;
     let file = File::open(path)?;
     // Another file can have taken the path since then.
-    check(&file.metadata()?, largest)?;
+    check(&file.metadata()?, max_size)?;
     let mut bytes = Vec::new();
     // The size is no bound: a file can grow, and those of procfs report a size of 0.
-    file.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(max_size.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 {
-        size if size > largest => Err(FileError::TooLarge { size, largest }),
+        size if size > max_size => Err(FileError::TooLarge { size, max_size }),
         _ => Ok(bytes),
     }
 }
 
-fn check(metadata: &Metadata, largest: u64) -> Result<(), FileError> {
+fn check(metadata: &Metadata, max_size: u64) -> Result<(), FileError> {
     if !metadata.is_file() {
-        return Err(FileError::NotRegular(kind(metadata)));
+        return Err(FileError::NotRegular(file_kind(metadata)));
     }
     match metadata.len() {
-        size if size > largest => Err(FileError::TooLarge { size, largest }),
+        size if size > max_size => Err(FileError::TooLarge { size, max_size }),
         _ => Ok(()),
     }
 }
 
 /// What this is, in words.
-fn kind(metadata: &Metadata) -> &'static str {
+fn file_kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         return "a directory";
     }
@@ -80,8 +80,8 @@ fn kind(metadata: &Metadata) -> &'static str {
 mod tests {
     use super::*;
 
-    fn message(path: &Path, largest: u64) -> String {
-        read(path, largest).unwrap_err().to_string()
+    fn message(path: &Path, max_size: u64) -> String {
+        read(path, max_size).unwrap_err().to_string()
     }
 
     /// A path that no other test uses, with this content.
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_told_from_one_that_cannot_be_read() {
+    fn a_missing_file_is_distinguished_from_an_unreadable_one() {
         let error = read(Path::new("/nowhere/labels.txt"), 1).unwrap_err();
         assert!(error.is_not_found(), "{error}");
         let error = read(Path::new("/dev/null/labels.txt"), 1).unwrap_err();
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_and_a_device_without_end_are_named_as_what_they_are() {
+    fn directories_and_devices_are_refused_and_named() {
         assert_eq!(message(Path::new("/tmp"), 1), "is a directory; expected a regular file");
         assert_eq!(message(Path::new("/dev/zero"), 1), "is a device; expected a regular file");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_of_procfs_whose_reported_size_is_zero_is_bounded_too() {
+    fn the_limit_holds_for_a_procfs_file_that_reports_size_zero() {
         let path = Path::new("/proc/self/status");
         assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
         assert!(!read(path, 1 << 20).unwrap().is_empty());
@@ -124,7 +124,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_fifo_without_a_writer_is_refused_at_once() {
+    fn a_fifo_without_a_writer_is_refused_without_blocking() {
         let path = std::env::temp_dir().join(format!("nmsfilter-{}-fifo", std::process::id()));
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_byte_order_mark_of_utf8_is_no_part_of_the_text() {
+    fn the_utf8_byte_order_mark_is_removed() {
         assert_eq!(text("\u{feff}person\n".as_bytes()), Ok("person\n"));
         // Elsewhere it is a character as any other.
         assert_eq!(text("per\u{feff}son".as_bytes()), Ok("per\u{feff}son"));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_found_by_line() {
+    fn invalid_bytes_are_reported_with_their_line() {
         assert_eq!(text(b"tea\ncaf\xe9\n"), Err(TextError::NotUtf8(2)));
         assert_eq!(text(b"tea\n\nco\0ffee\n"), Err(TextError::Zero(3)));
     }

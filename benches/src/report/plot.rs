@@ -36,15 +36,15 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// What it shows in gray behind them, against a linear axis of its own on the right that bears
     /// its name.
-    pub behind: Option<Series>,
+    pub secondary: Option<Series>,
 }
 
 const SIZE: (u32, u32) = (900, 500);
 
 /// Okabe and Ito's colors, told apart by color-blind readers, too.
-const COLOURS: [RGBColor; 4] =
+const COLORS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
-const GREY: RGBColor = RGBColor(150, 150, 150);
+const GRAY: RGBColor = RGBColor(150, 150, 150);
 
 /// As axes show numbers: of small steps one digit behind the point.
 fn label(value: &f64) -> String {
@@ -77,14 +77,14 @@ impl Chart {
     {
         let area = SVGBackend::new(path, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
-        let behind = self.behind.iter();
-        let (_, counts) = bounds(behind.clone().flat_map(|series| &series.points));
+        let secondary = self.secondary.iter();
+        let (_, counts) = bounds(secondary.clone().flat_map(|series| &series.points));
         let mut chart = ChartBuilder::on(&area)
             .caption(&self.title, ("sans-serif", 20))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(60)
-            .right_y_label_area_size(if self.behind.is_some() { 60 } else { 12 })
+            .right_y_label_area_size(if self.secondary.is_some() { 60 } else { 12 })
             .build_cartesian_2d(x.clone(), y)?
             .set_secondary_coord(x, 0.0..(counts.1 * 1.2).max(1.0));
         chart
@@ -95,16 +95,16 @@ impl Chart {
             .y_label_formatter(&label)
             .light_line_style(TRANSPARENT)
             .draw()?;
-        for series in behind {
+        for series in secondary {
             chart
                 .configure_secondary_axes()
                 .y_desc(&series.name)
                 .y_label_formatter(&label)
                 .draw()?;
-            let line = LineSeries::new(series.points.iter().copied(), GREY.stroke_width(2));
-            chart.draw_secondary_series(line)?.label(&series.name).legend(swatch(GREY));
+            let line = LineSeries::new(series.points.iter().copied(), GRAY.stroke_width(2));
+            chart.draw_secondary_series(line)?.label(&series.name).legend(swatch(GRAY));
         }
-        for (series, color) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
+        for (series, color) in self.series.iter().zip(COLORS.into_iter().cycle()) {
             let line = LineSeries::new(series.points.iter().copied(), color.stroke_width(2));
             chart.draw_series(line)?.label(&series.name).legend(swatch(color));
             if series.points.len() < 40 {

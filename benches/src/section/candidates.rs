@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::report::Table;
-use crate::workload::{Window, Workload, fixture, read_csv, rules, windows, windows_file};
+use crate::workload::{Window, Workload, fixture, greedy_params, read_csv, windows, windows_file};
 
 pub const SECTION: Section = Section {
     name: "candidates",
@@ -31,7 +31,7 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
     let (windows, file) = (windows()?, windows_file().canonicalize()?);
     for n in [200, 360, 698, 1027, 2048, 2895, 2997] {
         let windows: &[Window] = &windows[..n];
-        let workload = Workload::windows(format!("oscars {n}"), windows, rules(0.3, 0.0));
+        let workload = Workload::windows(format!("oscars {n}"), windows, greedy_params(0.3, 0.0));
         workloads.push((workload, file.clone(), n));
     }
     let recorded = RECORDED.iter().map(|name| fixture(&format!("candidates/{name}.csv")));
@@ -44,7 +44,7 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
         let file = file.canonicalize()?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         // Class by class would leave less to do: everyone compares all with all.
-        let mut params = rules(0.45, 0.0);
+        let mut params = greedy_params(0.45, 0.0);
         params.class_agnostic = true;
         workloads.push((Workload::boxes(name, &rows, params), file, rows.len()));
     }
@@ -52,12 +52,13 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let columns = ["list", "n", "kept", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
+    let columns =
+        ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
     let mut table = Table::new(columns);
     // How others are to be asked, and about what: peers/nms.py reads it.
     for (workload, file, n) in workloads(&bench.lists)? {
         for run in bench.engines.run(&workload, bench.budget)? {
-            let times = [0.5, 0.1, 0.9].map(|share| shown(run.times.quantile(share)));
+            let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));
             let cells = [workload.name.clone(), n.to_string(), run.survivors.to_string()];
             let file = [workload.params.iou_threshold.to_string(), file.display().to_string()];
             let cells = cells.into_iter().chain([run.engine.to_owned()]);

@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::NewTensor;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::harness::{buffer, harness};
 use crate::measure::measure_with;
 use crate::report::Table;
-use crate::workload::{Workload, apart, rules, windows};
+use crate::workload::{Workload, disjoint_windows, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "element",
@@ -20,12 +20,12 @@ pub const SECTION: Section = Section {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let windows = windows()?;
-    let apart = apart();
-    let mut columns = vec!["candidates", "survivors", "engine", "tensors on"];
+    let disjoint = disjoint_windows();
+    let mut columns = vec!["candidates", "survivors", "engine", "tensor memory"];
     columns.extend(["median us", "p10 us", "p90 us", "p99 us"]);
     let mut table = Table::new(columns);
-    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
-        let workload = Workload::yolov8("yolov8", windows, rules(0.45, 0.25));
+    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &disjoint] {
+        let workload = Workload::yolov8("yolov8", windows, greedy_params(0.45, 0.25));
         let on_host = workload.new_tensors();
         let on_device = bench.engines.upload(&workload)?;
         let mut of = |backend: &str, place: &str, tensor: &NewTensor| {
@@ -40,7 +40,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let frames = stats.get::<u64>("frames")?.max(1);
             let survivors = stats.get::<u64>("survivors")? / frames;
             let candidates = stats.get::<u64>("candidates")? / frames;
-            let times = [0.5, 0.1, 0.9, 0.99].map(|share| shown(times.quantile(share)));
+            let times = [0.5, 0.1, 0.9, 0.99].map(|share| format_us(times.quantile(share)));
             let engine = stats.get::<String>("engine")?;
             let cells = [candidates.to_string(), survivors.to_string(), engine];
             table.row(cells.into_iter().chain([place.to_owned()]).chain(times));
@@ -48,17 +48,17 @@ fn run(bench: &mut Bench) -> Result<()> {
         };
         of("cpu", "host", &on_host[0])?;
         if let Some(tensor) = on_device.first() {
-            of("cuda", "GPU", tensor)?;
+            of("cuda", "device", tensor)?;
             of("cuda", "host", &on_host[0])?;
         }
     }
     bench.folder.table("element", &table)?;
-    let mut table = Table::new(["backend", "frames", "seconds", "us a frame", "% of a core"]);
+    let mut table = Table::new(["backend", "frames", "seconds", "us per frame", "% of one core"]);
     for backend in bench.engines.names() {
         let [frames, seconds, mean] = in_real_time(backend)?;
         let share = mean * 50.0 / 1e9 * 100.0;
         let cells = [backend.to_owned(), frames.to_string(), format!("{seconds:.1}")];
-        table.row(cells.into_iter().chain([shown(mean / 1e3), format!("{share:.2}")]));
+        table.row(cells.into_iter().chain([format_us(mean / 1e3), format!("{share:.2}")]));
     }
     println!("crowdtestsrc decoder=yolov8, 1080p50, against the clock:");
     bench.folder.table("real-time", &table)

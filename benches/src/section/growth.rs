@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Spread, Workload};
 
@@ -10,7 +10,8 @@ pub const SECTION: Section =
     Section { name: "growth", about: "100 to 100,000 candidates, clustered and anywhere", run };
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let mut table = Table::new(["scene", "n", "kept", "engine", "median us", "p10 us", "p90 us"]);
+    let mut table =
+        Table::new(["scene", "n", "survivors", "engine", "median us", "p10 us", "p90 us"]);
     let mut series: Vec<Series> = Vec::new();
     for spread in [Spread::Clustered, Spread::Uniform] {
         let first = series.len();
@@ -22,7 +23,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                     series.push(Series { name, points: Vec::new() });
                 }
                 series[first + i].points.push((n as f64, run.times.median()));
-                let times = [0.5, 0.1, 0.9].map(|share| shown(run.times.quantile(share)));
+                let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));
                 let counts = [n.to_string(), run.survivors.to_string(), run.engine.to_owned()];
                 table.row([spread.name().to_owned()].into_iter().chain(counts).chain(times));
             }
@@ -44,7 +45,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         y: "microseconds, median",
         scale: Scale::Logarithmic,
         series,
-        behind: None,
+        secondary: None,
     };
     bench.folder.plot("growth", &chart)
 }

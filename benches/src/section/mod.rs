@@ -13,7 +13,7 @@ mod stock;
 mod streams;
 
 #[cfg(feature = "v1_28")]
-pub use stock::TRACE;
+pub use stock::TRACE_FILE;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub const SECTIONS: &[Section] = &[
 ];
 
 /// As tables show times: three significant digits from 1 up.
-fn shown(microseconds: f64) -> String {
+fn format_us(microseconds: f64) -> String {
     let digits = if microseconds >= 100.0 { 0 } else { 1 };
     format!("{microseconds:.digits$}")
 }

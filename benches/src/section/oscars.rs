@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use gstnmsfilter::engine::{Cpu, Detection, Engine};
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::paper_kernels::PaperKernels;
 use crate::report::{Chart, Scale, Series, Table};
-use crate::workload::{Window, Workload, rules, windows};
+use crate::workload::{Window, Workload, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "oscars",
@@ -35,7 +35,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             .filter(|&(_, &face)| face < uncovered)
             .map(|(window, _)| *window)
             .collect();
-        let workload = Workload::windows("oscars", &seen, rules(0.3, 0.0));
+        let workload = Workload::windows("oscars", &seen, greedy_params(0.3, 0.0));
         let runs = bench.engines.run(&workload, budget)?;
         let survivors = runs[0].survivors;
         assert!(runs.iter().all(|run| run.survivors == survivors), "engines agree");
@@ -47,17 +47,17 @@ fn run(bench: &mut Bench) -> Result<()> {
             series.points.push((uncovered as f64, *time));
         }
         let counts = [uncovered, seen.len(), survivors].map(|count| count.to_string());
-        table.row(counts.into_iter().chain(times.into_iter().map(shown)));
+        table.row(counts.into_iter().chain(times.into_iter().map(format_us)));
     }
     bench.folder.csv("oscars", &table)?;
     print!("{}", table.every(16));
     let chart = Chart {
         title: format!("The paper's picture: {} windows about {count} faces", windows.len()),
         x: "faces uncovered",
-        y: "microseconds a frame",
+        y: "microseconds per frame",
         scale: Scale::Linear,
         series,
-        behind: None,
+        secondary: None,
     };
     bench.folder.plot("oscars", &chart)
 }
@@ -71,7 +71,7 @@ fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Re
 /// To which face each window belongs, faces counted from the left: that of the survivor of exact
 /// greedy suppression which it overlaps most.
 fn faces(windows: &[Window]) -> Result<Vec<usize>> {
-    let workload = Workload::windows("oscars", windows, rules(0.3, 0.0));
+    let workload = Workload::windows("oscars", windows, greedy_params(0.3, 0.0));
     let mut cpu = Cpu::default();
     let outcome = cpu.run(&workload.tensors(), &workload.layout(), &workload.params)?;
     let mut faces = outcome.image(0).survivors.to_vec();

@@ -10,10 +10,10 @@ use gst::prelude::*;
 use gst_analytics::{AnalyticsMetaRefExt, Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 use gstnmsfilter::input::custom_meta::NewTensor;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::measure::Times;
 use crate::report::Table;
-use crate::workload::{Workload, apart, data, rules, windows};
+use crate::workload::{Workload, data, disjoint_windows, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "stock",
@@ -24,7 +24,7 @@ pub const SECTION: Section = Section {
 const FRAMES: usize = 100;
 
 /// The tracer writes to this file; it must be asked for before GStreamer starts.
-pub const TRACE: &str = "latency-trace.log";
+pub const TRACE_FILE: &str = "latency-trace.log";
 
 fn run(bench: &mut Bench) -> Result<()> {
     if gst::ElementFactory::find("yolov8tensordec").is_none() {
@@ -32,38 +32,39 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let windows = windows()?;
-    let apart = apart();
+    let disjoint = disjoint_windows();
     let decoder = "yolov8tensordec box-confidence-threshold=0.25 class-confidence-threshold=0.25 \
                    iou-threshold=0.45 max-detections=100000";
     let ours = "nmsfilter backend=cpu class-agnostic=true max-detections=0";
     let columns = ["input", "element", "objects", "median us", "p10 us", "p90 us", "ratio"];
     let mut table = Table::new(columns);
-    let trace = bench.folder.file(TRACE);
+    let trace = bench.folder.file(TRACE_FILE);
     let mut compare = |input: String, elements: &[(&str, String, usize)], source: Source<'_>| {
         let mut first = None;
         for (name, description, frames) in elements {
-            let (objects, times) = traced(description, source, *frames, &trace)?;
+            let (objects, times) = measure_element(description, source, *frames, &trace)?;
             let first = *first.get_or_insert(times.median());
             let ratio = format!("{:.1}", first / times.median());
-            let times = [0.5, 0.1, 0.9].map(|share| shown(times.quantile(share)));
+            let times = [0.5, 0.1, 0.9].map(|share| format_us(times.quantile(share)));
             let cells = [input.clone(), (*name).to_owned(), objects.to_string()];
             table.row(cells.into_iter().chain(times).chain([ratio]));
         }
         anyhow::Ok(())
     };
-    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
-        let tensor = Workload::yolov8("yolov8", windows, rules(0.45, 0.25)).new_tensors().remove(0);
+    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &disjoint] {
+        let tensor =
+            Workload::yolov8("yolov8", windows, greedy_params(0.45, 0.25)).new_tensors().remove(0);
         // A frame of 8400 objects takes it seconds.
-        let patience = if windows.len() > 8000 { 5 } else { FRAMES };
+        let decoder_frames = if windows.len() > 8000 { 5 } else { FRAMES };
         let elements = [
-            ("yolov8tensordec", decoder.to_owned(), patience),
+            ("yolov8tensordec", decoder.to_owned(), decoder_frames),
             ("nmsfilter, analytics", format!("{ours} attach=analytics"), FRAMES),
             ("nmsfilter, roi and analytics", ours.to_owned(), FRAMES),
         ];
         let input = format!("84x8400, {} candidates", windows.len());
         compare(input, &elements, Source::Tensor(&tensor))?;
     }
-    match faces() {
+    match ultraface_source() {
         Some(source) => {
             for threshold in [0.25, 0.05] {
                 let theirs = format!(
@@ -94,7 +95,7 @@ enum Source<'a> {
 }
 
 /// A picture of many faces over and over, with what UltraFace RFB-640 gives for it.
-fn faces() -> Option<String> {
+fn ultraface_source() -> Option<String> {
     let (picture, model) =
         (data("data/images/crowd_selfie.jpg")?, data("data/models/version-RFB-640.onnx")?);
     gst::ElementFactory::find("onnxinference")?;
@@ -108,7 +109,7 @@ fn faces() -> Option<String> {
 }
 
 /// The objects on the last buffer, and the element's latencies but for the first few.
-fn traced(
+fn measure_element(
     description: &str,
     source: Source<'_>,
     frames: usize,
@@ -127,13 +128,14 @@ fn traced(
     pad.add_probe(gst::PadProbeType::BUFFER, {
         let objects = objects.clone();
         move |_, info| {
-            objects.store(info.buffer().map_or(0, |buffer| count(buffer)), Ordering::SeqCst);
+            objects
+                .store(info.buffer().map_or(0, |buffer| count_objects(buffer)), Ordering::SeqCst);
             gst::PadProbeReturn::Ok
         }
     });
     let before = std::fs::read_to_string(trace).map_or(0, |text| text.len());
     if let Source::Tensor(tensor) = source {
-        feed(&pipeline, tensor, frames)?;
+        push_frames(&pipeline, tensor, frames)?;
     }
     pipeline.set_state(gst::State::Playing)?;
     let ends = [gst::MessageType::Eos, gst::MessageType::Error];
@@ -155,7 +157,7 @@ fn traced(
 }
 
 /// Gives the pipeline's `appsrc` all its frames.
-fn feed(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<()> {
+fn push_frames(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<()> {
     let source = pipeline.by_name("source").and_downcast::<gst_app::AppSrc>().context("source")?;
     let caps = "video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1,\
                 tensors=(structure)\"tensorgroups,yolo-v8-out=(/uniquelist){(GstCaps)[\
@@ -164,13 +166,13 @@ fn feed(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<(
     source.set_caps(Some(&caps.parse::<gst::Caps>().context("the tensors' caps")?));
     source.set_max_bytes(u64::MAX);
     for number in 0..frames {
-        source.push_buffer(frame(tensor, number))?;
+        source.push_buffer(frame_with_tensor(tensor, number))?;
     }
     source.end_of_stream()?;
     Ok(())
 }
 
-fn frame(tensor: &NewTensor, number: usize) -> gst::Buffer {
+fn frame_with_tensor(tensor: &NewTensor, number: usize) -> gst::Buffer {
     let mut buffer = gst::Buffer::with_size(1920 * 1080).expect("there is memory for a frame");
     let writable = buffer.get_mut().expect("it is new");
     writable.set_pts(gst::ClockTime::from_mseconds(20 * number as u64));
@@ -185,7 +187,7 @@ fn frame(tensor: &NewTensor, number: usize) -> gst::Buffer {
     buffer
 }
 
-fn count(buffer: &gst::BufferRef) -> usize {
+fn count_objects(buffer: &gst::BufferRef) -> usize {
     let meta = buffer.meta::<gst_analytics::AnalyticsRelationMeta>();
     meta.map_or(0, |meta| meta.iter::<gst_analytics::AnalyticsODMtd>().count())
 }

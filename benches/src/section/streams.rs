@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{Bench, Section, shown};
-use crate::harness::{harness, paced};
+use super::{Bench, Section, format_us};
+use crate::harness::{harness, push_paced};
 use crate::measure::Times;
 use crate::report::Table;
-use crate::workload::{Workload, rules, windows};
+use crate::workload::{Workload, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "streams",
@@ -29,11 +29,11 @@ fn run(bench: &mut Bench) -> Result<()> {
     let tensors = (360..=698)
         .step_by(48)
         .map(|n| {
-            let workload = Workload::yolov8("yolov8", &windows[..n], rules(0.45, 0.25));
+            let workload = Workload::yolov8("yolov8", &windows[..n], greedy_params(0.45, 0.25));
             Ok(bench.engines.upload(&workload)?.remove(0))
         })
         .collect::<Result<Vec<_>>>()?;
-    let columns = ["streams", "frames each", "p50 us", "p99 us", "slowest us", "late by 20 ms"];
+    let columns = ["streams", "frames each", "p50 us", "p99 us", "max us", "over 20 ms"];
     let mut table = Table::new(columns);
     for streams in [1, 8, 32] {
         let start = Instant::now() + Duration::from_millis(500);
@@ -44,7 +44,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                     let mut harness = harness("cuda");
                     // Streams do not beat as one.
                     let offset = FRAME * i / streams;
-                    paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
+                    push_paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
                 })
             };
             let threads: Vec<_> = (0..streams).map(stream).collect();
@@ -53,7 +53,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         });
         let late = times.iter().filter(|&&time| time > FRAME.as_secs_f64() * 1e6).count();
         let times = Times::new(times);
-        let shares = [0.5, 0.99, 1.0].map(|share| shown(times.quantile(share)));
+        let shares = [0.5, 0.99, 1.0].map(|share| format_us(times.quantile(share)));
         let counts = [streams.to_string(), FRAMES.to_string()];
         table.row(counts.into_iter().chain(shares).chain([late.to_string()]));
     }

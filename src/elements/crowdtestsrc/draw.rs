@@ -1,7 +1,7 @@
 //! The crowd in pixels: a prepared background, and people in front of it as plain shapes.
 
-use super::noise::Noise;
 use super::scene::{Person, Scene};
+use super::splitmix64::SplitMix64;
 
 type Color = [u8; 3];
 
@@ -23,18 +23,18 @@ const HAIRS: [Color; 5] =
     [[40, 30, 26], [84, 56, 36], [150, 110, 60], [120, 120, 122], [24, 22, 24]];
 
 /// Where red, green and blue stand in a pixel of four bytes.
-pub(super) type Order = [usize; 3];
+pub(super) type ChannelOrder = [usize; 3];
 
 /// Draws frames of one scene.
 pub(super) struct Canvas {
     width: usize,
     height: usize,
     background: Vec<[u8; 4]>,
-    looks: Vec<Look>,
+    appearances: Vec<Appearance>,
 }
 
 /// What a person wears; colored in the order of the canvas.
-struct Look {
+struct Appearance {
     shirt: [u8; 4],
     shade: [u8; 4],
     skin: [u8; 4],
@@ -42,28 +42,28 @@ struct Look {
 }
 
 impl Canvas {
-    pub fn new(scene: &Scene, people: usize, order: Order) -> Self {
+    pub fn new(scene: &Scene, people: usize, order: ChannelOrder) -> Self {
         let (width, height) = (scene.width as usize, scene.height as usize);
         let mut background = Vec::with_capacity(width * height);
         for y in 0..height {
             let down = y as f32 / height as f32;
             for x in 0..width {
-                background.push(pixel(backdrop(x as f32 / width as f32, down), order));
+                background.push(pixel(background_color(x as f32 / width as f32, down), order));
             }
         }
-        let looks = (0..people as u64)
+        let appearances = (0..people as u64)
             .map(|id| {
-                let mut noise = Noise::new(&[scene.seed, 5, id]);
-                let shirt = SHIRTS[noise.below(SHIRTS.len())];
-                Look {
+                let mut random = SplitMix64::new(&[scene.seed, 5, id]);
+                let shirt = SHIRTS[random.index(SHIRTS.len())];
+                Appearance {
                     shirt: pixel(shirt, order),
                     shade: pixel(shirt.map(|c| (u16::from(c) * 3 / 5) as u8), order),
-                    skin: pixel(SKINS[noise.below(SKINS.len())], order),
-                    hair: pixel(HAIRS[noise.below(HAIRS.len())], order),
+                    skin: pixel(SKINS[random.index(SKINS.len())], order),
+                    hair: pixel(HAIRS[random.index(HAIRS.len())], order),
                 }
             })
             .collect();
-        Self { width, height, background, looks }
+        Self { width, height, background, appearances }
     }
 
     /// Draws `people`, the last in front, into rows of `stride` bytes.
@@ -78,7 +78,7 @@ impl Canvas {
     }
 
     fn person(&self, person: &Person, data: &mut [u8], stride: usize) {
-        let look = &self.looks[person.id as usize];
+        let appearance = &self.appearances[person.id as usize];
         let (x, y, half) = (person.x, person.y, person.side / 2.0);
         let mut ellipse = |cx: f32, cy: f32, rx: f32, ry: f32, from: f32, to: f32, color| {
             self.ellipse([cx, cy, rx, ry], [from, to], color, data, stride);
@@ -86,21 +86,21 @@ impl Canvas {
         // Shoulders are the upper half of an ellipse, the rest of the body a block below it.
         let shoulders = y + half * 2.0;
         let body_end = y + half * 7.0;
-        ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, look.shade);
-        ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, look.shirt);
-        ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, look.shade);
-        ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, look.shirt);
+        ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, appearance.shade);
+        ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, appearance.shirt);
+        ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, appearance.shade);
+        ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, appearance.shirt);
         // A neck, hair, and a face that leaves some of the hair.
-        ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, look.skin);
-        ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, look.hair);
-        ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, look.skin);
+        ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, appearance.skin);
+        ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, appearance.hair);
+        ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, appearance.skin);
         let eye = half * 0.09;
         for side in [-0.28, 0.28] {
             let cx = x + half * side;
-            ellipse(cx, y + half * 0.05, eye, eye, 0.0, f32::INFINITY, look.hair);
+            ellipse(cx, y + half * 0.05, eye, eye, 0.0, f32::INFINITY, appearance.hair);
         }
         let mouth = y + half * 0.55;
-        ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, look.shade);
+        ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, appearance.shade);
     }
 
     /// Fills the rows from `from` to `to` of an ellipse about (cx, cy) with radii (rx, ry).
@@ -127,7 +127,7 @@ impl Canvas {
 }
 
 /// A street: a pale sky, a row of houses, and paving towards the horizon.
-fn backdrop(across: f32, down: f32) -> Color {
+fn background_color(across: f32, down: f32) -> Color {
     let mix = |a: Color, b: Color, t: f32| -> Color {
         let t = t.clamp(0.0, 1.0);
         [0, 1, 2].map(|i| (f32::from(a[i]) * (1.0 - t) + f32::from(b[i]) * t) as u8)
@@ -150,10 +150,10 @@ fn backdrop(across: f32, down: f32) -> Color {
     }
 }
 
-fn pixel(color: Color, order: Order) -> [u8; 4] {
+fn pixel(color: Color, order: ChannelOrder) -> [u8; 4] {
     let mut pixel = [255; 4];
-    for (component, place) in color.into_iter().zip(order) {
-        pixel[place] = component;
+    for (component, index) in color.into_iter().zip(order) {
+        pixel[index] = component;
     }
     pixel
 }

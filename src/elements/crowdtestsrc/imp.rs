@@ -10,13 +10,13 @@ use gst_base::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::CrowdDecoder;
-use super::draw::{Canvas, Order};
+use super::draw::{Canvas, ChannelOrder};
 use super::raw_tensor::RawTensor;
 use super::scene::{Crowd, Scene, default_people};
 use super::timeline::{Cursor, time_of};
-use super::windows::Scan;
+use super::window_generator::WindowGenerator;
 use crate::elements::plane::{Plane, PlaneError, plane};
-use crate::elements::tensor_memory::Placement;
+use crate::elements::tensor_memory::TensorTransfer;
 use crate::elements::{TensorMemory, lock, property};
 use crate::input::cuda_memory::UploadError;
 use crate::input::custom_meta;
@@ -31,7 +31,7 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 });
 
 /// The formats that are drawn, with the places of red, green and blue in a pixel.
-const FORMATS: [(VideoFormat, Order); 4] = [
+const FORMATS: [(VideoFormat, ChannelOrder); 4] = [
     (VideoFormat::Bgrx, [2, 1, 0]),
     (VideoFormat::Rgbx, [0, 1, 2]),
     (VideoFormat::Bgra, [2, 1, 0]),
@@ -73,9 +73,9 @@ struct State {
     scene: Scene,
     canvas: Canvas,
     tensor: RawTensor,
-    placement: Placement,
+    transfer: TensorTransfer,
     crowd: Crowd,
-    scan: Scan,
+    generator: WindowGenerator,
 }
 
 impl State {
@@ -88,15 +88,15 @@ impl State {
         let scene = Scene::new(width, height, people, settings.seed);
         let canvas = Canvas::new(&scene, people as usize, order(&info));
         let tensor = RawTensor::new(settings.decoder, u64::from(width) * u64::from(height));
-        let placement = Placement::default();
-        let (crowd, scan) = (Crowd::default(), Scan::default());
-        Self { info, settings, scene, canvas, tensor, placement, crowd, scan }
+        let transfer = TensorTransfer::default();
+        let (crowd, generator) = (Crowd::default(), WindowGenerator::default());
+        Self { info, settings, scene, canvas, tensor, transfer, crowd, generator }
     }
 
     /// Draws a frame into `buffer` and hangs tensor and truth on it.
     fn fill(&mut self, frame: u64, buffer: &mut gst::BufferRef) -> Result<(), FillError> {
         self.scene.people(frame, &mut self.crowd);
-        let windows = self.scan.windows(&self.scene, frame, &self.crowd);
+        let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
             let mut picture = VideoFrameRef::from_buffer_ref_writable(buffer, &self.info)?;
             let (row, rows) = (self.info.width() as usize * 4, self.info.height() as usize);
@@ -104,7 +104,7 @@ impl State {
             self.canvas.draw(self.crowd.people(), data, stride);
         }
         let tensor = self.tensor.with_windows(windows)?;
-        let tensor = self.placement.place(tensor, self.settings.memory)?;
+        let tensor = self.transfer.transfer(tensor, self.settings.memory)?;
         custom_meta::attach(buffer, &tensor)?;
         if self.settings.truth {
             self.attach_truth(buffer);
@@ -174,7 +174,7 @@ pub struct CrowdTestSrc {
     cursor: Mutex<Cursor>,
 }
 
-fn order(info: &VideoInfo) -> Order {
+fn order(info: &VideoInfo) -> ChannelOrder {
     let format = FORMATS.iter().find(|(format, _)| *format == info.format());
     format.expect("the template admits no other").1
 }
@@ -284,27 +284,27 @@ impl BaseSrcImpl for CrowdTestSrc {
         let info = VideoInfo::from_caps(&caps)
             .map_err(|_| gst::loggable_error!(CAT, "expected raw video caps, got {caps}"))?;
         let proposed = query.allocation_pools().next();
-        let known = proposed.is_some();
+        let has_proposal = proposed.is_some();
         let (pool, size, min, max) = proposed.unwrap_or((None, 0, 0, 0));
-        let wanted = PoolParams { size: size.max(info.size() as u32), min, max };
-        let padded = query.find_allocation_meta::<gst_video::VideoMeta>().is_some();
+        let requested = PoolParams { size: size.max(info.size() as u32), min, max };
+        let with_video_meta = query.find_allocation_meta::<gst_video::VideoMeta>().is_some();
 
         let proposed = pool.and_then(|pool| {
-            let params = configure(&pool, &caps, wanted, padded);
+            let params = configure(&pool, &caps, requested, with_video_meta);
             if params.is_none() {
                 gst::info!(CAT, imp = self, "{pool:?} cannot be configured for {caps}: not used");
             }
             Some((pool, params?))
         });
-        let own = || {
+        let own_pool = || {
             let pool: gst::BufferPool = gst_video::VideoBufferPool::new().upcast();
-            let params = configure(&pool, &caps, wanted, padded)?;
+            let params = configure(&pool, &caps, requested, with_video_meta)?;
             Some((pool, params))
         };
         let (pool, PoolParams { size, min, max }) = proposed
-            .or_else(own)
+            .or_else(own_pool)
             .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool takes {caps}"))?;
-        match known {
+        match has_proposal {
             true => query.set_nth_allocation_pool(0, Some(&pool), size, min, max),
             false => query.add_allocation_pool(Some(&pool), size, min, max),
         }
@@ -385,16 +385,16 @@ struct PoolParams {
 }
 
 /// Configures `pool`; the parameters that it has then, or `None` where it cannot be used. With
-/// `padded`, its frames may have a layout of their own.
+/// `with_video_meta`, its frames may have a layout of their own.
 fn configure(
     pool: &gst::BufferPool,
     caps: &gst::Caps,
     PoolParams { size, min, max }: PoolParams,
-    padded: bool,
+    with_video_meta: bool,
 ) -> Option<PoolParams> {
     let mut config = pool.config();
     config.set_params(Some(caps), size, min, max);
-    if padded {
+    if with_video_meta {
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
     }
     if pool.set_config(config).is_err() {

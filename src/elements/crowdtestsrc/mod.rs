@@ -12,11 +12,11 @@
 
 mod draw;
 mod imp;
-mod noise;
 mod raw_tensor;
 mod scene;
+mod splitmix64;
 mod timeline;
-mod windows;
+mod window_generator;
 
 use gst::glib;
 use gst::prelude::*;

@@ -1,8 +1,8 @@
 //! The windows as a decoder's full raw output.
 
 use super::CrowdDecoder;
-use super::noise::Noise;
-use super::windows::Window;
+use super::splitmix64::SplitMix64;
+use super::window_generator::Window;
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape};
 
@@ -11,9 +11,9 @@ const CLASSES: usize = 80;
 /// YOLOv5 multiplies objectness by this score of the window's class.
 const CLASS_SCORE: f32 = 0.98;
 /// Scores of rows with nothing in them stay below this.
-const BACKGROUND: f32 = 0.02;
+const MAX_BACKGROUND_SCORE: f32 = 0.02;
 /// Buffers kept for later frames.
-const KEPT: usize = 8;
+const MAX_POOLED: usize = 8;
 
 /// Writes windows into raw output tensors. A YOLO output has megabytes of rows with nothing in
 /// them, so these are written once and buffers come back to be used again.
@@ -22,11 +22,11 @@ pub(super) struct RawTensor {
     anchors: usize,
     /// The output of a frame without windows.
     empty: Vec<f32>,
-    kept: Vec<Kept>,
+    pool: Vec<PooledBuffer>,
 }
 
 /// A buffer that was handed out, and the anchors in it that hold windows.
-struct Kept {
+struct PooledBuffer {
     buffer: gst::Buffer,
     written: Vec<usize>,
 }
@@ -40,7 +40,7 @@ impl RawTensor {
             CrowdDecoder::Yolov5 => 25_200 * frames,
             CrowdDecoder::Yolov8 => 8_400 * frames,
         };
-        let mut tensor = Self { decoder, anchors, empty: Vec::new(), kept: Vec::new() };
+        let mut tensor = Self { decoder, anchors, empty: Vec::new(), pool: Vec::new() };
         tensor.fill_empty();
         tensor
     }
@@ -53,12 +53,12 @@ impl RawTensor {
             return Ok(tensor.expect("two dimensions"));
         }
         let windows = &windows[..windows.len().min(self.anchors)];
-        let mut kept = self.buffer()?;
+        let mut pooled = self.take_buffer()?;
         {
-            let buffer = kept.buffer.get_mut().expect("it is nobody else's");
+            let buffer = pooled.buffer.get_mut().expect("it is nobody else's");
             let mut map = buffer.map_writable()?;
             let elements: &mut [f32] = bytemuck::cast_slice_mut(&mut map);
-            for anchor in kept.written.drain(..) {
+            for anchor in pooled.written.drain(..) {
                 for number in 0..self.numbers() {
                     let i = self.index(anchor, number);
                     elements[i] = self.empty[i];
@@ -75,45 +75,44 @@ impl RawTensor {
                 if self.decoder == CrowdDecoder::Yolov5 {
                     elements[self.index(anchor, 5)] = CLASS_SCORE;
                 }
-                kept.written.push(anchor);
+                pooled.written.push(anchor);
             }
         }
         let tensor = NewTensor {
             id: self.id().to_owned(),
             element: ElementType::F32,
             shape: self.shape(),
-            data: kept.buffer.clone(),
+            data: pooled.buffer.clone(),
         };
-        if self.kept.len() < KEPT {
-            self.kept.push(kept);
+        if self.pool.len() < MAX_POOLED {
+            self.pool.push(pooled);
         }
         Ok(tensor)
     }
 
     /// A buffer that nobody uses, or a new one.
-    fn buffer(&mut self) -> Result<Kept, gst::glib::BoolError> {
-        let free = self
-            .kept
-            .iter()
-            .position(|kept| kept.buffer.is_writable() && kept.buffer.is_all_memory_writable());
+    fn take_buffer(&mut self) -> Result<PooledBuffer, gst::glib::BoolError> {
+        let free = self.pool.iter().position(|pooled| {
+            pooled.buffer.is_writable() && pooled.buffer.is_all_memory_writable()
+        });
         if let Some(free) = free {
-            return Ok(self.kept.swap_remove(free));
+            return Ok(self.pool.swap_remove(free));
         }
         let bytes: &[u8] = bytemuck::cast_slice(&self.empty);
         let mut buffer = gst::Buffer::with_size(bytes.len())?;
         buffer.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
-        Ok(Kept { buffer, written: Vec::new() })
+        Ok(PooledBuffer { buffer, written: Vec::new() })
     }
 
     fn fill_empty(&mut self) {
         self.empty = vec![0.0; self.anchors * self.numbers()];
         for anchor in 0..self.anchors {
-            let mut noise = Noise::new(&[4, anchor as u64]);
+            let mut random = SplitMix64::new(&[4, anchor as u64]);
             for number in 0..self.numbers() {
                 let value = match number {
-                    0 | 1 => noise.between(0.0, 640.0),
-                    2 | 3 => noise.between(4.0, 64.0),
-                    _ => noise.between(0.0, BACKGROUND),
+                    0 | 1 => random.in_range(0.0, 640.0),
+                    2 | 3 => random.in_range(4.0, 64.0),
+                    _ => random.in_range(0.0, MAX_BACKGROUND_SCORE),
                 };
                 let i = self.index(anchor, number);
                 self.empty[i] = value;

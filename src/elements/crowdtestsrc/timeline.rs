@@ -37,10 +37,10 @@ impl Cursor {
     pub fn next(&mut self, info: &VideoInfo) -> Option<u64> {
         let at = match self.at {
             Position::Frame(frame) => frame,
-            Position::Time(time) if self.backwards => frame_from(info, time),
+            Position::Time(time) if self.backwards => first_frame_from(info, time),
             Position::Time(time) => {
                 let after = time.saturating_add(gst::ClockTime::from_nseconds(1));
-                frame_from(info, after).saturating_sub(1)
+                first_frame_from(info, after).saturating_sub(1)
             }
         };
         let (next, then) = match self.backwards {
@@ -54,7 +54,7 @@ impl Cursor {
     /// Keeps the time where the frame rate changes: no time is shown twice.
     pub fn change_rate(&mut self, from: &VideoInfo, to: &VideoInfo) {
         if let Position::Frame(frame) = self.at {
-            self.at = Position::Frame(frame_from(to, time_of(from, frame)));
+            self.at = Position::Frame(first_frame_from(to, time_of(from, frame)));
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
 }
 
 /// The first frame that begins at `time` or later.
-fn frame_from(info: &VideoInfo, time: gst::ClockTime) -> u64 {
+fn first_frame_from(info: &VideoInfo, time: gst::ClockTime) -> u64 {
     let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
     let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
     time.nseconds().mul_div_ceil(frames, per_second).unwrap_or(0)
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn backwards_it_begins_with_the_frame_shown_just_before_and_ends_with_the_first() {
+    fn a_reverse_segment_begins_with_the_frame_before_its_stop_and_ends_with_frame_0() {
         let info = info(gst::Fraction::new(30_000, 1001));
         let begin = time_of(&info, 2).nseconds();
         assert_eq!(first(&info, begin, true), [1, 0]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_where_the_rate_changes() {
+    fn time_continues_when_the_frame_rate_changes() {
         let (from, to) = (info(gst::Fraction::new(30, 1)), info(gst::Fraction::new(50, 1)));
         let mut cursor = Cursor::default();
         cursor.next(&from);

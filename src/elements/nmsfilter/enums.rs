@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_decoder_has_a_value_of_the_decoder_property() {
+    fn the_decoder_property_has_a_value_for_every_decoder() {
         let class = glib::EnumClass::new::<Decoder>();
         let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
         let names: Vec<_> = std::iter::once("auto")

@@ -12,9 +12,9 @@ use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
-use super::counted::Counted;
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
-use super::session::{Frame, Session};
+use super::frame_counter::FrameCounter;
+use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
 use crate::elements::{any_video, filter_templates, lock, property};
@@ -234,7 +234,7 @@ pub struct NmsFilter {
     settings: Mutex<Settings>,
     /// `None` unless started, and while a frame is in the works.
     session: Mutex<Option<Session>>,
-    counted: Mutex<Counted>,
+    counter: Mutex<FrameCounter>,
 }
 
 #[glib::object_subclass]
@@ -269,7 +269,7 @@ impl ObjectImpl for NmsFilter {
 
     fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
         match spec.name() {
-            "stats" => lock(&self.counted).structure().to_value(),
+            "stats" => lock(&self.counter).structure().to_value(),
             _ => self.derived_property(id, spec),
         }
     }
@@ -336,7 +336,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
-        *lock(&self.counted) = Counted::new(engine.name());
+        *lock(&self.counter) = FrameCounter::new(engine.name());
         *lock(&self.session) = Some(Session::new(engine, labels, settings));
         Ok(())
     }
@@ -356,7 +356,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         let frame = [side("width")?, side("height")?];
         if let Some(session) = lock(&self.session).as_mut() {
-            session.set_frame(frame);
+            session.set_frame_size(frame);
         }
         Ok(())
     }
@@ -416,7 +416,7 @@ impl BaseTransformImpl for NmsFilter {
         let Some(mut session) = lock(&self.session).take() else {
             return Err(gst::FlowError::Flushing);
         };
-        session.follow(&lock(&self.settings));
+        session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer);
         let context = result.as_ref().err().map(|_| session.to_string());
         let failure = session.take_failure();
@@ -426,11 +426,11 @@ impl BaseTransformImpl for NmsFilter {
         *lock(&self.session) = Some(session);
 
         if let Some(failure) = failure {
-            self.warn_of_cpu(&failure);
+            self.warn_of_cpu_fallback(&failure);
         }
         match result {
-            Ok(Frame::WithoutTensors) => self.count_without_tensors(buffer.pts()),
-            Ok(Frame::Decoded(counts)) => {
+            Ok(FrameResult::WithoutTensors) => self.count_without_tensors(buffer.pts()),
+            Ok(FrameResult::Decoded(counts)) => {
                 gst::trace!(
                     CAT,
                     imp = self,
@@ -439,10 +439,10 @@ impl BaseTransformImpl for NmsFilter {
                     counts.survivors,
                     counts.rejected,
                 );
-                lock(&self.counted).count(&counts, start.elapsed());
+                lock(&self.counter).count(&counts, start.elapsed());
             }
             Err(error) => {
-                let properties = property::changed(self.obj().upcast_ref());
+                let properties = property::non_default(self.obj().upcast_ref());
                 let context = format!("{}; {properties}", context.unwrap_or_default());
                 self.post_error_message(error.message(&context));
                 return Err(gst::FlowError::Error);
@@ -454,7 +454,7 @@ impl BaseTransformImpl for NmsFilter {
 
 impl NmsFilter {
     /// Tells the user why the GPU is not used.
-    fn warn_of_cpu(&self, why: &dyn std::fmt::Display) {
+    fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
         gst::element_imp_warning!(
             self,
             gst::LibraryError::Failed,
@@ -466,7 +466,7 @@ impl NmsFilter {
     /// Counts a frame without tensors; the first second of nothing else earns one warning.
     fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let late = lock(&self.counted).count_without_tensors(pts);
+        let late = lock(&self.counter).count_without_tensors(pts);
         if late {
             gst::element_imp_warning!(
                 self,
@@ -480,7 +480,7 @@ impl NmsFilter {
 
     /// Posts the counts, unless they have not changed since they were last posted.
     fn post_stats(&self) {
-        let Some(structure) = lock(&self.counted).take_news() else {
+        let Some(structure) = lock(&self.counter).take_unposted() else {
             return;
         };
         let element = self.obj();

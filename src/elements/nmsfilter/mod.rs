@@ -9,17 +9,17 @@
 //! scales or crops: tensors describe the frame they were attached to.
 
 mod class_rules;
-mod counted;
 pub(crate) mod enums;
 mod error;
+mod frame_counter;
 mod imp;
-mod notices;
+mod pending_settings;
 mod plan;
 mod session;
 mod settings;
 mod stats;
-mod wait;
-mod wanted;
+mod timeout;
+mod warnings;
 
 use gst::glib;
 use gst::prelude::*;

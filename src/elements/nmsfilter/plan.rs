@@ -54,7 +54,7 @@ impl Plan {
         let params = settings.params(&choice.layout, &mapping, thresholds);
         engine.supports(&choice.layout, &params)?;
         let mut plan = Self { tensors: Vec::new(), choice, mapping, params };
-        plan.remember(tensors);
+        plan.set_signatures(tensors);
         Ok(plan)
     }
 
@@ -75,24 +75,24 @@ impl Plan {
             return Ok(false);
         }
         self.choice = choice;
-        self.remember(tensors);
+        self.set_signatures(tensors);
         Ok(true)
     }
 
     /// Whether it was made for tensors like these.
-    pub fn suits(&self, tensors: &[TensorView<'_>]) -> bool {
+    pub fn matches(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
-            && self.tensors.iter().zip(tensors).all(|(ours, theirs)| ours == theirs)
+            && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
     }
 
-    fn remember(&mut self, tensors: &[TensorView<'_>]) {
+    fn set_signatures(&mut self, tensors: &[TensorView<'_>]) {
         self.tensors.resize_with(tensors.len(), Signature::default);
-        for (ours, theirs) in self.tensors.iter_mut().zip(tensors) {
-            if ours.id != theirs.id {
-                ours.id = theirs.id.to_owned();
+        for (signature, tensor) in self.tensors.iter_mut().zip(tensors) {
+            if signature.id != tensor.id {
+                signature.id = tensor.id.to_owned();
             }
-            ours.element = theirs.element;
-            ours.shape = theirs.shape.clone();
+            signature.element = tensor.element;
+            signature.shape = tensor.shape.clone();
         }
     }
 }

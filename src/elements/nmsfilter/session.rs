@@ -5,11 +5,11 @@ use std::fmt;
 use super::NmsFilter;
 use super::error::FrameError;
 use super::imp::CAT;
-use super::notices::Notices;
+use super::pending_settings::PendingSettings;
 use super::plan::Plan;
 use super::settings::Settings;
-use super::stats::Counts;
-use super::wanted::Wanted;
+use super::stats::FrameCounts;
+use super::warnings::Warnings;
 use crate::engine::Engine;
 use crate::input::{self, Tensors};
 use crate::output::{self, Kinds, Labels, Region};
@@ -22,23 +22,23 @@ pub(super) struct Session {
     /// Those in force: once a frame is decoded, always such as can be used.
     settings: Settings,
     /// Those that were set since and are not in force.
-    wanted: Option<Wanted>,
+    pending: Option<PendingSettings>,
     /// Width and height, once there are caps.
-    frame: Option<[u32; 2]>,
+    frame_size: Option<[u32; 2]>,
     /// For the settings in force; `None` before the first frame with tensors and after new caps.
     plan: Option<Plan>,
     regions: Vec<Region>,
     /// Whether any frame has been decoded.
     decoded: bool,
-    notices: Notices,
+    warnings: Warnings,
 }
 
 /// What became of a frame.
-pub(super) enum Frame {
+pub(super) enum FrameResult {
     /// It carried no tensors.
     WithoutTensors,
     /// It was decoded.
-    Decoded(Counts),
+    Decoded(FrameCounts),
 }
 
 impl Session {
@@ -47,21 +47,21 @@ impl Session {
             engine,
             labels,
             settings,
-            wanted: None,
-            frame: None,
+            pending: None,
+            frame_size: None,
             plan: None,
             regions: Vec::new(),
             decoded: false,
-            notices: Notices::default(),
+            warnings: Warnings::default(),
         }
     }
 
     /// Notes the element's settings; cheap where they have not changed. They come into force with
     /// the next frame that has tensors, if they can be used.
-    pub fn follow(&mut self, settings: &Settings) {
-        let latest = self.wanted.as_ref().map_or(&self.settings, |wanted| &wanted.settings);
+    pub fn update_settings(&mut self, settings: &Settings) {
+        let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
         if latest != settings {
-            self.wanted = Some(Wanted::new(settings.clone(), self.wanted.take()));
+            self.pending = Some(PendingSettings::new(settings.clone(), self.pending.take()));
         }
     }
 
@@ -76,8 +76,8 @@ impl Session {
     }
 
     /// Takes over the size of the frames to come.
-    pub fn set_frame(&mut self, frame: [u32; 2]) {
-        self.frame = Some(frame);
+    pub fn set_frame_size(&mut self, frame: [u32; 2]) {
+        self.frame_size = Some(frame);
         self.plan = None;
     }
 
@@ -86,15 +86,15 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-    ) -> Result<Frame, FrameError> {
+    ) -> Result<FrameResult, FrameError> {
         let pts = buffer.pts();
         let tensors = Tensors::of(buffer)?;
-        self.notices.unread_tensors(element, &tensors);
+        self.warnings.unread_tensors(element, &tensors);
         if tensors.is_empty() {
-            return Ok(Frame::WithoutTensors);
+            return Ok(FrameResult::WithoutTensors);
         }
         let views = tensors.views();
-        self.prepare(element, &views, pts)?;
+        self.update_plan(element, &views, pts)?;
         let plan = self.plan.as_ref().expect("it has just been prepared");
         let outcome = self.engine.run(&views, &plan.choice.layout, &plan.params)?;
 
@@ -102,13 +102,13 @@ impl Session {
         // Every survivor has a region: the engine rejects boxes that cannot be seen.
         self.regions
             .extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
-        let counts = Counts::from(&outcome);
+        let counts = FrameCounts::from(&outcome);
         drop(views);
         drop(tensors);
         self.attach(element, buffer)?;
         self.decoded = true;
-        self.notices.max_detections(element, self.settings.max_detections, counts.survivors);
-        Ok(Frame::Decoded(counts))
+        self.warnings.max_detections(element, self.settings.max_detections, counts.survivors);
+        Ok(FrameResult::Decoded(counts))
     }
 
     /// Attaches the regions, and removes the tensors where they are not to stay.
@@ -120,7 +120,7 @@ impl Session {
         let plan = self.plan.as_ref().expect("the regions are made by it");
         let (frame, kinds) = (plan.mapping.frame(), Kinds::from(self.settings.attach));
         let best = (frame, self.regions.first());
-        self.notices.repeated_region(element, buffer, best, &mut self.labels, kinds);
+        self.warnings.repeated_region(element, buffer, best, &mut self.labels, kinds);
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
         if !self.settings.keep_tensors {
             input::remove(buffer);
@@ -131,37 +131,42 @@ impl Session {
     /// Brings the wanted settings into force where they can be used with these tensors, and makes
     /// the plan. Where they cannot, it is an error before the first frame is decoded; afterwards
     /// the settings in force stay, and the user is told if that lasts.
-    fn prepare(
+    fn update_plan(
         &mut self,
         element: &NmsFilter,
         tensors: &[TensorView<'_>],
         pts: Option<gst::ClockTime>,
     ) -> Result<(), FrameError> {
-        let suits = self.plan.as_ref().is_some_and(|plan| plan.suits(tensors));
-        if let Some(mut wanted) = self.wanted.take() {
-            if !suits || !wanted.is_tried() {
-                match Plan::new(tensors, &wanted.settings, &self.labels, self.frame, &*self.engine)
-                {
+        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(tensors));
+        if let Some(mut pending) = self.pending.take() {
+            if !matches || !pending.is_rejected() {
+                match Plan::new(
+                    tensors,
+                    &pending.settings,
+                    &self.labels,
+                    self.frame_size,
+                    &*self.engine,
+                ) {
                     Ok(plan) => {
-                        self.settings = wanted.settings;
-                        self.take_over(element, tensors, plan);
+                        self.settings = pending.settings;
+                        self.install_plan(element, tensors, plan);
                         return Ok(());
                     }
-                    Err(error) if self.decoded => wanted.refuse(element, error, pts),
+                    Err(error) if self.decoded => pending.reject(element, error, pts),
                     Err(error) => {
-                        self.wanted = Some(wanted);
+                        self.pending = Some(pending);
                         return Err(error);
                     }
                 }
             }
-            wanted.remind(element, pts);
-            self.wanted = Some(wanted);
+            pending.warn_if_unusable(element, pts);
+            self.pending = Some(pending);
         }
-        match suits {
+        match matches {
             true => Ok(()),
             false => self.renew_plan(element, tensors).map_err(|error| {
                 // Of settings that cannot be used, either, those that are set say more.
-                self.wanted.take().and_then(Wanted::into_error).unwrap_or(error)
+                self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
             }),
         }
     }
@@ -177,12 +182,13 @@ impl Session {
         {
             return Ok(());
         }
-        let plan = Plan::new(tensors, &self.settings, &self.labels, self.frame, &*self.engine)?;
-        self.take_over(element, tensors, plan);
+        let plan =
+            Plan::new(tensors, &self.settings, &self.labels, self.frame_size, &*self.engine)?;
+        self.install_plan(element, tensors, plan);
         Ok(())
     }
 
-    fn take_over(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
+    fn install_plan(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
         let (choice, frame) = (&plan.choice, plan.mapping.frame());
         gst::info!(
             CAT,
@@ -216,7 +222,7 @@ impl Session {
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "engine {}, ", self.engine.name())?;
-        match self.frame {
+        match self.frame_size {
             Some([width, height]) => write!(f, "frame {width}x{height}"),
             None => f.write_str("no frame"),
         }

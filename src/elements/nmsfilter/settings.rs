@@ -158,7 +158,7 @@ mod tests {
     /// But for `max_detections`: an engine publishes all survivors unless told otherwise, while the
     /// element bounds what it attaches, since every element downstream pays for each region.
     #[test]
-    fn the_defaults_of_the_element_are_those_of_the_engine_but_for_a_bound() {
+    fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();
         let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None.into()).unwrap();
         let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
@@ -174,7 +174,7 @@ mod tests {
     /// The element does not start without them, so no other mistake may hide it.
     #[cfg(not(feature = "v1_24"))]
     #[test]
-    fn metadata_that_cannot_be_written_is_refused_whatever_else_is_wrong() {
+    fn unsupported_metadata_is_reported_before_other_errors() {
         for min_size in [0.0, 10.0, f32::NAN] {
             let attach = Attach::ANALYTICS;
             let settings = Settings { attach, min_size, max_size: 8.0, ..Settings::default() };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_box_can_have_are_refused() {
+    fn contradictory_size_limits_are_refused() {
         let check = |min_size, max_size| {
             Settings { min_size, max_size, ..Settings::default() }
                 .check()

@@ -47,7 +47,7 @@ impl Stats {
     }
 
     /// Counts what an engine made of a frame.
-    pub fn count(&mut self, outcome: &Counts, time: Duration) {
+    pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
         self.frames += 1;
         self.candidates += outcome.candidates as u64;
         self.survivors += outcome.survivors as u64;
@@ -90,7 +90,7 @@ impl Stats {
 }
 
 /// An engine's counts of one frame, without its survivors.
-pub(super) struct Counts {
+pub(super) struct FrameCounts {
     pub candidates: usize,
     pub survivors: usize,
     pub rejected: usize,
@@ -98,7 +98,7 @@ pub(super) struct Counts {
     pub device: DeviceWork,
 }
 
-impl From<&Outcome<'_>> for Counts {
+impl From<&Outcome<'_>> for FrameCounts {
     fn from(outcome: &Outcome<'_>) -> Self {
         let frame = outcome.image(0);
         Self {

@@ -22,19 +22,19 @@ const PALETTE: [Rgb; 12] = [
 ];
 
 /// Text, and the outline that keeps a box visible on a picture of its own color.
-pub(super) const DARK: Rgb = [16, 16, 20];
+pub(super) const DARK_COLOR: Rgb = [16, 16, 20];
 
 /// The color of a class number.
-pub(super) fn of_class(class: i32) -> Rgb {
+pub(super) fn for_class(class: i32) -> Rgb {
     PALETTE[class.rem_euclid(PALETTE.len() as i32) as usize]
 }
 
 /// The color of a label without a class number; the same on every run (FNV-1a).
-pub(super) fn of_label(label: &str) -> Rgb {
+pub(super) fn for_label(label: &str) -> Rgb {
     let hash = label
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    of_class((hash % PALETTE.len() as u32) as i32)
+    for_class((hash % PALETTE.len() as u32) as i32)
 }
 
 /// Takes colors to the components of one format: red, green, blue or luma and chroma.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn primaries_take_the_standards_values() {
+    fn primaries_have_the_values_of_the_standards() {
         // The 75 % color bars' neighbors: 100 % primaries of BT.601 and BT.709, limited range.
         let bt601 = converter(VideoFormat::I420, "bt601");
         assert_eq!(bt601.components([255, 0, 0]), [81, 90, 240]);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_label_has_the_same_color_every_time() {
-        assert_eq!(of_label("person"), of_label("person"));
-        assert_ne!(of_label("person"), of_label("bicycle"));
+        assert_eq!(for_label("person"), for_label("person"));
+        assert_ne!(for_label("person"), for_label("bicycle"));
     }
 }

@@ -13,10 +13,10 @@ use gst_video::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::LabelMode;
-use super::color::{self, Converter, DARK, Rgb};
+use super::color::{self, Converter, DARK_COLOR, Rgb};
+use super::font::Font;
+use super::label_placement::{self, Caption, LABEL_PADDING};
 use super::surface::{Rect, Surface};
-use super::tags::{self, Caption, PADDING};
-use super::text::Font;
 use crate::elements::{filter_templates, lock};
 use crate::output::roi_type;
 use crate::text;
@@ -47,7 +47,7 @@ const FORMATS: [VideoFormat; 20] = [
 
 /// How strongly the outline and a tag's ground cover the picture.
 const OUTLINE_ALPHA: u8 = 140;
-const GROUND_ALPHA: u8 = 215;
+const LABEL_BACKGROUND_ALPHA: u8 = 215;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Settings {
@@ -140,15 +140,18 @@ impl VideoFilterImpl for RoiOverlay {
         let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
 
         let (height, bounds) = (frame.height(), Rect::of(frame));
-        let mut regions: Vec<Drawn> =
-            frame.buffer().iter_meta::<VideoRegionOfInterestMeta>().map(Drawn::new).collect();
-        regions.retain(|drawn| drawn.caption.region.intersection(&bounds).is_some());
+        let mut regions: Vec<StyledRegion> = frame
+            .buffer()
+            .iter_meta::<VideoRegionOfInterestMeta>()
+            .map(StyledRegion::new)
+            .collect();
+        regions.retain(|region| region.caption.region.intersection(&bounds).is_some());
         if regions.is_empty() {
             return Ok(gst::FlowSuccess::Ok);
         }
         // Faint ones first, so that a strong one's box is on top.
         regions.sort_by(|a, b| {
-            let order = |drawn: &Drawn| drawn.caption.confidence.unwrap_or(f64::INFINITY);
+            let order = |region: &StyledRegion| region.caption.confidence.unwrap_or(f64::INFINITY);
             order(a).total_cmp(&order(b))
         });
         let line = match settings.line_width {
@@ -170,27 +173,27 @@ impl VideoFilterImpl for RoiOverlay {
             }
         };
         for region in &regions {
-            outline(&mut surface, region.caption.region, line, region.color);
+            draw_outline(&mut surface, region.caption.region, line, region.color);
         }
 
         regions.reverse();
         let captions: Vec<_> = regions.iter().map(|region| region.caption.clone()).collect();
-        for tag in tags::place(&captions, settings.labels, font, bounds) {
-            let Rect { x1, y1, .. } = tag.rect;
-            surface.fill(tag.rect, regions[tag.caption].color, GROUND_ALPHA);
-            font.draw(&mut surface, x1 + PADDING, y1, &tag.text, DARK);
+        for label in label_placement::place_labels(&captions, settings.labels, font, bounds) {
+            let Rect { x1, y1, .. } = label.rect;
+            surface.fill(label.rect, regions[label.caption].color, LABEL_BACKGROUND_ALPHA);
+            font.draw(&mut surface, x1 + LABEL_PADDING, y1, &label.text, DARK_COLOR);
         }
         Ok(gst::FlowSuccess::Ok)
     }
 }
 
 /// A region as it is drawn.
-struct Drawn {
+struct StyledRegion {
     caption: Caption<'static>,
     color: Rgb,
 }
 
-impl Drawn {
+impl StyledRegion {
     fn new(meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Self {
         let label = label(&meta);
         let detection = meta.param("detection");
@@ -205,7 +208,7 @@ impl Drawn {
         let region =
             Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
         Self {
-            color: class.map_or_else(|| color::of_label(&label), color::of_class),
+            color: class.map_or_else(|| color::for_label(&label), color::for_class),
             caption: Caption { region, label, confidence },
         }
     }
@@ -218,17 +221,17 @@ fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str
 }
 
 /// The four sides of `rect`, `line` pixels wide, between dark lines of one pixel.
-fn outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
-    frame(surface, rect.grown(1), 1, DARK, OUTLINE_ALPHA);
-    frame(surface, rect, line, color, 255);
-    let inner = rect.grown(-line);
+fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
+    draw_border(surface, rect.expanded(1), 1, DARK_COLOR, OUTLINE_ALPHA);
+    draw_border(surface, rect, line, color, 255);
+    let inner = rect.expanded(-line);
     if inner.x1 < inner.x2 && inner.y1 < inner.y2 {
-        frame(surface, inner, 1, DARK, OUTLINE_ALPHA);
+        draw_border(surface, inner, 1, DARK_COLOR, OUTLINE_ALPHA);
     }
 }
 
 /// The four sides of `rect`, each pixel once.
-fn frame(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
+fn draw_border(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));
     if top >= bottom {

@@ -13,10 +13,10 @@
 //! memory is smaller than its `GstVideoMeta` says passes undrawn, with a warning.
 
 mod color;
+mod font;
 mod imp;
+mod label_placement;
 mod surface;
-mod tags;
-mod text;
 
 use gst::glib;
 use gst::prelude::*;

@@ -44,7 +44,7 @@ impl Rect {
     }
 
     /// The same with `by` pixels more on each side.
-    pub fn grown(&self, by: i32) -> Self {
+    pub fn expanded(&self, by: i32) -> Self {
         let Self { x1, y1, x2, y2 } = *self;
         Self { x1: x1 - by, y1: y1 - by, x2: x2 + by, y2: y2 + by }
     }
@@ -63,12 +63,12 @@ pub(super) struct Surface<'a, 'b> {
 struct Component {
     plane: usize,
     offset: usize,
-    pixel: usize,
+    pixel_stride: usize,
     /// Pixels per sample, as powers of two.
-    wide: u32,
-    high: u32,
+    log2_width: u32,
+    log2_height: u32,
     /// Bytes of a row up to the last sample, and rows.
-    row: usize,
+    row_bytes: usize,
     rows: usize,
 }
 
@@ -101,8 +101,8 @@ impl<'a, 'b> Surface<'a, 'b> {
 
     /// The rows in which this component's samples are.
     fn samples(&mut self, i: usize) -> Result<Plane<'_>, PlaneError> {
-        let Component { plane: at, row, rows, .. } = self.components[i];
-        plane(self.frame, at, row, rows)
+        let Component { plane: at, row_bytes, rows, .. } = self.components[i];
+        plane(self.frame, at, row_bytes, rows)
     }
 
     /// Blends `color` into the pixels of `rect`; `alpha` is 0 (none) to 255 (covered).
@@ -113,7 +113,7 @@ impl<'a, 'b> Surface<'a, 'b> {
     /// Blends `color` into the pixels of `rect`, each covered by as much as `alpha` says of its
     /// column and row.
     ///
-    /// A sample that stands for several pixels takes up the mean of their cover.
+    /// A sample that stands for several pixels takes up the mean of their coverage.
     pub fn blend(&mut self, rect: Rect, color: Rgb, alpha: impl Fn(i32, i32) -> u8) {
         let bounds = self.bounds();
         let Some(rect) = rect.intersection(&bounds) else {
@@ -126,24 +126,30 @@ impl<'a, 'b> Surface<'a, 'b> {
             let Ok(Plane { data, stride }) = self.samples(i) else {
                 return;
             };
-            let (wide, high) = (1 << component.wide, 1 << component.high);
-            for row in (rect.y1 >> component.high)..=((rect.y2 - 1) >> component.high) {
-                for column in (rect.x1 >> component.wide)..=((rect.x2 - 1) >> component.wide) {
+            let (width, height) = (1 << component.log2_width, 1 << component.log2_height);
+            for row in (rect.y1 >> component.log2_height)..=((rect.y2 - 1) >> component.log2_height)
+            {
+                for column in
+                    (rect.x1 >> component.log2_width)..=((rect.x2 - 1) >> component.log2_width)
+                {
                     // The last sample of an odd row or column stands for fewer pixels.
-                    let (right, below) =
-                        ((column * wide + wide).min(bounds.x2), (row * high + high).min(bounds.y2));
-                    let whole = 255 * (right - column * wide) * (below - row * high);
-                    let mut cover = 0;
-                    for y in (row * high).max(rect.y1)..below.min(rect.y2) {
-                        for x in (column * wide).max(rect.x1)..right.min(rect.x2) {
-                            cover += i32::from(alpha(x, y));
+                    let (right, below) = (
+                        (column * width + width).min(bounds.x2),
+                        (row * height + height).min(bounds.y2),
+                    );
+                    let whole = 255 * (right - column * width) * (below - row * height);
+                    let mut coverage = 0;
+                    for y in (row * height).max(rect.y1)..below.min(rect.y2) {
+                        for x in (column * width).max(rect.x1)..right.min(rect.x2) {
+                            coverage += i32::from(alpha(x, y));
                         }
                     }
                     let sample = &mut data[row as usize * stride
-                        + column as usize * component.pixel
+                        + column as usize * component.pixel_stride
                         + component.offset];
                     let (old, new) = (i32::from(*sample), i32::from(value));
-                    *sample = ((old * (whole - cover) + new * cover + whole / 2) / whole) as u8;
+                    *sample =
+                        ((old * (whole - coverage) + new * coverage + whole / 2) / whole) as u8;
                 }
             }
         }
@@ -154,16 +160,17 @@ impl Component {
     fn new(frame: &VideoFrameRef<&mut gst::BufferRef>, i: usize) -> Self {
         let format = frame.format_info();
         let samples = |pixels: u32, sub: u32| pixels.div_ceil(1 << sub).max(1) as usize;
-        let (wide, high) = (format.w_sub()[i], format.h_sub()[i]);
-        let (offset, pixel) = (format.poffset()[i] as usize, format.pixel_stride()[i] as usize);
+        let (log2_width, log2_height) = (format.w_sub()[i], format.h_sub()[i]);
+        let (offset, pixel_stride) =
+            (format.poffset()[i] as usize, format.pixel_stride()[i] as usize);
         Self {
             plane: format.plane()[i] as usize,
             offset,
-            pixel,
-            wide,
-            high,
-            row: (samples(frame.width(), wide) - 1) * pixel + offset + 1,
-            rows: samples(frame.height(), high),
+            pixel_stride,
+            log2_width,
+            log2_height,
+            row_bytes: (samples(frame.width(), log2_width) - 1) * pixel_stride + offset + 1,
+            rows: samples(frame.height(), log2_height),
         }
     }
 }

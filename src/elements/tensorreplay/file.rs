@@ -10,11 +10,11 @@ use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape, TensorError};
 
 /// The largest file that is read; more is taken for a mistake.
-const LARGEST_FILE: u64 = 1 << 30;
+const MAX_FILE_SIZE: u64 = 1 << 30;
 
 /// How to read files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Format {
+pub(super) struct ReadOptions {
     /// `None`: by the file.
     pub tensor_id: Option<String>,
     pub raw_type: RawType,
@@ -22,7 +22,7 @@ pub(super) struct Format {
     pub shape: Option<Shape>,
 }
 
-impl Format {
+impl ReadOptions {
     pub fn new(
         tensor_id: Option<String>,
         raw_type: RawType,
@@ -40,9 +40,9 @@ fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
         .ok_or_else(|| RecordingError::Shape(text.to_owned()))
 }
 
-/// What a file's ending says of it.
+/// What a file's extension says of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Csv,
     Npy,
     /// An archive of several .npy files, which is not read.
@@ -50,10 +50,11 @@ pub(super) enum Kind {
     Raw,
 }
 
-impl Kind {
+impl FileKind {
     pub fn of(path: &str) -> Self {
-        let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("");
-        match ending.to_ascii_lowercase().as_str() {
+        let extension =
+            Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
+        match extension.to_ascii_lowercase().as_str() {
             "csv" | "txt" => Self::Csv,
             "npy" => Self::Npy,
             "npz" => Self::Npz,
@@ -72,29 +73,29 @@ pub(super) struct TensorFile {
 }
 
 impl TensorFile {
-    /// Reads the file; its ending says how.
-    pub fn load(path: &str, format: &Format) -> Result<Self, RecordingError> {
-        let named = |cause| RecordingError::File { path: path.to_owned(), cause };
-        let bytes = read(Path::new(path), LARGEST_FILE).map_err(named)?;
-        let (tensors, count) = match Kind::of(path) {
-            Kind::Csv => (windows(path, &bytes, format)?, 1),
-            Kind::Npy => npy(path, &bytes, format)?,
-            Kind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),
-            Kind::Raw => {
+    /// Reads the file; its extension says how.
+    pub fn load(path: &str, options: &ReadOptions) -> Result<Self, RecordingError> {
+        let file_error = |cause| RecordingError::File { path: path.to_owned(), cause };
+        let bytes = read(Path::new(path), MAX_FILE_SIZE).map_err(file_error)?;
+        let (tensors, count) = match FileKind::of(path) {
+            FileKind::Csv => (read_windows(path, &bytes, options)?, 1),
+            FileKind::Npy => read_npy(path, &bytes, options)?,
+            FileKind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),
+            FileKind::Raw => {
                 let no_shape = || RecordingError::NoShape { path: path.to_owned() };
-                let shape = format.shape.clone().ok_or_else(no_shape)?;
-                let element = match format.raw_type {
+                let shape = options.shape.clone().ok_or_else(no_shape)?;
+                let element = match options.raw_type {
                     RawType::F32 => ElementType::F32,
                     RawType::F16 => ElementType::F16,
                 };
-                divide(path, &bytes, element, shape, format)?
+                split_tensors(path, &bytes, element, shape, options)?
             }
         };
         Ok(Self { tensors, count })
     }
 
     /// The file's only tensor.
-    pub fn only(self, path: &str) -> Result<NewTensor, RecordingError> {
+    pub fn into_single(self, path: &str) -> Result<NewTensor, RecordingError> {
         match self.count {
             1 => Ok(self.tensors),
             count => Err(RecordingError::Several { path: path.to_owned(), count }),
@@ -125,25 +126,33 @@ impl TensorFile {
     }
 }
 
-fn windows(path: &str, bytes: &[u8], format: &Format) -> Result<NewTensor, RecordingError> {
+fn read_windows(
+    path: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<NewTensor, RecordingError> {
     let text =
         text(bytes).map_err(|cause| RecordingError::Text { path: path.to_owned(), cause })?;
     let numbers = csv::parse(path, text)?;
     let shape = [numbers.len() / csv::COLUMNS, csv::COLUMNS];
-    let id = format.tensor_id.as_deref().unwrap_or("windows");
+    let id = options.tensor_id.as_deref().unwrap_or("windows");
     Ok(NewTensor::from_vec(id, &shape, numbers)?)
 }
 
-fn npy(path: &str, bytes: &[u8], format: &Format) -> Result<(NewTensor, u64), RecordingError> {
-    let Header { element, shape: found, len } =
+fn read_npy(
+    path: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<(NewTensor, u64), RecordingError> {
+    let Header { element, shape: found, header_len } =
         Header::read(bytes).map_err(|cause| RecordingError::npy(path, cause))?;
-    let data = &bytes[len..];
+    let data = &bytes[header_len..];
     let expected = bytes_of(element, &found);
     if expected != Some(data.len()) {
         let (path, shape, held) = (path.to_owned(), found.to_string(), data.len());
         return Err(RecordingError::NpySize { path, element, shape, expected, held });
     }
-    let shape = match &format.shape {
+    let shape = match &options.shape {
         Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
         Some(wanted) => {
             let (found, wanted) = (found.to_string(), wanted.to_string());
@@ -151,7 +160,7 @@ fn npy(path: &str, bytes: &[u8], format: &Format) -> Result<(NewTensor, u64), Re
         }
         None => found,
     };
-    divide(path, data, element, shape, format)
+    split_tensors(path, data, element, shape, options)
 }
 
 /// The bytes of a tensor, or `None` where they are more than memory can hold.
@@ -160,24 +169,26 @@ fn bytes_of(element: ElementType, shape: &Shape) -> Option<usize> {
 }
 
 /// A file's bytes as tensors of this shape, and how many there are.
-fn divide(
+fn split_tensors(
     path: &str,
     bytes: &[u8],
     element: ElementType,
     shape: Shape,
-    format: &Format,
+    options: &ReadOptions,
 ) -> Result<(NewTensor, u64), RecordingError> {
-    let id = format.tensor_id.clone().unwrap_or_else(|| stem(path));
+    let id = options.tensor_id.clone().unwrap_or_else(|| name_without_extension(path));
     let too_large = || TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") };
     let needed = bytes_of(element, &shape).ok_or_else(too_large)?;
     let held = bytes.len();
-    let (named, dims) = (path.to_owned(), shape.to_string());
+    let (file, dims) = (path.to_owned(), shape.to_string());
     match (needed, held) {
         (0, 0) => return Ok((NewTensor { id, element, shape, data: gst::Buffer::new() }, 1)),
-        (0, _) => return Err(RecordingError::NoElements { path: named, held, shape: dims }),
-        (_, 0) => return Err(RecordingError::Empty { path: named, needed, element, shape: dims }),
+        (0, _) => return Err(RecordingError::NoElements { path: file, held, shape: dims }),
+        (_, 0) => {
+            return Err(RecordingError::Empty { path: file, needed, element, shape: dims });
+        }
         _ if !held.is_multiple_of(needed) => {
-            return Err(RecordingError::Size { path: named, held, needed, element, shape: dims });
+            return Err(RecordingError::Size { path: file, held, needed, element, shape: dims });
         }
         _ => {}
     }
@@ -187,7 +198,7 @@ fn divide(
     Ok((NewTensor { id, element, shape, data }, (held / needed) as u64))
 }
 
-/// The file's name without folder and ending.
-fn stem(path: &str) -> String {
+/// The file's name without folder and extension.
+fn name_without_extension(path: &str) -> String {
     Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

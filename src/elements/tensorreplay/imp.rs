@@ -8,9 +8,9 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::RawType;
-use super::file::{Format, Kind};
+use super::file::{FileKind, ReadOptions};
 use super::recording::{Recording, RecordingError};
-use crate::elements::tensor_memory::Placement;
+use crate::elements::tensor_memory::TensorTransfer;
 use crate::elements::{TensorMemory, any_video, filter_templates, lock, property};
 use crate::input::custom_meta;
 
@@ -49,7 +49,7 @@ struct State {
     recording: Recording,
     repeat: bool,
     memory: TensorMemory,
-    placement: Placement,
+    transfer: TensorTransfer,
     /// Buffers since the start or the last flush.
     frame: u64,
 }
@@ -164,9 +164,9 @@ impl BaseTransformImpl for TensorReplay {
         let open = || {
             let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
             let Settings { tensor_id, raw_type, shape, .. } = &settings;
-            gst::debug!(CAT, imp = self, "{location} is read as {:?}", Kind::of(location));
-            let format = Format::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
-            Recording::open(location, format)
+            gst::debug!(CAT, imp = self, "{location} is read as {:?}", FileKind::of(location));
+            let options = ReadOptions::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
+            Recording::open(location, options)
         };
         let recording = open().map_err(|error| message(&error))?;
         gst::debug!(CAT, imp = self, "opened {recording:?}");
@@ -174,7 +174,7 @@ impl BaseTransformImpl for TensorReplay {
             recording,
             repeat: settings.repeat,
             memory: settings.memory,
-            placement: Placement::default(),
+            transfer: TensorTransfer::default(),
             frame: 0,
         });
         Ok(())
@@ -204,8 +204,8 @@ impl BaseTransformImpl for TensorReplay {
             let frame = state.frame;
             state.frame += 1;
             state.recording.frame(frame, state.repeat).and_then(|tensor| {
-                let place = |tensor| state.placement.place(tensor, state.memory);
-                Ok(tensor.map(place).transpose()?)
+                let transfer = |tensor| state.transfer.transfer(tensor, state.memory);
+                Ok(tensor.map(transfer).transpose()?)
             })
         };
         let attached = next.and_then(|tensor| match tensor {

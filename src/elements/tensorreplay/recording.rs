@@ -1,6 +1,6 @@
 //! Which recorded tensor a frame gets.
 
-use super::file::{Format, TensorFile};
+use super::file::{ReadOptions, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
 use crate::file::{FileError, TextError};
@@ -93,7 +93,7 @@ pub(super) enum Recording {
     /// A file per frame, read when it is its turn.
     Files {
         pattern: Pattern,
-        format: Format,
+        options: ReadOptions,
         /// How many files there are, at least one; `None` until the end was reached.
         count: Option<u64>,
     },
@@ -101,15 +101,15 @@ pub(super) enum Recording {
 
 impl Recording {
     /// Opens the file, or the first of the files where `location` is a pattern.
-    pub fn open(location: &str, mut format: Format) -> Result<Self, RecordingError> {
+    pub fn open(location: &str, mut options: ReadOptions) -> Result<Self, RecordingError> {
         match Pattern::parse(location)? {
-            None => Ok(Self::File(TensorFile::load(location, &format)?)),
+            None => Ok(Self::File(TensorFile::load(location, &options)?)),
             Some(pattern) => {
                 let path = pattern.path(0);
-                let first = TensorFile::load(&path, &format)?.only(&path)?;
+                let first = TensorFile::load(&path, &options)?.into_single(&path)?;
                 // Every frame's tensor is the same output of the same model.
-                format.tensor_id = Some(first.id);
-                Ok(Self::Files { pattern, format, count: None })
+                options.tensor_id = Some(first.id);
+                Ok(Self::Files { pattern, options, count: None })
             }
         }
     }
@@ -124,10 +124,10 @@ impl Recording {
                 let repeat = repeat || file.count() == 1;
                 Ok(file.tensor(if repeat { frame % file.count() } else { frame }))
             }
-            Self::Files { pattern, format, count } => {
+            Self::Files { pattern, options, count } => {
                 let load = |frame| {
                     let path = pattern.path(frame);
-                    TensorFile::load(&path, format)?.only(&path)
+                    TensorFile::load(&path, options)?.into_single(&path)
                 };
                 let end = match *count {
                     Some(end) => end,

@@ -9,14 +9,14 @@ use crate::tensor::MAX_RANK;
 
 /// What has been said since the element started.
 #[derive(Debug, Default)]
-pub(super) struct Notices {
+pub(super) struct Warnings {
     unread_tensors: bool,
     repeated_region: bool,
     /// The value of `max-detections` of which it was said that it is reached.
     max_detections: Option<u32>,
 }
 
-impl Notices {
+impl Warnings {
     /// Warns of tensors that are not read.
     pub fn unread_tensors(&mut self, element: &NmsFilter, tensors: &Tensors<'_>) {
         if tensors.unread() == 0 || std::mem::replace(&mut self.unread_tensors, true) {

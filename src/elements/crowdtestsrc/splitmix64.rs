@@ -1,19 +1,19 @@
 /// A reproducible stream of numbers (splitmix64; Steele, Lea and Flood, 2014). Random number
 /// crates keep the right to change their streams between versions; this one must never change.
-pub(super) struct Noise(u64);
+pub(super) struct SplitMix64(u64);
 
-impl Noise {
+impl SplitMix64 {
     /// The stream for this combination of keys.
     pub fn new(keys: &[u64]) -> Self {
-        let mut noise = Self(0);
+        let mut random = Self(0);
         for &key in keys {
-            noise.0 ^= key;
-            noise.0 = noise.next();
+            random.0 ^= key;
+            random.0 = random.next_u64();
         }
-        noise
+        random
     }
 
-    fn next(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,17 +22,17 @@ impl Noise {
     }
 
     /// The next number, from 0 up to but not including 1; a multiple of 2^-24.
-    pub fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1 << 24) as f32
+    pub fn next_f32(&mut self) -> f32 {
+        (self.next_u64() >> 40) as f32 / (1 << 24) as f32
     }
 
     /// The next number, from `low` up to `high`.
-    pub fn between(&mut self, low: f32, high: f32) -> f32 {
-        low + (high - low) * self.unit()
+    pub fn in_range(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * self.next_f32()
     }
 
     /// The next index below `len`.
-    pub fn below(&mut self, len: usize) -> usize {
-        (self.unit() * len as f32) as usize
+    pub fn index(&mut self, len: usize) -> usize {
+        (self.next_f32() * len as f32) as usize
     }
 }

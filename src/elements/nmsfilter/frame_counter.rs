@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use super::stats::{Counts, Stats};
-use super::wait::Wait;
+use super::stats::{FrameCounts, Stats};
+use super::timeout::Timeout;
 
 /// Counts, and what has been said about them.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct FrameCounter {
     stats: Stats,
     /// Whether the message with the counts as they stand has been posted.
     posted: bool,
-    tensors: Awaited,
+    tensors: TensorWatch,
 }
 
 /// Whether tensors have come.
 #[derive(Default)]
-enum Awaited {
+enum TensorWatch {
     #[default]
-    NoFrameYet,
+    NotStarted,
     /// No frame so far had any.
-    Since(Wait),
+    Missing(Timeout),
     /// They have come, or the user knows that they have not.
-    Settled,
+    Done,
 }
 
-impl Counted {
+impl FrameCounter {
     /// Nothing counted yet, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
         Self { stats: Stats::new(engine), ..Self::default() }
@@ -37,7 +37,7 @@ impl Counted {
     }
 
     /// The counts, unless there are none or they have not changed since they were last taken.
-    pub fn take_news(&mut self) -> Option<gst::Structure> {
+    pub fn take_unposted(&mut self) -> Option<gst::Structure> {
         if self.posted || self.stats.is_empty() {
             return None;
         }
@@ -46,9 +46,9 @@ impl Counted {
     }
 
     /// Counts a frame that was decoded.
-    pub fn count(&mut self, counts: &Counts, time: Duration) {
+    pub fn count(&mut self, counts: &FrameCounts, time: Duration) {
         self.posted = false;
-        self.tensors = Awaited::Settled;
+        self.tensors = TensorWatch::Done;
         self.stats.count(counts, time);
     }
 
@@ -57,15 +57,15 @@ impl Counted {
         self.posted = false;
         self.stats.count_without_tensors();
         match &self.tensors {
-            Awaited::NoFrameYet => {
-                self.tensors = Awaited::Since(Wait::from(pts));
+            TensorWatch::NotStarted => {
+                self.tensors = TensorWatch::Missing(Timeout::start(pts));
                 false
             }
-            Awaited::Since(wait) if wait.is_over(pts) => {
-                self.tensors = Awaited::Settled;
+            TensorWatch::Missing(timeout) if timeout.has_expired(pts) => {
+                self.tensors = TensorWatch::Done;
                 true
             }
-            Awaited::Since(_) | Awaited::Settled => false,
+            TensorWatch::Missing(_) | TensorWatch::Done => false,
         }
     }
 }
