@@ -1,13 +1,13 @@
-//! The samples of a mapped video frame, within the memory that is mapped.
+//! Checked access to the planes of a mapped video frame.
 //!
-//! A frame's layout is what its `GstVideoMeta` says, and any element can have written that.
-//! GStreamer maps the memory without comparing the two, and the binding's slices are as long as
-//! the layout says, not as the memory is.
+//! In: a mapped frame and the size that a plane must have. Out: a slice that is within the mapped memory.
+//! The layout of a frame comes from its `GstVideoMeta`, which any element can have written. Neither
+//! `gst_video_frame_map` nor the slices of the bindings compare it with the size of the memory.
 
 use gst_video::VideoFrameRef;
 use gst_video::prelude::*;
 
-/// Why a plane cannot be drawn on.
+/// A plane whose layout exceeds its memory.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; \
@@ -21,7 +21,7 @@ pub(super) struct PlaneError {
     row_bytes: usize,
 }
 
-/// Rows of samples, `stride` bytes from one to the next.
+/// Rows of samples whose beginnings are `stride` bytes apart.
 pub(super) struct Plane<'a> {
     /// Ends with the last sample of the last row.
     pub data: &'a mut [u8],
@@ -31,7 +31,7 @@ pub(super) struct Plane<'a> {
 /// A plane of the frame from its first row on: at least one row of at least one byte.
 ///
 /// # Errors
-/// Where the mapped memory does not hold `rows` rows of `row_bytes` bytes in the frame's layout.
+/// If the mapped memory does not hold `rows` rows of `row_bytes` bytes in the frame's layout.
 pub(super) fn plane<'a>(
     frame: &'a mut VideoFrameRef<&mut gst::BufferRef>,
     plane: usize,
@@ -41,7 +41,7 @@ pub(super) fn plane<'a>(
     let (data, available) = mapped(frame, plane);
     let stride = frame.plane_stride()[plane];
     let error = PlaneError { plane, available, stride, rows, row_bytes };
-    // A single row has no next one.
+    // The stride of a single row is not used.
     let stride = if rows == 1 { row_bytes } else { usize::try_from(stride).unwrap_or(0) };
     let needed = (rows - 1).checked_mul(stride).and_then(|rows| rows.checked_add(row_bytes));
     match needed {
@@ -55,13 +55,14 @@ pub(super) fn plane<'a>(
     }
 }
 
-/// Where a plane begins, and how many mapped bytes there are from there on.
+/// The first byte of a plane, and the number of mapped bytes from there on.
 fn mapped(frame: &mut VideoFrameRef<&mut gst::BufferRef>, plane: usize) -> (*mut u8, usize) {
-    // SAFETY: the frame is mapped and borrowed.
+    // SAFETY: `as_mut_ptr` points to the `GstVideoFrame` that `frame` borrows and that stays mapped for this
+    // call.
     let frame = unsafe { &*frame.as_mut_ptr() };
     let meta: *const gst_video::ffi::GstVideoMeta = frame.meta.cast();
-    // With the metadata, each of its planes is mapped by itself; without, all of them in one.
-    // SAFETY: the metadata of a mapped frame is NULL or that of its buffer, which is borrowed too.
+    // If the buffer has the metadata, each plane has a mapping of its own; otherwise one mapping has all.
+    // SAFETY: `meta` of a mapped frame is NULL or points to metadata of its buffer, which the frame references.
     let map = match unsafe { meta.as_ref() } {
         None => &frame.map[0],
         Some(meta) if plane < meta.n_planes as usize => &frame.map[plane],

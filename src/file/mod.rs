@@ -1,4 +1,7 @@
-//! Files that properties name: read whole, with a maximum size, and never without an end.
+//! Reads the files that properties name.
+//!
+//! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and sockets
+//! are refused, so that reading neither blocks nor continues without end.
 
 mod text;
 
@@ -8,7 +11,7 @@ use std::path::Path;
 
 pub(crate) use text::{TextError, text};
 
-/// Why a file is not read. The path is left to who reports it.
+/// Why a file is not read. The message continues after the path, which the caller adds.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("cannot be read: {0}")]
@@ -20,7 +23,7 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io(cause) if cause.kind() == io::ErrorKind::NotFound)
     }
@@ -29,16 +32,16 @@ impl FileError {
 /// The bytes of the regular file at `path`.
 ///
 /// # Errors
-/// Where it cannot be read, is no regular file (a directory, a device, a pipe, a socket), or has
+/// If it cannot be read, is not a regular file (but a directory, a device, a FIFO or a socket), or has
 /// more than `max_size` bytes.
 pub(crate) fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
-    // Before the file is opened: opening a FIFO blocks until another process writes to it.
+    // Checked before the file is opened: opening a FIFO blocks until another process opens it for writing.
     check(&std::fs::metadata(path)?, max_size)?;
     let file = File::open(path)?;
-    // Another file can have taken the path since then.
+    // Checked again: the path can name another file since then.
     check(&file.metadata()?, max_size)?;
     let mut bytes = Vec::new();
-    // The size is no bound: a file can grow, and those of procfs report a size of 0.
+    // The reported size is not a bound: a file can grow, and files of procfs report 0.
     file.take(max_size.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 {
         size if size > max_size => Err(FileError::TooLarge { size, max_size }),
@@ -56,7 +59,7 @@ fn check(metadata: &Metadata, max_size: u64) -> Result<(), FileError> {
     }
 }
 
-/// What this is, in words.
+/// The kind of a file that is not a regular one, as error messages name it.
 fn file_kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         return "a directory";
@@ -84,7 +87,7 @@ mod tests {
         read(path, max_size).unwrap_err().to_string()
     }
 
-    /// A path that no other test uses, with this content.
+    /// A new file with this content, at a path that no other test uses.
     fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("nmsfilter-{}-{name}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();

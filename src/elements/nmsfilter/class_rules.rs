@@ -1,13 +1,13 @@
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
-//! A name of digits alone is always the number of a class, also where the label file has such a
-//! label: a class whose label is a number is named by its own number only.
+//! In: the texts of the properties and the labels. Out: the score threshold of each class. A name that
+//! consists of digits is always the number of a class, even if a label in the label file is the same.
 
 use crate::decoder::MAX_CLASSES;
 use crate::engine::ClassThresholds;
 use crate::output::Labels;
 
-/// What is wrong with a list of classes.
+/// An invalid list of classes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ClassRuleError {
     #[error(
@@ -21,8 +21,11 @@ pub(super) enum ClassRuleError {
     Entry { entry: String },
 }
 
-/// The threshold of each class: `score` for all in `classes` (all there are where it is empty),
-/// but as `class_thresholds` says for those it lists. Other classes are kept out.
+/// The threshold of each class: that of `class_thresholds` if it lists the class, otherwise `score`. If
+/// `classes` is not empty, the threshold of classes that it does not list is infinite.
+///
+/// # Errors
+/// If an entry cannot be parsed, or names no class.
 pub(super) fn thresholds(
     score: f32,
     classes: Option<&str>,

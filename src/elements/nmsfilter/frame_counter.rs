@@ -1,32 +1,35 @@
-//! Counts of frames, and whether tensors have come.
+//! Counts frames and detects streams without tensors.
+//!
+//! In: the counts of each frame. Out: the structure for the property and message `stats`, and whether the
+//! first second of the stream had no tensors.
 
 use std::time::Duration;
 
 use super::stats::{FrameCounts, Stats};
 use super::timeout::Timeout;
 
-/// Counts, and what has been said about them.
+/// The counts since the element started, and what has been posted of them.
 #[derive(Default)]
 pub(super) struct FrameCounter {
     stats: Stats,
-    /// Whether the message with the counts as they stand has been posted.
+    /// Whether a message with the current counts has been posted.
     posted: bool,
     tensors: TensorWatch,
 }
 
-/// Whether tensors have come.
+/// Detects that the first second of the stream has no tensors.
 #[derive(Default)]
 enum TensorWatch {
     #[default]
     NotStarted,
-    /// No frame so far had any.
+    /// No frame since the first one had tensors.
     Missing(Timeout),
-    /// They have come, or the user knows that they have not.
+    /// A frame had tensors, or the warning has been posted.
     Done,
 }
 
 impl FrameCounter {
-    /// Nothing counted yet, for an engine of this name.
+    /// All counts 0, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
         Self { stats: Stats::new(engine), ..Self::default() }
     }
@@ -36,7 +39,7 @@ impl FrameCounter {
         self.stats.structure()
     }
 
-    /// The counts, unless there are none or they have not changed since they were last taken.
+    /// The counts, unless no frame was counted or they have not changed since the last call.
     pub fn take_unposted(&mut self) -> Option<gst::Structure> {
         if self.posted || self.stats.is_empty() {
             return None;
@@ -52,7 +55,7 @@ impl FrameCounter {
         self.stats.count(counts, time);
     }
 
-    /// Counts a frame without tensors; true once, where there were none for the first second.
+    /// Counts a frame without tensors. Returns true once, if the first second of the stream had no tensors.
     pub fn count_without_tensors(&mut self, pts: Option<gst::ClockTime>) -> bool {
         self.posted = false;
         self.stats.count_without_tensors();

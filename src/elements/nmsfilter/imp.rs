@@ -1,4 +1,7 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `BaseTransform` subclass: properties, start and stop, negotiation, and `transform_ip`.
+//!
+//! In: buffers with tensors, and properties. Out: the same buffers with regions; messages and `stats`.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
@@ -29,7 +32,7 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::NmsFilter)]
 pub struct NmsFilter {
@@ -232,7 +235,7 @@ pub struct NmsFilter {
         mutable_playing
     )]
     settings: Mutex<Settings>,
-    /// `None` unless started, and while a frame is in the works.
+    /// `None` before start, after stop, and while `transform_ip` processes a frame.
     session: Mutex<Option<Session>>,
     counter: Mutex<FrameCounter>,
 }
@@ -245,7 +248,7 @@ impl ObjectSubclass for NmsFilter {
     type ParentType = gst_base::BaseTransform;
 }
 
-/// All properties but one are derived: `GstStructure` has no parameter specification to derive.
+/// All properties except `stats` are derived: the derive macro does not support `GstStructure`.
 impl ObjectImpl for NmsFilter {
     fn properties() -> &'static [glib::ParamSpec] {
         static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
@@ -307,7 +310,7 @@ impl ElementImpl for NmsFilter {
 impl BaseTransformImpl for NmsFilter {
     const MODE: gst_base::subclass::BaseTransformMode =
         gst_base::subclass::BaseTransformMode::AlwaysInPlace;
-    // Metadata is written to every buffer, so there is no passthrough.
+    // Metadata is attached to every buffer, so the element is never in passthrough mode.
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 
@@ -348,7 +351,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        // Not VideoInfo: it knows neither DMA-BUF formats nor every memory feature.
+        // VideoInfo is not used: it supports neither DMA_DRM formats nor every memory feature.
         let side = |name: &str| {
             let side = incaps.structure(0).and_then(|s| s.get::<i32>(name).ok());
             side.and_then(|side| u32::try_from(side).ok())
@@ -368,7 +371,8 @@ impl BaseTransformImpl for NmsFilter {
         self.parent_sink_event(event)
     }
 
-    /// Pixels pass untouched, so upstream may allocate whatever downstream takes.
+    /// Forwards the query: the element does not access pixels, so that any allocation is allowed which
+    /// downstream supports.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
@@ -380,7 +384,7 @@ impl BaseTransformImpl for NmsFilter {
         }
     }
 
-    /// No frame is ever allocated here, so no pool is set up for any.
+    /// Removes the pools: the element never allocates a frame.
     fn decide_allocation(
         &self,
         query: &mut gst::query::Allocation,
@@ -391,7 +395,8 @@ impl BaseTransformImpl for NmsFilter {
         Ok(())
     }
 
-    /// GStreamer 1.26 does not copy `GstTensorMeta` with a buffer that is shared, as behind a tee.
+    /// Copies `GstTensorMeta` together with a shared buffer (after a tee, for example); GStreamer 1.26 does
+    /// not.
     #[cfg(feature = "v1_26")]
     fn prepare_output_buffer(
         &self,
@@ -412,7 +417,7 @@ impl BaseTransformImpl for NmsFilter {
         buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let start = Instant::now();
-        // Taken out, so that no lock is held while the engine runs.
+        // The session is moved out of the mutex, so that no lock is held while the engine runs.
         let Some(mut session) = lock(&self.session).take() else {
             return Err(gst::FlowError::Flushing);
         };
@@ -453,17 +458,17 @@ impl BaseTransformImpl for NmsFilter {
 }
 
 impl NmsFilter {
-    /// Tells the user why the GPU is not used.
+    /// Posts a warning with the reason why the GPU is not used any more.
     fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
         gst::element_imp_warning!(
             self,
             gst::LibraryError::Failed,
             ("{why}; decoding continues on the CPU"),
-            ["backend=cpu does so without a warning"]
+            ["set backend=cpu to avoid this warning"]
         );
     }
 
-    /// Counts a frame without tensors; the first second of nothing else earns one warning.
+    /// Counts a frame without tensors. A warning is posted once if the first second of the stream has none.
     fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
         let late = lock(&self.counter).count_without_tensors(pts);
@@ -472,8 +477,8 @@ impl NmsFilter {
                 self,
                 gst::StreamError::Format,
                 ("no buffer of the first second carried tensors, so nothing is detected; \
-                     place nmsfilter behind an inference element, with nothing between them that \
-                     scales, crops or replaces the picture")
+                     place nmsfilter downstream of an inference element, without elements between \
+                     them that scale, crop or replace the picture")
             );
         }
     }
@@ -486,7 +491,7 @@ impl NmsFilter {
         let element = self.obj();
         gst::info!(CAT, obj = element, "{structure}");
         let message = gst::message::Element::builder(structure).src(&*element).build();
-        // An element that is in no pipeline has no bus.
+        // Fails if the element is not in a pipeline and therefore has no bus.
         let _ = element.post_message(message);
     }
 }

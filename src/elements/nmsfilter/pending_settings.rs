@@ -1,4 +1,7 @@
-//! Settings that are set but not in force.
+//! Settings that are set while the element runs but not in force yet.
+//!
+//! In: new settings, and the error if no plan can be made with them. Out: a warning if they stay invalid for
+//! one second.
 
 use gst::prelude::*;
 
@@ -9,32 +12,32 @@ use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::elements::property;
 
-/// Settings that were set while frames are decoded with others. Properties that belong together
-/// are set one after the other, so a set that cannot be used is given a second to become whole.
+/// Settings that were set while frames are decoded with others. An application sets properties one after
+/// the other, so settings that are invalid in between are tolerated for a second.
 pub(super) struct PendingSettings {
     pub settings: Settings,
-    /// Why they cannot be used; `None` before they are tried.
+    /// Why no plan can be made with them; `None` before the first attempt.
     error: Option<FrameError>,
-    /// Since when settings have been wanted that cannot be used.
+    /// Started when the pending settings were first invalid, and after each warning.
     rejected_since: Option<Timeout>,
-    /// What the user was told last.
+    /// The text of the last warning.
     last_warning: Option<String>,
 }
 
 impl PendingSettings {
-    /// `settings`, which replace `previous` ones that are not in force, either.
+    /// New settings; `previous` are pending ones that they replace.
     pub fn new(settings: Settings, previous: Option<Self>) -> Self {
         let (rejected_since, last_warning) =
             previous.map_or((None, None), |p| (p.rejected_since, p.last_warning));
         Self { settings, error: None, rejected_since, last_warning }
     }
 
-    /// Whether they have been found not to be usable.
+    /// Whether making a plan with them has failed.
     pub fn is_rejected(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Notes why they cannot be used with the tensors of the buffer with this timestamp.
+    /// Stores why no plan can be made with them for the buffer with this timestamp.
     pub fn reject(&mut self, element: &NmsFilter, error: FrameError, pts: Option<gst::ClockTime>) {
         if self.error.is_none() {
             gst::info!(CAT, obj = element, "new settings cannot be used yet: {error}");
@@ -43,7 +46,7 @@ impl PendingSettings {
         self.rejected_since.get_or_insert_with(|| Timeout::start(pts));
     }
 
-    /// Warns once where they have not been usable for a second.
+    /// Posts a warning if they have been invalid for a second, once per text.
     pub fn warn_if_unusable(&mut self, element: &NmsFilter, pts: Option<gst::ClockTime>) {
         let (Some(error), Some(rejected_since)) = (&self.error, self.rejected_since) else {
             return;
@@ -64,7 +67,7 @@ impl PendingSettings {
         }
     }
 
-    /// Why they cannot be used, if they were tried.
+    /// Why no plan can be made with them, if that was attempted.
     pub fn into_error(self) -> Option<FrameError> {
         self.error
     }

@@ -1,3 +1,8 @@
+//! What is computed once for many frames.
+//!
+//! In: shapes of tensors, settings, labels and the frame's size. Out: decoder and layout, mapping to the frame, and
+//! engine parameters.
+
 use super::class_rules;
 use super::error::FrameError;
 use super::settings::Settings;
@@ -6,7 +11,7 @@ use crate::engine::{Engine, Params};
 use crate::output::{Labels, Mapping};
 use crate::tensor::{ElementType, Shape, TensorView};
 
-/// How to process frames like the last one.
+/// How to process frames until the shapes of tensors, the settings or the caps change.
 pub(super) struct Plan {
     tensors: Vec<Signature>,
     pub choice: Choice,
@@ -14,7 +19,7 @@ pub(super) struct Plan {
     pub params: Params,
 }
 
-/// What the choice of a decoder depends on.
+/// What the choice of a decoder depends on, for one tensor.
 #[derive(Default)]
 struct Signature {
     id: String,
@@ -58,12 +63,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Takes over tensors of other shapes, such as windows of which there are as many as were
-    /// found; false where they need another plan. `settings` and `labels` are those it was made
-    /// for. Allocates nothing where ids stay.
+    /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame.
+    /// Returns false if they need a new plan. `settings` and `labels` must be those with which the plan was
+    /// made. Does not allocate if the tensors' ids stay the same.
     ///
     /// # Errors
-    /// Where no decoder fits the tensors.
+    /// If no decoder reads the tensors.
     pub fn adapt(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -79,7 +84,7 @@ impl Plan {
         Ok(true)
     }
 
-    /// Whether it was made for tensors like these.
+    /// Whether the plan was made for tensors with these ids, element types and shapes.
     pub fn matches(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)

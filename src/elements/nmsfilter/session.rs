@@ -1,4 +1,7 @@
-//! What the element keeps between start and stop, and what it does with a frame.
+//! The state of the element between start and stop, and the processing of a frame.
+//!
+//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The steps are
+//! those of the source folders: input, decoder (through the plan), engine, output.
 
 use std::fmt;
 
@@ -15,17 +18,17 @@ use crate::input::{self, Tensors};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::TensorView;
 
-/// The engine, and all that is derived once and used for many frames.
+/// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
     engine: Box<dyn Engine>,
     labels: Labels,
-    /// Those in force: once a frame is decoded, always such as can be used.
+    /// The settings in force. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
-    /// Those that were set since and are not in force.
+    /// Settings that were set later and are not in force.
     pending: Option<PendingSettings>,
-    /// Width and height, once there are caps.
+    /// Width and height; `None` before caps.
     frame_size: Option<[u32; 2]>,
-    /// For the settings in force; `None` before the first frame with tensors and after new caps.
+    /// The plan for the settings in force; `None` before the first frame with tensors and after new caps.
     plan: Option<Plan>,
     regions: Vec<Region>,
     /// Whether any frame has been decoded.
@@ -33,11 +36,11 @@ pub(super) struct Session {
     warnings: Warnings,
 }
 
-/// What became of a frame.
+/// The result of processing a frame.
 pub(super) enum FrameResult {
-    /// It carried no tensors.
+    /// The buffer has no tensors.
     WithoutTensors,
-    /// It was decoded.
+    /// The tensors were decoded and the survivors attached.
     Decoded(FrameCounts),
 }
 
@@ -56,8 +59,8 @@ impl Session {
         }
     }
 
-    /// Notes the element's settings; cheap where they have not changed. They come into force with
-    /// the next frame that has tensors, if they can be used.
+    /// Stores the element's settings if they have changed. They come into force with the next frame that has
+    /// tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
         let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
         if latest != settings {
@@ -65,23 +68,27 @@ impl Session {
         }
     }
 
-    /// The failure of the GPU after which the engine went on without it; told once.
+    /// The GPU failure after which the engine continued on the CPU; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         self.engine.take_failure().map(ToString::to_string)
     }
 
-    /// What the engine runs on, where that has come to be known.
+    /// The processor on which the engine runs, if the engine has selected it since the last call.
     pub fn take_description(&mut self) -> Option<String> {
         self.engine.take_description()
     }
 
-    /// Takes over the size of the frames to come.
+    /// Sets the size of the following frames.
     pub fn set_frame_size(&mut self, frame: [u32; 2]) {
         self.frame_size = Some(frame);
         self.plan = None;
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
+    ///
+    /// # Errors
+    /// If tensors cannot be read, settings are not valid for the first frame that is decoded, the engine fails,
+    /// or metadata cannot be attached.
     pub fn process(
         &mut self,
         element: &NmsFilter,
@@ -95,11 +102,11 @@ impl Session {
         }
         let views = tensors.views();
         self.update_plan(element, &views, pts)?;
-        let plan = self.plan.as_ref().expect("it has just been prepared");
+        let plan = self.plan.as_ref().expect("update_plan has made it");
         let outcome = self.engine.run(&views, &plan.choice.layout, &plan.params)?;
 
         self.regions.clear();
-        // Every survivor has a region: the engine rejects boxes that cannot be seen.
+        // Every survivor has a region: the engine rejects boxes outside of the frame.
         self.regions
             .extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
         let counts = FrameCounts::from(&outcome);
@@ -111,13 +118,13 @@ impl Session {
         Ok(FrameResult::Decoded(counts))
     }
 
-    /// Attaches the regions, and removes the tensors where they are not to stay.
+    /// Attaches the regions, and removes the tensors unless `keep-tensors` is set.
     fn attach(
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), FrameError> {
-        let plan = self.plan.as_ref().expect("the regions are made by it");
+        let plan = self.plan.as_ref().expect("regions are computed with a plan");
         let (frame, kinds) = (plan.mapping.frame(), Kinds::from(self.settings.attach));
         let best = (frame, self.regions.first());
         self.warnings.repeated_region(element, buffer, best, &mut self.labels, kinds);
@@ -128,9 +135,9 @@ impl Session {
         Ok(())
     }
 
-    /// Brings the wanted settings into force where they can be used with these tensors, and makes
-    /// the plan. Where they cannot, it is an error before the first frame is decoded; afterwards
-    /// the settings in force stay, and the user is told if that lasts.
+    /// Makes the plan, with the pending settings if they are valid for these tensors; they are in force then.
+    /// If they are not valid: before the first frame is decoded, that is an error. Afterwards the previous
+    /// settings stay in force, and a warning is posted if the pending settings stay invalid for a second.
     fn update_plan(
         &mut self,
         element: &NmsFilter,
@@ -165,13 +172,14 @@ impl Session {
         match matches {
             true => Ok(()),
             false => self.renew_plan(element, tensors).map_err(|error| {
-                // Of settings that cannot be used, either, those that are set say more.
+                // If neither the pending settings nor those in force are valid, the error of the pending ones
+                // is more useful: these are the current values of the properties.
                 self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
             }),
         }
     }
 
-    /// Makes the plan for other tensors or caps under the settings in force.
+    /// Makes or adapts the plan for other tensors or caps with the settings in force.
     fn renew_plan(
         &mut self,
         element: &NmsFilter,
@@ -218,7 +226,7 @@ impl Session {
     }
 }
 
-/// What a developer wants to know of it in an error message, besides properties.
+/// The debug information of error messages, besides properties.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "engine {}, ", self.engine.name())?;

@@ -1,9 +1,11 @@
+//! A timeout in stream time. In: timestamps of buffers. Out: whether one second has passed.
+
 use std::time::{Duration, Instant};
 
-/// How long something may go on before the user is told.
+/// How long a condition lasts before a warning is posted.
 const DURATION: gst::ClockTime = gst::ClockTime::SECOND;
 
-/// A timeout of one second of the stream, or of the clock where buffers have no timestamps.
+/// A timeout of one second of stream time, or of the system clock if buffers have no timestamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeout {
     pts: Option<gst::ClockTime>,
@@ -11,12 +13,12 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    /// From the buffer with this timestamp on.
+    /// Starts at the buffer with this timestamp.
     pub fn start(pts: Option<gst::ClockTime>) -> Self {
         Self { pts, started: Instant::now() }
     }
 
-    /// Whether it is over at the buffer with this timestamp.
+    /// Whether it has expired at the buffer with this timestamp.
     pub fn has_expired(&self, pts: Option<gst::ClockTime>) -> bool {
         match (self.pts, pts) {
             (Some(first), Some(pts)) => pts.saturating_sub(first) >= DURATION,
