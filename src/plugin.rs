@@ -1,5 +1,5 @@
-//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the elements and the custom
-//! metadata.
+//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the elements and the
+//! custom metadata.
 #![allow(missing_docs, reason = "the macro generates items without documentation")]
 
 use crate::elements;

@@ -1,7 +1,7 @@
 //! Strings from C, which may not be valid UTF-8.
 //!
-//! In: GLib values, quarks and pointers. Out: `&str` after validation, or `&CStr`. The conversions of the
-//! bindings assume valid UTF-8: they panic, or create an invalid `str`.
+//! In: GLib values, quarks and pointers. Out: `&str` after validation, or `&CStr`. The conversions
+//! of the bindings assume valid UTF-8: they panic, or create an invalid `str`.
 
 use std::ffi::{CStr, c_char};
 use std::str::Utf8Error;
@@ -17,16 +17,16 @@ pub fn of_value(value: &glib::Value) -> Result<Option<&str>, Utf8Error> {
     if value.type_() != glib::Type::STRING {
         return Ok(None);
     }
-    // SAFETY: `value` is of type string. Its text is NULL or ends with a zero byte, and is neither freed nor
-    // changed while `value` is borrowed.
+    // SAFETY: `value` is of type string. Its text is NULL or ends with a zero byte, and is neither
+    // freed nor changed while `value` is borrowed.
     let text = unsafe { of_pointer(glib::gobject_ffi::g_value_get_string(value.to_glib_none().0)) };
     text.map(CStr::to_str).transpose()
 }
 
 /// The string of a quark, in any encoding; `None` for 0.
 pub fn of_quark(quark: glib::ffi::GQuark) -> Option<&'static CStr> {
-    // SAFETY: `g_quark_to_string` returns NULL for 0, or a zero-terminated string that GLib never frees or
-    // changes.
+    // SAFETY: `g_quark_to_string` returns NULL for 0, or a zero-terminated string that GLib never
+    // frees or changes.
     unsafe { of_pointer(glib::ffi::g_quark_to_string(quark)) }
 }
 

@@ -1,14 +1,16 @@
 //! A uniform spatial grid over a frame.
 //!
-//! In: numbered rectangles. Out: the numbers of those in the cells that a query rectangle touches, which
-//! include all that overlap it. A query costs time in proportion to these cells and their items.
+//! In: numbered rectangles. Out: the numbers of those in the cells that a query rectangle touches,
+//! which include all that overlap it. A query costs time in proportion to these cells and their
+//! items.
 
 use arrayvec::ArrayVec;
 
 /// Marks the end of a linked list.
 const END: u32 = u32::MAX;
 
-/// Square cells, each with a linked list of its items; the item inserted last is the first of the list.
+/// Square cells, each with a linked list of its items; the item inserted last is the first of the
+/// list.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     /// Side of a cell in pixels.
@@ -30,8 +32,8 @@ struct Entry {
 impl Grid {
     /// Empties the grid, for about `items` items in a frame of this size.
     ///
-    /// A cell has at least `side` pixels, and more if there would otherwise be more cells than items. The
-    /// time to empty them is thereby bounded by the number of items.
+    /// A cell has at least `side` pixels, and more if there would otherwise be more cells than
+    /// items. The time to empty them is thereby bounded by the number of items.
     pub fn clear(&mut self, [width, height]: [u32; 2], side: u32, items: usize) {
         let area = f64::from(width) * f64::from(height);
         let per_item = (area / items.max(1) as f64).sqrt().ceil();
@@ -44,8 +46,8 @@ impl Grid {
         self.entries.clear();
     }
 
-    /// Adds `item` to each cell that this rectangle touches: left, top, right and bottom, the last two
-    /// exclusive. Cells at the edges include all positions outside of the frame next to them.
+    /// Adds `item` to each cell that this rectangle touches: left, top, right and bottom, the last
+    /// two exclusive. Cells at the edges include all positions outside of the frame next to them.
     pub fn insert(&mut self, rect: [i32; 4], item: u32) {
         for cell in self.cells(rect) {
             let entry = Entry { item, next: self.first[cell] };
@@ -54,8 +56,8 @@ impl Grid {
         }
     }
 
-    /// The items in the cells that this rectangle touches. An item in several of these cells is returned
-    /// several times.
+    /// The items in the cells that this rectangle touches. An item in several of these cells is
+    /// returned several times.
     pub fn near(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
         self.cells(rect).flat_map(|cell| {
             let entry = |index: u32| self.entries.get(index as usize).copied();
@@ -64,8 +66,8 @@ impl Grid {
         })
     }
 
-    /// The same in ascending order, by merging the lists of the cells. The rectangle touches at most nine
-    /// cells, and items were inserted in descending order.
+    /// The same in ascending order, by merging the lists of the cells. The rectangle touches at
+    /// most nine cells, and items were inserted in descending order.
     pub fn ascending(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
         let mut lists: ArrayVec<Entry, 9> = self
             .cells(rect)

@@ -1,7 +1,7 @@
 //! The elements of the plugin and what they share.
 //!
-//! `nmsfilter` connects input, decoder, engine and output. `crowdtestsrc` and `tensorreplay` attach tensors
-//! to test it, `roioverlay` draws its results.
+//! `nmsfilter` connects input, decoder, engine and output. `crowdtestsrc` and `tensorreplay` attach
+//! tensors to test it, `roioverlay` draws its results.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -45,8 +45,8 @@ fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
         .into()
 }
 
-/// Locks a mutex of an element, also if it was poisoned: a panic in one thread does not make every later
-/// call of the element panic.
+/// Locks a mutex of an element, also if it was poisoned: a panic in one thread does not make every
+/// later call of the element panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
 //! Checked access to the planes of a mapped video frame.
 //!
-//! In: a mapped frame and the size that a plane must have. Out: a slice that is within the mapped memory.
-//! The layout of a frame comes from its `GstVideoMeta`, which any element can have written. Neither
-//! `gst_video_frame_map` nor the slices of the bindings compare it with the size of the memory.
+//! In: a mapped frame and the size that a plane must have. Out: a slice that is within the mapped
+//! memory. The layout of a frame comes from its `GstVideoMeta`, which any element can have written.
+//! Neither `gst_video_frame_map` nor the slices of the bindings compare it with the size of the
+//! memory.
 
 use gst_video::VideoFrameRef;
 use gst_video::prelude::*;
@@ -46,8 +47,8 @@ pub(super) fn plane<'a>(
     let needed = (rows - 1).checked_mul(stride).and_then(|rows| rows.checked_add(row_bytes));
     match needed {
         Some(needed) if stride >= row_bytes && needed <= available => {
-            // SAFETY: `available` bytes from `data` on are mapped for reading and writing, for as long
-            // as the frame exists, which `'a` borrows exclusively.
+            // SAFETY: `available` bytes from `data` on are mapped for reading and writing, for as
+            // long as the frame exists, which `'a` borrows exclusively.
             let data = unsafe { std::slice::from_raw_parts_mut(data, needed) };
             Ok(Plane { data, stride })
         }
@@ -57,12 +58,13 @@ pub(super) fn plane<'a>(
 
 /// The first byte of a plane, and the number of mapped bytes from there on.
 fn mapped(frame: &mut VideoFrameRef<&mut gst::BufferRef>, plane: usize) -> (*mut u8, usize) {
-    // SAFETY: `as_mut_ptr` points to the `GstVideoFrame` that `frame` borrows and that stays mapped for this
-    // call.
+    // SAFETY: `as_mut_ptr` points to the `GstVideoFrame` that `frame` borrows and that stays mapped
+    // for this call.
     let frame = unsafe { &*frame.as_mut_ptr() };
     let meta: *const gst_video::ffi::GstVideoMeta = frame.meta.cast();
-    // If the buffer has the metadata, each plane has a mapping of its own; otherwise one mapping has all.
-    // SAFETY: `meta` of a mapped frame is NULL or points to metadata of its buffer, which the frame references.
+    // If the buffer has the metadata, each plane has a mapping of its own; otherwise one mapping
+    // has all. SAFETY: `meta` of a mapped frame is NULL or points to metadata of its buffer, which
+    // the frame references.
     let map = match unsafe { meta.as_ref() } {
         None => &frame.map[0],
         Some(meta) if plane < meta.n_planes as usize => &frame.map[plane],

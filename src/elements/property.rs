@@ -1,4 +1,5 @@
-//! Properties of all elements: the check of a new value, and the list of values that are not the default.
+//! Properties of all elements: the check of a new value, and the list of values that are not the
+//! default.
 
 use gst::glib;
 use gst::prelude::*;
@@ -6,8 +7,8 @@ use gst::prelude::*;
 use crate::text;
 
 /// Whether the property may be set to the value. A string must be valid UTF-8, which
-/// `g_object_set_property` does not check. Other strings are refused with a warning, and the property keeps
-/// its value.
+/// `g_object_set_property` does not check. Other strings are refused with a warning, and the
+/// property keeps its value.
 ///
 /// A property that is only read when the element starts may be set later; a warning is posted then.
 pub(super) fn accepts(

@@ -1,7 +1,7 @@
 //! Reads the files that properties name.
 //!
-//! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and sockets
-//! are refused, so that reading neither blocks nor continues without end.
+//! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and
+//! sockets are refused, so that reading neither blocks nor continues without end.
 
 mod text;
 
@@ -32,10 +32,11 @@ impl FileError {
 /// The bytes of the regular file at `path`.
 ///
 /// # Errors
-/// If it cannot be read, is not a regular file (but a directory, a device, a FIFO or a socket), or has
-/// more than `max_size` bytes.
+/// If it cannot be read, is not a regular file (but a directory, a device, a FIFO or a socket), or
+/// has more than `max_size` bytes.
 pub(crate) fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
-    // Checked before the file is opened: opening a FIFO blocks until another process opens it for writing.
+    // Checked before the file is opened: opening a FIFO blocks until another process opens it for
+    // writing.
     check(&std::fs::metadata(path)?, max_size)?;
     let file = File::open(path)?;
     // Checked again: the path can name another file since then.

@@ -1,4 +1,5 @@
-//! Validates text files. In: bytes. Out: UTF-8 text without a byte order mark, or an error with the line.
+//! Validates text files. In: bytes. Out: UTF-8 text without a byte order mark, or an error with the
+//! line.
 
 /// Why bytes are not text in UTF-8. The message continues after the file's name.
 #[derive(Debug, PartialEq, thiserror::Error)]

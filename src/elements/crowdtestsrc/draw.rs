@@ -1,4 +1,7 @@
-//! The crowd in pixels: a prepared background, and people in front of it as plain shapes.
+//! Draws the crowd.
+//!
+//! In: the people of a frame. Out: pixels of four bytes: a background that is computed once, and
+//! people as ellipses and rectangles in front of it.
 
 use super::scene::{Person, Scene};
 use super::splitmix64::SplitMix64;
@@ -22,7 +25,7 @@ const SKINS: [Color; 5] =
 const HAIRS: [Color; 5] =
     [[40, 30, 26], [84, 56, 36], [150, 110, 60], [120, 120, 122], [24, 22, 24]];
 
-/// Where red, green and blue stand in a pixel of four bytes.
+/// The indices of red, green and blue in a pixel of four bytes.
 pub(super) type ChannelOrder = [usize; 3];
 
 /// Draws frames of one scene.
@@ -33,7 +36,7 @@ pub(super) struct Canvas {
     appearances: Vec<Appearance>,
 }
 
-/// What a person wears; colored in the order of the canvas.
+/// The colors of a person, with the channels in the order of the canvas.
 struct Appearance {
     shirt: [u8; 4],
     shade: [u8; 4],
@@ -66,7 +69,7 @@ impl Canvas {
         Self { width, height, background, appearances }
     }
 
-    /// Draws `people`, the last in front, into rows of `stride` bytes.
+    /// Draws `people`, the last in front, into `data`, whose rows are `stride` bytes apart.
     pub fn draw(&self, people: &[Person], data: &mut [u8], stride: usize) {
         let row_bytes = self.width * 4;
         for (row, line) in data.chunks_mut(stride).zip(self.background.chunks_exact(self.width)) {
@@ -83,14 +86,14 @@ impl Canvas {
         let mut ellipse = |cx: f32, cy: f32, rx: f32, ry: f32, from: f32, to: f32, color| {
             self.ellipse([cx, cy, rx, ry], [from, to], color, data, stride);
         };
-        // Shoulders are the upper half of an ellipse, the rest of the body a block below it.
+        // Shoulders are the upper half of an ellipse, the body below is a rectangle.
         let shoulders = y + half * 2.0;
         let body_end = y + half * 7.0;
         ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, appearance.shade);
         ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, appearance.shirt);
         ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, appearance.shade);
         ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, appearance.shirt);
-        // A neck, hair, and a face that leaves some of the hair.
+        // Neck, hair, and a face that covers only a part of the hair.
         ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, appearance.skin);
         ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, appearance.hair);
         ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, appearance.skin);
@@ -103,7 +106,8 @@ impl Canvas {
         ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, appearance.shade);
     }
 
-    /// Fills the rows from `from` to `to` of an ellipse about (cx, cy) with radii (rx, ry).
+    /// Fills the rows from `from` up to `to` of the ellipse with center (cx, cy) and radii (rx,
+    /// ry).
     fn ellipse(
         &self,
         [cx, cy, rx, ry]: [f32; 4],
@@ -141,7 +145,8 @@ fn background_color(across: f32, down: f32) -> Color {
         let window = (across * 90.0).fract() > 0.4 && ((down - roof) * 30.0).fract() > 0.45;
         if window { mix(wall, [92, 104, 116], 0.7) } else { wall }
     } else {
-        // Joints between slabs meet at the vanishing point, and are lost to sight before it.
+        // Joints between slabs converge at the vanishing point; they are not drawn near the
+        // horizon.
         let away = 1.0 / (down - 0.2);
         let across_joint = ((across - 0.5) * away * 4.0).fract().abs() < 0.03;
         let joint = down > 0.34 && (across_joint || (away * 2.0).fract() < 0.04);

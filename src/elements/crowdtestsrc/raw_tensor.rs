@@ -1,4 +1,7 @@
-//! The windows as a decoder's full raw output.
+//! Raw output tensors of a detector.
+//!
+//! In: the windows of a frame. Out: a tensor in the input format of a decoder, whose other anchors
+//! have background scores.
 
 use super::CrowdDecoder;
 use super::splitmix64::SplitMix64;
@@ -6,17 +9,17 @@ use super::window_generator::Window;
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape};
 
-/// Class scores of a YOLO output.
+/// Number of classes of a YOLO output.
 const CLASSES: usize = 80;
-/// YOLOv5 multiplies objectness by this score of the window's class.
+/// The class score of a window in a YOLOv5 output, by which the decoder multiplies objectness.
 const CLASS_SCORE: f32 = 0.98;
-/// Scores of rows with nothing in them stay below this.
+/// Upper bound of the scores of anchors without a window.
 const MAX_BACKGROUND_SCORE: f32 = 0.02;
-/// Buffers kept for later frames.
+/// Maximum number of buffers that are kept for later frames.
 const MAX_POOLED: usize = 8;
 
-/// Writes windows into raw output tensors. A YOLO output has megabytes of rows with nothing in
-/// them, so these are written once and buffers come back to be used again.
+/// Writes windows into raw output tensors. A YOLO output has several megabytes of background, which
+/// is written once per buffer; buffers are reused.
 pub(super) struct RawTensor {
     decoder: CrowdDecoder,
     anchors: usize,
@@ -25,14 +28,15 @@ pub(super) struct RawTensor {
     pool: Vec<PooledBuffer>,
 }
 
-/// A buffer that was handed out, and the anchors in it that hold windows.
+/// A buffer that was returned before, and its anchors that have windows.
 struct PooledBuffer {
     buffer: gst::Buffer,
     written: Vec<usize>,
 }
 
 impl RawTensor {
-    /// For frames of `area` pixels: 25200 or 8400 anchors up to 1920 x 1080, and by area.
+    /// For frames of `area` pixels: 25200 (YOLOv5) or 8400 (YOLOv8) anchors up to 1920 x 1080
+    /// pixels, and that number for each further 1920 x 1080 pixels.
     pub fn new(decoder: CrowdDecoder, area: u64) -> Self {
         let frames = area.div_ceil(1920 * 1080).max(1) as usize;
         let anchors = match decoder {
@@ -45,7 +49,11 @@ impl RawTensor {
         tensor
     }
 
-    /// The tensor for these windows. Windows beyond the number of anchors are left out.
+    /// The tensor with these windows. If there are more windows than anchors, the last ones are
+    /// omitted.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated or mapped.
     pub fn with_windows(&mut self, windows: &[Window]) -> Result<NewTensor, gst::glib::BoolError> {
         if self.decoder == CrowdDecoder::Windows {
             let rows = windows.iter().flat_map(|w| [w.x, w.y, w.side, w.score]).collect();
@@ -55,7 +63,7 @@ impl RawTensor {
         let windows = &windows[..windows.len().min(self.anchors)];
         let mut pooled = self.take_buffer()?;
         {
-            let buffer = pooled.buffer.get_mut().expect("it is nobody else's");
+            let buffer = pooled.buffer.get_mut().expect("take_buffer returns writable buffers");
             let mut map = buffer.map_writable()?;
             let elements: &mut [f32] = bytemuck::cast_slice_mut(&mut map);
             for anchor in pooled.written.drain(..) {
@@ -68,8 +76,8 @@ impl RawTensor {
                 let anchor = i * self.anchors / windows.len();
                 let half = window.side / 2.0;
                 let (cx, cy) = (window.x + half, window.y + half);
-                let decoder = [cx, cy, window.side, window.side, self.first_score(window)];
-                for (number, value) in decoder.into_iter().enumerate() {
+                let numbers = [cx, cy, window.side, window.side, self.first_score(window)];
+                for (number, value) in numbers.into_iter().enumerate() {
                     elements[self.index(anchor, number)] = value;
                 }
                 if self.decoder == CrowdDecoder::Yolov5 {
@@ -90,7 +98,7 @@ impl RawTensor {
         Ok(tensor)
     }
 
-    /// A buffer that nobody uses, or a new one.
+    /// A pooled buffer that is not in use downstream, or a new one.
     fn take_buffer(&mut self) -> Result<PooledBuffer, gst::glib::BoolError> {
         let free = self.pool.iter().position(|pooled| {
             pooled.buffer.is_writable() && pooled.buffer.is_all_memory_writable()
@@ -136,7 +144,7 @@ impl RawTensor {
         }
     }
 
-    /// The number behind the box: objectness, or the score of the first class.
+    /// The number that follows the box: objectness, or the score of class 0.
     fn first_score(&self, window: &Window) -> f32 {
         match self.decoder {
             CrowdDecoder::Yolov5 => window.score / CLASS_SCORE,

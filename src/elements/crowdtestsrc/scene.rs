@@ -1,7 +1,9 @@
-//! Who is where: a function of seed, size and frame number alone.
+//! The positions of people.
 //!
-//! People walk in lanes. Far lanes are higher up in the picture and their people smaller; all of
-//! one lane walk at one pace, so that heads keep their distance.
+//! In: seed, frame size, number of people and frame number; nothing else has an influence. Out: the
+//! head of each person and whether it is visible. People walk in horizontal rows. Rows in the
+//! background are higher in the frame and have smaller people. All people of a row have the same
+//! speed, so that their distances are constant.
 
 use super::splitmix64::SplitMix64;
 use crate::elements::grid::Grid;
@@ -10,27 +12,28 @@ use crate::elements::grid::Grid;
 const REFERENCE_PEOPLE: f64 = 60.0;
 /// 1920 x 1080.
 const REFERENCE_AREA: f64 = 1920.0 * 1080.0;
-/// The smallest head, in pixels.
+/// Minimum side of a head in pixels.
 const MIN_HEAD_SIDE: f32 = 8.0;
 
-/// The number of people for a frame of this size: 60 for 1920 x 1080, and by area.
+/// The number of people for a frame of this size: 60 for 1920 x 1080, in proportion to the area.
 pub(super) fn default_people(width: u32, height: u32) -> u32 {
     let people = REFERENCE_PEOPLE * f64::from(width) * f64::from(height) / REFERENCE_AREA;
     people.round().clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
-/// A person, far lanes first.
+/// A person in one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Person {
-    /// Counts from 0; the same in every frame.
+    /// Number from 0; the same in every frame.
     pub id: u32,
     /// Center of the head.
     pub x: f32,
     /// Center of the head.
     pub y: f32,
-    /// Side of the square that the head fills.
+    /// Side of the bounding square of the head.
     pub side: f32,
-    /// Whether a detector could see the head: at least half in the frame and not hidden.
+    /// Whether a detector detects the head: at least half of it is in the frame, and nearer heads
+    /// cover at most half.
     pub visible: bool,
 }
 
@@ -42,38 +45,38 @@ impl Person {
     }
 }
 
-/// Everyone in one frame.
+/// All people in one frame.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     people: Vec<Person>,
-    /// The centers of their heads.
+    /// The centers of the heads.
     heads: Grid,
-    /// The largest side of a head.
+    /// Maximum side of a head.
     max_head_side: f32,
 }
 
 impl Crowd {
-    /// Far lanes first.
+    /// All people, those farthest in the background first.
     pub fn people(&self) -> &[Person] {
         &self.people
     }
 
-    /// Whether no head, seen or not, shares any area with this box.
+    /// Whether this box intersects no head, visible or not.
     pub fn is_free_of_heads(&self, area: [f32; 4]) -> bool {
         self.heads
             .near(pixels_around(area, self.max_head_side / 2.0))
             .all(|id| intersection(area, self.people[id as usize].head()) == 0.0)
     }
 
-    /// Whether a detector could see this head: at least half in the frame, and at least half of it
-    /// not behind the nearer people, who are in the grid.
+    /// Whether a head is visible, by the definition of [`Person::visible`]. The grid must have the
+    /// nearer people and no others.
     fn is_visible(&self, person: &Person, frame: [f32; 4]) -> bool {
         let (head, half) = (person.head(), person.side * person.side / 2.0);
         if intersection(head, frame) < half {
             return false;
         }
         let mut hidden = 0.0;
-        // In the order of the people, so that the sum is the same however cells are cut.
+        // In the order of people, so that the rounded sum does not depend on the cells of the grid.
         for id in self
             .heads
             .ascending(pixels_around([person.x, person.y, person.x, person.y], self.max_head_side))
@@ -87,7 +90,7 @@ impl Crowd {
     }
 }
 
-/// The pixels of a box with `by` more on each side.
+/// The pixels of a box that is extended by `by` on each side.
 pub(super) fn pixels_around([x1, y1, x2, y2]: [f32; 4], by: f32) -> [i32; 4] {
     let (low, high) =
         (|side: f32| (side - by).floor() as i32, |side: f32| (side + by).floor() as i32 + 1);
@@ -103,24 +106,24 @@ pub(super) struct Scene {
     motions: Vec<Motion>,
 }
 
-/// What of a person does not change.
+/// The properties of a person that are the same in every frame.
 #[derive(Debug)]
 struct Motion {
     start: f32,
     y: f32,
     side: f32,
-    /// Pixels per frame, to the right.
+    /// Pixels per frame; positive to the right.
     speed: f32,
-    /// Length of the way after which they come in again on the other side.
+    /// Length of the path in pixels, after which the person enters again at the opposite side.
     path_length: f32,
-    /// Frames of a step.
+    /// Number of frames per step, for the vertical movement.
     step_frames: f32,
 }
 
 impl Scene {
     pub fn new(width: u32, height: u32, people: u32, seed: u64) -> Self {
         let (w, h) = (width as f32, height as f32);
-        // Six lanes of ten at 1920 x 1080.
+        // Six rows of ten people at 1920 x 1080.
         let rows = (people as f32 * 0.6 * h / w * 16.0 / 9.0).sqrt().round().max(1.0);
         let row_spacing = h * 0.52 / rows;
         let mut motions = Vec::with_capacity(people as usize);
@@ -137,7 +140,7 @@ impl Scene {
             let speed = direction * side * random.in_range(0.02, 0.05);
             let y = h * 0.24 + row_spacing * (row as f32 + 0.5);
             for member in 0..members {
-                // Heads of one lane keep at least a third of a head between them.
+                // The distance between heads of a row is at least a third of a head.
                 let slack = (spacing - side * 1.33).max(0.0);
                 motions.push(Motion {
                     start: spacing * member as f32 + slack * random.next_f32(),
@@ -152,9 +155,10 @@ impl Scene {
         Self { width, height, seed, motions }
     }
 
-    /// Everyone in frame `frame`.
+    /// Computes all people of frame `frame`.
     pub fn people(&self, frame: u64, crowd: &mut Crowd) {
-        // Where the pace does not matter for centuries: single precision counts frames exactly.
+        // Single precision represents frame numbers up to 2^24 exactly; after that the motion
+        // repeats.
         let time = (frame % (1 << 24)) as f32;
         crowd.people.clear();
         crowd.people.extend((0..).zip(&self.motions).map(|(id, motion)| {
@@ -165,7 +169,7 @@ impl Scene {
             Person { id, x, y: motion.y + bob, side: motion.side, visible: true }
         }));
         crowd.max_head_side = crowd.people.iter().fold(0.0, |side, person| person.side.max(side));
-        // Heads that overlap have their centers in neighboring cells.
+        // With this cell size, overlapping heads have their centers in the same or adjacent cells.
         let cell = crowd.max_head_side.ceil() as u32 + 1;
         crowd.heads.clear([self.width, self.height], cell, crowd.people.len());
         let frame = [0.0, 0.0, self.width as f32, self.height as f32];
@@ -179,7 +183,7 @@ impl Scene {
     }
 }
 
-/// The area that two boxes share.
+/// The area of the intersection of two boxes.
 pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
     let width = a[2].min(b[2]) - a[0].max(b[0]);
     let height = a[3].min(b[3]) - a[1].max(b[1]);
@@ -190,7 +194,7 @@ pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
 mod tests {
     use super::*;
 
-    /// As [`Scene::people`] decides it, by a look at each pair.
+    /// The visibility that [`Scene::people`] computes, from all pairs.
     fn is_visible(scene: &Scene, people: &[Person], i: usize) -> bool {
         let (head, half) = (people[i].head(), people[i].side * people[i].side / 2.0);
         let frame = [0.0, 0.0, scene.width as f32, scene.height as f32];

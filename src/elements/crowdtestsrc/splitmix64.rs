@@ -1,9 +1,11 @@
-/// A reproducible stream of numbers (splitmix64; Steele, Lea and Flood, 2014). Random number
-/// crates keep the right to change their streams between versions; this one must never change.
+//! A pseudorandom number generator whose output never changes. In: keys. Out: numbers.
+
+/// The generator splitmix64 (Steele, Lea and Flood, 2014). Random number crates may change their
+/// sequences between versions; frames and tensors of a seed must stay the same.
 pub(super) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The stream for this combination of keys.
+    /// The generator for this combination of keys.
     pub fn new(keys: &[u64]) -> Self {
         let mut random = Self(0);
         for &key in keys {

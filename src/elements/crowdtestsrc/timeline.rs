@@ -1,9 +1,11 @@
-//! Which frame is at which time.
+//! Times and numbers of frames.
+//!
+//! In: seek positions and the frame rate. Out: the number of the next frame and its timestamp.
 
 use gst::prelude::*;
 use gst_video::VideoInfo;
 
-/// Where in time the stream is, and which way it goes.
+/// The position in the stream, and the direction of playback.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     at: Position,
@@ -12,9 +14,9 @@ pub(super) struct Cursor {
 
 #[derive(Clone, Copy, Debug)]
 enum Position {
-    /// Where a segment begins. There may be no frame rate yet.
+    /// The beginning of a segment, before the frame rate is known.
     Time(gst::ClockTime),
-    /// Between this frame and the one before it.
+    /// The boundary between this frame and the previous one.
     Frame(u64),
 }
 
@@ -25,15 +27,16 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// At `time`, from where the stream goes on or, `backwards`, back.
+    /// A position at `time`.
     pub fn new(time: gst::ClockTime, backwards: bool) -> Self {
         Self { at: Position::Time(time), backwards }
     }
 
-    /// The number of the next frame, or `None` where the stream went back to its beginning.
+    /// The number of the next frame; `None` if the position is the beginning of the stream and the
+    /// direction is backwards.
     ///
-    /// A segment begins with the frame that is shown at that time, and its last frame is the one
-    /// that is shown just before its end.
+    /// The first frame of a segment is the one that is displayed at its start; the last frame is
+    /// the one that is displayed immediately before its stop.
     pub fn next(&mut self, info: &VideoInfo) -> Option<u64> {
         let at = match self.at {
             Position::Frame(frame) => frame,
@@ -51,7 +54,7 @@ impl Cursor {
         Some(next)
     }
 
-    /// Keeps the time where the frame rate changes: no time is shown twice.
+    /// Converts the position to a new frame rate, so that timestamps continue and none is repeated.
     pub fn change_rate(&mut self, from: &VideoInfo, to: &VideoInfo) {
         if let Position::Frame(frame) = self.at {
             self.at = Position::Frame(first_frame_from(to, time_of(from, frame)));
@@ -114,7 +117,8 @@ mod tests {
         let (from, to) = (info(gst::Fraction::new(30, 1)), info(gst::Fraction::new(50, 1)));
         let mut cursor = Cursor::default();
         cursor.next(&from);
-        // Frame 1 of 30 per second would begin at 33 ms, frame 2 of 50 per second does at 40 ms.
+        // At 30 frames per second the position is 33 ms; frame 2 at 50 frames per second begins at
+        // 40 ms.
         cursor.change_rate(&from, &to);
         assert_eq!(cursor.next(&to), Some(2));
     }

@@ -1,5 +1,8 @@
-//! What a sliding-window face detector would give: round each head a cluster of windows at
-//! neighboring positions and scales, scores falling off with the distance, and some clutter.
+//! Simulates a sliding-window face detector.
+//!
+//! In: the people of a frame. Out: for each visible head a cluster of windows at neighboring
+//! positions and scales, whose scores decrease with the distance; and clutter (false windows with
+//! low scores).
 
 use super::scene::{Crowd, Person, Scene, intersection, pixels_around};
 use super::splitmix64::SplitMix64;
@@ -20,34 +23,35 @@ impl Window {
     }
 }
 
-/// A neighbor of the best window: steps to the right, down, and in scale.
+/// A window relative to the best one of its cluster: steps to the right, down, and in scale.
 type Neighbor = (i8, i8, i8);
 
-/// From one position to the next, in sides.
+/// Distance of adjacent positions, as a fraction of the head's side.
 const POSITION_STEP: f32 = 0.08;
-/// From one scale to the next.
+/// Ratio of adjacent scales.
 const SCALE_STEP: f32 = 1.12;
-/// Windows on a head, at the fewest and at the most; the number swells and ebbs.
+/// Minimum and maximum of the mean number of windows per head, which oscillates between them.
 const WINDOWS_PER_HEAD: (f32, f32) = (6.6, 10.8);
-/// Frames from one high tide to the next.
+/// Period of the oscillation of the number of windows, in frames.
 const WINDOW_COUNT_PERIOD: u64 = 240;
-/// Clutter windows per window on a head.
+/// Number of clutter windows per window on a head.
 const CLUTTER_FRACTION: f32 = 0.03;
-/// Sides of clutter windows, the smallest and the largest.
+/// Minimum and maximum side of clutter windows in pixels.
 const CLUTTER_SIDES: (f32, f32) = (16.0, 64.0);
-/// The score of the faintest window, above any threshold of 0.25.
+/// Minimum score, above the usual threshold of 0.25.
 const MIN_SCORE: f32 = 0.26;
 
-/// The windows of one frame after another.
+/// Generates the windows of frames; its buffers are reused.
 #[derive(Default)]
 pub(super) struct WindowGenerator {
     windows: Vec<Window>,
-    /// Those of them that are on no head.
+    /// The clutter windows among them, by index.
     clutter: Grid,
 }
 
 impl WindowGenerator {
-    /// The windows of a frame, in the order of a scan: by scale, then row, then column.
+    /// The windows of a frame, in the order in which a detector scans: by scale, then row, then
+    /// column.
     pub fn windows(&mut self, scene: &Scene, frame: u64, crowd: &Crowd) -> &[Window] {
         let windows = &mut self.windows;
         windows.clear();
@@ -56,7 +60,7 @@ impl WindowGenerator {
         let mean = WINDOWS_PER_HEAD.0 + (WINDOWS_PER_HEAD.1 - WINDOWS_PER_HEAD.0) * level;
         for person in crowd.people().iter().filter(|person| person.visible) {
             let mut random = SplitMix64::new(&[scene.seed, 2, frame, u64::from(person.id)]);
-            // The fraction decides by lot, so that the mean is the swell.
+            // Stochastic rounding, so that the expected number is `mean`.
             let count = (mean + random.next_f32()) as usize;
             cluster(person, count, &mut random, windows);
         }
@@ -67,14 +71,14 @@ impl WindowGenerator {
         &self.windows
     }
 
-    /// False windows of low score where there is no head.
+    /// Adds clutter windows, which intersect neither heads nor each other.
     fn clutter(&mut self, scene: &Scene, frame: u64, crowd: &Crowd) {
         let Self { windows, clutter } = self;
         let mut random = SplitMix64::new(&[scene.seed, 3, frame]);
         let head_windows = windows.len();
         let target = (head_windows as f32 * CLUTTER_FRACTION).round() as usize;
         clutter.clear([scene.width, scene.height], CLUTTER_SIDES.1 as u32, target);
-        // In a frame full of heads there may be no room for all of it.
+        // The number of attempts is limited: there may not be enough space between heads.
         for _ in 0..target * 8 {
             if windows.len() == head_windows + target {
                 break;
@@ -100,6 +104,7 @@ impl WindowGenerator {
     }
 }
 
+/// Adds `count` windows on the head of `person`.
 fn cluster(person: &Person, count: usize, random: &mut SplitMix64, windows: &mut Vec<Window>) {
     let peak = random.in_range(0.75, 0.98);
     let mut neighbors: Vec<Neighbor> = Vec::with_capacity(43);
@@ -113,7 +118,8 @@ fn cluster(person: &Person, count: usize, random: &mut SplitMix64, windows: &mut
     }
     neighbors.sort_by_key(distance);
     for i in 0..count.min(neighbors.len()) {
-        // After the best, some of the nearest: which of them differs from frame to frame.
+        // The first window is the best one. Each further one is chosen at random from the eight
+        // nearest that are left.
         let pick = match i {
             0 => 0,
             _ => i + random.index((neighbors.len() - i).min(8)),
@@ -125,12 +131,12 @@ fn cluster(person: &Person, count: usize, random: &mut SplitMix64, windows: &mut
         let y = person.y - side / 2.0 + f32::from(down) * POSITION_STEP * person.side;
         let far = f32::from(distance(&neighbors[i])) * 0.35;
         let score = MIN_SCORE + (peak - MIN_SCORE) / (1.0 + far) - 0.01 * random.next_f32();
-        // A detector scans whole pixels.
+        // A detector scans positions in whole pixels.
         windows.push(Window { x: x.round(), y: y.round(), side, score: score.max(MIN_SCORE) });
     }
 }
 
-/// How far a neighbor is from the best, in squared steps.
+/// The squared distance to the best window, in steps; a step in scale counts twice.
 fn distance(&(right, down, scale): &Neighbor) -> u8 {
     (right * right + down * down + 2 * scale * scale).unsigned_abs()
 }

@@ -1,7 +1,8 @@
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
-//! In: the texts of the properties and the labels. Out: the score threshold of each class. A name that
-//! consists of digits is always the number of a class, even if a label in the label file is the same.
+//! In: the texts of the properties and the labels. Out: the score threshold of each class. A name
+//! that consists of digits is always the number of a class, even if a label in the label file is
+//! the same.
 
 use crate::decoder::MAX_CLASSES;
 use crate::engine::ClassThresholds;
@@ -21,8 +22,8 @@ pub(super) enum ClassRuleError {
     Entry { entry: String },
 }
 
-/// The threshold of each class: that of `class_thresholds` if it lists the class, otherwise `score`. If
-/// `classes` is not empty, the threshold of classes that it does not list is infinite.
+/// The threshold of each class: that of `class_thresholds` if it lists the class, otherwise
+/// `score`. If `classes` is not empty, the threshold of classes that it does not list is infinite.
 ///
 /// # Errors
 /// If an entry cannot be parsed, or names no class.

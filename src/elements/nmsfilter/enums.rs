@@ -1,5 +1,5 @@
-//! The enumerations of the element's properties, as GObject types, and their conversion to the types of the
-//! core, which does not depend on GStreamer.
+//! The enumerations of the element's properties, as GObject types, and their conversion to the
+//! types of the core, which does not depend on GStreamer.
 #![allow(missing_docs, reason = "the macros generate items without documentation")]
 
 use gst::glib;

@@ -1,5 +1,5 @@
-//! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the element
-//! message with its domain and code.
+//! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
+//! element message with its domain and code.
 
 use gst::glib;
 

@@ -1,7 +1,7 @@
 //! Counts frames and detects streams without tensors.
 //!
-//! In: the counts of each frame. Out: the structure for the property and message `stats`, and whether the
-//! first second of the stream had no tensors.
+//! In: the counts of each frame. Out: the structure for the property and message `stats`, and
+//! whether the first second of the stream had no tensors.
 
 use std::time::Duration;
 
@@ -55,7 +55,8 @@ impl FrameCounter {
         self.stats.count(counts, time);
     }
 
-    /// Counts a frame without tensors. Returns true once, if the first second of the stream had no tensors.
+    /// Counts a frame without tensors. Returns true once, if the first second of the stream had no
+    /// tensors.
     pub fn count_without_tensors(&mut self, pts: Option<gst::ClockTime>) -> bool {
         self.posted = false;
         self.stats.count_without_tensors();

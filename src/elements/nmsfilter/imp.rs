@@ -1,6 +1,7 @@
 //! The `BaseTransform` subclass: properties, start and stop, negotiation, and `transform_ip`.
 //!
-//! In: buffers with tensors, and properties. Out: the same buffers with regions; messages and `stats`.
+//! In: buffers with tensors, and properties. Out: the same buffers with regions; messages and
+//! `stats`.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::path::Path;
@@ -371,8 +372,8 @@ impl BaseTransformImpl for NmsFilter {
         self.parent_sink_event(event)
     }
 
-    /// Forwards the query: the element does not access pixels, so that any allocation is allowed which
-    /// downstream supports.
+    /// Forwards the query: the element does not access pixels, so that any allocation is allowed
+    /// which downstream supports.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
@@ -395,8 +396,8 @@ impl BaseTransformImpl for NmsFilter {
         Ok(())
     }
 
-    /// Copies `GstTensorMeta` together with a shared buffer (after a tee, for example); GStreamer 1.26 does
-    /// not.
+    /// Copies `GstTensorMeta` together with a shared buffer (after a tee, for example); GStreamer
+    /// 1.26 does not.
     #[cfg(feature = "v1_26")]
     fn prepare_output_buffer(
         &self,
@@ -468,7 +469,8 @@ impl NmsFilter {
         );
     }
 
-    /// Counts a frame without tensors. A warning is posted once if the first second of the stream has none.
+    /// Counts a frame without tensors. A warning is posted once if the first second of the stream
+    /// has none.
     fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
         let late = lock(&self.counter).count_without_tensors(pts);

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! In: video buffers with tensors as metadata. Out: the same buffers with the survivors as
-//! region-of-interest metadata, and as `GstAnalyticsODMtd` if the plugin was built for GStreamer 1.24 or
-//! later. Pixels are not accessed. Place the element upstream of elements that scale or crop: tensors
-//! describe the frame to which they were attached.
+//! region-of-interest metadata, and as `GstAnalyticsODMtd` if the plugin was built for GStreamer
+//! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
+//! crop: tensors describe the frame to which they were attached.
 
 mod class_rules;
 pub(crate) mod enums;

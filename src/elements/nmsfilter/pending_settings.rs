@@ -1,7 +1,7 @@
 //! Settings that are set while the element runs but not in force yet.
 //!
-//! In: new settings, and the error if no plan can be made with them. Out: a warning if they stay invalid for
-//! one second.
+//! In: new settings, and the error if no plan can be made with them. Out: a warning if they stay
+//! invalid for one second.
 
 use gst::prelude::*;
 
@@ -12,8 +12,8 @@ use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::elements::property;
 
-/// Settings that were set while frames are decoded with others. An application sets properties one after
-/// the other, so settings that are invalid in between are tolerated for a second.
+/// Settings that were set while frames are decoded with others. An application sets properties one
+/// after the other, so settings that are invalid in between are tolerated for a second.
 pub(super) struct PendingSettings {
     pub settings: Settings,
     /// Why no plan can be made with them; `None` before the first attempt.

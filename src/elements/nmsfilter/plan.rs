@@ -1,7 +1,7 @@
 //! What is computed once for many frames.
 //!
-//! In: shapes of tensors, settings, labels and the frame's size. Out: decoder and layout, mapping to the frame, and
-//! engine parameters.
+//! In: shapes of tensors, settings, labels and the frame's size. Out: decoder and layout, mapping
+//! to the frame, and engine parameters.
 
 use super::class_rules;
 use super::error::FrameError;
@@ -37,7 +37,8 @@ impl Plan {
     /// Chooses the decoder for `tensors` and derives the engine's parameters.
     ///
     /// # Errors
-    /// If settings, tensors and the frame cannot be used together, or the engine does not support them.
+    /// If settings, tensors and the frame cannot be used together, or the engine does not support
+    /// them.
     pub fn new(
         tensors: &[TensorView<'_>],
         settings: &Settings,
@@ -63,9 +64,9 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame.
-    /// Returns false if they need a new plan. `settings` and `labels` must be those with which the plan was
-    /// made. Does not allocate if the tensors' ids stay the same.
+    /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame
+    /// to frame. Returns false if they need a new plan. `settings` and `labels` must be those with
+    /// which the plan was made. Does not allocate if the tensors' ids stay the same.
     ///
     /// # Errors
     /// If no decoder reads the tensors.

@@ -1,7 +1,7 @@
 //! The state of the element between start and stop, and the processing of a frame.
 //!
-//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The steps are
-//! those of the source folders: input, decoder (through the plan), engine, output.
+//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The
+//! steps are those of the source folders: input, decoder (through the plan), engine, output.
 
 use std::fmt;
 
@@ -28,7 +28,8 @@ pub(super) struct Session {
     pending: Option<PendingSettings>,
     /// Width and height; `None` before caps.
     frame_size: Option<[u32; 2]>,
-    /// The plan for the settings in force; `None` before the first frame with tensors and after new caps.
+    /// The plan for the settings in force; `None` before the first frame with tensors and after new
+    /// caps.
     plan: Option<Plan>,
     regions: Vec<Region>,
     /// Whether any frame has been decoded.
@@ -59,8 +60,8 @@ impl Session {
         }
     }
 
-    /// Stores the element's settings if they have changed. They come into force with the next frame that has
-    /// tensors, if they are valid for it.
+    /// Stores the element's settings if they have changed. They come into force with the next frame
+    /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
         let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
         if latest != settings {
@@ -87,8 +88,8 @@ impl Session {
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
     ///
     /// # Errors
-    /// If tensors cannot be read, settings are not valid for the first frame that is decoded, the engine fails,
-    /// or metadata cannot be attached.
+    /// If tensors cannot be read, settings are not valid for the first frame that is decoded, the
+    /// engine fails, or metadata cannot be attached.
     pub fn process(
         &mut self,
         element: &NmsFilter,
@@ -135,9 +136,10 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the plan, with the pending settings if they are valid for these tensors; they are in force then.
-    /// If they are not valid: before the first frame is decoded, that is an error. Afterwards the previous
-    /// settings stay in force, and a warning is posted if the pending settings stay invalid for a second.
+    /// Makes the plan, with the pending settings if they are valid for these tensors; they are in
+    /// force then. If they are not valid: before the first frame is decoded, that is an error.
+    /// Afterwards the previous settings stay in force, and a warning is posted if the pending
+    /// settings stay invalid for a second.
     fn update_plan(
         &mut self,
         element: &NmsFilter,
@@ -172,8 +174,8 @@ impl Session {
         match matches {
             true => Ok(()),
             false => self.renew_plan(element, tensors).map_err(|error| {
-                // If neither the pending settings nor those in force are valid, the error of the pending ones
-                // is more useful: these are the current values of the properties.
+                // If neither the pending settings nor those in force are valid, the error of the
+                // pending ones is more useful: these are the current values of the properties.
                 self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
             }),
         }

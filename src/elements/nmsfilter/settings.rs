@@ -162,8 +162,8 @@ impl Settings {
 mod tests {
     use super::*;
 
-    /// The exception is `max_detections`: the engine returns all survivors by default. The element has a
-    /// finite default, since every region costs time in every element downstream.
+    /// The exception is `max_detections`: the engine returns all survivors by default. The element
+    /// has a finite default, since every region costs time in every element downstream.
     #[test]
     fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();

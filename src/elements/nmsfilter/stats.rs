@@ -1,4 +1,5 @@
-//! Counts and times since the element started. In: the counts of each frame. Out: the structure of `stats`.
+//! Counts and times since the element started. In: the counts of each frame. Out: the structure of
+//! `stats`.
 
 use std::time::Duration;
 
@@ -70,7 +71,8 @@ impl Stats {
         total.checked_div(self.device.launches).unwrap_or(0)
     }
 
-    /// The structure of the property `stats` and the message `nmsfilter-stats`; times are in nanoseconds.
+    /// The structure of the property `stats` and the message `nmsfilter-stats`; times are in
+    /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
         gst::Structure::builder("nmsfilter-stats")
             .field("frames", self.frames)

@@ -36,8 +36,8 @@ impl Warnings {
         );
     }
 
-    /// Warns if the buffer already has `best`, which is about to be attached. Once the warning is posted, this
-    /// is not checked any more.
+    /// Warns if the buffer already has `best`, which is about to be attached. Once the warning is
+    /// posted, this is not checked any more.
     pub fn repeated_region(
         &mut self,
         element: &NmsFilter,
@@ -63,8 +63,8 @@ impl Warnings {
         );
     }
 
-    /// Reports that `max-detections` is reached: as a warning if it has its default value, otherwise in the
-    /// log.
+    /// Reports that `max-detections` is reached: as a warning if it has its default value,
+    /// otherwise in the log.
     pub fn max_detections(&mut self, element: &NmsFilter, limit: u32, survivors: usize) {
         let reached = limit > 0 && survivors >= limit as usize;
         if !reached || self.max_detections.replace(limit) == Some(limit) {

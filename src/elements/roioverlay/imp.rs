@@ -1,4 +1,6 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `VideoFilter` subclass. In: frames with regions of interest. Out: the same frames with the
+//! regions drawn.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -21,7 +23,7 @@ use crate::elements::{filter_templates, lock};
 use crate::output::roi_type;
 use crate::text;
 
-/// The formats that can be drawn on: 8 bits per component.
+/// The supported formats: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [
     VideoFormat::I420,
     VideoFormat::Yv12,
@@ -45,18 +47,18 @@ const FORMATS: [VideoFormat; 20] = [
     VideoFormat::Gbr,
 ];
 
-/// How strongly the outline and a tag's ground cover the picture.
+/// Opacity of the dark lines, and of the background of a label.
 const OUTLINE_ALPHA: u8 = 140;
 const LABEL_BACKGROUND_ALPHA: u8 = 215;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Settings {
     labels: LabelMode,
-    /// 0: by the frame's height.
+    /// In pixels; 0: in proportion to the frame's height.
     line_width: u32,
 }
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::RoiOverlay)]
 pub struct RoiOverlay {
@@ -75,7 +77,7 @@ pub struct RoiOverlay {
         mutable_playing
     )]
     settings: Mutex<Settings>,
-    /// `None` before there are caps.
+    /// `None` before caps.
     converter: Mutex<Option<Converter>>,
 }
 
@@ -149,7 +151,7 @@ impl VideoFilterImpl for RoiOverlay {
         if regions.is_empty() {
             return Ok(gst::FlowSuccess::Ok);
         }
-        // Faint ones first, so that a strong one's box is on top.
+        // In ascending order of confidence, so that boxes of high confidence are on top.
         regions.sort_by(|a, b| {
             let order = |region: &StyledRegion| region.caption.confidence.unwrap_or(f64::INFINITY);
             order(a).total_cmp(&order(b))
@@ -162,7 +164,7 @@ impl VideoFilterImpl for RoiOverlay {
         let mut surface = match Surface::new(frame, converter) {
             Ok(surface) => surface,
             Err(error) => {
-                // As the base class does with a frame that cannot be mapped.
+                // The base class, too, only warns if a frame cannot be mapped.
                 gst::element_imp_warning!(
                     self,
                     gst::StreamError::Format,
@@ -187,7 +189,7 @@ impl VideoFilterImpl for RoiOverlay {
     }
 }
 
-/// A region as it is drawn.
+/// A region with its caption and color.
 struct StyledRegion {
     caption: Caption<'static>,
     color: Rgb,
@@ -202,7 +204,7 @@ impl StyledRegion {
             .and_then(|detection| detection.get::<f64>("confidence").ok())
             .filter(|confidence| confidence.is_finite());
         let (x, y, w, h) = meta.rect();
-        // Anything beyond is far outside any frame.
+        // Larger coordinates are outside of every frame; clamped, they cannot overflow.
         let clamp = |value: u32| value.min(1 << 24) as i32;
         let (x1, y1) = (clamp(x), clamp(y));
         let region =
@@ -214,13 +216,13 @@ impl StyledRegion {
     }
 }
 
-/// The region's type, with U+FFFD for what is not UTF-8: an element in C can give it any bytes, or
-/// none.
+/// The type of the region, with U+FFFD for bytes that are not valid UTF-8: an element in C can set
+/// any bytes, or NULL.
 fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str> {
     text::of_quark(roi_type(meta)).map_or(Cow::Borrowed(""), CStr::to_string_lossy)
 }
 
-/// The four sides of `rect`, `line` pixels wide, between dark lines of one pixel.
+/// Draws the sides of `rect`, `line` pixels wide, with dark lines of one pixel outside and inside.
 fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
     draw_border(surface, rect.expanded(1), 1, DARK_COLOR, OUTLINE_ALPHA);
     draw_border(surface, rect, line, color, 255);
@@ -230,7 +232,7 @@ fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb
     }
 }
 
-/// The four sides of `rect`, each pixel once.
+/// Draws the sides of `rect`; each pixel is blended once.
 fn draw_border(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));

@@ -1,4 +1,8 @@
-//! Which label goes where.
+//! Label placement.
+//!
+//! In: regions with labels and confidences, best first. Out: the labels that are drawn, with text
+//! and position, such that they do not overlap each other and cover little of other regions.
+//! Greedy, with a spatial grid instead of a comparison of all pairs.
 
 use std::borrow::Cow;
 
@@ -9,7 +13,7 @@ use super::font::Font;
 use super::surface::Rect;
 use crate::elements::grid::Grid;
 
-/// A label with its place.
+/// A label with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlacedLabel {
     /// The index of its caption.
@@ -18,17 +22,17 @@ pub(super) struct PlacedLabel {
     pub text: String,
 }
 
-/// What a region has to say.
+/// A region with its label and confidence.
 #[derive(Clone, Debug)]
 pub(super) struct Caption<'a> {
     pub region: Rect,
     pub label: Cow<'a, str>,
-    /// 0 to 1, or what the detector gives; finite.
+    /// Usually 0 to 1; always finite.
     pub confidence: Option<f64>,
 }
 
 impl Caption<'_> {
-    /// In full: label and per cent.
+    /// The full text: label and confidence.
     fn full(&self) -> String {
         match self.short() {
             Some(short) => format!("{} {short}", self.label),
@@ -36,7 +40,7 @@ impl Caption<'_> {
         }
     }
 
-    /// The confidence alone: per cent up to 1, as it is beyond.
+    /// The confidence only: in percent from 0 to 1, otherwise as a number.
     fn short(&self) -> Option<String> {
         self.confidence.map(|confidence| match confidence {
             0.0..=1.0 => format!("{:.0}", confidence * 100.0),
@@ -53,16 +57,16 @@ impl Caption<'_> {
     }
 }
 
-/// Room around a tag's text.
+/// Horizontal padding on each side of a label's text, in pixels.
 pub(super) const LABEL_PADDING: i32 = 2;
 
-/// How much of another region a tag may cover: a fifth.
+/// A label may cover at most a fifth of another region's area.
 const COVER_DIVISOR: i64 = 5;
 
-/// Side of the smallest cells of a grid, in pixels: about that of a tag.
+/// Minimum side of the grid's cells in pixels; about the size of a label.
 const MIN_CELL_SIDE: u32 = 32;
 
-/// Places tags, in the order of `captions`: the first has the first choice.
+/// Places labels in the order of `captions`; earlier ones take precedence.
 pub(super) fn place_labels(
     captions: &[Caption<'_>],
     mode: LabelMode,
@@ -98,13 +102,13 @@ fn place_without_overlap(captions: &[Caption<'_>], font: Font, frame: Rect) -> V
     occupied.labels
 }
 
-/// Where no tag may be: on other tags, and on regions of which it would cover too much.
+/// The areas that a new label must not cover: other labels, and too much of another region.
 struct OccupiedAreas<'a> {
     captions: &'a [Caption<'a>],
-    /// The regions that are small enough for a tag to cover too much of them.
+    /// The regions of which a label can cover more than a fifth.
     regions: Grid,
     labels: Vec<PlacedLabel>,
-    /// The positions of `tags`.
+    /// The positions of `labels`.
     label_grid: Grid,
 }
 
@@ -132,7 +136,7 @@ impl<'a> OccupiedAreas<'a> {
         Self { captions, regions, labels: Vec::new(), label_grid }
     }
 
-    /// Whether a tag of region `i` can be at `rect`.
+    /// Whether a label of region `i` can be at `rect`.
     fn is_free(&self, i: usize, rect: &Rect) -> bool {
         let covers = |region: &Rect| region.intersection(rect).map_or(0, |both| both.area());
         let free = self
@@ -141,7 +145,7 @@ impl<'a> OccupiedAreas<'a> {
             .all(|label| covers(&self.labels[label as usize].rect) == 0);
         free && self.regions.near(rect.corners()).all(|other| {
             let region = &self.captions[other as usize].region;
-            // A tag may hide more of a large box, since little of it is lost.
+            // The limit is relative to the region's area.
             other as usize == i || covers(region) * COVER_DIVISOR <= region.area()
         })
     }
@@ -152,12 +156,13 @@ impl<'a> OccupiedAreas<'a> {
     }
 }
 
-/// Pixels that a tag with this text takes.
+/// Width and height of a label with this text, in pixels.
 fn size(font: Font, text: &str) -> [i32; 2] {
     [font.width(text).saturating_add(2 * LABEL_PADDING), font.height()]
 }
 
-/// Places for a tag of this size, best first: above the region, below it, inside its upper edge.
+/// The possible positions of a label, best first: above the region, below it, inside at its upper
+/// edge.
 fn candidate_positions(
     region: &Rect,
     [width, height]: [i32; 2],
@@ -220,16 +225,20 @@ mod tests {
                 "{label:?} leaves the frame"
             );
             for other in &labels[..i] {
-                assert_eq!(label.rect.intersection(&other.rect), None, "{label:?} meets {other:?}");
+                assert_eq!(
+                    label.rect.intersection(&other.rect),
+                    None,
+                    "{label:?} overlaps {other:?}"
+                );
             }
             for (j, other) in crowd.iter().enumerate().filter(|(j, _)| *j != label.caption) {
                 let both = other.region.intersection(&label.rect).map_or(0, |both| both.area());
-                assert!(both * COVER_DIVISOR <= other.region.area(), "{label:?} buries region {j}");
+                assert!(both * COVER_DIVISOR <= other.region.area(), "{label:?} covers region {j}");
             }
         }
     }
 
-    /// As [`place`] does in the mode auto, by a look at each pair.
+    /// The placement of [`place_labels`] in the mode auto, from all pairs.
     fn place_without_overlap_by_pairs(captions: &[Caption<'_>], font: Font) -> Vec<PlacedLabel> {
         let mut labels: Vec<PlacedLabel> = Vec::new();
         for (i, caption) in captions.iter().enumerate() {

@@ -1,4 +1,6 @@
-//! One file of recorded tensors.
+//! Reads one file of recorded tensors.
+//!
+//! In: a path and the properties. Out: the tensors of the file, which share its memory.
 
 use std::path::Path;
 
@@ -9,16 +11,16 @@ use crate::file::{read, text};
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape, TensorError};
 
-/// The largest file that is read; more is taken for a mistake.
+/// Maximum size of a file in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 30;
 
-/// How to read files.
+/// How to read files, from the properties.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadOptions {
-    /// `None`: by the file.
+    /// `None`: that of the file.
     pub tensor_id: Option<String>,
     pub raw_type: RawType,
-    /// `None`: by the file.
+    /// `None`: that of the file.
     pub shape: Option<Shape>,
 }
 
@@ -40,12 +42,12 @@ fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
         .ok_or_else(|| RecordingError::Shape(text.to_owned()))
 }
 
-/// What a file's extension says of it.
+/// The kind of a file, by its extension.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FileKind {
     Csv,
     Npy,
-    /// An archive of several .npy files, which is not read.
+    /// An archive of .npy files, which is not supported.
     Npz,
     Raw,
 }
@@ -66,14 +68,17 @@ impl FileKind {
 /// The tensors of one file.
 #[derive(Debug)]
 pub(super) struct TensorFile {
-    /// What all of them have in common. The data is that of all, one behind the other.
+    /// Id, element type and shape of each tensor, and the data of all tensors, consecutively.
     tensors: NewTensor,
-    /// How many there are, at least one.
+    /// Number of tensors, at least 1.
     count: u64,
 }
 
 impl TensorFile {
-    /// Reads the file; its extension says how.
+    /// Reads the file, by its extension.
+    ///
+    /// # Errors
+    /// If the file cannot be read or does not contain tensors of the given shape.
     pub fn load(path: &str, options: &ReadOptions) -> Result<Self, RecordingError> {
         let file_error = |cause| RecordingError::File { path: path.to_owned(), cause };
         let bytes = read(Path::new(path), MAX_FILE_SIZE).map_err(file_error)?;
@@ -94,7 +99,10 @@ impl TensorFile {
         Ok(Self { tensors, count })
     }
 
-    /// The file's only tensor.
+    /// The only tensor of the file.
+    ///
+    /// # Errors
+    /// If the file has several tensors.
     pub fn into_single(self, path: &str) -> Result<NewTensor, RecordingError> {
         match self.count {
             1 => Ok(self.tensors),
@@ -102,12 +110,12 @@ impl TensorFile {
         }
     }
 
-    /// How many tensors there are.
+    /// The number of tensors.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The tensor at this position, which shares the file's memory; `None` past the last.
+    /// Tensor number `position`, which shares the file's memory; `None` after the last.
     pub fn tensor(&self, position: u64) -> Option<NewTensor> {
         let all = &self.tensors;
         if position >= self.count {
@@ -121,7 +129,7 @@ impl TensorFile {
         let data = all
             .data
             .copy_region(gst::BufferCopyFlags::MEMORY, begin..begin + len)
-            .expect("the region lies within the buffer");
+            .expect("the region is inside the buffer");
         Some(NewTensor { data, ..all.clone() })
     }
 }
@@ -163,12 +171,12 @@ fn read_npy(
     split_tensors(path, data, element, shape, options)
 }
 
-/// The bytes of a tensor, or `None` where they are more than memory can hold.
+/// The size of a tensor in bytes; `None` if it exceeds `usize`.
 fn bytes_of(element: ElementType, shape: &Shape) -> Option<usize> {
     shape.elements()?.checked_mul(element.size()?)
 }
 
-/// A file's bytes as tensors of this shape, and how many there are.
+/// Splits the bytes of a file into tensors of this shape. Returns them and their number.
 fn split_tensors(
     path: &str,
     bytes: &[u8],
@@ -192,13 +200,14 @@ fn split_tensors(
         }
         _ => {}
     }
-    // GStreamer's own memory, which is aligned for any element; every tensor is a multiple of one.
+    // Memory from GStreamer is aligned for every element type. Each tensor begins at a multiple of
+    // its element size.
     let mut data = gst::Buffer::with_size(held).map_err(|_| too_large())?;
     data.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
     Ok((NewTensor { id, element, shape, data }, (held / needed) as u64))
 }
 
-/// The file's name without folder and extension.
+/// The name of the file without folder and extension.
 fn name_without_extension(path: &str) -> String {
     Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

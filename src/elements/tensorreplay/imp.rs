@@ -1,4 +1,6 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `BaseTransform` subclass. In: buffers and properties. Out: the same buffers, each with a
+//! recorded tensor.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -50,11 +52,11 @@ struct State {
     repeat: bool,
     memory: TensorMemory,
     transfer: TensorTransfer,
-    /// Buffers since the start or the last flush.
+    /// Number of buffers since start or the last flush.
     frame: u64,
 }
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::TensorReplay)]
 pub struct TensorReplay {
@@ -102,7 +104,7 @@ pub struct TensorReplay {
             .mutable_ready()
     )]
     settings: Mutex<Settings>,
-    /// `None` unless started.
+    /// `None` before start and after stop.
     state: Mutex<Option<State>>,
 }
 
@@ -155,7 +157,7 @@ impl ElementImpl for TensorReplay {
 impl BaseTransformImpl for TensorReplay {
     const MODE: gst_base::subclass::BaseTransformMode =
         gst_base::subclass::BaseTransformMode::AlwaysInPlace;
-    // Metadata is written to every buffer, so there is no passthrough.
+    // Metadata is attached to every buffer, so the element is never in passthrough mode.
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 

@@ -1,20 +1,21 @@
-//! The header of NumPy's .npy files.
+//! Parses the header of NumPy's .npy files (format versions 1.0 to 3.0).
 //!
-//! Our own reader: the kept crates for it multiply a header's dimensions unchecked, and bring ten
-//! crates along for a line of text.
+//! In: the bytes of a file. Out: element type, shape and the offset of the data. The maintained
+//! crates for this format multiply the dimensions without a check for overflow, and have about ten
+//! dependencies.
 
 use crate::tensor::{ElementType, Shape};
 
-/// What a header says, and where the elements begin.
+/// The parsed header.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub element: ElementType,
     pub shape: Shape,
-    /// Bytes before the first element.
+    /// Number of bytes before the first element.
     pub header_len: usize,
 }
 
-/// Why there is no header that can be used.
+/// Why the header is not supported.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum HeaderError {
     #[error(
@@ -47,7 +48,7 @@ pub(super) enum HeaderError {
 }
 
 impl HeaderError {
-    /// What `file` is, which does not begin as a .npy file does.
+    /// The error for a file without the magic bytes of a .npy file.
     fn from_prefix(file: &[u8]) -> Self {
         if b"\x93NUMPY".starts_with(file) && !file.is_empty() {
             return Self::Truncated(file.len());
@@ -59,27 +60,27 @@ impl HeaderError {
         }
     }
 
-    /// What these elements are, and how to convert them.
+    /// The error for elements of this type.
     fn for_element_type(descr: &str) -> Self {
         let (found, advice) = describe_elements(descr);
         Self::Element { found, advice }
     }
 }
 
-/// Elements that are not replayed: what they are, and how to convert them.
+/// The name of an element type that is not supported, and how to convert it.
 fn describe_elements(descr: &str) -> (String, &'static str) {
     const TO_SINGLE: &str = "save array.astype(numpy.float32)";
     const DEQUANTIZE: &str = "they may be quantized: save (array - zero_point) * scale, with the \
         model's scale and zero point, as numpy.float32";
     let Some(descr) = enclosed(descr, '\'', '\'') else {
-        // A list of the fields.
+        // A structured type is a list of its fields.
         let list: String =
             descr.split_inclusive(']').next().unwrap_or("").chars().take(40).collect();
         let advice = "save each field by itself, as an array of numpy.float32";
         return (format!("a structured type ({list})"), advice);
     };
     let name = |name: &str| format!("{name} ('{descr}')");
-    // The first character is the byte order.
+    // The first character can be the byte order.
     let rest = descr.trim_start_matches(['<', '>', '=', '|']);
     match (rest, descr.starts_with('>')) {
         ("f4", true) => (name("big-endian float32"), "save array.astype('<f4')"),
@@ -96,7 +97,10 @@ fn describe_elements(descr: &str) -> (String, &'static str) {
 }
 
 impl Header {
-    /// Reads the header at the beginning of `file`.
+    /// Parses the header at the beginning of `file`.
+    ///
+    /// # Errors
+    /// If the header is truncated or not supported.
     pub fn read(file: &[u8]) -> Result<Self, HeaderError> {
         let rest = file.strip_prefix(b"\x93NUMPY").ok_or_else(|| HeaderError::from_prefix(file))?;
         let truncated = || HeaderError::Truncated(file.len());
@@ -112,7 +116,7 @@ impl Header {
         };
         let header_len = text_len.saturating_add(text_at);
         let text = file.get(text_at..header_len).ok_or_else(truncated)?;
-        // Errors quote parts of it, and end at a zero byte.
+        // Error texts quote parts of the header, and would be cut off at a zero byte.
         let text = str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
         let text = text.ok_or(HeaderError::NotText)?;
 
@@ -135,17 +139,17 @@ impl Header {
     }
 }
 
-/// What follows `key`.
+/// The text after `key`.
 fn value_of_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.split_once(key).map(|(_, rest)| rest.trim_start())
 }
 
-/// What stands between the two, the first of which comes first.
+/// The text between `open`, which must be its first character, and the next `close`.
 fn enclosed(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.split_once(close).map(|(inside, _)| inside)
 }
 
-/// `1, 84, 8400`, or `4,`, or nothing for a scalar.
+/// Parses `1, 84, 8400`, or `4,`, or an empty string for a scalar.
 fn parse_dims(dims: &str) -> Option<Shape> {
     let dims = dims.split(',').map(str::trim).filter(|dim| !dim.is_empty());
     let dims: Option<Vec<usize>> = dims.map(|dim| dim.parse().ok()).collect();
