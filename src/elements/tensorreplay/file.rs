@@ -161,10 +161,12 @@ fn read_npy(
         return Err(RecordingError::NpySize { path, element, shape, expected, held });
     }
     let shape = match &options.shape {
-        Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
-        Some(wanted) => {
-            let (found, wanted) = (found.to_string(), wanted.to_string());
-            return Err(RecordingError::NpyShape { path: path.to_owned(), found, wanted });
+        Some(requested) if found == *requested || found.get(1..) == Some(&requested[..]) => {
+            requested.clone()
+        }
+        Some(requested) => {
+            let (found, requested) = (found.to_string(), requested.to_string());
+            return Err(RecordingError::NpyShape { path: path.to_owned(), found, requested });
         }
         None => found,
     };

@@ -38,10 +38,10 @@ pub(super) enum RecordingError {
         held: usize,
     },
     #[error(
-        "{path} has the shape {found}, but the property shape says {wanted}; they must be equal, \
+        "{path} has the shape {found}, but the property shape says {requested}; they must be equal, \
          or the file's have one dimension more in front, a tensor for each frame"
     )]
-    NpyShape { path: String, found: String, wanted: String },
+    NpyShape { path: String, found: String, requested: String },
     #[error("{path} is raw: set the properties shape, as in 1x84x8400, and element-type")]
     NoShape { path: String },
     #[error("shape: cannot read {0:?}; expected up to 8 dimensions such as 1x84x8400")]
