@@ -1,4 +1,4 @@
-//! Hanging regions on a buffer, by kind of metadata; taking them off again is not counted.
+//! Attaching regions to a buffer, by kind of metadata. Removing them is not included in the time.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use gstnmsfilter::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
@@ -9,7 +9,7 @@ const BOTH: Kinds = Kinds { roi: true, analytics: true };
 const FRAME: [u32; 2] = [1920, 1080];
 
 fn attach(criterion: &mut Criterion) {
-    gst::init().expect("GStreamer is at hand");
+    gst::init().expect("GStreamer can be initialized");
     let mut kinds = vec![("roi", ROI)];
     if HAS_ANALYTICS {
         kinds.extend([("analytics", ANALYTICS), ("both", BOTH)]);
@@ -30,7 +30,7 @@ fn attach(criterion: &mut Criterion) {
                 bencher.iter_batched_ref(
                     gst::Buffer::new,
                     |buffer| {
-                        let buffer = buffer.get_mut().expect("it is nobody else's");
+                        let buffer = buffer.get_mut().expect("the buffer has one reference");
                         output::attach(buffer, FRAME, &regions, &mut labels, *kinds).unwrap();
                     },
                     BatchSize::PerIteration,

@@ -1,4 +1,4 @@
-//! Decoding alone: a row threshold that nothing reaches, or `method=none`.
+//! Decoding only: `method=none`, with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gstnmsfilter::engine::{Cpu, Engine, Method, Params};

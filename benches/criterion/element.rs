@@ -1,4 +1,4 @@
-//! The whole element: one buffer with a tensor in, one with regions out.
+//! The whole element: from a buffer with a tensor to the same buffer with regions.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use nmsbench::harness::{buffer, harness};
 use nmsbench::workload::{Workload, disjoint_windows, greedy_params, windows};
 
 fn element(criterion: &mut Criterion) {
-    gst::init().expect("GStreamer is at hand");
+    gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
     let windows = windows().expect("the recorded data can be read");
     let of_windows = [0, 360, 698, 2997].map(|n| &windows[..n]);

@@ -1,4 +1,5 @@
-//! Suppression with sorting, and with reading windows or boxes, which is little beside it.
+//! Suppression with sorting. The time includes reading windows or boxes, which is a small part of
+//! it.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gstnmsfilter::engine::{Cpu, Engine};

@@ -1,4 +1,4 @@
-//! What it was measured on.
+//! Describes the machine on which times were measured.
 
 use std::fs::read_to_string;
 
@@ -7,7 +7,7 @@ use gstnmsfilter::output::HAS_ANALYTICS;
 
 use crate::engines::Engines;
 
-/// Lines of a name and what it is.
+/// Pairs of a name and a description: processor, GPU, system and versions.
 pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let of_cpu = |name: &str| {
@@ -36,7 +36,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     lines.map(|line| line.map(str::to_owned)).into()
 }
 
-/// What the CPU's engine is compiled for.
+/// The instruction set that the CPU engine uses.
 fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -50,7 +50,7 @@ fn driver_version() -> String {
     let Ok(driver) = Driver::get() else {
         return "unknown".to_owned();
     };
-    // SAFETY: the address is that of a number.
+    // SAFETY: `version` is valid for writes of an `i32` during the call.
     match unsafe { driver.cuDriverGetVersion(&mut version) } {
         Ok(()) => format!("{}.{}", version / 1000, version % 1000 / 10),
         Err(error) => error.to_string(),

@@ -1,4 +1,5 @@
-//! Suppression of real candidates: what `peers/nms.py` reads and times others on.
+//! Suppression of recorded candidates. Out: candidates.csv, from which `peers/nms.py` reads the
+//! lists that it measures with other programs.
 
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// Recorded lists, and the greedy rule that they are recorded for.
+/// The recorded lists in `tests/fixtures/candidates`.
 const RECORDED: [&str; 7] = [
     "yoloxnano_street",
     "yolov8n640_street",
@@ -25,7 +26,7 @@ const RECORDED: [&str; 7] = [
     "ultraface640_selfie_low",
 ];
 
-/// A workload, and the file whose first rows it is.
+/// The workloads, each with its file and the number of rows of the file that it has.
 fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
     let mut workloads = Vec::new();
     let (windows, file) = (windows()?, windows_file().canonicalize()?);
@@ -43,7 +44,7 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
             .collect::<Result<_>>()?;
         let file = file.canonicalize()?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        // Class by class would leave less to do: everyone compares all with all.
+        // The other programs compare candidates of all classes.
         let mut params = greedy_params(0.45, 0.0);
         params.class_agnostic = true;
         workloads.push((Workload::boxes(name, &rows, params), file, rows.len()));
@@ -55,7 +56,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let columns =
         ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
     let mut table = Table::new(columns);
-    // How others are to be asked, and about what: peers/nms.py reads it.
+    // peers/nms.py reads list, n, engine, survivors, times, threshold and file.
     for (workload, file, n) in workloads(&bench.lists)? {
         for run in bench.engines.run(&workload, bench.budget)? {
             let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));

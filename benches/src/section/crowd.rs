@@ -1,4 +1,4 @@
-//! The paper's streams: crowd_run and the mosaic of four, as `crowdtestsrc` models them.
+//! The paper's streams, crowd_run and the mosaic of four, as simulated by `crowdtestsrc`.
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
@@ -16,24 +16,30 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// One tide of `crowdtestsrc`: from its fewest windows to its most and back.
+/// One period of the oscillation of the number of windows in `crowdtestsrc`.
 const FRAMES: usize = 240;
 
-/// The windows of `crowdtestsrc`'s first `frames` frames.
+/// The windows of the first `frames` frames of `crowdtestsrc`.
+///
+/// # Errors
+/// If the pipeline fails.
 pub fn crowd_windows(width: u32, height: u32, frames: usize) -> Result<Vec<Vec<Window>>> {
     let pipeline = gst::parse::launch(&format!(
         "crowdtestsrc num-buffers={frames} ! video/x-raw,width={width},height={height},framerate=50/1
            ! appsink name=sink sync=false"
     ))?;
-    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
-    let sink = pipeline.by_name("sink").and_downcast::<gst_app::AppSink>().context("the sink")?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("expected a pipeline")?;
+    let sink = pipeline
+        .by_name("sink")
+        .and_downcast::<gst_app::AppSink>()
+        .context("expected an appsink")?;
     pipeline.set_state(gst::State::Playing)?;
     let mut found = Vec::new();
     while let Ok(sample) = sink.pull_sample() {
-        let buffer = sample.buffer().context("a frame")?;
+        let buffer = sample.buffer().context("expected a buffer")?;
         let tensors = Tensors::of(buffer)?;
         let views = tensors.views();
-        let windows = views.first().context("a frame's windows")?;
+        let windows = views.first().context("expected a tensor")?;
         let Elements::F32(numbers) = windows.elements()? else {
             anyhow::bail!("expected windows in single precision");
         };

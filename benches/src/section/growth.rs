@@ -1,4 +1,5 @@
-//! Time against the number of candidates.
+//! Time of decode and suppression as a function of the number of candidates, with the exponent of a
+//! power law.
 
 use anyhow::Result;
 
@@ -7,7 +8,7 @@ use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Spread, Workload};
 
 pub const SECTION: Section =
-    Section { name: "growth", about: "100 to 100,000 candidates, clustered and anywhere", run };
+    Section { name: "growth", about: "100 to 100,000 candidates, clustered and uniform", run };
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut table =
@@ -30,7 +31,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     bench.folder.table("growth", &table)?;
-    let mut fitted = Table::new(["series", "exponent", "exponent from 1000 on"]);
+    let mut fitted = Table::new(["series", "exponent", "exponent for n >= 1000"]);
     for series in &mut series {
         let all = exponent(&series.points);
         let late: Vec<_> =
@@ -50,7 +51,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.plot("growth", &chart)
 }
 
-/// The slope of the line that fits the points' logarithms best.
+/// The exponent of the power law that fits the points: least squares of the logarithms.
 fn exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let count = logs.len() as f64;

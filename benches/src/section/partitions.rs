@@ -1,4 +1,4 @@
-//! The paper's sixth table and figure 11: its map and reduce apart, by the number of partitions.
+//! Table 6 and figure 11 of the paper: its map and reduce kernels by the number of partitions.
 
 use anyhow::Result;
 
@@ -19,7 +19,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         println!("SKIPPED: there is no GPU for the paper's kernels");
         return Ok(());
     }
-    // Two thirds of a second, from the fewest windows to the most.
+    // Half a period: from the maximum number of windows to the minimum.
     let frames: Vec<_> = crowd_windows(3840, 2160, 120)?.into_iter().step_by(10).collect();
     let paper = PaperKernels::new(4096)?;
     let mut table = Table::new(["k", "memset us", "map us", "reduce us", "map + reduce us"]);
@@ -43,10 +43,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     }
     let most = frames.iter().map(Vec::len).max().unwrap_or(0);
     let median = Times::new(frames.iter().map(|windows| windows.len() as f64).collect()).median();
-    println!(
-        "{} frames of the mosaic, {median} windows in the middle, {most} at most",
-        frames.len()
-    );
+    println!("{} frames of the mosaic, median {median} windows, maximum {most}", frames.len());
     let [map, reduce] = points;
     let series = [("map", map), ("reduce", reduce)]
         .map(|(name, points)| Series { name: name.to_owned(), points });

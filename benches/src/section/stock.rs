@@ -1,4 +1,4 @@
-//! GStreamer's own decoders on the same tensors, by its own latency tracer.
+//! GStreamer's own tensor decoders on the same tensors, measured with GStreamer's latency tracer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub const SECTION: Section = Section {
 
 const FRAMES: usize = 100;
 
-/// The tracer writes to this file; it must be asked for before GStreamer starts.
+/// The file of the tracer, which must be enabled before GStreamer is initialized.
 pub const TRACE_FILE: &str = "latency-trace.log";
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -54,7 +54,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     for windows in [&[][..], &windows[..360], &windows[..698], &windows, &disjoint] {
         let tensor =
             Workload::yolov8("yolov8", windows, greedy_params(0.45, 0.25)).new_tensors().remove(0);
-        // A frame of 8400 objects takes it seconds.
+        // yolov8tensordec needs several seconds for a frame of 8400 objects.
         let decoder_frames = if windows.len() > 8000 { 5 } else { FRAMES };
         let elements = [
             ("yolov8tensordec", decoder.to_owned(), decoder_frames),
@@ -85,16 +85,17 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.table("stock", &table)
 }
 
-/// Where frames with tensors come from.
+/// The source of frames with tensors.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    /// This, on each.
+    /// An appsrc whose buffers all have this tensor.
     Tensor(&'a NewTensor),
-    /// Elements that infer them.
+    /// Elements that run inference.
     Elements(&'a str),
 }
 
-/// A picture of many faces over and over, with what UltraFace RFB-640 gives for it.
+/// A source that repeats a picture of many faces, with the output of UltraFace RFB-640; `None` if a
+/// file or element is missing.
 fn ultraface_source() -> Option<String> {
     let (picture, model) =
         (data("data/images/crowd_selfie.jpg")?, data("data/models/version-RFB-640.onnx")?);
@@ -108,7 +109,8 @@ fn ultraface_source() -> Option<String> {
     ))
 }
 
-/// The objects on the last buffer, and the element's latencies but for the first few.
+/// The number of objects on the last buffer, and the element's latencies without those of the first
+/// tenth of the frames.
 fn measure_element(
     description: &str,
     source: Source<'_>,
@@ -122,7 +124,7 @@ fn measure_element(
     let pipeline = gst::parse::launch(&format!(
         "{elements} ! {description} name=traced ! fakesink name=sink sync=false num-buffers={frames}"
     ))?;
-    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("expected a pipeline")?;
     let objects = Arc::new(AtomicUsize::new(0));
     let pad = pipeline.by_name("sink").and_then(|sink| sink.static_pad("sink")).context("a pad")?;
     pad.add_probe(gst::PadProbeType::BUFFER, {
@@ -152,11 +154,11 @@ fn measure_element(
         Some(time.split(',').next()?.parse::<f64>().ok()? / 1e3)
     });
     let times: Vec<f64> = times.skip(frames / 10).collect();
-    anyhow::ensure!(!times.is_empty(), "the tracer has written nothing about the element");
+    anyhow::ensure!(!times.is_empty(), "the tracer has logged no latency of the element");
     Ok((objects.load(Ordering::SeqCst), Times::new(times)))
 }
 
-/// Gives the pipeline's `appsrc` all its frames.
+/// Pushes all frames into the pipeline's `appsrc`.
 fn push_frames(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<()> {
     let source = pipeline.by_name("source").and_downcast::<gst_app::AppSrc>().context("source")?;
     let caps = "video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1,\

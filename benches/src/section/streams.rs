@@ -1,4 +1,4 @@
-//! Many streams at once on one GPU, each at 50 frames a second.
+//! Concurrent streams on one GPU, each at 50 frames per second.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::workload::{Workload, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "streams",
-    about: "streams of 84x8400 at 50 frames a second, at once on one GPU",
+    about: "concurrent streams of 84x8400 at 50 frames per second on one GPU",
     run,
 };
 
@@ -25,7 +25,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let windows = windows()?;
-    // From a stream's fewest windows to its most.
+    // From the minimum number of windows in a stream to the maximum.
     let tensors = (360..=698)
         .step_by(48)
         .map(|n| {
@@ -42,7 +42,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 let tensors = &tensors;
                 scope.spawn(move || {
                     let mut harness = harness("cuda");
-                    // Streams do not beat as one.
+                    // Frames of different streams begin at different times.
                     let offset = FRAME * i / streams;
                     push_paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
                 })
