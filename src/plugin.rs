@@ -1,5 +1,6 @@
-//! The plugin's entry points for GStreamer.
-#![allow(missing_docs, reason = "the items that the macro makes carry no documentation")]
+//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the elements and the
+//! custom metadata.
+#![allow(missing_docs, reason = "the macro generates items without documentation")]
 
 use crate::elements;
 
@@ -12,11 +13,11 @@ gst::plugin_define!(
     env!("CARGO_PKG_DESCRIPTION"),
     plugin_init,
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("COMMIT_ID")),
-    // The license of the two that GStreamer's list knows.
+    // The crate is "MIT OR Apache-2.0". GStreamer's list of licenses has the first only.
     "MIT/X11",
     env!("CARGO_PKG_NAME"),
     env!("CARGO_PKG_NAME"),
-    // GStreamer's own words where there is no address.
+    // GStreamer's default for plugins without an address.
     "Unknown package origin",
     env!("BUILD_REL_DATE")
 );

@@ -1,12 +1,12 @@
-//! Decoding alone: a row threshold that nothing reaches, or `method=none`.
+//! Decoding only: `method=none`, with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gstnmsfilter::engine::{Cpu, Engine, Method, Params};
-use nmsbench::workload::{Workload, rules, windows};
+use nmsbench::workload::{Workload, greedy_params, windows};
 
 fn decode(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
-    let none = Params { method: Method::None, ..rules(0.45, 0.25) };
+    let none = Params { method: Method::None, ..greedy_params(0.45, 0.25) };
     let mut group = criterion.benchmark_group("decode");
     for n in [0, 698, 2997] {
         for workload in [
@@ -24,7 +24,9 @@ fn decode(criterion: &mut Criterion) {
             let (tensors, layout) = (workload.tensors(), workload.layout());
             let mut cpu = Cpu::default();
             group.bench_function(&workload.name, |bencher| {
-                bencher.iter(|| cpu.run(&tensors, &layout, &workload.params).unwrap().candidates);
+                bencher.iter(|| {
+                    cpu.run(&tensors, &layout, &workload.params).unwrap().image(0).candidates
+                });
             });
         }
     }

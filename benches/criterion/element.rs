@@ -1,22 +1,22 @@
-//! The whole element: one buffer with a tensor in, one with regions out.
+//! The whole element: from a buffer with a tensor to the same buffer with regions.
 
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use nmsbench::harness::{buffer, harness};
-use nmsbench::workload::{Workload, apart, rules, windows};
+use nmsbench::workload::{Workload, disjoint_windows, greedy_params, windows};
 
 fn element(criterion: &mut Criterion) {
-    gst::init().expect("GStreamer is at hand");
+    gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
     let windows = windows().expect("the recorded data can be read");
     let of_windows = [0, 360, 698, 2997].map(|n| &windows[..n]);
-    let apart = apart();
+    let disjoint = disjoint_windows();
     let mut group = criterion.benchmark_group("element");
     group.measurement_time(Duration::from_secs(3));
-    for windows in of_windows.into_iter().chain([&apart[..]]) {
+    for windows in of_windows.into_iter().chain([&disjoint[..]]) {
         let name = format!("yolov8 84x8400, {} candidates, backend=cpu", windows.len());
-        let workload = Workload::yolov8(name, windows, rules(0.45, 0.25));
+        let workload = Workload::yolov8(name, windows, greedy_params(0.45, 0.25));
         let tensor = &workload.new_tensors()[0];
         let mut harness = harness("cpu");
         group.bench_function(&workload.name, |bencher| {

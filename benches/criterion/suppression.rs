@@ -1,13 +1,18 @@
-//! Suppression with sorting, and with reading windows or boxes, which is little beside it.
+//! Suppression with sorting. The time includes reading windows or boxes, which is a small part of
+//! it.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gstnmsfilter::engine::{Cpu, Engine};
-use nmsbench::workload::{Spread, Workload, rules, windows};
+use nmsbench::workload::{Spread, Workload, greedy_params, windows};
 
 fn suppression(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
     let of_windows = [200, 360, 698, 1027, 2895, 2997].map(|n| {
-        Workload::windows(format!("{n} of the paper's windows"), &windows[..n], rules(0.3, 0.0))
+        Workload::windows(
+            format!("{n} of the paper's windows"),
+            &windows[..n],
+            greedy_params(0.3, 0.0),
+        )
     });
     let of_boxes = [1_000, 10_000, 100_000].into_iter().flat_map(|n| {
         [Spread::Clustered, Spread::Uniform].map(|spread| Workload::scene(spread, n))

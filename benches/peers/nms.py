@@ -1,12 +1,12 @@
-"""OpenCV and torchvision on the lists that nmsbench has just timed, one thread each.
+"""Measures OpenCV and torchvision on the candidate lists that nmsbench has measured, with one thread each.
 
     python nms.py FOLDER
 
-Reads FOLDER/candidates.csv, which says which lists, how many rows of them, and how long each of our
-engines took; prints and writes FOLDER/peers.csv. Ratios are peer over ours, medians over medians.
-torchvision runs on the GPU, too, where there is one; its time there is wall time with a synchronize.
-All are asked for exact greedy suppression, classes aside; how many each keeps is shown, since
-OpenCV counts in other roundings.
+Reads FOLDER/candidates.csv: the lists, the number of rows of each, and the times of this project's
+engines. Prints the results and writes FOLDER/peers.csv. Ratios are the program's median time divided by
+the engine's. If there is a GPU, torchvision is also measured there, as wall time that includes a
+synchronization. All programs run exact greedy suppression regardless of class. The number of survivors is
+shown because OpenCV rounds differently.
 """
 
 import csv
@@ -73,15 +73,15 @@ lists = {}
 for row in csv.DictReader(open(f"{folder}/candidates.csv")):
     lists.setdefault(row["list"], []).append(row)
 print(f"OpenCV {cv2 and cv2.__version__}, torch {torch.__version__}, torchvision {torchvision.__version__}")
-heading = ["list", "n", "program", "kept", "median us", "p10 us", "p90 us"]
+heading = ["list", "n", "program", "survivors", "median us", "p10 us", "p90 us"]
 ours = list(dict.fromkeys(row["engine"] for rows in lists.values() for row in rows))
-heading += [f"over {engine}" for engine in ours]
+heading += [f"ratio to {engine}" for engine in ours]
 out = csv.writer(open(f"{folder}/peers.csv", "w", newline=""))
 out.writerow(heading)
 print("{:28}{:>7}  {:20}{:>6}{:>12}{:>10}{:>10}".format(*heading[:7]), *heading[7:])
 for name, rows in lists.items():
     own = [float(row["median us"]) for row in rows]
-    table = [(row["engine"], row["kept"], row["median us"], row["p10 us"], row["p90 us"]) for row in rows]
+    table = [(row["engine"], row["survivors"], row["median us"], row["p10 us"], row["p90 us"]) for row in rows]
     corners, scores = corners_and_scores(rows[0]["file"], int(rows[0]["n"]))
     for peer, work in peers(corners, scores, float(rows[0]["iou"])):
         table.append((peer, len(work()), *(f"{value:.1f}" for value in measure(work))))
@@ -89,4 +89,4 @@ for name, rows in lists.items():
         ratios = [f"{float(median) / value:.1f}" for value in own]
         out.writerow([name, rows[0]["n"], program, kept, median, p10, p90, *ratios])
         print(f"{name:28}{rows[0]['n']:>7}  {program:20}{kept:>6}{median:>12}{p10:>10}{p90:>10} ", *(
-            f"{ratio:>9}" for ratio in ratios))
+            f"{ratio:>12}" for ratio in ratios))

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Ours beside OpenCV and torchvision on the same lists, in one run.
+# Measures nmsfilter, OpenCV and torchvision on the same candidate lists, in one run.
 #
 #   benches/peers/run.sh [FOLDER]
 #
-# Results go to FOLDER (nmsbench-results): peers.csv, and what nmsbench writes. Wants Python 3.11 or
-# later with venv, and the recorded data (NMSFILTER_TEST_DATA, ../shared unless set); installs
-# requirements.txt, some gigabytes, into target/peers. NMSBENCH names a built nmsbench where there
-# is no cargo.
+# Results are written to FOLDER (default: nmsbench-results): peers.csv and the files of nmsbench. Needs
+# Python 3.11 or later with venv, and the recorded data (NMSFILTER_TEST_DATA, default: ../shared).
+# Installs requirements.txt, several gigabytes, into target/peers. NMSBENCH can name an nmsbench
+# executable; otherwise cargo builds it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=$(realpath -m "${1:-nmsbench-results}")

@@ -1,4 +1,4 @@
-"""UltraFace RFB-640's candidates on the picture of many faces, score 0.05 and over.
+"""Writes the candidates of UltraFace RFB-640 for the picture of many faces, with a score of at least 0.05.
 
     python ultraface.py DATA OUT.csv
 
@@ -21,7 +21,7 @@ picture = cv2.cvtColor(cv2.imread(f"{data}/data/images/crowd_selfie.jpg"), cv2.C
 picture = (cv2.resize(picture, (640, 480)).astype(np.float32) - 127) / 128
 outputs = session.run(None, {session.get_inputs()[0].name: picture.transpose(2, 0, 1)[None]})
 scores, boxes = sorted((output[0] for output in outputs), key=lambda output: output.shape[1])
-taken = scores[:, 1] >= 0.05
-rows = np.column_stack([boxes * [640, 480, 640, 480], scores[:, 1]])[taken]
+is_candidate = scores[:, 1] >= 0.05
+rows = np.column_stack([boxes * [640, 480, 640, 480], scores[:, 1]])[is_candidate]
 np.savetxt(out, rows, fmt="%.9g", delimiter=",", header="x1,y1,x2,y2,score", comments="")
 print(f"{len(rows)} candidates in {out}")

@@ -1,4 +1,5 @@
-//! The engines at hand, each where its tensors lie.
+//! The engines of this machine. In: a workload. Out: times and counts of each engine, the GPU's
+//! with tensors in device memory.
 
 use anyhow::Result;
 use gstnmsfilter::device::DeviceError;
@@ -11,55 +12,55 @@ use gstnmsfilter::tensor::TensorView;
 use crate::measure::{Times, measure};
 use crate::workload::Workload;
 
-/// The engines that this machine has.
+/// The engines that this machine supports.
 pub struct Engines {
     cpu: Cpu,
     cuda: Option<(Cuda, Uploader)>,
-    /// Why there is no GPU.
-    pub absent: Option<DeviceError>,
+    /// Why the GPU cannot be used.
+    pub cuda_error: Option<DeviceError>,
 }
 
-/// What an engine made of a workload.
+/// The result of an engine for a workload.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The engine's name.
     pub engine: &'static str,
-    /// Rows that became candidates.
+    /// Number of candidates.
     pub candidates: usize,
-    /// What survived.
+    /// Number of survivors.
     pub survivors: usize,
-    /// From the call to the survivors on the host.
+    /// Wall times from the call to survivors in host memory.
     pub times: Times,
-    /// The kernels' part, by the GPU's clock.
+    /// Times of the kernels, by the GPU's clock.
     pub device: Times,
 }
 
 impl Engines {
-    /// The CPU's, and GPU 0's where there is one.
-    pub fn at_hand() -> Self {
+    /// The CPU engine, and the CUDA engine on GPU 0 if it can be used.
+    pub fn available() -> Self {
         let cuda = Cuda::new(Some(0)).and_then(|cuda| Ok((cuda, Uploader::new(0)?)));
-        let (cuda, absent) = match cuda {
+        let (cuda, cuda_error) = match cuda {
             Ok(cuda) => (Some(cuda), None),
             Err(error) => (None, Some(error)),
         };
-        Self { cpu: Cpu::default(), cuda, absent }
+        Self { cpu: Cpu::default(), cuda, cuda_error }
     }
 
-    /// The GPU's engine.
+    /// The CUDA engine.
     pub fn cuda(&self) -> Option<&Cuda> {
         self.cuda.as_ref().map(|(cuda, _)| cuda)
     }
 
-    /// Their names.
+    /// The names of the engines.
     pub fn names(&self) -> Vec<&'static str> {
         let cuda = self.cuda.iter().map(|(cuda, _)| cuda.name());
         std::iter::once(self.cpu.name()).chain(cuda).collect()
     }
 
-    /// The workload's tensors, for those engines that read them on the GPU.
+    /// The workload's tensors in device memory; empty without a GPU.
     ///
     /// # Errors
-    /// Where the GPU fails.
+    /// If the GPU fails.
     pub fn upload(&mut self, workload: &Workload) -> Result<Vec<NewTensor>> {
         let Some((_, uploader)) = &mut self.cuda else {
             return Ok(Vec::new());
@@ -67,11 +68,11 @@ impl Engines {
         workload.new_tensors().iter().map(|tensor| Ok(uploader.upload(tensor)?)).collect()
     }
 
-    /// Measures each engine for about `budget`: the CPU's with tensors on the host, the GPU's with
-    /// tensors there.
+    /// Measures each engine for about `budget`: the CPU engine with tensors in host memory, the
+    /// CUDA engine with tensors in device memory.
     ///
     /// # Errors
-    /// Where an engine fails.
+    /// If an engine fails.
     pub fn run(&mut self, workload: &Workload, budget: std::time::Duration) -> Result<Vec<Run>> {
         let mut runs = vec![run(&mut self.cpu, &workload.tensors(), workload, budget)?];
         let uploaded = self.upload(workload)?;

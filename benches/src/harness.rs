@@ -1,4 +1,4 @@
-//! An `nmsfilter` by itself, without a pipeline.
+//! Runs `nmsfilter` without a pipeline. In: tensors. Out: buffers and times.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::measure::Times;
 
-/// An `nmsfilter` between two pads.
+/// A harness with one `nmsfilter`.
 pub fn harness(backend: &str) -> Harness {
-    // Before the harness starts it: an element that runs keeps its backend.
+    // Set before the harness starts the element, since the backend is read on start.
     let element = gst::ElementFactory::make("nmsfilter").property_from_str("backend", backend);
-    // All survivors are attached, however many.
+    // No limit on the number of regions.
     let element = element.property("max-detections", 0u32);
-    let element = element.build().expect("it is registered");
+    let element = element.build().expect("nmsfilter is registered");
     let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
     harness.set_src_caps_str("video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1");
     harness
 }
 
-/// A buffer with this tensor.
+/// A new buffer with this tensor.
 pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     let writable = buffer.get_mut().expect("it is new");
@@ -27,8 +27,9 @@ pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
     buffer
 }
 
-/// Times of pushing `buffers` through `harness`, one each `interval` from `start` on.
-pub fn paced(
+/// Pushes `count` buffers through `harness`, one per `interval` from `start` on, each with the next
+/// of `tensors`. Returns the times.
+pub fn push_paced(
     harness: &mut Harness,
     tensors: &[NewTensor],
     start: Instant,

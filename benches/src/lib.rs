@@ -1,4 +1,4 @@
-//! What `nmsbench` and the criterion benches are made of.
+//! Shared parts of `nmsbench` and the criterion benchmarks: workloads, measurement and reports.
 
 pub mod engines;
 pub mod harness;

@@ -1,4 +1,4 @@
-//! What it was measured on.
+//! Describes the machine on which times were measured.
 
 use std::fs::read_to_string;
 
@@ -7,7 +7,7 @@ use gstnmsfilter::output::HAS_ANALYTICS;
 
 use crate::engines::Engines;
 
-/// Lines of a name and what it is.
+/// Pairs of a name and a description: processor, GPU, system and versions.
 pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let of_cpu = |name: &str| {
@@ -17,14 +17,14 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let os = read_to_string("/etc/os-release").unwrap_or_default();
     let os = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     let cores = std::thread::available_parallelism().map_or(0, |count| count.get());
-    let gpu = match (engines.cuda(), &engines.absent) {
+    let gpu = match (engines.cuda(), &engines.cuda_error) {
         (Some(cuda), _) => format!("{cuda}, driver for CUDA {}", driver_version()),
         (None, Some(error)) => format!("none: {error}"),
         (None, None) => "none".to_owned(),
     };
     let analytics = if HAS_ANALYTICS { "with" } else { "without" };
     let gstreamer = gst::version_string();
-    let processor = format!("{}, {cores} cores, {}", of_cpu("model name"), wide());
+    let processor = format!("{}, {cores} cores, {}", of_cpu("model name"), instruction_set());
     let version = format!("{}, {analytics} analytics", env!("CARGO_PKG_VERSION"));
     let lines = [
         ["processor", &processor],
@@ -36,8 +36,8 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     lines.map(|line| line.map(str::to_owned)).into()
 }
 
-/// What the CPU's engine is compiled for.
-fn wide() -> &'static str {
+/// The instruction set that the CPU engine uses.
+fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         return "AVX2";
@@ -50,7 +50,7 @@ fn driver_version() -> String {
     let Ok(driver) = Driver::get() else {
         return "unknown".to_owned();
     };
-    // SAFETY: the address is that of a number.
+    // SAFETY: `version` is valid for writes of an `i32` during the call.
     match unsafe { driver.cuDriverGetVersion(&mut version) } {
         Ok(()) => format!("{}.{}", version / 1000, version % 1000 / 10),
         Err(error) => error.to_string(),

@@ -1,4 +1,5 @@
-//! `nmsbench`: measures nmsfilter on the machine at hand.
+//! `nmsbench`: measures nmsfilter on this machine. In: names of sections, candidate lists. Out:
+//! tables and plots.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,11 +16,11 @@ fn usage() -> String {
         SECTIONS.iter().map(|section| format!("  {:<12}{}\n", section.name, section.about));
     format!(
         "nmsbench [--out FOLDER] [--quick] [SECTION | LIST.csv]...\n\n\
-         Measures nmsfilter's engines; without a section, in all of them. Tables are shown and\n\
-         written to FOLDER (nmsbench-results) as CSV, plots as SVG. A list has a heading and rows\n\
-         x1,y1,x2,y2,score: it is suppressed in the section `candidates`, too. NMSFILTER_TEST_DATA\n\
-         names the folder of pictures and models; what needs it and does not find it says so. --quick\n\
-         measures a tenth as long.\n\nSections:\n{}",
+         Measures nmsfilter in the given sections (default: all). Prints tables, and writes them as\n\
+         CSV and plots as SVG to FOLDER (default: nmsbench-results). A LIST has a heading and rows\n\
+         x1,y1,x2,y2,score; the section `candidates` also measures its suppression. The variable\n\
+         NMSFILTER_TEST_DATA names the folder of pictures and models; sections that need a missing\n\
+         file print SKIPPED. --quick measures for a tenth of the time.\n\nSections:\n{}",
         sections.collect::<String>()
     )
 }
@@ -32,7 +33,7 @@ struct Arguments {
 }
 
 fn arguments() -> Result<Arguments, String> {
-    let mut taken = Arguments {
+    let mut parsed = Arguments {
         folder: "nmsbench-results".into(),
         budget: Duration::from_millis(400),
         sections: Vec::new(),
@@ -42,26 +43,28 @@ fn arguments() -> Result<Arguments, String> {
     while let Some(argument) = arguments.next() {
         let section = SECTIONS.iter().find(|section| section.name == argument);
         match (argument.as_str(), section) {
-            (_, Some(section)) => taken.sections.push(section),
-            ("--out", _) => taken.folder = arguments.next().ok_or("--out wants a folder")?.into(),
-            ("--quick", _) => taken.budget /= 10,
+            (_, Some(section)) => parsed.sections.push(section),
+            ("--out", _) => {
+                parsed.folder = arguments.next().ok_or("--out expects a folder")?.into()
+            }
+            ("--quick", _) => parsed.budget /= 10,
             ("--help" | "-h", _) => return Err(usage()),
-            (list, _) if list.ends_with(".csv") => taken.lists.push(list.into()),
-            _ => return Err(format!("{argument} is no section\n\n{}", usage())),
+            (list, _) if list.ends_with(".csv") => parsed.lists.push(list.into()),
+            _ => return Err(format!("unknown section {argument}\n\n{}", usage())),
         }
     }
-    if taken.sections.is_empty() {
-        taken.sections = SECTIONS.iter().collect();
+    if parsed.sections.is_empty() {
+        parsed.sections = SECTIONS.iter().collect();
     }
-    Ok(taken)
+    Ok(parsed)
 }
 
 fn run(arguments: Arguments) -> Result<()> {
     let folder = Folder::new(&arguments.folder)?;
-    trace_latencies(&folder);
+    enable_latency_tracer(&folder);
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
-    let engines = Engines::at_hand();
+    let engines = Engines::available();
     let mut machine = Table::new(["machine", ""]);
     for line in machine::describe(&engines) {
         machine.row(line);
@@ -86,12 +89,12 @@ fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// GStreamer's tracer of latencies is asked for in the environment.
+/// Enables GStreamer's latency tracer, which is configured by environment variables.
 #[cfg(feature = "v1_28")]
-fn trace_latencies(folder: &Folder) {
-    let file = folder.file(nmsbench::section::TRACE);
+fn enable_latency_tracer(folder: &Folder) {
+    let file = folder.file(nmsbench::section::TRACE_FILE);
     let _ = std::fs::remove_file(&file);
-    // SAFETY: no other thread has been started.
+    // SAFETY: this is the only thread, so no other one accesses the environment.
     unsafe {
         std::env::set_var("GST_TRACERS", "latency(flags=element)");
         std::env::set_var("GST_DEBUG", "GST_TRACER:7");
@@ -100,13 +103,13 @@ fn trace_latencies(folder: &Folder) {
 }
 
 #[cfg(not(feature = "v1_28"))]
-fn trace_latencies(_folder: &Folder) {}
+fn enable_latency_tracer(_folder: &Folder) {}
 
 fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(arguments) => arguments,
-        Err(said) => {
-            eprintln!("{said}");
+        Err(message) => {
+            eprintln!("{message}");
             return ExitCode::from(2);
         }
     };

@@ -1,47 +1,48 @@
-//! How long something takes.
+//! Measures wall times. In: a closure and a time budget. Out: the sorted times of its runs.
 
 use std::time::{Duration, Instant};
 
-/// Times of one thing done many times, in microseconds.
+/// The times of repeated runs in microseconds, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Times(Vec<f64>);
 
 impl Times {
-    /// Takes times in any order.
+    /// Sorts `microseconds`.
     pub fn new(mut microseconds: Vec<f64>) -> Self {
         microseconds.sort_unstable_by(f64::total_cmp);
         Self(microseconds)
     }
 
-    /// Each, the shortest first.
+    /// The times in ascending order.
     pub fn into_inner(self) -> Vec<f64> {
         self.0
     }
 
-    /// The time that `share` of all do not exceed; 0 where there are none.
+    /// The quantile `share`, 0 to 1; 0 if there are no times.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.0.len().saturating_sub(1);
         self.0.get((last as f64 * share).round() as usize).copied().unwrap_or(0.0)
     }
 
-    /// Each `by` times as long.
+    /// All times multiplied by `by`.
     pub fn scaled(self, by: f64) -> Self {
         Self(self.0.into_iter().map(|time| time * by).collect())
     }
 
-    /// The middle one.
+    /// The median.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 }
 
-/// Does `work` over and over for about `budget`, at least five times, after a third of that to warm
-/// up.
+/// Runs `work` repeatedly for about `budget`, at least five times, after a warm-up of a third of
+/// `budget`.
 pub fn measure(budget: Duration, mut work: impl FnMut()) -> Times {
     measure_with(budget, || (), |()| work())
 }
 
-/// The same on what `prepare` makes; neither that nor dropping what `work` gives is counted.
+/// The same with an input from `prepare`; the times include neither `prepare` nor dropping the
+/// result of `work`.
 pub fn measure_with<T, U>(
     budget: Duration,
     mut prepare: impl FnMut() -> T,

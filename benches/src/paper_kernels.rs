@@ -1,5 +1,7 @@
-//! The paper's two kernels (kernels/paper.cu), timed apart: a graph of many launches in a row, from
-//! its launch to the stream's end, by the number of launches.
+//! Times the paper's two kernels (kernels/paper.cu) separately.
+//!
+//! In: windows. Out: the number of survivors, and the time of the memset and of each kernel: wall
+//! time of a CUDA graph of consecutive launches, divided by their number.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
@@ -13,10 +15,10 @@ use gstnmsfilter::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 use crate::measure::{Times, measure};
 use crate::workload::Window;
 
-/// Launches in a graph.
+/// Number of launches in a graph.
 const LAUNCHES: usize = 20;
 
-/// The kernels, with room for a number of windows.
+/// The kernels, with device memory for a maximum number of windows.
 pub struct PaperKernels {
     stream: Stream,
     module: sys::CUmodule,
@@ -29,11 +31,11 @@ pub struct PaperKernels {
 }
 
 impl PaperKernels {
-    /// On GPU 0, for up to `capacity` windows (the paper's D_max), a multiple of 32 times the number
-    /// of partitions that [`time`](Self::time) is given.
+    /// Loads the kernels on GPU 0. `capacity` is the maximum number of windows (the paper's D_max),
+    /// and a multiple of 32 times the number of partitions that is passed to [`time`](Self::time).
     ///
     /// # Errors
-    /// Where the GPU fails.
+    /// If the GPU fails.
     pub fn new(capacity: u32) -> Result<Self> {
         let device = Device::open(0)?;
         let stream = Stream::new(&device)?;
@@ -44,7 +46,8 @@ impl PaperKernels {
         let driver = device.enter()?;
         let mut module = null_mut();
         let (mut map, mut reduce) = (null_mut(), null_mut());
-        // SAFETY: the addresses are those of handles, the texts end in a zero.
+        // SAFETY: the handles are valid for writes during the calls; `image` and the names end with
+        // a zero byte.
         unsafe {
             driver.cuModuleLoadData(&mut module, image.as_ptr().cast())?;
             driver.cuModuleGetFunction(&mut map, module, c"paper_map".as_ptr())?;
@@ -54,11 +57,11 @@ impl PaperKernels {
         Ok(Self { stream, module, map, reduce, capacity, windows, matrix, survives })
     }
 
-    /// How many of `windows` survive, and the times of the memset that the matrix needs, of map
-    /// and of reduce in `k` partitions.
+    /// The number of survivors of `windows`, and the times of the memset of the matrix, of map and
+    /// of reduce with `k` partitions.
     ///
     /// # Errors
-    /// Where the GPU fails.
+    /// If the GPU fails.
     pub fn time(
         &self,
         windows: &[Window],
@@ -68,7 +71,7 @@ impl PaperKernels {
         let device = self.stream.device().clone();
         let bytes = windows.len() * 16;
         let pinned = PinnedBuffer::new(&device, bytes.max(1))?;
-        // SAFETY: there are as many bytes, and nobody else has them.
+        // SAFETY: `pinned` has at least `bytes` bytes, and no other reference to them exists.
         unsafe { pinned.as_ptr().copy_from_nonoverlapping(windows.as_ptr().cast(), bytes) };
         self.stream.zero(&self.windows)?;
         self.stream.upload(&pinned, &self.windows, bytes)?;
@@ -117,15 +120,15 @@ impl PaperKernels {
             return Err(error);
         }
         let mut survives = vec![0u8; windows.len()];
-        // SAFETY: the buffer holds a byte for each window.
+        // SAFETY: `survives` in device memory has `capacity` bytes, one for each window.
         unsafe { self.stream.download(self.survives.address(), &mut survives)? };
         Ok((survives.iter().filter(|&&byte| byte != 0).count(), times))
     }
 
-    /// Sets the matrix to ones.
+    /// Sets every byte of the matrix to 1.
     fn preset(&self) -> Result<()> {
         let driver = self.stream.device().enter()?;
-        // SAFETY: the buffer has as many bytes.
+        // SAFETY: `matrix` has `len` bytes and is freed after the stream has finished.
         unsafe {
             driver.cuMemsetD8Async(
                 self.matrix.address(),
@@ -159,8 +162,9 @@ impl PaperKernels {
             kernelParams: parameters.as_mut_ptr(),
             extra: null_mut(),
         };
-        // SAFETY: the parameters are as many and of such types as the kernel takes; the driver
-        // copies them. The kernels stay within buffers that live as long as this.
+        // SAFETY: `parameters` have the number and types that the kernel expects; the driver copies
+        // them. The kernel accesses buffers of `self` only, within `capacity`. They are freed after
+        // the graph.
         unsafe {
             driver.cuGraphCreate(&mut made.graph, 0)?;
             let mut last: sys::CUgraphNode = null_mut();
@@ -184,7 +188,7 @@ fn pointer<T>(value: &T) -> *mut c_void {
 impl Drop for PaperKernels {
     fn drop(&mut self) {
         if let Ok(driver) = self.stream.device().enter() {
-            // SAFETY: nothing runs any more: every run waits for its end.
+            // SAFETY: no kernel is running, because `Graph::run` synchronizes the stream.
             let _ = unsafe { driver.cuModuleUnload(self.module) };
         }
     }
@@ -198,7 +202,8 @@ struct Graph {
 
 impl Graph {
     fn run(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: see where it is made.
+        // SAFETY: `exec` is valid until `self` is dropped; the requirements of its kernel are
+        // stated in `PaperKernels::graph`.
         unsafe { self.device.enter()?.cuGraphLaunch(self.exec, stream.handle()) }?;
         Ok(stream.synchronize()?)
     }
@@ -207,7 +212,8 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: every run waits for its end; the driver is given no null handles.
+            // SAFETY: the graph is not running, because `run` synchronizes the stream. The handles
+            // are valid unless they are null, which is checked.
             unsafe {
                 if !self.exec.is_null() {
                     let _ = driver.cuGraphExecDestroy(self.exec);

@@ -1,6 +1,8 @@
-//! What is measured: real windows and candidates (`tests/fixtures`), a real picture where the folder
-//! with such inputs is at hand (`NMSFILTER_TEST_DATA`, `../shared` unless set), and scenes made from
-//! a seed.
+//! Inputs of measurements.
+//!
+//! Out: tensors and parameters, from recorded windows and candidates (`tests/fixtures`) and from
+//! generated scenes with fixed seeds; and paths of pictures and models in the folder
+//! `NMSFILTER_TEST_DATA` (default: `../shared`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +13,19 @@ use gstnmsfilter::engine::{ClassThresholds, Params};
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::TensorView;
 
-/// Tensors as they would lie on a buffer, and what is asked of them.
+/// Tensors, and the parameters of decode and suppression.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: String,
     /// What to make candidates of and how to suppress them.
     pub params: Params,
-    tensors: Vec<Numbers>,
+    tensors: Vec<TensorData>,
     box_format: BoxFormat,
 }
 
 #[derive(Clone, Debug)]
-struct Numbers {
+struct TensorData {
     id: &'static str,
     shape: Vec<usize>,
     values: Vec<f32>,
@@ -32,17 +34,17 @@ struct Numbers {
 /// Left, top, side, score.
 pub type Window = [f32; 4];
 
-/// How boxes of a made scene lie.
+/// The distribution of boxes in a generated scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// Ten about each object.
+    /// Ten boxes near each object.
     Clustered,
-    /// Anywhere.
+    /// Uniform positions and sizes.
     Uniform,
 }
 
 impl Spread {
-    /// As it is called in tables.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clustered => "clustered",
@@ -52,24 +54,29 @@ impl Spread {
 }
 
 impl Workload {
-    /// The tensors, borrowed.
+    /// Views of the tensors.
     pub fn tensors(&self) -> Vec<TensorView<'_>> {
         self.tensors.iter().map(|n| TensorView::from_slice(n.id, &n.shape, &n.values)).collect()
     }
 
-    /// The tensors, to hang on buffers.
+    /// The tensors as they are attached to buffers.
     pub fn new_tensors(&self) -> Vec<NewTensor> {
-        let tensor = |n: &Numbers| NewTensor::from_vec(n.id, &n.shape, n.values.clone());
-        self.tensors.iter().map(|n| tensor(n).expect("they have few dimensions")).collect()
+        let tensor = |n: &TensorData| NewTensor::from_vec(n.id, &n.shape, n.values.clone());
+        self.tensors
+            .iter()
+            .map(|n| tensor(n).expect("tensors have at most three dimensions"))
+            .collect()
     }
 
-    /// How the decoder of the tensors' ids lays them out.
+    /// The layout from the decoder for the tensors' ids.
     pub fn layout(&self) -> Layout {
         let options = Options { box_format: self.box_format, ..Options::default() };
-        decoder::choose(&self.tensors(), None, options).expect("the decoder takes its own").layout
+        decoder::choose(&self.tensors(), None, options)
+            .expect("a decoder reads these tensors")
+            .layout
     }
 
-    /// The same tensors under another name and other rules.
+    /// The same tensors with another name and other parameters.
     pub fn with_params(&self, name: impl Into<String>, params: Params) -> Self {
         Self { name: name.into(), params, ..self.clone() }
     }
@@ -77,7 +84,7 @@ impl Workload {
     /// Windows as the tensor `windows`.
     pub fn windows(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         let values = windows.concat();
-        let numbers = Numbers { id: "windows", shape: vec![windows.len(), 4], values };
+        let numbers = TensorData { id: "windows", shape: vec![windows.len(), 4], values };
         Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Square }
     }
 
@@ -86,59 +93,62 @@ impl Workload {
         let boxes = rows.iter().flat_map(|row| row[..4].to_vec()).collect();
         let scores = rows.iter().map(|row| row[4]).collect();
         let tensors = vec![
-            Numbers { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
-            Numbers { id: "scores", shape: vec![rows.len()], values: scores },
+            TensorData { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
+            TensorData { id: "scores", shape: vec![rows.len()], values: scores },
         ];
         Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners }
     }
 
-    /// Windows among the columns of YOLOv8's 1x84x8400; all else stays below a score of 0.02.
+    /// A YOLOv8 output of 1x84x8400 in which some anchors have the windows; all other scores are
+    /// below 0.02.
     pub fn yolov8(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         const ANCHORS: usize = 8400;
         let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
-        let numbers = Numbers { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
+        let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
         Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
     }
 
-    /// Windows among the rows of YOLOv5's 1x25200x85; all else stays below a score of 0.02.
+    /// A YOLOv5 output of 1x25200x85 in which some anchors have the windows; all other scores are
+    /// below 0.02.
     pub fn yolov5(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         const ANCHORS: usize = 25_200;
         let mut values = yolo(windows, ANCHORS, 85, |anchor, number| anchor * 85 + number);
-        // Objectness holds the score; the class is certain.
+        // Objectness is the window's score; the class score is 1.
         for row in values.chunks_exact_mut(85) {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
-        let numbers = Numbers { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
+        let numbers = TensorData { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
         Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
     }
 
-    /// `n` boxes on 1920x1080, sides 16 to 116 pixels.
+    /// `n` boxes in a frame of 1920x1080 pixels, with sides of 16 to 116 pixels.
     pub fn scene(spread: Spread, n: usize) -> Self {
         let mut rng = Rng::with_seed(n as u64);
         let mut around = |range: f32| (rng.f32() - 0.5) * range;
-        let place = |around: &mut dyn FnMut(f32) -> f32| {
+        let random_box = |around: &mut dyn FnMut(f32) -> f32| {
             [960.0 + around(1920.0), 540.0 + around(1080.0), 66.0 + around(100.0)]
         };
-        let objects: Vec<[f32; 3]> = (0..n.div_ceil(10)).map(|_| place(&mut around)).collect();
+        let objects: Vec<[f32; 3]> = (0..n.div_ceil(10)).map(|_| random_box(&mut around)).collect();
         let rows: Vec<[f32; 5]> = (0..n)
             .map(|i| {
                 let [x, y, side] = match spread {
-                    Spread::Uniform => place(&mut around),
+                    Spread::Uniform => random_box(&mut around),
                     Spread::Clustered => {
                         let [x, y, side] = objects[i % objects.len()];
-                        let wobble = side * 0.3;
-                        [x + around(wobble), y + around(wobble), side + around(wobble)]
+                        let range = side * 0.3;
+                        [x + around(range), y + around(range), side + around(range)]
                     }
                 };
                 let half = side / 2.0;
                 [x - half, y - half, x + half, y + half, 0.5 + around(0.9)]
             })
             .collect();
-        Self::boxes(format!("{} {n}", spread.name()), &rows, rules(0.45, 0.0))
+        Self::boxes(format!("{} {n}", spread.name()), &rows, greedy_params(0.45, 0.0))
     }
 }
 
-/// Numbers of `anchors` rows, with `windows` evenly among them.
+/// The elements of a YOLO output of `anchors` anchors; the anchors of `windows` are evenly
+/// distributed.
 fn yolo(
     windows: &[Window],
     anchors: usize,
@@ -164,7 +174,7 @@ fn yolo(
 }
 
 /// Exact greedy suppression by IoU.
-pub fn rules(iou_threshold: f32, score_threshold: f32) -> Params {
+pub fn greedy_params(iou_threshold: f32, score_threshold: f32) -> Params {
     let thresholds = ClassThresholds::uniform(score_threshold);
     Params { iou_threshold, thresholds, ..Params::default() }
 }
@@ -174,14 +184,17 @@ pub fn fixture(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(relative)
 }
 
-/// A file that is not part of the project, where it is there.
+/// A file of the test data folder; `None` if it does not exist.
 pub fn data(relative: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("NMSFILTER_TEST_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
     Some(folder.join(relative)).filter(|path| path.exists())
 }
 
-/// Rows of numbers, without a heading.
+/// The rows of a CSV file without its heading.
+///
+/// # Errors
+/// If the file cannot be read or a field is not a number.
 pub fn read_csv(path: &Path) -> Result<Vec<Vec<f32>>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let rows = text.lines().filter(|line| !line.starts_with(|c: char| c.is_alphabetic()));
@@ -194,10 +207,10 @@ pub fn windows_file() -> PathBuf {
     fixture("oscars/detections.txt")
 }
 
-/// The paper's own 2997 windows, in the file's order.
+/// The 2997 windows of the paper, in the order of the file.
 ///
 /// # Errors
-/// Where the file is missing or does not hold them.
+/// If the file cannot be read or has other contents.
 pub fn windows() -> Result<Vec<Window>> {
     let window = |row: Vec<f32>| row.try_into().ok().context("expected x,y,side,score");
     let windows: Vec<Window> =
@@ -206,8 +219,8 @@ pub fn windows() -> Result<Vec<Window>> {
     Ok(windows)
 }
 
-/// 8400 windows of which none meets another.
-pub fn apart() -> Vec<Window> {
+/// 8400 windows that do not intersect each other.
+pub fn disjoint_windows() -> Vec<Window> {
     let window = |i: usize| {
         let (column, row) = (i % 120, i / 120);
         [column as f32 * 16.0, row as f32 * 15.0, 14.0, 0.3 + (i * 7919 % 8400) as f32 / 16_800.0]

@@ -1,11 +1,16 @@
-//! A spatial grid: which of many items are near a place, without a look at each.
+//! A uniform spatial grid over a frame.
+//!
+//! In: numbered rectangles. Out: the numbers of those in the cells that a query rectangle touches,
+//! which include all that overlap it. A query costs time in proportion to these cells and their
+//! items.
 
 use arrayvec::ArrayVec;
 
-/// The end of a list.
+/// Marks the end of a linked list.
 const END: u32 = u32::MAX;
 
-/// Numbered items in square cells. Each cell has a list of its items, the last inserted first.
+/// Square cells, each with a linked list of its items; the item inserted last is the first of the
+/// list.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     /// Side of a cell in pixels.
@@ -27,8 +32,8 @@ struct Entry {
 impl Grid {
     /// Empties the grid, for about `items` items in a frame of this size.
     ///
-    /// A cell has at least `side` pixels, and more where there would be more cells than items: the
-    /// time to empty them is bounded by the number of items.
+    /// A cell has at least `side` pixels, and more if there would otherwise be more cells than
+    /// items. The time to empty them is thereby bounded by the number of items.
     pub fn clear(&mut self, [width, height]: [u32; 2], side: u32, items: usize) {
         let area = f64::from(width) * f64::from(height);
         let per_item = (area / items.max(1) as f64).sqrt().ceil();
@@ -42,7 +47,7 @@ impl Grid {
     }
 
     /// Adds `item` to each cell that this rectangle touches: left, top, right and bottom, the last
-    /// two outside. Cells at the edges extend without end.
+    /// two exclusive. Cells at the edges include all positions outside of the frame next to them.
     pub fn insert(&mut self, rect: [i32; 4], item: u32) {
         for cell in self.cells(rect) {
             let entry = Entry { item, next: self.first[cell] };
@@ -51,8 +56,8 @@ impl Grid {
         }
     }
 
-    /// The items in the cells that this rectangle touches; an item in several of them comes
-    /// several times.
+    /// The items in the cells that this rectangle touches. An item in several of these cells is
+    /// returned several times.
     pub fn near(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
         self.cells(rect).flat_map(|cell| {
             let entry = |index: u32| self.entries.get(index as usize).copied();
@@ -61,8 +66,8 @@ impl Grid {
         })
     }
 
-    /// The same for a rectangle that touches at most nine cells, with the lowest number first,
-    /// where items were inserted with the highest number first.
+    /// The same in ascending order, by merging the lists of the cells. The rectangle touches at
+    /// most nine cells, and items were inserted in descending order.
     pub fn ascending(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
         let mut lists: ArrayVec<Entry, 9> = self
             .cells(rect)
@@ -105,7 +110,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         let mut grid = Grid::default();
         for (size, side) in [([640, 480], 16), ([1, 1], 1), ([7, 3000], 64)] {
-            // Some of them outside of the frame.
+            // Some rectangles are partly or completely outside of the frame.
             let [width, height] = size.map(|side| side as i32);
             let mut rect = || {
                 let (x, y) = (random.i32(-50..width + 50), random.i32(-50..height + 50));
@@ -117,11 +122,11 @@ mod tests {
                 grid.insert(rect, item);
             }
             for _ in 0..300 {
-                let asked = rect();
-                let mut near: Vec<u32> = grid.near(asked).collect();
+                let query = rect();
+                let mut near: Vec<u32> = grid.near(query).collect();
                 near.sort_unstable();
                 for (item, &rect) in (0..).zip(&rects) {
-                    assert!(!overlap(asked, rect) || near.binary_search(&item).is_ok());
+                    assert!(!overlap(query, rect) || near.binary_search(&item).is_ok());
                 }
             }
         }
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn points_inserted_from_the_last_come_from_the_first() {
+    fn ascending_returns_points_by_ascending_number() {
         let mut grid = Grid::default();
         grid.clear([100, 100], 20, 1000);
         let at = |item: i32| [item * 37 % 100, item * 53 % 100];

@@ -1,4 +1,7 @@
-//! The plugin's elements.
+//! The elements of the plugin and what they share.
+//!
+//! `nmsfilter` connects input, decoder, engine and output. `crowdtestsrc` and `tensorreplay` attach
+//! tensors to test it, `roioverlay` draws its results.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +21,7 @@ pub use tensor_memory::TensorMemory;
 /// Registers every element with `plugin`.
 ///
 /// # Errors
-/// Where GStreamer refuses an element.
+/// If GStreamer refuses to register an element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     custom_meta::register();
     crowdtestsrc::register(plugin)?;
@@ -27,22 +30,23 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     tensorreplay::register(plugin)
 }
 
-/// Any raw video in any memory, for filters that never touch pixels.
+/// Raw video of any format in any memory, for filters that do not access pixels.
 fn any_video() -> gst::Caps {
     gst::Caps::builder("video/x-raw").any_features().build()
 }
 
-/// The pads of a filter whose input and output are alike.
+/// Templates of an always sink pad and an always source pad with the same caps.
 fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
     [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
         .map(|(name, direction)| {
             gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
-                .expect("the template is sound")
+                .expect("the template is valid")
         })
         .into()
 }
 
-/// Locks an element's mutex. A panic elsewhere must not take the element's locks with it.
+/// Locks a mutex of an element, also if it was poisoned: a panic in one thread does not make every
+/// later call of the element panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,16 @@
-//! What every element checks before one of its properties takes a new value.
+//! Properties of all elements: the check of a new value, and the list of values that are not the
+//! default.
 
 use gst::glib;
 use gst::prelude::*;
 
 use crate::text;
 
-/// Whether the property may take the value. A string must be UTF-8, which `g_object_set_property`
-/// does not check: one that is not is refused with a warning, and the property stays as it is.
+/// Whether the property may be set to the value. A string must be valid UTF-8, which
+/// `g_object_set_property` does not check. Other strings are refused with a warning, and the
+/// property keeps its value.
 ///
-/// A property that is only read when the element starts may be set later, but that earns a
-/// warning, too.
+/// A property that is only read when the element starts may be set later; a warning is posted then.
 pub(super) fn accepts(
     category: gst::DebugCategory,
     element: &gst::Element,
@@ -26,21 +27,21 @@ pub(super) fn accepts(
         );
         return false;
     }
-    let waits = spec.flags().contains(gst::PARAM_FLAG_MUTABLE_READY);
-    if waits && element.current_state() > gst::State::Ready {
-        gst::warning!(category, obj = element, "{name} is set, but not followed before a restart");
+    let needs_restart = spec.flags().contains(gst::PARAM_FLAG_MUTABLE_READY);
+    if needs_restart && element.current_state() > gst::State::Ready {
+        gst::warning!(category, obj = element, "{name} is set, but not applied before a restart");
         gst::element_warning!(
             element,
             gst::LibraryError::Settings,
-            ("{name} is set, but not followed before a restart; take the element to READY and back"),
+            ("{name} is set, but not applied before a restart; take the element to READY and back"),
             ["the element is in the state {:?}", element.current_state()]
         );
     }
     true
 }
 
-/// The element's own properties that differ from their defaults, as gst-launch takes them.
-pub(super) fn changed(element: &gst::Element) -> String {
+/// The properties of the element's own class that differ from their defaults, in gst-launch syntax.
+pub(super) fn non_default(element: &gst::Element) -> String {
     let changed = |spec: &glib::ParamSpec| {
         let own = spec.owner_type() == element.type_();
         if !own || !spec.flags().contains(glib::ParamFlags::READWRITE) {

@@ -1,4 +1,6 @@
-//! Where the elements that make tensors put them.
+//! The memory of tensors that `crowdtestsrc` and `tensorreplay` attach.
+//!
+//! In: a tensor in host memory. Out: the same tensor in host or device memory.
 
 use gst::glib;
 
@@ -6,30 +8,33 @@ use crate::input::cuda_memory::{UploadError, Uploader};
 use crate::input::custom_meta::NewTensor;
 use crate::type_names::format;
 
-/// Where tensors lie.
+/// The memory in which tensors are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterTensorMemory", allow_name_conflict)]
 pub enum TensorMemory {
-    /// In the host's memory.
+    /// Host memory.
     #[default]
     #[enum_value(name = "System: the host's memory", nick = "system")]
     System = 0,
-    /// In a GPU's memory.
+    /// Device memory of the first NVIDIA GPU.
     #[enum_value(name = "CUDA: the memory of the first NVIDIA GPU", nick = "cuda")]
     Cuda = 1,
 }
 
-/// Puts tensors there.
+/// Copies tensors to device memory if needed.
 #[derive(Debug, Default)]
-pub(super) struct Placement {
-    /// Made for the first tensor that needs it.
+pub(super) struct TensorTransfer {
+    /// Created for the first tensor in device memory.
     uploader: Option<Uploader>,
 }
 
-impl Placement {
-    /// `tensor`, in `memory`.
-    pub fn place(
+impl TensorTransfer {
+    /// `tensor` in `memory`; unchanged for [`TensorMemory::System`].
+    ///
+    /// # Errors
+    /// If the GPU cannot be used.
+    pub fn transfer(
         &mut self,
         tensor: NewTensor,
         memory: TensorMemory,

@@ -1,4 +1,7 @@
-//! Files that properties name: read whole, with a largest size, and never without an end.
+//! Reads the files that properties name.
+//!
+//! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and
+//! sockets are refused, so that reading neither blocks nor continues without end.
 
 mod text;
 
@@ -8,19 +11,19 @@ use std::path::Path;
 
 pub(crate) use text::{TextError, text};
 
-/// Why a file is not read. The path is left to who reports it.
+/// Why a file is not read. The message continues after the path, which the caller adds.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     #[error("is {0}; expected a regular file")]
     NotRegular(&'static str),
-    #[error("has {size} bytes, more than the {largest} that are read at most")]
-    TooLarge { size: u64, largest: u64 },
+    #[error("has {size} bytes, more than the {max_size} that are read at most")]
+    TooLarge { size: u64, max_size: u64 },
 }
 
 impl FileError {
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io(cause) if cause.kind() == io::ErrorKind::NotFound)
     }
@@ -29,35 +32,36 @@ impl FileError {
 /// The bytes of the regular file at `path`.
 ///
 /// # Errors
-/// Where it cannot be read, is no regular file (a directory, a device, a pipe, a socket), or has
-/// more than `largest` bytes.
-pub(crate) fn read(path: &Path, largest: u64) -> Result<Vec<u8>, FileError> {
-    // Before the file is opened: opening a FIFO blocks until another process writes to it.
-    check(&std::fs::metadata(path)?, largest)?;
+/// If it cannot be read, is not a regular file (but a directory, a device, a FIFO or a socket), or
+/// has more than `max_size` bytes.
+pub(crate) fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
+    // Checked before the file is opened: opening a FIFO blocks until another process opens it for
+    // writing.
+    check(&std::fs::metadata(path)?, max_size)?;
     let file = File::open(path)?;
-    // Another file can have taken the path since then.
-    check(&file.metadata()?, largest)?;
+    // Checked again: the path can name another file since then.
+    check(&file.metadata()?, max_size)?;
     let mut bytes = Vec::new();
-    // The size is no bound: a file can grow, and those of procfs report a size of 0.
-    file.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
+    // The reported size is not a bound: a file can grow, and files of procfs report 0.
+    file.take(max_size.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 {
-        size if size > largest => Err(FileError::TooLarge { size, largest }),
+        size if size > max_size => Err(FileError::TooLarge { size, max_size }),
         _ => Ok(bytes),
     }
 }
 
-fn check(metadata: &Metadata, largest: u64) -> Result<(), FileError> {
+fn check(metadata: &Metadata, max_size: u64) -> Result<(), FileError> {
     if !metadata.is_file() {
-        return Err(FileError::NotRegular(kind(metadata)));
+        return Err(FileError::NotRegular(file_kind(metadata)));
     }
     match metadata.len() {
-        size if size > largest => Err(FileError::TooLarge { size, largest }),
+        size if size > max_size => Err(FileError::TooLarge { size, max_size }),
         _ => Ok(()),
     }
 }
 
-/// What this is, in words.
-fn kind(metadata: &Metadata) -> &'static str {
+/// The kind of a file that is not a regular one, as error messages name it.
+fn file_kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         return "a directory";
     }
@@ -80,11 +84,11 @@ fn kind(metadata: &Metadata) -> &'static str {
 mod tests {
     use super::*;
 
-    fn message(path: &Path, largest: u64) -> String {
-        read(path, largest).unwrap_err().to_string()
+    fn message(path: &Path, max_size: u64) -> String {
+        read(path, max_size).unwrap_err().to_string()
     }
 
-    /// A path that no other test uses, with this content.
+    /// A new file with this content, at a path that no other test uses.
     fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("nmsfilter-{}-{name}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
@@ -100,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_told_from_one_that_cannot_be_read() {
+    fn a_missing_file_is_distinguished_from_an_unreadable_one() {
         let error = read(Path::new("/nowhere/labels.txt"), 1).unwrap_err();
         assert!(error.is_not_found(), "{error}");
         let error = read(Path::new("/dev/null/labels.txt"), 1).unwrap_err();
@@ -108,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_and_a_device_without_end_are_named_as_what_they_are() {
+    fn directories_and_devices_are_refused_and_named() {
         assert_eq!(message(Path::new("/tmp"), 1), "is a directory; expected a regular file");
         assert_eq!(message(Path::new("/dev/zero"), 1), "is a device; expected a regular file");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_of_procfs_whose_reported_size_is_zero_is_bounded_too() {
+    fn the_limit_holds_for_a_procfs_file_that_reports_size_zero() {
         let path = Path::new("/proc/self/status");
         assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
         assert!(!read(path, 1 << 20).unwrap().is_empty());
@@ -124,7 +128,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_fifo_without_a_writer_is_refused_at_once() {
+    fn a_fifo_without_a_writer_is_refused_without_blocking() {
         let path = std::env::temp_dir().join(format!("nmsfilter-{}-fifo", std::process::id()));
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());

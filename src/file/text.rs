@@ -1,4 +1,7 @@
-/// Why bytes are no text.
+//! Validates text files. In: bytes. Out: UTF-8 text without a byte order mark, or an error with the
+//! line.
+
+/// Why bytes are not text in UTF-8. The message continues after the file's name.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum TextError {
     #[error(
@@ -15,9 +18,9 @@ pub(crate) enum TextError {
 /// `bytes` as text in UTF-8, without a byte order mark.
 ///
 /// # Errors
-/// Where they are another encoding, or no text.
+/// If they are text in another encoding, not valid UTF-8, or contain a zero byte.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, TextError> {
-    // UTF-32LE begins as UTF-16LE does.
+    // UTF-32 first: the mark of UTF-32LE begins with that of UTF-16LE.
     let other = [
         (&b"\xff\xfe\x00\x00"[..], "UTF-32"),
         (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -30,7 +33,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, TextError> {
     let line = |end: usize| 1 + bytes[..end].iter().filter(|&&byte| byte == b'\n').count();
     let text =
         str::from_utf8(bytes).map_err(|error| TextError::NotUtf8(line(error.valid_up_to())))?;
-    // C strings end there: a label would be cut short.
+    // A label becomes a C string, which ends at the first zero byte.
     if let Some(zero) = text.find('\0') {
         return Err(TextError::Zero(line(zero)));
     }
@@ -42,9 +45,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_byte_order_mark_of_utf8_is_no_part_of_the_text() {
+    fn the_utf8_byte_order_mark_is_removed() {
         assert_eq!(text("\u{feff}person\n".as_bytes()), Ok("person\n"));
-        // Elsewhere it is a character as any other.
+        // At other positions it is an ordinary character.
         assert_eq!(text("per\u{feff}son".as_bytes()), Ok("per\u{feff}son"));
     }
 
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_found_by_line() {
+    fn invalid_bytes_are_reported_with_their_line() {
         assert_eq!(text(b"tea\ncaf\xe9\n"), Err(TextError::NotUtf8(2)));
         assert_eq!(text(b"tea\n\nco\0ffee\n"), Err(TextError::Zero(3)));
     }

@@ -1,4 +1,4 @@
-//! What is shown, and what is written.
+//! Output of results: tables as text and CSV, charts as SVG.
 
 mod plot;
 mod table;
@@ -10,29 +10,29 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-/// The folder for CSV files and plots.
+/// The folder of CSV files and plots.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes the folder where it is not there.
+    /// Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub fn new(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))
     }
 
-    /// The path of a file in it.
+    /// The path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Writes the table as `NAME.csv`, and shows it.
+    /// Prints the table and writes it as `NAME.csv`.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn table(&self, name: &str, table: &Table) -> Result<()> {
         print!("{table}");
         self.csv(name, table)
@@ -41,7 +41,7 @@ impl Folder {
     /// Writes the table as `NAME.csv`.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn csv(&self, name: &str, table: &Table) -> Result<()> {
         let path = self.file(&format!("{name}.csv"));
         table.write(&path).with_context(|| path.display().to_string())
@@ -50,7 +50,7 @@ impl Folder {
     /// Writes the chart as `NAME.svg`.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn plot(&self, name: &str, chart: &Chart) -> Result<()> {
         let path = self.file(&format!("{name}.svg"));
         chart.write(&path).with_context(|| path.display().to_string())

@@ -1,52 +1,54 @@
+//! Charts. In: series of points. Out: an SVG file.
+
 use std::path::Path;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// A line, or points, under a name.
+/// A named series of points, drawn as a line.
 pub struct Series {
-    /// What the legend says.
+    /// The name in the legend.
     pub name: String,
-    /// x, y.
+    /// Pairs of x and y.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a chart's axes grow.
+/// The scales of the axes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// The left one from 0.
+    /// Both linear, y from 0.
     Linear,
-    /// The horizontal one by powers of 2, the left one from 0.
+    /// x logarithmic with base 2, y linear from 0.
     Doubling,
-    /// Both by powers of 10.
+    /// Both logarithmic with base 10.
     Logarithmic,
 }
 
-/// A picture of series.
+/// A chart of several series.
 pub struct Chart {
-    /// Above it.
+    /// The title.
     pub title: String,
-    /// Below the horizontal axis.
+    /// The label of the x axis.
     pub x: &'static str,
-    /// Beside the left axis.
+    /// The label of the y axis.
     pub y: &'static str,
-    /// Of the horizontal and the left axis.
+    /// The scales of the x and y axis.
     pub scale: Scale,
-    /// What it shows.
+    /// The series.
     pub series: Vec<Series>,
-    /// What it shows in gray behind them, against a linear axis of its own on the right that bears
-    /// its name.
-    pub behind: Option<Series>,
+    /// A series in gray behind the others, with a linear axis on the right that is labeled with its
+    /// name.
+    pub secondary: Option<Series>,
 }
 
 const SIZE: (u32, u32) = (900, 500);
 
-/// Okabe and Ito's colors, told apart by color-blind readers, too.
-const COLOURS: [RGBColor; 4] =
+/// The palette of Okabe and Ito, which is distinguishable with color vision deficiencies.
+const COLORS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
-const GREY: RGBColor = RGBColor(150, 150, 150);
+const GRAY: RGBColor = RGBColor(150, 150, 150);
 
-/// As axes show numbers: of small steps one digit behind the point.
+/// The label of a tick: with one decimal if it is not an integer.
 fn label(value: &f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
@@ -56,7 +58,7 @@ impl Chart {
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let (x, y) = bounds(self.series.iter().flat_map(|series| &series.points));
         if !x.0.is_finite() {
-            anyhow::bail!("there is nothing to plot");
+            anyhow::bail!("the series have no points");
         }
         let from_zero = 0.0..y.1 * 1.2;
         let powers =
@@ -77,14 +79,14 @@ impl Chart {
     {
         let area = SVGBackend::new(path, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
-        let behind = self.behind.iter();
-        let (_, counts) = bounds(behind.clone().flat_map(|series| &series.points));
+        let secondary = self.secondary.iter();
+        let (_, counts) = bounds(secondary.clone().flat_map(|series| &series.points));
         let mut chart = ChartBuilder::on(&area)
             .caption(&self.title, ("sans-serif", 20))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(60)
-            .right_y_label_area_size(if self.behind.is_some() { 60 } else { 12 })
+            .right_y_label_area_size(if self.secondary.is_some() { 60 } else { 12 })
             .build_cartesian_2d(x.clone(), y)?
             .set_secondary_coord(x, 0.0..(counts.1 * 1.2).max(1.0));
         chart
@@ -95,16 +97,16 @@ impl Chart {
             .y_label_formatter(&label)
             .light_line_style(TRANSPARENT)
             .draw()?;
-        for series in behind {
+        for series in secondary {
             chart
                 .configure_secondary_axes()
                 .y_desc(&series.name)
                 .y_label_formatter(&label)
                 .draw()?;
-            let line = LineSeries::new(series.points.iter().copied(), GREY.stroke_width(2));
-            chart.draw_secondary_series(line)?.label(&series.name).legend(swatch(GREY));
+            let line = LineSeries::new(series.points.iter().copied(), GRAY.stroke_width(2));
+            chart.draw_secondary_series(line)?.label(&series.name).legend(swatch(GRAY));
         }
-        for (series, color) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
+        for (series, color) in self.series.iter().zip(COLORS.into_iter().cycle()) {
             let line = LineSeries::new(series.points.iter().copied(), color.stroke_width(2));
             chart.draw_series(line)?.label(&series.name).legend(swatch(color));
             if series.points.len() < 40 {
@@ -123,12 +125,12 @@ impl Chart {
     }
 }
 
-/// What the legend shows of a line of that color, from where it begins.
+/// The symbol of a line of this color in the legend.
 fn swatch(color: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> {
     move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2))
 }
 
-/// The least and the greatest x and y.
+/// Minimum and maximum of x and of y.
 fn bounds<'a>(points: impl Iterator<Item = &'a (f64, f64)>) -> ((f64, f64), (f64, f64)) {
     let none = (f64::INFINITY, f64::NEG_INFINITY);
     let wider = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));

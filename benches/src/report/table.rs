@@ -1,30 +1,32 @@
+//! Tables. In: rows of text. Out: aligned text, or a CSV file.
+
 use std::fmt;
 use std::path::Path;
 
-/// Rows under headings.
+/// Rows with a heading for each column.
 pub struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty one.
+    /// A table without rows.
     pub fn new<S: ToString>(columns: impl IntoIterator<Item = S>) -> Self {
         let columns = columns.into_iter().map(|column| column.to_string()).collect();
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row of as many cells as there are columns.
+    /// Adds a row with one cell per column.
     ///
     /// # Panics
-    /// Where there are more or fewer.
+    /// If the number of cells is not the number of columns.
     pub fn row<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells: Vec<String> = cells.into_iter().map(|cell| cell.to_string()).collect();
-        assert_eq!(cells.len(), self.columns.len(), "a cell to a column");
+        assert_eq!(cells.len(), self.columns.len(), "one cell per column");
         self.rows.push(cells);
     }
 
-    /// Every `step`th row, and the last.
+    /// A table of every `step`th row and the last one.
     pub fn every(&self, step: usize) -> Self {
         let last = self.rows.len().saturating_sub(1);
         let rows = self.rows.iter().enumerate();
@@ -32,7 +34,7 @@ impl Table {
         Self { columns: self.columns.clone(), rows: rows.collect() }
     }
 
-    /// The first `count` columns.
+    /// A table of the first `count` columns.
     pub fn first(&self, count: usize) -> Self {
         let first = |cells: &Vec<String>| cells[..count].to_vec();
         Self { columns: first(&self.columns), rows: self.rows.iter().map(first).collect() }
@@ -48,7 +50,7 @@ impl Table {
     }
 }
 
-/// Columns side by side, those of numbers to the right.
+/// Aligned columns; those of numbers are right-aligned.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = || std::iter::once(&self.columns).chain(&self.rows);

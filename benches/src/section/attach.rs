@@ -1,15 +1,16 @@
-//! What it costs to hang regions on a buffer, beside decoding a tensor.
+//! The time to attach regions to a buffer, by kind of metadata, and that of decoding a tensor for
+//! comparison.
 
 use anyhow::Result;
 use gstnmsfilter::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::measure::{Times, measure_with};
 use crate::report::Table;
-use crate::workload::{Workload, rules};
+use crate::workload::{Workload, greedy_params};
 
 pub const SECTION: Section =
-    Section { name: "attach", about: "hanging regions on a buffer, by kind of metadata", run };
+    Section { name: "attach", about: "attaching regions to a buffer, by kind of metadata", run };
 
 const FRAME: [u32; 2] = [1920, 1080];
 
@@ -29,12 +30,13 @@ fn run(bench: &mut Bench) -> Result<()> {
             ("both", Kinds { roi: true, analytics: true }),
         ]);
     } else {
-        println!("this build has no analytics metadata: features v1_24 and later");
+        println!("SKIPPED: analytics metadata needs a build with the feature v1_24 or later");
     }
-    let mut table = Table::new(["kind", "regions", "median us", "p10 us", "p90 us", "ns a region"]);
+    let mut table =
+        Table::new(["kind", "regions", "median us", "p10 us", "p90 us", "ns per region"]);
     let mut row = |name: &str, count: u32, times: &Times| {
         let each = times.median() * 1000.0 / f64::from(count.max(1));
-        let times = [0.5, 0.1, 0.9].map(|share| shown(times.quantile(share)));
+        let times = [0.5, 0.1, 0.9].map(|share| format_us(times.quantile(share)));
         let cells = [name.to_owned(), count.to_string()].into_iter().chain(times);
         table.row(cells.chain([format!("{each:.0}")]));
     };
@@ -44,7 +46,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let mut labels = Labels::default();
             let mut failure = None;
             let times = measure_with(bench.budget, gst::Buffer::new, |mut buffer| {
-                let writable = buffer.get_mut().expect("it is nobody else's");
+                let writable = buffer.get_mut().expect("the buffer has one reference");
                 if let Err(error) = output::attach(writable, FRAME, &regions, &mut labels, *kinds) {
                     failure = Some(error);
                 }
@@ -56,8 +58,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             row(name, count, &times);
         }
     }
-    let decode = Workload::yolov8("yolov8", &[], rules(0.45, 0.25));
+    let decode = Workload::yolov8("yolov8", &[], greedy_params(0.45, 0.25));
     let runs = bench.engines.run(&decode, bench.budget)?;
-    row("beside: decode of 84x8400 on the CPU", 0, &runs[0].times);
+    row("for comparison: decode of 84x8400 on the CPU", 0, &runs[0].times);
     bench.folder.table("attach", &table)
 }

@@ -1,12 +1,13 @@
-//! Suppression of real candidates: what `peers/nms.py` reads and times others on.
+//! Suppression of recorded candidates. Out: candidates.csv, from which `peers/nms.py` reads the
+//! lists that it measures with other programs.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::report::Table;
-use crate::workload::{Window, Workload, fixture, read_csv, rules, windows, windows_file};
+use crate::workload::{Window, Workload, fixture, greedy_params, read_csv, windows, windows_file};
 
 pub const SECTION: Section = Section {
     name: "candidates",
@@ -14,7 +15,7 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// Recorded lists, and the greedy rule that they are recorded for.
+/// The recorded lists in `tests/fixtures/candidates`.
 const RECORDED: [&str; 7] = [
     "yoloxnano_street",
     "yolov8n640_street",
@@ -25,13 +26,13 @@ const RECORDED: [&str; 7] = [
     "ultraface640_selfie_low",
 ];
 
-/// A workload, and the file whose first rows it is.
+/// The workloads, each with its file and the number of rows of the file that it has.
 fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
     let mut workloads = Vec::new();
     let (windows, file) = (windows()?, windows_file().canonicalize()?);
     for n in [200, 360, 698, 1027, 2048, 2895, 2997] {
         let windows: &[Window] = &windows[..n];
-        let workload = Workload::windows(format!("oscars {n}"), windows, rules(0.3, 0.0));
+        let workload = Workload::windows(format!("oscars {n}"), windows, greedy_params(0.3, 0.0));
         workloads.push((workload, file.clone(), n));
     }
     let recorded = RECORDED.iter().map(|name| fixture(&format!("candidates/{name}.csv")));
@@ -43,8 +44,8 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
             .collect::<Result<_>>()?;
         let file = file.canonicalize()?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        // Class by class would leave less to do: everyone compares all with all.
-        let mut params = rules(0.45, 0.0);
+        // The other programs compare candidates of all classes.
+        let mut params = greedy_params(0.45, 0.0);
         params.class_agnostic = true;
         workloads.push((Workload::boxes(name, &rows, params), file, rows.len()));
     }
@@ -52,12 +53,13 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let columns = ["list", "n", "kept", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
+    let columns =
+        ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
     let mut table = Table::new(columns);
-    // How others are to be asked, and about what: peers/nms.py reads it.
+    // peers/nms.py reads list, n, engine, survivors, times, threshold and file.
     for (workload, file, n) in workloads(&bench.lists)? {
         for run in bench.engines.run(&workload, bench.budget)? {
-            let times = [0.5, 0.1, 0.9].map(|share| shown(run.times.quantile(share)));
+            let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));
             let cells = [workload.name.clone(), n.to_string(), run.survivors.to_string()];
             let file = [workload.params.iou_threshold.to_string(), file.display().to_string()];
             let cells = cells.into_iter().chain([run.engine.to_owned()]);

@@ -1,14 +1,14 @@
-//! The paper's streams: crowd_run and the mosaic of four, as `crowdtestsrc` models them.
+//! The paper's streams, crowd_run and the mosaic of four, as simulated by `crowdtestsrc`.
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::tensor::Elements;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::measure::Times;
 use crate::report::{Chart, Scale, Series, Table};
-use crate::workload::{Window, Workload, rules};
+use crate::workload::{Window, Workload, greedy_params};
 
 pub const SECTION: Section = Section {
     name: "crowd",
@@ -16,24 +16,30 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// One tide of `crowdtestsrc`: from its fewest windows to its most and back.
+/// One period of the oscillation of the number of windows in `crowdtestsrc`.
 const FRAMES: usize = 240;
 
-/// The windows of `crowdtestsrc`'s first `frames` frames.
-pub fn frames(width: u32, height: u32, frames: usize) -> Result<Vec<Vec<Window>>> {
+/// The windows of the first `frames` frames of `crowdtestsrc`.
+///
+/// # Errors
+/// If the pipeline fails.
+pub fn crowd_windows(width: u32, height: u32, frames: usize) -> Result<Vec<Vec<Window>>> {
     let pipeline = gst::parse::launch(&format!(
         "crowdtestsrc num-buffers={frames} ! video/x-raw,width={width},height={height},framerate=50/1
            ! appsink name=sink sync=false"
     ))?;
-    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
-    let sink = pipeline.by_name("sink").and_downcast::<gst_app::AppSink>().context("the sink")?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("expected a pipeline")?;
+    let sink = pipeline
+        .by_name("sink")
+        .and_downcast::<gst_app::AppSink>()
+        .context("expected an appsink")?;
     pipeline.set_state(gst::State::Playing)?;
     let mut found = Vec::new();
     while let Ok(sample) = sink.pull_sample() {
-        let buffer = sample.buffer().context("a frame")?;
+        let buffer = sample.buffer().context("expected a buffer")?;
         let tensors = Tensors::of(buffer)?;
         let views = tensors.views();
-        let windows = views.first().context("a frame's windows")?;
+        let windows = views.first().context("expected a tensor")?;
         let Elements::F32(numbers) = windows.elements()? else {
             anyhow::bail!("expected windows in single precision");
         };
@@ -45,10 +51,11 @@ pub fn frames(width: u32, height: u32, frames: usize) -> Result<Vec<Vec<Window>>
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let columns = ["stream", "engine", "fewest", "most", "median us", "p99 us", "slowest us"];
+    let columns =
+        ["stream", "engine", "min windows", "max windows", "median us", "p99 us", "max us"];
     let mut summary = Table::new(columns);
     for (name, width, height) in [("crowd_run", 1920, 1080), ("mosaic", 3840, 2160)] {
-        let frames = frames(width, height, FRAMES)?;
+        let frames = crowd_windows(width, height, FRAMES)?;
         let names = bench.engines.names();
         let mut columns = vec!["frame".to_owned(), "windows".to_owned(), "survivors".to_owned()];
         columns.extend(names.iter().map(|name| format!("{name} us")));
@@ -59,14 +66,15 @@ fn run(bench: &mut Bench) -> Result<()> {
             .collect();
         let mut counts = Vec::new();
         for (i, windows) in frames.iter().enumerate() {
-            let workload = Workload::windows(name, windows, rules(0.3, 0.25));
+            let workload = Workload::windows(name, windows, greedy_params(0.3, 0.25));
             let runs = bench.engines.run(&workload, bench.budget / 10)?;
             counts.push((i as f64, windows.len() as f64));
             for (series, run) in series.iter_mut().zip(&runs) {
                 series.points.push((i as f64, run.times.median()));
             }
             let cells = [i, windows.len(), runs[0].survivors].map(|count| count.to_string());
-            table.row(cells.into_iter().chain(runs.iter().map(|run| shown(run.times.median()))));
+            table
+                .row(cells.into_iter().chain(runs.iter().map(|run| format_us(run.times.median()))));
         }
         bench.folder.csv(name, &table)?;
         let (fewest, most) = (
@@ -75,18 +83,18 @@ fn run(bench: &mut Bench) -> Result<()> {
         );
         for (engine, series) in names.iter().zip(&series) {
             let times = Times::new(series.points.iter().map(|point| point.1).collect());
-            let times = [0.5, 0.99, 1.0].map(|share| shown(times.quantile(share)));
+            let times = [0.5, 0.99, 1.0].map(|share| format_us(times.quantile(share)));
             let cells = [name, engine].map(str::to_owned).into_iter();
             let cells = cells.chain([fewest, most].map(|count| count.to_string()));
             summary.row(cells.chain(times));
         }
         let chart = Chart {
-            title: format!("{name}-like: {fewest} to {most} windows a frame"),
+            title: format!("{name}-like: {fewest} to {most} windows per frame"),
             x: "frame",
-            y: "microseconds a frame",
+            y: "microseconds per frame",
             scale: Scale::Linear,
             series,
-            behind: Some(Series { name: "windows".to_owned(), points: counts }),
+            secondary: Some(Series { name: "windows".to_owned(), points: counts }),
         };
         bench.folder.plot(name, &chart)?;
     }

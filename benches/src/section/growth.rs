@@ -1,16 +1,18 @@
-//! Time against the number of candidates.
+//! Time of decode and suppression as a function of the number of candidates, with the exponent of a
+//! power law.
 
 use anyhow::Result;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Spread, Workload};
 
 pub const SECTION: Section =
-    Section { name: "growth", about: "100 to 100,000 candidates, clustered and anywhere", run };
+    Section { name: "growth", about: "100 to 100,000 candidates, clustered and uniform", run };
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let mut table = Table::new(["scene", "n", "kept", "engine", "median us", "p10 us", "p90 us"]);
+    let mut table =
+        Table::new(["scene", "n", "survivors", "engine", "median us", "p10 us", "p90 us"]);
     let mut series: Vec<Series> = Vec::new();
     for spread in [Spread::Clustered, Spread::Uniform] {
         let first = series.len();
@@ -22,14 +24,14 @@ fn run(bench: &mut Bench) -> Result<()> {
                     series.push(Series { name, points: Vec::new() });
                 }
                 series[first + i].points.push((n as f64, run.times.median()));
-                let times = [0.5, 0.1, 0.9].map(|share| shown(run.times.quantile(share)));
+                let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));
                 let counts = [n.to_string(), run.survivors.to_string(), run.engine.to_owned()];
                 table.row([spread.name().to_owned()].into_iter().chain(counts).chain(times));
             }
         }
     }
     bench.folder.table("growth", &table)?;
-    let mut fitted = Table::new(["series", "exponent", "exponent from 1000 on"]);
+    let mut fitted = Table::new(["series", "exponent", "exponent for n >= 1000"]);
     for series in &mut series {
         let all = exponent(&series.points);
         let late: Vec<_> =
@@ -44,12 +46,12 @@ fn run(bench: &mut Bench) -> Result<()> {
         y: "microseconds, median",
         scale: Scale::Logarithmic,
         series,
-        behind: None,
+        secondary: None,
     };
     bench.folder.plot("growth", &chart)
 }
 
-/// The slope of the line that fits the points' logarithms best.
+/// The exponent of the power law that fits the points: least squares of the logarithms.
 fn exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let count = logs.len() as f64;

@@ -1,27 +1,28 @@
-//! The paper's fifth table: 200, 1027 and 2895 windows.
+//! Table 5 of the paper: 200, 1027 and 2895 windows. The engines, the paper's kernels, and
+//! published figures.
 
 use anyhow::Result;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::paper_kernels::PaperKernels;
 use crate::report::Table;
-use crate::workload::{Workload, rules, windows};
+use crate::workload::{Workload, greedy_params, windows};
 
 pub const SECTION: Section =
     Section { name: "latency", about: "200, 1027 and 2895 windows (table 5)", run };
 
-/// The paper's capacity (D_max), for every number of windows.
-const PAPERS_CAPACITY: u32 = 4096;
+/// The paper's capacity (D_max) for all numbers of windows.
+const PAPER_CAPACITY: u32 = 4096;
 
 /// The number of partitions (k) that the paper found best.
 const PARTITIONS: u32 = 32;
 
-/// The least capacity that holds `n` windows and gives each partition whole warps.
+/// The minimum capacity for `n` windows such that partitions consist of whole warps.
 fn fitted_capacity(n: usize) -> u32 {
     (n as u32).next_multiple_of(32 * PARTITIONS)
 }
 
-/// What the paper measured, in microseconds.
+/// The times that the paper reports, in microseconds.
 const PUBLISHED: [(&str, [f64; 3]); 2] =
     [("paper, GTX 1060", [107.0, 324.0, 1313.0]), ("paper, Tesla T4", [24.0, 88.0, 430.0])];
 
@@ -32,17 +33,17 @@ fn run(bench: &mut Bench) -> Result<()> {
     let runs = prefixes
         .iter()
         .map(|&n| {
-            let workload = Workload::windows("windows", &windows[..n], rules(0.3, 0.0));
+            let workload = Workload::windows("windows", &windows[..n], greedy_params(0.3, 0.0));
             bench.engines.run(&workload, bench.budget)
         })
         .collect::<Result<Vec<_>>>()?;
     let mut row = |name: String, cells: Vec<f64>| {
-        table.row(std::iter::once(name).chain(cells.into_iter().map(shown)));
+        table.row(std::iter::once(name).chain(cells.into_iter().map(format_us)));
     };
     for (i, name) in bench.engines.names().iter().enumerate() {
         row(format!("{name}, median"), runs.iter().map(|runs| runs[i].times.median()).collect());
         let tenth = runs.iter().map(|runs| runs[i].times.quantile(0.9)).collect();
-        row(format!("{name}, slowest tenth from"), tenth);
+        row(format!("{name}, p90"), tenth);
     }
     if bench.engines.cuda().is_some() {
         let on_device = runs.iter().map(|runs| runs[1].device.median()).collect();
@@ -51,15 +52,15 @@ fn run(bench: &mut Bench) -> Result<()> {
             let times = prefixes
                 .iter()
                 .map(|&n| {
-                    let capacity = if is_fitted { fitted_capacity(n) } else { PAPERS_CAPACITY };
+                    let capacity = if is_fitted { fitted_capacity(n) } else { PAPER_CAPACITY };
                     let paper = PaperKernels::new(capacity)?;
                     let (_, times) = paper.time(&windows[..n], PARTITIONS, bench.budget)?;
                     Ok(times.map(|t| t.median()))
                 })
                 .collect::<Result<Vec<_>>>()?;
-            let slots = if is_fitted { "as many slots as n takes" } else { "4096 slots" };
+            let capacity_label = if is_fitted { "capacity fitted to n" } else { "capacity 4096" };
             for (i, part) in ["memset", "map", "reduce"].into_iter().enumerate() {
-                let name = format!("paper.cu, {slots}, {part}");
+                let name = format!("paper.cu, {capacity_label}, {part}");
                 row(name, times.iter().map(|t| t[i]).collect());
             }
         }

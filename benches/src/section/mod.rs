@@ -1,4 +1,4 @@
-//! What is measured, a file to a section.
+//! The sections of the evaluation, one file each. In: engines and workloads. Out: tables and plots.
 
 mod attach;
 mod candidates;
@@ -13,7 +13,7 @@ mod stock;
 mod streams;
 
 #[cfg(feature = "v1_28")]
-pub use stock::TRACE;
+pub use stock::TRACE_FILE;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,29 +23,29 @@ use anyhow::Result;
 use crate::engines::Engines;
 use crate::report::Folder;
 
-/// What every section works with.
+/// The inputs of every section.
 pub struct Bench {
-    /// The engines at hand.
+    /// The engines of this machine.
     pub engines: Engines,
-    /// Where results go.
+    /// The folder of results.
     pub folder: Folder,
-    /// For each measurement.
+    /// Duration of each measurement.
     pub budget: Duration,
-    /// Candidate lists to suppress besides the recorded ones.
+    /// Further candidate lists for the section `candidates`.
     pub lists: Vec<PathBuf>,
 }
 
 /// A part of the evaluation.
 pub struct Section {
-    /// By which it is asked for.
+    /// The name on the command line.
     pub name: &'static str,
     /// What it measures.
     pub about: &'static str,
-    /// Measures it.
+    /// Runs the measurements and writes the results.
     pub run: fn(&mut Bench) -> Result<()>,
 }
 
-/// Every section, in the order in which they are run.
+/// All sections, in the order in which they run.
 pub const SECTIONS: &[Section] = &[
     oscars::SECTION,
     latency::SECTION,
@@ -60,8 +60,8 @@ pub const SECTIONS: &[Section] = &[
     streams::SECTION,
 ];
 
-/// As tables show times: three significant digits from 1 up.
-fn shown(microseconds: f64) -> String {
+/// A time in microseconds for tables: without decimals from 100 on, otherwise with one.
+fn format_us(microseconds: f64) -> String {
     let digits = if microseconds >= 100.0 { 0 } else { 1 };
     format!("{microseconds:.digits$}")
 }

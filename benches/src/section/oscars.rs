@@ -1,18 +1,18 @@
-//! The paper's first workload: one more face of the picture uncovered at a time.
+//! The paper's first workload: the windows of the first 1, 2, ... faces of the picture.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use gstnmsfilter::engine::{Cpu, Detection, Engine};
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::paper_kernels::PaperKernels;
 use crate::report::{Chart, Scale, Series, Table};
-use crate::workload::{Window, Workload, rules, windows};
+use crate::workload::{Window, Workload, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "oscars",
-    about: "the paper's windows, uncovering one face after the other (figures 7 and 8)",
+    about: "the paper's windows, by the number of faces (figures 7 and 8)",
     run,
 };
 
@@ -30,48 +30,51 @@ fn run(bench: &mut Bench) -> Result<()> {
     let mut table = Table::new(columns);
     let mut series: Vec<Series> =
         names.iter().map(|name| Series { name: (*name).to_owned(), points: Vec::new() }).collect();
-    for uncovered in 1..=count {
+    for visible in 1..=count {
         let seen: Vec<Window> = (windows.iter().zip(&faces))
-            .filter(|&(_, &face)| face < uncovered)
+            .filter(|&(_, &face)| face < visible)
             .map(|(window, _)| *window)
             .collect();
-        let workload = Workload::windows("oscars", &seen, rules(0.3, 0.0));
+        let workload = Workload::windows("oscars", &seen, greedy_params(0.3, 0.0));
         let runs = bench.engines.run(&workload, budget)?;
         let survivors = runs[0].survivors;
-        assert!(runs.iter().all(|run| run.survivors == survivors), "engines agree");
+        assert!(
+            runs.iter().all(|run| run.survivors == survivors),
+            "the engines have different results"
+        );
         let mut times: Vec<f64> = runs.iter().map(|run| run.times.median()).collect();
         if let Some(paper) = &paper {
             times.push(paper_total(paper, &seen, budget)?);
         }
         for (series, time) in series.iter_mut().zip(&times) {
-            series.points.push((uncovered as f64, *time));
+            series.points.push((visible as f64, *time));
         }
-        let counts = [uncovered, seen.len(), survivors].map(|count| count.to_string());
-        table.row(counts.into_iter().chain(times.into_iter().map(shown)));
+        let counts = [visible, seen.len(), survivors].map(|count| count.to_string());
+        table.row(counts.into_iter().chain(times.into_iter().map(format_us)));
     }
     bench.folder.csv("oscars", &table)?;
     print!("{}", table.every(16));
     let chart = Chart {
-        title: format!("The paper's picture: {} windows about {count} faces", windows.len()),
-        x: "faces uncovered",
-        y: "microseconds a frame",
+        title: format!("The paper's picture: {} windows on {count} faces", windows.len()),
+        x: "number of faces",
+        y: "microseconds per frame",
         scale: Scale::Linear,
         series,
-        behind: None,
+        secondary: None,
     };
     bench.folder.plot("oscars", &chart)
 }
 
-/// Memset, map and reduce in 32 partitions.
+/// The sum of memset, map and reduce with 32 partitions.
 fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Result<f64> {
     let (_, times) = paper.time(windows, 32, budget / 3)?;
     Ok(times.iter().map(|times| times.median()).sum())
 }
 
-/// To which face each window belongs, faces counted from the left: that of the survivor of exact
-/// greedy suppression which it overlaps most.
+/// The face of each window: the survivor of exact greedy suppression with which it has the largest
+/// IoU. Faces are numbered from the left.
 fn faces(windows: &[Window]) -> Result<Vec<usize>> {
-    let workload = Workload::windows("oscars", windows, rules(0.3, 0.0));
+    let workload = Workload::windows("oscars", windows, greedy_params(0.3, 0.0));
     let mut cpu = Cpu::default();
     let outcome = cpu.run(&workload.tensors(), &workload.layout(), &workload.params)?;
     let mut faces = outcome.image(0).survivors.to_vec();

@@ -1,9 +1,9 @@
-//! The paper's sixth table and figure 11: its map and reduce apart, by the number of partitions.
+//! Table 6 and figure 11 of the paper: its map and reduce kernels by the number of partitions.
 
 use anyhow::Result;
 
-use super::crowd::frames;
-use super::{Bench, Section, shown};
+use super::crowd::crowd_windows;
+use super::{Bench, Section, format_us};
 use crate::measure::Times;
 use crate::paper_kernels::PaperKernels;
 use crate::report::{Chart, Scale, Series, Table};
@@ -19,8 +19,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         println!("SKIPPED: there is no GPU for the paper's kernels");
         return Ok(());
     }
-    // Two thirds of a second, from the fewest windows to the most.
-    let frames: Vec<_> = frames(3840, 2160, 120)?.into_iter().step_by(10).collect();
+    // Half a period: from the maximum number of windows to the minimum.
+    let frames: Vec<_> = crowd_windows(3840, 2160, 120)?.into_iter().step_by(10).collect();
     let paper = PaperKernels::new(4096)?;
     let mut table = Table::new(["k", "memset us", "map us", "reduce us", "map + reduce us"]);
     let mut points = [Vec::new(), Vec::new()];
@@ -31,26 +31,29 @@ fn run(bench: &mut Bench) -> Result<()> {
             .collect::<Result<Vec<_>>>()?;
         let mean = |part: usize| times.iter().map(|t| t[part]).sum::<f64>() / times.len() as f64;
         let [memset, map, reduce] = [mean(0), mean(1), mean(2)];
-        table.row([k.to_string(), shown(memset), shown(map), shown(reduce), shown(map + reduce)]);
+        table.row([
+            k.to_string(),
+            format_us(memset),
+            format_us(map),
+            format_us(reduce),
+            format_us(map + reduce),
+        ]);
         points[0].push((f64::from(k), map));
         points[1].push((f64::from(k), reduce));
     }
     let most = frames.iter().map(Vec::len).max().unwrap_or(0);
     let median = Times::new(frames.iter().map(|windows| windows.len() as f64).collect()).median();
-    println!(
-        "{} frames of the mosaic, {median} windows in the middle, {most} at most",
-        frames.len()
-    );
+    println!("{} frames of the mosaic, median {median} windows, maximum {most}", frames.len());
     let [map, reduce] = points;
     let series = [("map", map), ("reduce", reduce)]
         .map(|(name, points)| Series { name: name.to_owned(), points });
     let chart = Chart {
         title: "The paper's kernels on the mosaic".to_owned(),
         x: "partitions k",
-        y: "microseconds a frame, mean",
+        y: "microseconds per frame, mean",
         scale: Scale::Doubling,
         series: series.into(),
-        behind: None,
+        secondary: None,
     };
     bench.folder.plot("partitions", &chart)?;
     bench.folder.table("partitions", &table)

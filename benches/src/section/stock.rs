@@ -1,4 +1,4 @@
-//! GStreamer's own decoders on the same tensors, by its own latency tracer.
+//! GStreamer's own tensor decoders on the same tensors, measured with GStreamer's latency tracer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use gst::prelude::*;
 use gst_analytics::{AnalyticsMetaRefExt, Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 use gstnmsfilter::input::custom_meta::NewTensor;
 
-use super::{Bench, Section, shown};
+use super::{Bench, Section, format_us};
 use crate::measure::Times;
 use crate::report::Table;
-use crate::workload::{Workload, apart, data, rules, windows};
+use crate::workload::{Workload, data, disjoint_windows, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "stock",
@@ -23,8 +23,8 @@ pub const SECTION: Section = Section {
 
 const FRAMES: usize = 100;
 
-/// The tracer writes to this file; it must be asked for before GStreamer starts.
-pub const TRACE: &str = "latency-trace.log";
+/// The file of the tracer, which must be enabled before GStreamer is initialized.
+pub const TRACE_FILE: &str = "latency-trace.log";
 
 fn run(bench: &mut Bench) -> Result<()> {
     if gst::ElementFactory::find("yolov8tensordec").is_none() {
@@ -32,38 +32,39 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let windows = windows()?;
-    let apart = apart();
+    let disjoint = disjoint_windows();
     let decoder = "yolov8tensordec box-confidence-threshold=0.25 class-confidence-threshold=0.25 \
                    iou-threshold=0.45 max-detections=100000";
     let ours = "nmsfilter backend=cpu class-agnostic=true max-detections=0";
     let columns = ["input", "element", "objects", "median us", "p10 us", "p90 us", "ratio"];
     let mut table = Table::new(columns);
-    let trace = bench.folder.file(TRACE);
+    let trace = bench.folder.file(TRACE_FILE);
     let mut compare = |input: String, elements: &[(&str, String, usize)], source: Source<'_>| {
         let mut first = None;
         for (name, description, frames) in elements {
-            let (objects, times) = traced(description, source, *frames, &trace)?;
+            let (objects, times) = measure_element(description, source, *frames, &trace)?;
             let first = *first.get_or_insert(times.median());
             let ratio = format!("{:.1}", first / times.median());
-            let times = [0.5, 0.1, 0.9].map(|share| shown(times.quantile(share)));
+            let times = [0.5, 0.1, 0.9].map(|share| format_us(times.quantile(share)));
             let cells = [input.clone(), (*name).to_owned(), objects.to_string()];
             table.row(cells.into_iter().chain(times).chain([ratio]));
         }
         anyhow::Ok(())
     };
-    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &apart] {
-        let tensor = Workload::yolov8("yolov8", windows, rules(0.45, 0.25)).new_tensors().remove(0);
-        // A frame of 8400 objects takes it seconds.
-        let patience = if windows.len() > 8000 { 5 } else { FRAMES };
+    for windows in [&[][..], &windows[..360], &windows[..698], &windows, &disjoint] {
+        let tensor =
+            Workload::yolov8("yolov8", windows, greedy_params(0.45, 0.25)).new_tensors().remove(0);
+        // yolov8tensordec needs several seconds for a frame of 8400 objects.
+        let decoder_frames = if windows.len() > 8000 { 5 } else { FRAMES };
         let elements = [
-            ("yolov8tensordec", decoder.to_owned(), patience),
+            ("yolov8tensordec", decoder.to_owned(), decoder_frames),
             ("nmsfilter, analytics", format!("{ours} attach=analytics"), FRAMES),
             ("nmsfilter, roi and analytics", ours.to_owned(), FRAMES),
         ];
         let input = format!("84x8400, {} candidates", windows.len());
         compare(input, &elements, Source::Tensor(&tensor))?;
     }
-    match faces() {
+    match ultraface_source() {
         Some(source) => {
             for threshold in [0.25, 0.05] {
                 let theirs = format!(
@@ -84,17 +85,18 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.table("stock", &table)
 }
 
-/// Where frames with tensors come from.
+/// The source of frames with tensors.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    /// This, on each.
+    /// An appsrc whose buffers all have this tensor.
     Tensor(&'a NewTensor),
-    /// Elements that infer them.
+    /// Elements that run inference.
     Elements(&'a str),
 }
 
-/// A picture of many faces over and over, with what UltraFace RFB-640 gives for it.
-fn faces() -> Option<String> {
+/// A source that repeats a picture of many faces, with the output of UltraFace RFB-640; `None` if a
+/// file or element is missing.
+fn ultraface_source() -> Option<String> {
     let (picture, model) =
         (data("data/images/crowd_selfie.jpg")?, data("data/models/version-RFB-640.onnx")?);
     gst::ElementFactory::find("onnxinference")?;
@@ -107,8 +109,9 @@ fn faces() -> Option<String> {
     ))
 }
 
-/// The objects on the last buffer, and the element's latencies but for the first few.
-fn traced(
+/// The number of objects on the last buffer, and the element's latencies without those of the first
+/// tenth of the frames.
+fn measure_element(
     description: &str,
     source: Source<'_>,
     frames: usize,
@@ -121,19 +124,20 @@ fn traced(
     let pipeline = gst::parse::launch(&format!(
         "{elements} ! {description} name=traced ! fakesink name=sink sync=false num-buffers={frames}"
     ))?;
-    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("it is a pipeline")?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().ok().context("expected a pipeline")?;
     let objects = Arc::new(AtomicUsize::new(0));
     let pad = pipeline.by_name("sink").and_then(|sink| sink.static_pad("sink")).context("a pad")?;
     pad.add_probe(gst::PadProbeType::BUFFER, {
         let objects = objects.clone();
         move |_, info| {
-            objects.store(info.buffer().map_or(0, |buffer| count(buffer)), Ordering::SeqCst);
+            objects
+                .store(info.buffer().map_or(0, |buffer| count_objects(buffer)), Ordering::SeqCst);
             gst::PadProbeReturn::Ok
         }
     });
     let before = std::fs::read_to_string(trace).map_or(0, |text| text.len());
     if let Source::Tensor(tensor) = source {
-        feed(&pipeline, tensor, frames)?;
+        push_frames(&pipeline, tensor, frames)?;
     }
     pipeline.set_state(gst::State::Playing)?;
     let ends = [gst::MessageType::Eos, gst::MessageType::Error];
@@ -150,12 +154,12 @@ fn traced(
         Some(time.split(',').next()?.parse::<f64>().ok()? / 1e3)
     });
     let times: Vec<f64> = times.skip(frames / 10).collect();
-    anyhow::ensure!(!times.is_empty(), "the tracer has written nothing about the element");
+    anyhow::ensure!(!times.is_empty(), "the tracer has logged no latency of the element");
     Ok((objects.load(Ordering::SeqCst), Times::new(times)))
 }
 
-/// Gives the pipeline's `appsrc` all its frames.
-fn feed(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<()> {
+/// Pushes all frames into the pipeline's `appsrc`.
+fn push_frames(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<()> {
     let source = pipeline.by_name("source").and_downcast::<gst_app::AppSrc>().context("source")?;
     let caps = "video/x-raw,format=GRAY8,width=1920,height=1080,framerate=50/1,\
                 tensors=(structure)\"tensorgroups,yolo-v8-out=(/uniquelist){(GstCaps)[\
@@ -164,13 +168,13 @@ fn feed(pipeline: &gst::Pipeline, tensor: &NewTensor, frames: usize) -> Result<(
     source.set_caps(Some(&caps.parse::<gst::Caps>().context("the tensors' caps")?));
     source.set_max_bytes(u64::MAX);
     for number in 0..frames {
-        source.push_buffer(frame(tensor, number))?;
+        source.push_buffer(frame_with_tensor(tensor, number))?;
     }
     source.end_of_stream()?;
     Ok(())
 }
 
-fn frame(tensor: &NewTensor, number: usize) -> gst::Buffer {
+fn frame_with_tensor(tensor: &NewTensor, number: usize) -> gst::Buffer {
     let mut buffer = gst::Buffer::with_size(1920 * 1080).expect("there is memory for a frame");
     let writable = buffer.get_mut().expect("it is new");
     writable.set_pts(gst::ClockTime::from_mseconds(20 * number as u64));
@@ -185,7 +189,7 @@ fn frame(tensor: &NewTensor, number: usize) -> gst::Buffer {
     buffer
 }
 
-fn count(buffer: &gst::BufferRef) -> usize {
+fn count_objects(buffer: &gst::BufferRef) -> usize {
     let meta = buffer.meta::<gst_analytics::AnalyticsRelationMeta>();
     meta.map_or(0, |meta| meta.iter::<gst_analytics::AnalyticsODMtd>().count())
 }

@@ -1,18 +1,18 @@
-//! Many streams at once on one GPU, each at 50 frames a second.
+//! Concurrent streams on one GPU, each at 50 frames per second.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{Bench, Section, shown};
-use crate::harness::{harness, paced};
+use super::{Bench, Section, format_us};
+use crate::harness::{harness, push_paced};
 use crate::measure::Times;
 use crate::report::Table;
-use crate::workload::{Workload, rules, windows};
+use crate::workload::{Workload, greedy_params, windows};
 
 pub const SECTION: Section = Section {
     name: "streams",
-    about: "streams of 84x8400 at 50 frames a second, at once on one GPU",
+    about: "concurrent streams of 84x8400 at 50 frames per second on one GPU",
     run,
 };
 
@@ -25,15 +25,15 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let windows = windows()?;
-    // From a stream's fewest windows to its most.
+    // From the minimum number of windows in a stream to the maximum.
     let tensors = (360..=698)
         .step_by(48)
         .map(|n| {
-            let workload = Workload::yolov8("yolov8", &windows[..n], rules(0.45, 0.25));
+            let workload = Workload::yolov8("yolov8", &windows[..n], greedy_params(0.45, 0.25));
             Ok(bench.engines.upload(&workload)?.remove(0))
         })
         .collect::<Result<Vec<_>>>()?;
-    let columns = ["streams", "frames each", "p50 us", "p99 us", "slowest us", "late by 20 ms"];
+    let columns = ["streams", "frames each", "p50 us", "p99 us", "max us", "over 20 ms"];
     let mut table = Table::new(columns);
     for streams in [1, 8, 32] {
         let start = Instant::now() + Duration::from_millis(500);
@@ -42,9 +42,9 @@ fn run(bench: &mut Bench) -> Result<()> {
                 let tensors = &tensors;
                 scope.spawn(move || {
                     let mut harness = harness("cuda");
-                    // Streams do not beat as one.
+                    // Frames of different streams begin at different times.
                     let offset = FRAME * i / streams;
-                    paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
+                    push_paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
                 })
             };
             let threads: Vec<_> = (0..streams).map(stream).collect();
@@ -53,7 +53,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         });
         let late = times.iter().filter(|&&time| time > FRAME.as_secs_f64() * 1e6).count();
         let times = Times::new(times);
-        let shares = [0.5, 0.99, 1.0].map(|share| shown(times.quantile(share)));
+        let shares = [0.5, 0.99, 1.0].map(|share| format_us(times.quantile(share)));
         let counts = [streams.to_string(), FRAMES.to_string()];
         table.row(counts.into_iter().chain(shares).chain([late.to_string()]));
     }

@@ -1,7 +1,10 @@
-//! The crowd in pixels: a prepared background, and people in front of it as plain shapes.
+//! Draws the crowd.
+//!
+//! In: the people of a frame. Out: pixels of four bytes: a background that is computed once, and
+//! people as ellipses and rectangles in front of it.
 
-use super::noise::Noise;
 use super::scene::{Person, Scene};
+use super::splitmix64::SplitMix64;
 
 type Color = [u8; 3];
 
@@ -22,19 +25,19 @@ const SKINS: [Color; 5] =
 const HAIRS: [Color; 5] =
     [[40, 30, 26], [84, 56, 36], [150, 110, 60], [120, 120, 122], [24, 22, 24]];
 
-/// Where red, green and blue stand in a pixel of four bytes.
-pub(super) type Order = [usize; 3];
+/// The indices of red, green and blue in a pixel of four bytes.
+pub(super) type ChannelOrder = [usize; 3];
 
 /// Draws frames of one scene.
 pub(super) struct Canvas {
     width: usize,
     height: usize,
     background: Vec<[u8; 4]>,
-    looks: Vec<Look>,
+    appearances: Vec<Appearance>,
 }
 
-/// What a person wears; colored in the order of the canvas.
-struct Look {
+/// The colors of a person, with the channels in the order of the canvas.
+struct Appearance {
     shirt: [u8; 4],
     shade: [u8; 4],
     skin: [u8; 4],
@@ -42,31 +45,31 @@ struct Look {
 }
 
 impl Canvas {
-    pub fn new(scene: &Scene, people: usize, order: Order) -> Self {
+    pub fn new(scene: &Scene, people: usize, order: ChannelOrder) -> Self {
         let (width, height) = (scene.width as usize, scene.height as usize);
         let mut background = Vec::with_capacity(width * height);
         for y in 0..height {
             let down = y as f32 / height as f32;
             for x in 0..width {
-                background.push(pixel(backdrop(x as f32 / width as f32, down), order));
+                background.push(pixel(background_color(x as f32 / width as f32, down), order));
             }
         }
-        let looks = (0..people as u64)
+        let appearances = (0..people as u64)
             .map(|id| {
-                let mut noise = Noise::new(&[scene.seed, 5, id]);
-                let shirt = SHIRTS[noise.below(SHIRTS.len())];
-                Look {
+                let mut random = SplitMix64::new(&[scene.seed, 5, id]);
+                let shirt = SHIRTS[random.index(SHIRTS.len())];
+                Appearance {
                     shirt: pixel(shirt, order),
                     shade: pixel(shirt.map(|c| (u16::from(c) * 3 / 5) as u8), order),
-                    skin: pixel(SKINS[noise.below(SKINS.len())], order),
-                    hair: pixel(HAIRS[noise.below(HAIRS.len())], order),
+                    skin: pixel(SKINS[random.index(SKINS.len())], order),
+                    hair: pixel(HAIRS[random.index(HAIRS.len())], order),
                 }
             })
             .collect();
-        Self { width, height, background, looks }
+        Self { width, height, background, appearances }
     }
 
-    /// Draws `people`, the last in front, into rows of `stride` bytes.
+    /// Draws `people`, the last in front, into `data`, whose rows are `stride` bytes apart.
     pub fn draw(&self, people: &[Person], data: &mut [u8], stride: usize) {
         let row_bytes = self.width * 4;
         for (row, line) in data.chunks_mut(stride).zip(self.background.chunks_exact(self.width)) {
@@ -78,32 +81,33 @@ impl Canvas {
     }
 
     fn person(&self, person: &Person, data: &mut [u8], stride: usize) {
-        let look = &self.looks[person.id as usize];
+        let appearance = &self.appearances[person.id as usize];
         let (x, y, half) = (person.x, person.y, person.side / 2.0);
         let mut ellipse = |cx: f32, cy: f32, rx: f32, ry: f32, from: f32, to: f32, color| {
             self.ellipse([cx, cy, rx, ry], [from, to], color, data, stride);
         };
-        // Shoulders are the upper half of an ellipse, the rest of the body a block below it.
+        // Shoulders are the upper half of an ellipse, the body below is a rectangle.
         let shoulders = y + half * 2.0;
         let body_end = y + half * 7.0;
-        ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, look.shade);
-        ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, look.shirt);
-        ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, look.shade);
-        ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, look.shirt);
-        // A neck, hair, and a face that leaves some of the hair.
-        ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, look.skin);
-        ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, look.hair);
-        ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, look.skin);
+        ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, appearance.shade);
+        ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, appearance.shirt);
+        ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, appearance.shade);
+        ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, appearance.shirt);
+        // Neck, hair, and a face that covers only a part of the hair.
+        ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, appearance.skin);
+        ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, appearance.hair);
+        ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, appearance.skin);
         let eye = half * 0.09;
         for side in [-0.28, 0.28] {
             let cx = x + half * side;
-            ellipse(cx, y + half * 0.05, eye, eye, 0.0, f32::INFINITY, look.hair);
+            ellipse(cx, y + half * 0.05, eye, eye, 0.0, f32::INFINITY, appearance.hair);
         }
         let mouth = y + half * 0.55;
-        ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, look.shade);
+        ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, appearance.shade);
     }
 
-    /// Fills the rows from `from` to `to` of an ellipse about (cx, cy) with radii (rx, ry).
+    /// Fills the rows from `from` up to `to` of the ellipse with center (cx, cy) and radii (rx,
+    /// ry).
     fn ellipse(
         &self,
         [cx, cy, rx, ry]: [f32; 4],
@@ -127,7 +131,7 @@ impl Canvas {
 }
 
 /// A street: a pale sky, a row of houses, and paving towards the horizon.
-fn backdrop(across: f32, down: f32) -> Color {
+fn background_color(across: f32, down: f32) -> Color {
     let mix = |a: Color, b: Color, t: f32| -> Color {
         let t = t.clamp(0.0, 1.0);
         [0, 1, 2].map(|i| (f32::from(a[i]) * (1.0 - t) + f32::from(b[i]) * t) as u8)
@@ -141,7 +145,8 @@ fn backdrop(across: f32, down: f32) -> Color {
         let window = (across * 90.0).fract() > 0.4 && ((down - roof) * 30.0).fract() > 0.45;
         if window { mix(wall, [92, 104, 116], 0.7) } else { wall }
     } else {
-        // Joints between slabs meet at the vanishing point, and are lost to sight before it.
+        // Joints between slabs converge at the vanishing point; they are not drawn near the
+        // horizon.
         let away = 1.0 / (down - 0.2);
         let across_joint = ((across - 0.5) * away * 4.0).fract().abs() < 0.03;
         let joint = down > 0.34 && (across_joint || (away * 2.0).fract() < 0.04);
@@ -150,10 +155,10 @@ fn backdrop(across: f32, down: f32) -> Color {
     }
 }
 
-fn pixel(color: Color, order: Order) -> [u8; 4] {
+fn pixel(color: Color, order: ChannelOrder) -> [u8; 4] {
     let mut pixel = [255; 4];
-    for (component, place) in color.into_iter().zip(order) {
-        pixel[place] = component;
+    for (component, index) in color.into_iter().zip(order) {
+        pixel[index] = component;
     }
     pixel
 }

@@ -1,4 +1,8 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `BaseSrc` subclass: properties, negotiation, seeking, and `fill`.
+//!
+//! In: properties and downstream caps. Out: video frames with a tensor, and with `truth=true` with
+//! the true boxes.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -10,13 +14,13 @@ use gst_base::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::CrowdDecoder;
-use super::draw::{Canvas, Order};
+use super::draw::{Canvas, ChannelOrder};
 use super::raw_tensor::RawTensor;
 use super::scene::{Crowd, Scene, default_people};
 use super::timeline::{Cursor, time_of};
-use super::windows::Scan;
+use super::window_generator::WindowGenerator;
 use crate::elements::plane::{Plane, PlaneError, plane};
-use crate::elements::tensor_memory::Placement;
+use crate::elements::tensor_memory::TensorTransfer;
 use crate::elements::{TensorMemory, lock, property};
 use crate::input::cuda_memory::UploadError;
 use crate::input::custom_meta;
@@ -30,8 +34,8 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// The formats that are drawn, with the places of red, green and blue in a pixel.
-const FORMATS: [(VideoFormat, Order); 4] = [
+/// The supported formats, each with the indices of red, green and blue in a pixel.
+const FORMATS: [(VideoFormat, ChannelOrder); 4] = [
     (VideoFormat::Bgrx, [2, 1, 0]),
     (VideoFormat::Rgbx, [0, 1, 2]),
     (VideoFormat::Bgra, [2, 1, 0]),
@@ -53,10 +57,10 @@ struct Settings {
     memory: TensorMemory,
 }
 
-/// Why a frame cannot be made.
+/// Why a frame cannot be produced.
 #[derive(Debug, thiserror::Error)]
 enum FillError {
-    #[error("the memory for a frame cannot be had: {0}")]
+    #[error("a frame cannot be allocated or mapped: {0}")]
     Memory(#[from] glib::BoolError),
     #[error(transparent)]
     Plane(#[from] PlaneError),
@@ -66,16 +70,16 @@ enum FillError {
     Upload(#[from] UploadError),
 }
 
-/// What is being drawn.
+/// The scene and everything that depends on caps and settings; made again if they change.
 struct State {
     info: VideoInfo,
     settings: Settings,
     scene: Scene,
     canvas: Canvas,
     tensor: RawTensor,
-    placement: Placement,
+    transfer: TensorTransfer,
     crowd: Crowd,
-    scan: Scan,
+    generator: WindowGenerator,
 }
 
 impl State {
@@ -88,15 +92,15 @@ impl State {
         let scene = Scene::new(width, height, people, settings.seed);
         let canvas = Canvas::new(&scene, people as usize, order(&info));
         let tensor = RawTensor::new(settings.decoder, u64::from(width) * u64::from(height));
-        let placement = Placement::default();
-        let (crowd, scan) = (Crowd::default(), Scan::default());
-        Self { info, settings, scene, canvas, tensor, placement, crowd, scan }
+        let transfer = TensorTransfer::default();
+        let (crowd, generator) = (Crowd::default(), WindowGenerator::default());
+        Self { info, settings, scene, canvas, tensor, transfer, crowd, generator }
     }
 
-    /// Draws a frame into `buffer` and hangs tensor and truth on it.
+    /// Draws a frame into `buffer` and attaches the tensor, and the true boxes if requested.
     fn fill(&mut self, frame: u64, buffer: &mut gst::BufferRef) -> Result<(), FillError> {
         self.scene.people(frame, &mut self.crowd);
-        let windows = self.scan.windows(&self.scene, frame, &self.crowd);
+        let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
             let mut picture = VideoFrameRef::from_buffer_ref_writable(buffer, &self.info)?;
             let (row, rows) = (self.info.width() as usize * 4, self.info.height() as usize);
@@ -104,7 +108,7 @@ impl State {
             self.canvas.draw(self.crowd.people(), data, stride);
         }
         let tensor = self.tensor.with_windows(windows)?;
-        let tensor = self.placement.place(tensor, self.settings.memory)?;
+        let tensor = self.transfer.transfer(tensor, self.settings.memory)?;
         custom_meta::attach(buffer, &tensor)?;
         if self.settings.truth {
             self.attach_truth(buffer);
@@ -123,7 +127,7 @@ impl State {
     }
 }
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::CrowdTestSrc)]
 pub struct CrowdTestSrc {
@@ -174,9 +178,9 @@ pub struct CrowdTestSrc {
     cursor: Mutex<Cursor>,
 }
 
-fn order(info: &VideoInfo) -> Order {
+fn order(info: &VideoInfo) -> ChannelOrder {
     let format = FORMATS.iter().find(|(format, _)| *format == info.format());
-    format.expect("the template admits no other").1
+    format.expect("the pad template has these formats only").1
 }
 
 #[glib::object_subclass]
@@ -237,7 +241,7 @@ impl ElementImpl for CrowdTestSrc {
                 gst::PadPresence::Always,
                 &caps,
             );
-            vec![template.expect("the template is sound")]
+            vec![template.expect("the template is valid")]
         });
         &TEMPLATES
     }
@@ -284,27 +288,27 @@ impl BaseSrcImpl for CrowdTestSrc {
         let info = VideoInfo::from_caps(&caps)
             .map_err(|_| gst::loggable_error!(CAT, "expected raw video caps, got {caps}"))?;
         let proposed = query.allocation_pools().next();
-        let known = proposed.is_some();
+        let has_proposal = proposed.is_some();
         let (pool, size, min, max) = proposed.unwrap_or((None, 0, 0, 0));
-        let wanted = PoolParams { size: size.max(info.size() as u32), min, max };
-        let padded = query.find_allocation_meta::<gst_video::VideoMeta>().is_some();
+        let requested = PoolParams { size: size.max(info.size() as u32), min, max };
+        let with_video_meta = query.find_allocation_meta::<gst_video::VideoMeta>().is_some();
 
         let proposed = pool.and_then(|pool| {
-            let params = configure(&pool, &caps, wanted, padded);
+            let params = configure(&pool, &caps, requested, with_video_meta);
             if params.is_none() {
                 gst::info!(CAT, imp = self, "{pool:?} cannot be configured for {caps}: not used");
             }
             Some((pool, params?))
         });
-        let own = || {
+        let own_pool = || {
             let pool: gst::BufferPool = gst_video::VideoBufferPool::new().upcast();
-            let params = configure(&pool, &caps, wanted, padded)?;
+            let params = configure(&pool, &caps, requested, with_video_meta)?;
             Some((pool, params))
         };
         let (pool, PoolParams { size, min, max }) = proposed
-            .or_else(own)
+            .or_else(own_pool)
             .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool takes {caps}"))?;
-        match known {
+        match has_proposal {
             true => query.set_nth_allocation_pool(0, Some(&pool), size, min, max),
             false => query.add_allocation_pool(Some(&pool), size, min, max),
         }
@@ -320,12 +324,13 @@ impl BaseSrcImpl for CrowdTestSrc {
             return false;
         };
         let backwards = segment.rate() < 0.0;
-        // The stream has no end that could stand for a stop that is not set.
+        // The stream has no end, so there is no default stop position.
         if backwards && segment.stop().is_none() {
             gst::info!(CAT, imp = self, "a seek with a negative rate needs a stop position");
             return false;
         }
-        // The start, or at a negative rate the stop, where the seek sets it; else where it was.
+        // gst_segment_do_seek has set the position to the start, or to the stop if the rate is
+        // negative. If the seek does not set these, the position is that before the seek.
         let position = segment.position().unwrap_or_default();
         *lock(&self.cursor) = Cursor::new(position, backwards);
         true
@@ -357,7 +362,8 @@ impl BaseSrcImpl for CrowdTestSrc {
     }
 
     fn times(&self, buffer: &gst::BufferRef) -> (Option<gst::ClockTime>, Option<gst::ClockTime>) {
-        // A live source waits until it is time for its buffer.
+        // With these times, the base class of a live source waits on the clock before it pushes the
+        // buffer.
         match (self.live(), buffer.pts()) {
             (true, Some(pts)) => (Some(pts), buffer.duration().map(|duration| pts + duration)),
             _ => (None, None),
@@ -375,8 +381,7 @@ impl CrowdTestSrc {
     }
 }
 
-/// The size of a pool's buffers in bytes, and how many there are at least and at most (0: as many
-/// as needed).
+/// The size of a pool's buffers in bytes, and their minimum and maximum number (0: no maximum).
 #[derive(Clone, Copy)]
 struct PoolParams {
     size: u32,
@@ -384,21 +389,21 @@ struct PoolParams {
     max: u32,
 }
 
-/// Configures `pool`; the parameters that it has then, or `None` where it cannot be used. With
-/// `padded`, its frames may have a layout of their own.
+/// Configures `pool`. Returns the resulting parameters, or `None` if the pool cannot be used. With
+/// `with_video_meta`, the pool may choose the layout of frames.
 fn configure(
     pool: &gst::BufferPool,
     caps: &gst::Caps,
     PoolParams { size, min, max }: PoolParams,
-    padded: bool,
+    with_video_meta: bool,
 ) -> Option<PoolParams> {
     let mut config = pool.config();
     config.set_params(Some(caps), size, min, max);
-    if padded {
+    if with_video_meta {
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
     }
     if pool.set_config(config).is_err() {
-        // A pool may have adjusted the configuration. What it made of it has to be accepted.
+        // Then the pool may have adjusted the configuration. The adjusted one must be set again.
         let adjusted = pool.config();
         adjusted.validate_params(Some(caps), size, min, max).ok()?;
         pool.set_config(adjusted).ok()?;

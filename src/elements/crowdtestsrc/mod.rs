@@ -4,19 +4,20 @@
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! The same seed, size and number of people give the same pixels and the same tensors on every
-//! run. With `truth=true` the true head boxes go along as regions of type `truth`.
+//! Out: video frames, each with the tensor of a detector as metadata. With `truth=true`, the true
+//! boxes of the heads are attached as regions of type `truth`. The same seed, size and number of
+//! people give the same pixels and tensors on every run.
 //!
-//! Unless it is live, the source can be sought in. A segment of negative rate has the same frames
-//! in reverse order; it needs a stop position, since the stream has no end.
+//! Unless it is live, the source supports seeking. A segment with a negative rate has the same
+//! frames in reverse order; it needs a stop position, since the stream has no end.
 
 mod draw;
 mod imp;
-mod noise;
 mod raw_tensor;
 mod scene;
+mod splitmix64;
 mod timeline;
-mod windows;
+mod window_generator;
 
 use gst::glib;
 use gst::prelude::*;
@@ -24,24 +25,24 @@ use gst::prelude::*;
 use crate::type_names::format;
 
 glib::wrapper! {
-    /// The element.
+    /// The element `crowdtestsrc`.
     pub struct CrowdTestSrc(ObjectSubclass<imp::CrowdTestSrc>)
         @extends gst_base::BaseSrc, gst::Element, gst::Object;
 }
 
-/// The decoder as whose raw output the windows are attached.
+/// The decoder whose input format the attached tensor has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstCrowdTestSrcDecoder", allow_name_conflict)]
 pub enum CrowdDecoder {
-    /// The windows alone.
+    /// A tensor of the windows only.
     #[default]
     #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
     Windows = 0,
-    /// Among the rows of a YOLOv5 output.
+    /// A YOLOv5 output in which some anchors have the windows.
     #[enum_value(name = "YOLOv5: [1,25200,85], more for larger frames", nick = "yolov5")]
     Yolov5 = 1,
-    /// Among the columns of a YOLOv8 output.
+    /// A YOLOv8 output in which some anchors have the windows.
     #[enum_value(name = "YOLOv8: [1,84,8400], more for larger frames", nick = "yolov8")]
     Yolov8 = 2,
 }
@@ -49,7 +50,7 @@ pub enum CrowdDecoder {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// Where GStreamer refuses it.
+/// If GStreamer refuses to register it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(
         Some(plugin),

@@ -1,38 +1,42 @@
-//! The windows as a decoder's full raw output.
+//! Raw output tensors of a detector.
+//!
+//! In: the windows of a frame. Out: a tensor in the input format of a decoder, whose other anchors
+//! have background scores.
 
 use super::CrowdDecoder;
-use super::noise::Noise;
-use super::windows::Window;
+use super::splitmix64::SplitMix64;
+use super::window_generator::Window;
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape};
 
-/// Class scores of a YOLO output.
+/// Number of classes of a YOLO output.
 const CLASSES: usize = 80;
-/// YOLOv5 multiplies objectness by this score of the window's class.
+/// The class score of a window in a YOLOv5 output, by which the decoder multiplies objectness.
 const CLASS_SCORE: f32 = 0.98;
-/// Scores of rows with nothing in them stay below this.
-const BACKGROUND: f32 = 0.02;
-/// Buffers kept for later frames.
-const KEPT: usize = 8;
+/// Upper bound of the scores of anchors without a window.
+const MAX_BACKGROUND_SCORE: f32 = 0.02;
+/// Maximum number of buffers that are kept for later frames.
+const MAX_POOLED: usize = 8;
 
-/// Writes windows into raw output tensors. A YOLO output has megabytes of rows with nothing in
-/// them, so these are written once and buffers come back to be used again.
+/// Writes windows into raw output tensors. A YOLO output has several megabytes of background, which
+/// is written once per buffer; buffers are reused.
 pub(super) struct RawTensor {
     decoder: CrowdDecoder,
     anchors: usize,
     /// The output of a frame without windows.
     empty: Vec<f32>,
-    kept: Vec<Kept>,
+    pool: Vec<PooledBuffer>,
 }
 
-/// A buffer that was handed out, and the anchors in it that hold windows.
-struct Kept {
+/// A buffer that was returned before, and its anchors that have windows.
+struct PooledBuffer {
     buffer: gst::Buffer,
     written: Vec<usize>,
 }
 
 impl RawTensor {
-    /// For frames of `area` pixels: 25200 or 8400 anchors up to 1920 x 1080, and by area.
+    /// For frames of `area` pixels: 25200 (YOLOv5) or 8400 (YOLOv8) anchors up to 1920 x 1080
+    /// pixels, and that number for each further 1920 x 1080 pixels.
     pub fn new(decoder: CrowdDecoder, area: u64) -> Self {
         let frames = area.div_ceil(1920 * 1080).max(1) as usize;
         let anchors = match decoder {
@@ -40,12 +44,16 @@ impl RawTensor {
             CrowdDecoder::Yolov5 => 25_200 * frames,
             CrowdDecoder::Yolov8 => 8_400 * frames,
         };
-        let mut tensor = Self { decoder, anchors, empty: Vec::new(), kept: Vec::new() };
+        let mut tensor = Self { decoder, anchors, empty: Vec::new(), pool: Vec::new() };
         tensor.fill_empty();
         tensor
     }
 
-    /// The tensor for these windows. Windows beyond the number of anchors are left out.
+    /// The tensor with these windows. If there are more windows than anchors, the last ones are
+    /// omitted.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated or mapped.
     pub fn with_windows(&mut self, windows: &[Window]) -> Result<NewTensor, gst::glib::BoolError> {
         if self.decoder == CrowdDecoder::Windows {
             let rows = windows.iter().flat_map(|w| [w.x, w.y, w.side, w.score]).collect();
@@ -53,12 +61,12 @@ impl RawTensor {
             return Ok(tensor.expect("two dimensions"));
         }
         let windows = &windows[..windows.len().min(self.anchors)];
-        let mut kept = self.buffer()?;
+        let mut pooled = self.take_buffer()?;
         {
-            let buffer = kept.buffer.get_mut().expect("it is nobody else's");
+            let buffer = pooled.buffer.get_mut().expect("take_buffer returns writable buffers");
             let mut map = buffer.map_writable()?;
             let elements: &mut [f32] = bytemuck::cast_slice_mut(&mut map);
-            for anchor in kept.written.drain(..) {
+            for anchor in pooled.written.drain(..) {
                 for number in 0..self.numbers() {
                     let i = self.index(anchor, number);
                     elements[i] = self.empty[i];
@@ -68,52 +76,51 @@ impl RawTensor {
                 let anchor = i * self.anchors / windows.len();
                 let half = window.side / 2.0;
                 let (cx, cy) = (window.x + half, window.y + half);
-                let decoder = [cx, cy, window.side, window.side, self.first_score(window)];
-                for (number, value) in decoder.into_iter().enumerate() {
+                let numbers = [cx, cy, window.side, window.side, self.first_score(window)];
+                for (number, value) in numbers.into_iter().enumerate() {
                     elements[self.index(anchor, number)] = value;
                 }
                 if self.decoder == CrowdDecoder::Yolov5 {
                     elements[self.index(anchor, 5)] = CLASS_SCORE;
                 }
-                kept.written.push(anchor);
+                pooled.written.push(anchor);
             }
         }
         let tensor = NewTensor {
             id: self.id().to_owned(),
             element: ElementType::F32,
             shape: self.shape(),
-            data: kept.buffer.clone(),
+            data: pooled.buffer.clone(),
         };
-        if self.kept.len() < KEPT {
-            self.kept.push(kept);
+        if self.pool.len() < MAX_POOLED {
+            self.pool.push(pooled);
         }
         Ok(tensor)
     }
 
-    /// A buffer that nobody uses, or a new one.
-    fn buffer(&mut self) -> Result<Kept, gst::glib::BoolError> {
-        let free = self
-            .kept
-            .iter()
-            .position(|kept| kept.buffer.is_writable() && kept.buffer.is_all_memory_writable());
+    /// A pooled buffer that is not in use downstream, or a new one.
+    fn take_buffer(&mut self) -> Result<PooledBuffer, gst::glib::BoolError> {
+        let free = self.pool.iter().position(|pooled| {
+            pooled.buffer.is_writable() && pooled.buffer.is_all_memory_writable()
+        });
         if let Some(free) = free {
-            return Ok(self.kept.swap_remove(free));
+            return Ok(self.pool.swap_remove(free));
         }
         let bytes: &[u8] = bytemuck::cast_slice(&self.empty);
         let mut buffer = gst::Buffer::with_size(bytes.len())?;
         buffer.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
-        Ok(Kept { buffer, written: Vec::new() })
+        Ok(PooledBuffer { buffer, written: Vec::new() })
     }
 
     fn fill_empty(&mut self) {
         self.empty = vec![0.0; self.anchors * self.numbers()];
         for anchor in 0..self.anchors {
-            let mut noise = Noise::new(&[4, anchor as u64]);
+            let mut random = SplitMix64::new(&[4, anchor as u64]);
             for number in 0..self.numbers() {
                 let value = match number {
-                    0 | 1 => noise.between(0.0, 640.0),
-                    2 | 3 => noise.between(4.0, 64.0),
-                    _ => noise.between(0.0, BACKGROUND),
+                    0 | 1 => random.in_range(0.0, 640.0),
+                    2 | 3 => random.in_range(4.0, 64.0),
+                    _ => random.in_range(0.0, MAX_BACKGROUND_SCORE),
                 };
                 let i = self.index(anchor, number);
                 self.empty[i] = value;
@@ -137,7 +144,7 @@ impl RawTensor {
         }
     }
 
-    /// The number behind the box: objectness, or the score of the first class.
+    /// The number that follows the box: objectness, or the score of class 0.
     fn first_score(&self, window: &Window) -> f32 {
         match self.decoder {
             CrowdDecoder::Yolov5 => window.score / CLASS_SCORE,

@@ -1,36 +1,39 @@
-//! Who is where: a function of seed, size and frame number alone.
+//! The positions of people.
 //!
-//! People walk in lanes. Far lanes are higher up in the picture and their people smaller; all of
-//! one lane walk at one pace, so that heads keep their distance.
+//! In: seed, frame size, number of people and frame number; nothing else has an influence. Out: the
+//! head of each person and whether it is visible. People walk in horizontal rows. Rows in the
+//! background are higher in the frame and have smaller people. All people of a row have the same
+//! speed, so that their distances are constant.
 
-use super::noise::Noise;
+use super::splitmix64::SplitMix64;
 use crate::elements::grid::Grid;
 
-/// People in a frame of [`REFERENCE`] pixels.
-const PEOPLE: f64 = 60.0;
+/// People in a frame of [`REFERENCE_AREA`] pixels.
+const REFERENCE_PEOPLE: f64 = 60.0;
 /// 1920 x 1080.
-const REFERENCE: f64 = 1920.0 * 1080.0;
-/// The smallest head, in pixels.
-const SMALLEST_HEAD: f32 = 8.0;
+const REFERENCE_AREA: f64 = 1920.0 * 1080.0;
+/// Minimum side of a head in pixels.
+const MIN_HEAD_SIDE: f32 = 8.0;
 
-/// The number of people for a frame of this size: 60 for 1920 x 1080, and by area.
+/// The number of people for a frame of this size: 60 for 1920 x 1080, in proportion to the area.
 pub(super) fn default_people(width: u32, height: u32) -> u32 {
-    let people = PEOPLE * f64::from(width) * f64::from(height) / REFERENCE;
+    let people = REFERENCE_PEOPLE * f64::from(width) * f64::from(height) / REFERENCE_AREA;
     people.round().clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
-/// A person, far lanes first.
+/// A person in one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Person {
-    /// Counts from 0; the same in every frame.
+    /// Number from 0; the same in every frame.
     pub id: u32,
     /// Center of the head.
     pub x: f32,
     /// Center of the head.
     pub y: f32,
-    /// Side of the square that the head fills.
+    /// Side of the bounding square of the head.
     pub side: f32,
-    /// Whether a detector could see the head: at least half in the frame and not hidden.
+    /// Whether a detector detects the head: at least half of it is in the frame, and nearer heads
+    /// cover at most half.
     pub visible: bool,
 }
 
@@ -42,40 +45,41 @@ impl Person {
     }
 }
 
-/// Everyone in one frame.
+/// All people in one frame.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     people: Vec<Person>,
-    /// The centers of their heads.
+    /// The centers of the heads.
     heads: Grid,
-    /// The largest side of a head.
-    largest: f32,
+    /// Maximum side of a head.
+    max_head_side: f32,
 }
 
 impl Crowd {
-    /// Far lanes first.
+    /// All people, those farthest in the background first.
     pub fn people(&self) -> &[Person] {
         &self.people
     }
 
-    /// Whether no head, seen or not, shares any area with this box.
-    pub fn is_clear(&self, area: [f32; 4]) -> bool {
+    /// Whether this box intersects no head, visible or not.
+    pub fn is_free_of_heads(&self, area: [f32; 4]) -> bool {
         self.heads
-            .near(around(area, self.largest / 2.0))
+            .near(pixels_around(area, self.max_head_side / 2.0))
             .all(|id| intersection(area, self.people[id as usize].head()) == 0.0)
     }
 
-    /// Whether a detector could see this head: at least half in the frame, and at least half of it
-    /// not behind the nearer people, who are in the grid.
-    fn can_be_seen(&self, person: &Person, frame: [f32; 4]) -> bool {
+    /// Whether a head is visible, by the definition of [`Person::visible`]. The grid must have the
+    /// nearer people and no others.
+    fn is_visible(&self, person: &Person, frame: [f32; 4]) -> bool {
         let (head, half) = (person.head(), person.side * person.side / 2.0);
         if intersection(head, frame) < half {
             return false;
         }
         let mut hidden = 0.0;
-        // In the order of the people, so that the sum is the same however cells are cut.
-        for id in
-            self.heads.ascending(around([person.x, person.y, person.x, person.y], self.largest))
+        // In the order of people, so that the rounded sum does not depend on the cells of the grid.
+        for id in self
+            .heads
+            .ascending(pixels_around([person.x, person.y, person.x, person.y], self.max_head_side))
         {
             hidden += intersection(head, self.people[id as usize].head());
             if hidden > half {
@@ -86,8 +90,8 @@ impl Crowd {
     }
 }
 
-/// The pixels of a box with `by` more on each side.
-pub(super) fn around([x1, y1, x2, y2]: [f32; 4], by: f32) -> [i32; 4] {
+/// The pixels of a box that is extended by `by` on each side.
+pub(super) fn pixels_around([x1, y1, x2, y2]: [f32; 4], by: f32) -> [i32; 4] {
     let (low, high) =
         (|side: f32| (side - by).floor() as i32, |side: f32| (side + by).floor() as i32 + 1);
     [low(x1), low(y1), high(x2), high(y2)]
@@ -99,83 +103,87 @@ pub(super) struct Scene {
     pub width: u32,
     pub height: u32,
     pub seed: u64,
-    walkers: Vec<Walker>,
+    motions: Vec<Motion>,
 }
 
-/// What of a person does not change.
+/// The properties of a person that are the same in every frame.
 #[derive(Debug)]
-struct Walker {
+struct Motion {
     start: f32,
     y: f32,
     side: f32,
-    /// Pixels per frame, to the right.
-    pace: f32,
-    /// Length of the way after which they come in again on the other side.
-    way: f32,
-    /// Frames of a step.
-    step: f32,
+    /// Pixels per frame; positive to the right.
+    speed: f32,
+    /// Length of the path in pixels, after which the person enters again at the opposite side.
+    path_length: f32,
+    /// Number of frames per step, for the vertical movement.
+    step_frames: f32,
 }
 
 impl Scene {
     pub fn new(width: u32, height: u32, people: u32, seed: u64) -> Self {
         let (w, h) = (width as f32, height as f32);
-        // Six lanes of ten at 1920 x 1080.
-        let lanes = (people as f32 * 0.6 * h / w * 16.0 / 9.0).sqrt().round().max(1.0);
-        let pitch = h * 0.52 / lanes;
-        let mut walkers = Vec::with_capacity(people as usize);
-        for lane in 0..lanes as u32 {
-            let share = |lane: u32| (u64::from(people) * u64::from(lane) / lanes as u64) as u32;
-            let members = share(lane + 1) - share(lane);
-            let mut noise = Noise::new(&[seed, 1, u64::from(lane)]);
-            let depth = if lanes > 1.0 { lane as f32 / (lanes - 1.0) } else { 0.5 };
-            let mut side = pitch * (0.7 + 0.45 * depth);
-            let way = w + 2.0 * side;
-            let slot = way / members.max(1) as f32;
-            side = side.min(slot * 0.7).max(SMALLEST_HEAD);
-            let direction = if noise.unit() < 0.5 { -1.0 } else { 1.0 };
-            let pace = direction * side * noise.between(0.02, 0.05);
-            let y = h * 0.24 + pitch * (lane as f32 + 0.5);
+        // Six rows of ten people at 1920 x 1080.
+        let rows = (people as f32 * 0.6 * h / w * 16.0 / 9.0).sqrt().round().max(1.0);
+        let row_spacing = h * 0.52 / rows;
+        let mut motions = Vec::with_capacity(people as usize);
+        for row in 0..rows as u32 {
+            let first_member = |row: u32| (u64::from(people) * u64::from(row) / rows as u64) as u32;
+            let members = first_member(row + 1) - first_member(row);
+            let mut random = SplitMix64::new(&[seed, 1, u64::from(row)]);
+            let depth = if rows > 1.0 { row as f32 / (rows - 1.0) } else { 0.5 };
+            let mut side = row_spacing * (0.7 + 0.45 * depth);
+            let path_length = w + 2.0 * side;
+            let spacing = path_length / members.max(1) as f32;
+            side = side.min(spacing * 0.7).max(MIN_HEAD_SIDE);
+            let direction = if random.next_f32() < 0.5 { -1.0 } else { 1.0 };
+            let speed = direction * side * random.in_range(0.02, 0.05);
+            let y = h * 0.24 + row_spacing * (row as f32 + 0.5);
             for member in 0..members {
-                // Heads of one lane keep at least a third of a head between them.
-                let room = (slot - side * 1.33).max(0.0);
-                walkers.push(Walker {
-                    start: slot * member as f32 + room * noise.unit(),
-                    y: y + pitch * noise.between(-0.08, 0.08),
-                    side: side * noise.between(0.94, 1.0),
-                    pace,
-                    way,
-                    step: noise.between(16.0, 28.0),
+                // The distance between heads of a row is at least a third of a head.
+                let slack = (spacing - side * 1.33).max(0.0);
+                motions.push(Motion {
+                    start: spacing * member as f32 + slack * random.next_f32(),
+                    y: y + row_spacing * random.in_range(-0.08, 0.08),
+                    side: side * random.in_range(0.94, 1.0),
+                    speed,
+                    path_length,
+                    step_frames: random.in_range(16.0, 28.0),
                 });
             }
         }
-        Self { width, height, seed, walkers }
+        Self { width, height, seed, motions }
     }
 
-    /// Everyone in frame `frame`.
+    /// Computes all people of frame `frame`.
     pub fn people(&self, frame: u64, crowd: &mut Crowd) {
-        // Where the pace does not matter for centuries: single precision counts frames exactly.
+        // Single precision represents frame numbers up to 2^24 exactly; after that the motion
+        // repeats.
         let time = (frame % (1 << 24)) as f32;
         crowd.people.clear();
-        crowd.people.extend((0..).zip(&self.walkers).map(|(id, walker)| {
-            let x = (walker.start + walker.pace * time).rem_euclid(walker.way) - walker.side;
-            let phase = (time / walker.step).fract();
-            let bob = (phase - 0.5).abs() * walker.side * 0.12;
-            Person { id, x, y: walker.y + bob, side: walker.side, visible: true }
+        crowd.people.extend((0..).zip(&self.motions).map(|(id, motion)| {
+            let x =
+                (motion.start + motion.speed * time).rem_euclid(motion.path_length) - motion.side;
+            let phase = (time / motion.step_frames).fract();
+            let bob = (phase - 0.5).abs() * motion.side * 0.12;
+            Person { id, x, y: motion.y + bob, side: motion.side, visible: true }
         }));
-        crowd.largest = crowd.people.iter().fold(0.0, |side, person| person.side.max(side));
-        // Heads that overlap have their centers in neighboring cells.
-        let cell = crowd.largest.ceil() as u32 + 1;
+        crowd.max_head_side = crowd.people.iter().fold(0.0, |side, person| person.side.max(side));
+        // With this cell size, overlapping heads have their centers in the same or adjacent cells.
+        let cell = crowd.max_head_side.ceil() as u32 + 1;
         crowd.heads.clear([self.width, self.height], cell, crowd.people.len());
         let frame = [0.0, 0.0, self.width as f32, self.height as f32];
         for i in (0..crowd.people.len()).rev() {
             let person = crowd.people[i];
-            crowd.people[i].visible = crowd.can_be_seen(&person, frame);
-            crowd.heads.insert(around([person.x, person.y, person.x, person.y], 0.0), person.id);
+            crowd.people[i].visible = crowd.is_visible(&person, frame);
+            crowd
+                .heads
+                .insert(pixels_around([person.x, person.y, person.x, person.y], 0.0), person.id);
         }
     }
 }
 
-/// The area that two boxes share.
+/// The area of the intersection of two boxes.
 pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
     let width = a[2].min(b[2]) - a[0].max(b[0]);
     let height = a[3].min(b[3]) - a[1].max(b[1]);
@@ -186,8 +194,8 @@ pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
 mod tests {
     use super::*;
 
-    /// As [`Scene::people`] decides it, by a look at each pair.
-    fn can_be_seen(scene: &Scene, people: &[Person], i: usize) -> bool {
+    /// The visibility that [`Scene::people`] computes, from all pairs.
+    fn is_visible(scene: &Scene, people: &[Person], i: usize) -> bool {
         let (head, half) = (people[i].head(), people[i].side * people[i].side / 2.0);
         let frame = [0.0, 0.0, scene.width as f32, scene.height as f32];
         let nearer = people[i + 1..].iter();
@@ -196,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_seen_where_no_nearer_heads_hide_half_of_it() {
+    fn a_head_is_visible_unless_nearer_heads_cover_more_than_half() {
         let mut crowd = Crowd::default();
         for (width, height, people) in
             [(1920, 1080, 400), (64, 36, 500), (1, 1, 20), (3000, 5, 200), (320, 2000, 1000)]
@@ -207,7 +215,7 @@ mod tests {
                 scene.people(frame, &mut crowd);
                 let people = crowd.people();
                 for i in 0..people.len() {
-                    assert_eq!(people[i].visible, can_be_seen(&scene, people, i), "{width} {i}");
+                    assert_eq!(people[i].visible, is_visible(&scene, people, i), "{width} {i}");
                 }
                 seen += people.iter().filter(|person| person.visible).count();
             }
@@ -216,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_is_clear_where_it_touches_no_head() {
+    fn a_box_is_free_of_heads_if_it_intersects_none() {
         let (mut crowd, mut random) = (Crowd::default(), fastrand::Rng::with_seed(2));
         let scene = Scene::new(640, 480, 300, 11);
         scene.people(3, &mut crowd);
@@ -227,7 +235,7 @@ mod tests {
             let area = [x, y, x + side, y + side];
             let heads = crowd.people().iter().map(Person::head);
             let expected = heads.map(|head| intersection(area, head)).all(|shared| shared == 0.0);
-            assert_eq!(crowd.is_clear(area), expected, "{area:?}");
+            assert_eq!(crowd.is_free_of_heads(area), expected, "{area:?}");
             clear += usize::from(expected);
         }
         assert!((100..1900).contains(&clear), "{clear} boxes of 2000 are clear");

@@ -1,9 +1,11 @@
-//! Which frame is at which time.
+//! Times and numbers of frames.
+//!
+//! In: seek positions and the frame rate. Out: the number of the next frame and its timestamp.
 
 use gst::prelude::*;
 use gst_video::VideoInfo;
 
-/// Where in time the stream is, and which way it goes.
+/// The position in the stream, and the direction of playback.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     at: Position,
@@ -12,9 +14,9 @@ pub(super) struct Cursor {
 
 #[derive(Clone, Copy, Debug)]
 enum Position {
-    /// Where a segment begins. There may be no frame rate yet.
+    /// The beginning of a segment, before the frame rate is known.
     Time(gst::ClockTime),
-    /// Between this frame and the one before it.
+    /// The boundary between this frame and the previous one.
     Frame(u64),
 }
 
@@ -25,22 +27,23 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// At `time`, from where the stream goes on or, `backwards`, back.
+    /// A position at `time`.
     pub fn new(time: gst::ClockTime, backwards: bool) -> Self {
         Self { at: Position::Time(time), backwards }
     }
 
-    /// The number of the next frame, or `None` where the stream went back to its beginning.
+    /// The number of the next frame; `None` if the position is the beginning of the stream and the
+    /// direction is backwards.
     ///
-    /// A segment begins with the frame that is shown at that time, and its last frame is the one
-    /// that is shown just before its end.
+    /// The first frame of a segment is the one that is displayed at its start; the last frame is
+    /// the one that is displayed immediately before its stop.
     pub fn next(&mut self, info: &VideoInfo) -> Option<u64> {
         let at = match self.at {
             Position::Frame(frame) => frame,
-            Position::Time(time) if self.backwards => frame_from(info, time),
+            Position::Time(time) if self.backwards => first_frame_from(info, time),
             Position::Time(time) => {
                 let after = time.saturating_add(gst::ClockTime::from_nseconds(1));
-                frame_from(info, after).saturating_sub(1)
+                first_frame_from(info, after).saturating_sub(1)
             }
         };
         let (next, then) = match self.backwards {
@@ -51,10 +54,10 @@ impl Cursor {
         Some(next)
     }
 
-    /// Keeps the time where the frame rate changes: no time is shown twice.
+    /// Converts the position to a new frame rate, so that timestamps continue and none is repeated.
     pub fn change_rate(&mut self, from: &VideoInfo, to: &VideoInfo) {
         if let Position::Frame(frame) = self.at {
-            self.at = Position::Frame(frame_from(to, time_of(from, frame)));
+            self.at = Position::Frame(first_frame_from(to, time_of(from, frame)));
         }
     }
 }
@@ -68,7 +71,7 @@ pub(super) fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
 }
 
 /// The first frame that begins at `time` or later.
-fn frame_from(info: &VideoInfo, time: gst::ClockTime) -> u64 {
+fn first_frame_from(info: &VideoInfo, time: gst::ClockTime) -> u64 {
     let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
     let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
     time.nseconds().mul_div_ceil(frames, per_second).unwrap_or(0)
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn backwards_it_begins_with_the_frame_shown_just_before_and_ends_with_the_first() {
+    fn a_reverse_segment_begins_with_the_frame_before_its_stop_and_ends_with_frame_0() {
         let info = info(gst::Fraction::new(30_000, 1001));
         let begin = time_of(&info, 2).nseconds();
         assert_eq!(first(&info, begin, true), [1, 0]);
@@ -110,11 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_where_the_rate_changes() {
+    fn time_continues_when_the_frame_rate_changes() {
         let (from, to) = (info(gst::Fraction::new(30, 1)), info(gst::Fraction::new(50, 1)));
         let mut cursor = Cursor::default();
         cursor.next(&from);
-        // Frame 1 of 30 per second would begin at 33 ms, frame 2 of 50 per second does at 40 ms.
+        // At 30 frames per second the position is 33 ms; frame 2 at 50 frames per second begins at
+        // 40 ms.
         cursor.change_rate(&from, &to);
         assert_eq!(cursor.next(&to), Some(2));
     }

@@ -1,13 +1,14 @@
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
-//! A name of digits alone is always the number of a class, also where the label file has such a
-//! label: a class whose label is a number is named by its own number only.
+//! In: the texts of the properties and the labels. Out: the score threshold of each class. A name
+//! that consists of digits is always the number of a class, even if a label in the label file is
+//! the same.
 
 use crate::decoder::MAX_CLASSES;
 use crate::engine::ClassThresholds;
 use crate::output::Labels;
 
-/// What is wrong with a list of classes.
+/// An invalid list of classes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ClassRuleError {
     #[error(
@@ -21,8 +22,11 @@ pub(super) enum ClassRuleError {
     Entry { entry: String },
 }
 
-/// The threshold of each class: `score` for all in `classes` (all there are where it is empty),
-/// but as `class_thresholds` says for those it lists. Other classes are kept out.
+/// The threshold of each class: that of `class_thresholds` if it lists the class, otherwise
+/// `score`. If `classes` is not empty, the threshold of classes that it does not list is infinite.
+///
+/// # Errors
+/// If an entry cannot be parsed, or names no class.
 pub(super) fn thresholds(
     score: f32,
     classes: Option<&str>,
@@ -30,14 +34,14 @@ pub(super) fn thresholds(
     labels: &Labels,
 ) -> Result<ClassThresholds, ClassRuleError> {
     let mut rules = ClassThresholds::uniform(score);
-    let mut wanted = Vec::new();
+    let mut kept = Vec::new();
     for name in entries(classes) {
-        wanted.push(class("classes", name, labels)?);
+        kept.push(class("classes", name, labels)?);
     }
-    if !wanted.is_empty() {
+    if !kept.is_empty() {
         rules.default = f32::INFINITY;
-        for &class in &wanted {
-            set(&mut rules, class, score);
+        for &class in &kept {
+            set_threshold(&mut rules, class, score);
         }
     }
     for entry in entries(class_thresholds) {
@@ -48,8 +52,8 @@ pub(super) fn thresholds(
             return Err(malformed());
         }
         let class = class("class-thresholds", name.trim(), labels)?;
-        if wanted.is_empty() || wanted.contains(&class) {
-            set(&mut rules, class, threshold);
+        if kept.is_empty() || kept.contains(&class) {
+            set_threshold(&mut rules, class, threshold);
         }
     }
     Ok(rules)
@@ -72,7 +76,7 @@ fn class(property: &'static str, name: &str, labels: &Labels) -> Result<usize, C
     })
 }
 
-fn set(rules: &mut ClassThresholds, class: usize, threshold: f32) {
+fn set_threshold(rules: &mut ClassThresholds, class: usize, threshold: f32) {
     if class >= rules.per_class.len() {
         rules.per_class.resize(class + 1, rules.default);
     }
@@ -93,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_keep_all_others_out() {
+    fn classes_that_are_not_listed_are_excluded() {
         let rules = of(" 2, 0 ", "").unwrap();
         assert_eq!(
             [0, 1, 2, 3].map(|class| rules.of(class)),
@@ -102,19 +106,19 @@ mod tests {
     }
 
     #[test]
-    fn class_thresholds_leave_the_others_at_the_score_threshold() {
+    fn classes_without_a_threshold_of_their_own_use_the_score_threshold() {
         let rules = of("", "1:0.5,3:-2").unwrap();
         assert_eq!([0, 1, 2, 3, 4].map(|class| rules.of(class)), [0.25, 0.5, 0.25, -2.0, 0.25]);
     }
 
     #[test]
-    fn a_threshold_does_not_let_in_a_class_that_is_kept_out() {
+    fn a_class_threshold_does_not_include_an_excluded_class() {
         let rules = of("1", "2:0.1").unwrap();
         assert_eq!(rules.of(2), f32::INFINITY);
     }
 
     #[test]
-    fn the_lowest_threshold_heeds_only_the_classes_there_are() {
+    fn the_lowest_threshold_considers_only_classes_of_the_model() {
         let rules = of("", "1:0.5,3:-2").unwrap();
         assert_eq!(
             [1, 2, 3, 4, 5].map(|classes| rules.lowest(classes)),
@@ -133,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn labels_name_classes() {
+    fn classes_can_be_given_by_label() {
         let labels = labels("labels", "person\ntraffic light\n");
         let rules = thresholds(0.25, Some("traffic light"), Some("person:0.1"), &labels).unwrap();
         assert_eq!([0, 1].map(|class| rules.of(class)), [f32::INFINITY, 0.25]);
     }
 
     #[test]
-    fn a_number_is_a_class_number_also_where_a_label_is_that_number() {
+    fn a_number_is_a_class_number_even_if_a_label_equals_it() {
         let labels = labels("numbers", "zero\n7\n70000\n");
         let rules = thresholds(0.25, Some("7"), Some("7:0.5"), &labels).unwrap();
         assert_eq!([1, 7].map(|class| rules.of(class)), [f32::INFINITY, 0.5]);
@@ -149,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_no_class_also_where_a_class_has_no_label() {
+    fn an_empty_name_is_refused_even_if_a_class_has_no_label() {
         let labels = labels("none", "person\n\ncat\n");
         let error = thresholds(0.25, None, Some(":0.5"), &labels).unwrap_err();
         assert!(error.to_string().contains("there is no class \"\""), "{error}");
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_quote_the_invalid_entry() {
         let message = |result: Result<_, ClassRuleError>| result.unwrap_err().to_string();
         assert!(message(of("cat", "")).contains("classes: there is no class \"cat\""));
         assert!(message(of("-1", "")).contains("\"-1\""));

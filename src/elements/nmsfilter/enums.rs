@@ -1,5 +1,6 @@
-//! The enumerations of the element's properties, and what they are in the core.
-#![allow(missing_docs, reason = "the items that a macro makes carry no documentation")]
+//! The enumerations of the element's properties, as GObject types, and their conversion to the
+//! types of the core, which does not depend on GStreamer.
+#![allow(missing_docs, reason = "the macros generate items without documentation")]
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
@@ -8,7 +9,7 @@ use crate::output::{self, Kinds};
 use crate::type_names::format;
 use crate::{decoder, engine};
 
-/// Declares the enumeration of a property whose values are those of an enumeration of the core:
+/// Declares the enumeration of a property that has the same values as an enumeration of the core:
 /// `Value = number, "nick", "description"`.
 macro_rules! property_enum {
     (
@@ -67,7 +68,7 @@ property_enum! {
 }
 
 property_enum! {
-    /// How the numbers of decoder=boxes make a box.
+    /// What the numbers of a box are, for decoder=boxes.
     BoxFormat as "GstNmsFilterBoxFormat" for decoder::BoxFormat {
         /// left, top, right, bottom
         #[default]
@@ -95,7 +96,7 @@ property_enum! {
 property_enum! {
     /// Where to decode and suppress.
     Backend as "GstNmsFilterBackend" for engine::Backend {
-        /// On the device that holds the tensors, or where it takes less time.
+        /// On the device that holds the tensors, or on the one that takes less time.
         #[default]
         Auto = 0, "auto",
             "Auto: on the device that holds the tensors, or where it takes less time; else the CPU";
@@ -125,7 +126,7 @@ pub enum Attach {
     /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
     #[flags_value(name = "GstVideoRegionOfInterestMeta with a detection structure", nick = "roi")]
     ROI = 1,
-    /// `GstAnalyticsODMtd`, where the plugin was built for GStreamer 1.24 or later.
+    /// `GstAnalyticsODMtd`, if the plugin was built for GStreamer 1.24 or later.
     #[flags_value(name = "GstAnalyticsODMtd (GStreamer 1.24 and later)", nick = "analytics")]
     ANALYTICS = 2,
 }
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_decoder_has_a_value_of_the_decoder_property() {
+    fn the_decoder_property_has_a_value_for_every_decoder() {
         let class = glib::EnumClass::new::<Decoder>();
         let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
         let names: Vec<_> = std::iter::once("auto")

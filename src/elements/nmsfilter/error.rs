@@ -1,3 +1,6 @@
+//! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
+//! element message with its domain and code.
+
 use gst::glib;
 
 use super::class_rules::ClassRuleError;
@@ -29,7 +32,7 @@ pub(super) enum FrameError {
 }
 
 impl FrameError {
-    /// The element message: the error for the user, `context` for the developer.
+    /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
             Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) => {

@@ -1,4 +1,8 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `BaseTransform` subclass: properties, start and stop, negotiation, and `transform_ip`.
+//!
+//! In: buffers with tensors, and properties. Out: the same buffers with regions; messages and
+//! `stats`.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
@@ -12,9 +16,9 @@ use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
-use super::counted::Counted;
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
-use super::session::{Frame, Session};
+use super::frame_counter::FrameCounter;
+use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
 use crate::elements::{any_video, filter_templates, lock, property};
@@ -29,7 +33,7 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::NmsFilter)]
 pub struct NmsFilter {
@@ -232,9 +236,9 @@ pub struct NmsFilter {
         mutable_playing
     )]
     settings: Mutex<Settings>,
-    /// `None` unless started, and while a frame is in the works.
+    /// `None` before start, after stop, and while `transform_ip` processes a frame.
     session: Mutex<Option<Session>>,
-    counted: Mutex<Counted>,
+    counter: Mutex<FrameCounter>,
 }
 
 #[glib::object_subclass]
@@ -245,7 +249,7 @@ impl ObjectSubclass for NmsFilter {
     type ParentType = gst_base::BaseTransform;
 }
 
-/// All properties but one are derived: `GstStructure` has no parameter specification to derive.
+/// All properties except `stats` are derived: the derive macro does not support `GstStructure`.
 impl ObjectImpl for NmsFilter {
     fn properties() -> &'static [glib::ParamSpec] {
         static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
@@ -269,7 +273,7 @@ impl ObjectImpl for NmsFilter {
 
     fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
         match spec.name() {
-            "stats" => lock(&self.counted).structure().to_value(),
+            "stats" => lock(&self.counter).structure().to_value(),
             _ => self.derived_property(id, spec),
         }
     }
@@ -307,7 +311,7 @@ impl ElementImpl for NmsFilter {
 impl BaseTransformImpl for NmsFilter {
     const MODE: gst_base::subclass::BaseTransformMode =
         gst_base::subclass::BaseTransformMode::AlwaysInPlace;
-    // Metadata is written to every buffer, so there is no passthrough.
+    // Metadata is attached to every buffer, so the element is never in passthrough mode.
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 
@@ -336,7 +340,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
-        *lock(&self.counted) = Counted::new(engine.name());
+        *lock(&self.counter) = FrameCounter::new(engine.name());
         *lock(&self.session) = Some(Session::new(engine, labels, settings));
         Ok(())
     }
@@ -348,7 +352,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        // Not VideoInfo: it knows neither DMA-BUF formats nor every memory feature.
+        // VideoInfo is not used: it supports neither DMA_DRM formats nor every memory feature.
         let side = |name: &str| {
             let side = incaps.structure(0).and_then(|s| s.get::<i32>(name).ok());
             side.and_then(|side| u32::try_from(side).ok())
@@ -356,7 +360,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         let frame = [side("width")?, side("height")?];
         if let Some(session) = lock(&self.session).as_mut() {
-            session.set_frame(frame);
+            session.set_frame_size(frame);
         }
         Ok(())
     }
@@ -368,7 +372,8 @@ impl BaseTransformImpl for NmsFilter {
         self.parent_sink_event(event)
     }
 
-    /// Pixels pass untouched, so upstream may allocate whatever downstream takes.
+    /// Forwards the query: the element does not access pixels, so that any allocation is allowed
+    /// which downstream supports.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
@@ -380,7 +385,7 @@ impl BaseTransformImpl for NmsFilter {
         }
     }
 
-    /// No frame is ever allocated here, so no pool is set up for any.
+    /// Removes the pools: the element never allocates a frame.
     fn decide_allocation(
         &self,
         query: &mut gst::query::Allocation,
@@ -391,7 +396,8 @@ impl BaseTransformImpl for NmsFilter {
         Ok(())
     }
 
-    /// GStreamer 1.26 does not copy `GstTensorMeta` with a buffer that is shared, as behind a tee.
+    /// Copies `GstTensorMeta` together with a shared buffer (after a tee, for example); GStreamer
+    /// 1.26 does not.
     #[cfg(feature = "v1_26")]
     fn prepare_output_buffer(
         &self,
@@ -412,11 +418,11 @@ impl BaseTransformImpl for NmsFilter {
         buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let start = Instant::now();
-        // Taken out, so that no lock is held while the engine runs.
+        // The session is moved out of the mutex, so that no lock is held while the engine runs.
         let Some(mut session) = lock(&self.session).take() else {
             return Err(gst::FlowError::Flushing);
         };
-        session.follow(&lock(&self.settings));
+        session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer);
         let context = result.as_ref().err().map(|_| session.to_string());
         let failure = session.take_failure();
@@ -426,11 +432,11 @@ impl BaseTransformImpl for NmsFilter {
         *lock(&self.session) = Some(session);
 
         if let Some(failure) = failure {
-            self.warn_of_cpu(&failure);
+            self.warn_of_cpu_fallback(&failure);
         }
         match result {
-            Ok(Frame::WithoutTensors) => self.count_without_tensors(buffer.pts()),
-            Ok(Frame::Decoded(counts)) => {
+            Ok(FrameResult::WithoutTensors) => self.count_without_tensors(buffer.pts()),
+            Ok(FrameResult::Decoded(counts)) => {
                 gst::trace!(
                     CAT,
                     imp = self,
@@ -439,10 +445,10 @@ impl BaseTransformImpl for NmsFilter {
                     counts.survivors,
                     counts.rejected,
                 );
-                lock(&self.counted).count(&counts, start.elapsed());
+                lock(&self.counter).count(&counts, start.elapsed());
             }
             Err(error) => {
-                let properties = property::changed(self.obj().upcast_ref());
+                let properties = property::non_default(self.obj().upcast_ref());
                 let context = format!("{}; {properties}", context.unwrap_or_default());
                 self.post_error_message(error.message(&context));
                 return Err(gst::FlowError::Error);
@@ -453,40 +459,41 @@ impl BaseTransformImpl for NmsFilter {
 }
 
 impl NmsFilter {
-    /// Tells the user why the GPU is not used.
-    fn warn_of_cpu(&self, why: &dyn std::fmt::Display) {
+    /// Posts a warning with the reason why the GPU is not used any more.
+    fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
         gst::element_imp_warning!(
             self,
             gst::LibraryError::Failed,
             ("{why}; decoding continues on the CPU"),
-            ["backend=cpu does so without a warning"]
+            ["set backend=cpu to avoid this warning"]
         );
     }
 
-    /// Counts a frame without tensors; the first second of nothing else earns one warning.
+    /// Counts a frame without tensors. A warning is posted once if the first second of the stream
+    /// has none.
     fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let late = lock(&self.counted).count_without_tensors(pts);
+        let late = lock(&self.counter).count_without_tensors(pts);
         if late {
             gst::element_imp_warning!(
                 self,
                 gst::StreamError::Format,
                 ("no buffer of the first second carried tensors, so nothing is detected; \
-                     place nmsfilter behind an inference element, with nothing between them that \
-                     scales, crops or replaces the picture")
+                     place nmsfilter downstream of an inference element, without elements between \
+                     them that scale, crop or replace the picture")
             );
         }
     }
 
     /// Posts the counts, unless they have not changed since they were last posted.
     fn post_stats(&self) {
-        let Some(structure) = lock(&self.counted).take_news() else {
+        let Some(structure) = lock(&self.counter).take_unposted() else {
             return;
         };
         let element = self.obj();
         gst::info!(CAT, obj = element, "{structure}");
         let message = gst::message::Element::builder(structure).src(&*element).build();
-        // An element that is in no pipeline has no bus.
+        // Fails if the element is not in a pipeline and therefore has no bus.
         let _ = element.post_message(message);
     }
 }

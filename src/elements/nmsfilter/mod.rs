@@ -4,25 +4,26 @@
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! Survivors leave as region-of-interest metadata, and as `GstAnalyticsODMtd` where the plugin
-//! was built for GStreamer 1.24 or later. Pixels are never touched. Place it before anything that
-//! scales or crops: tensors describe the frame they were attached to.
+//! In: video buffers with tensors as metadata. Out: the same buffers with the survivors as
+//! region-of-interest metadata, and as `GstAnalyticsODMtd` if the plugin was built for GStreamer
+//! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
+//! crop: tensors describe the frame to which they were attached.
 
 mod class_rules;
-mod counted;
 #[cfg(feature = "internals")]
 pub mod enums;
 #[cfg(not(feature = "internals"))]
 mod enums;
 mod error;
+mod frame_counter;
 mod imp;
-mod notices;
+mod pending_settings;
 mod plan;
 mod session;
 mod settings;
 mod stats;
-mod wait;
-mod wanted;
+mod timeout;
+mod warnings;
 
 use gst::glib;
 use gst::prelude::*;
@@ -31,7 +32,7 @@ use gst::prelude::*;
 pub use enums::Decoder;
 
 glib::wrapper! {
-    /// The element.
+    /// The element `nmsfilter`.
     pub struct NmsFilter(ObjectSubclass<imp::NmsFilter>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
 }
@@ -39,7 +40,7 @@ glib::wrapper! {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// Where GStreamer refuses it.
+/// If GStreamer refuses to register it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(Some(plugin), "nmsfilter", gst::Rank::NONE, NmsFilter::static_type())
 }

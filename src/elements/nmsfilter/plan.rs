@@ -1,3 +1,8 @@
+//! What is computed once for many frames.
+//!
+//! In: shapes of tensors, settings, labels and the frame's size. Out: decoder and layout, mapping
+//! to the frame, and engine parameters.
+
 use super::class_rules;
 use super::error::FrameError;
 use super::settings::Settings;
@@ -6,7 +11,7 @@ use crate::engine::{Engine, Params};
 use crate::output::{Labels, Mapping};
 use crate::tensor::{ElementType, Shape, TensorView};
 
-/// How to process frames like the last one.
+/// How to process frames until the shapes of tensors, the settings or the caps change.
 pub(super) struct Plan {
     tensors: Vec<Signature>,
     pub choice: Choice,
@@ -14,7 +19,7 @@ pub(super) struct Plan {
     pub params: Params,
 }
 
-/// What the choice of a decoder depends on.
+/// What the choice of a decoder depends on, for one tensor.
 #[derive(Default)]
 struct Signature {
     id: String,
@@ -32,7 +37,8 @@ impl Plan {
     /// Chooses the decoder for `tensors` and derives the engine's parameters.
     ///
     /// # Errors
-    /// If settings, tensors and the frame cannot be used together, or the engine does not support them.
+    /// If settings, tensors and the frame cannot be used together, or the engine does not support
+    /// them.
     pub fn new(
         tensors: &[TensorView<'_>],
         settings: &Settings,
@@ -54,16 +60,16 @@ impl Plan {
         let params = settings.params(&choice.layout, &mapping, thresholds);
         engine.supports(&choice.layout, &params)?;
         let mut plan = Self { tensors: Vec::new(), choice, mapping, params };
-        plan.remember(tensors);
+        plan.set_signatures(tensors);
         Ok(plan)
     }
 
-    /// Takes over tensors of other shapes, such as windows of which there are as many as were
-    /// found; false where they need another plan. `settings` and `labels` are those it was made
-    /// for. Allocates nothing where ids stay.
+    /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame
+    /// to frame. Returns false if they need a new plan. `settings` and `labels` must be those with
+    /// which the plan was made. Does not allocate if the tensors' ids stay the same.
     ///
     /// # Errors
-    /// Where no decoder fits the tensors.
+    /// If no decoder reads the tensors.
     pub fn adapt(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -75,24 +81,24 @@ impl Plan {
             return Ok(false);
         }
         self.choice = choice;
-        self.remember(tensors);
+        self.set_signatures(tensors);
         Ok(true)
     }
 
-    /// Whether it was made for tensors like these.
-    pub fn suits(&self, tensors: &[TensorView<'_>]) -> bool {
+    /// Whether the plan was made for tensors with these ids, element types and shapes.
+    pub fn matches(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
-            && self.tensors.iter().zip(tensors).all(|(ours, theirs)| ours == theirs)
+            && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
     }
 
-    fn remember(&mut self, tensors: &[TensorView<'_>]) {
+    fn set_signatures(&mut self, tensors: &[TensorView<'_>]) {
         self.tensors.resize_with(tensors.len(), Signature::default);
-        for (ours, theirs) in self.tensors.iter_mut().zip(tensors) {
-            if ours.id != theirs.id {
-                ours.id = theirs.id.to_owned();
+        for (signature, tensor) in self.tensors.iter_mut().zip(tensors) {
+            if signature.id != tensor.id {
+                signature.id = tensor.id.to_owned();
             }
-            ours.element = theirs.element;
-            ours.shape = theirs.shape.clone();
+            signature.element = tensor.element;
+            signature.shape = tensor.shape.clone();
         }
     }
 }

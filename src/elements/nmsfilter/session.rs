@@ -1,44 +1,48 @@
-//! What the element keeps between start and stop, and what it does with a frame.
+//! The state of the element between start and stop, and the processing of a frame.
+//!
+//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The
+//! steps are those of the source folders: input, decoder (through the plan), engine, output.
 
 use std::fmt;
 
 use super::NmsFilter;
 use super::error::FrameError;
 use super::imp::CAT;
-use super::notices::Notices;
+use super::pending_settings::PendingSettings;
 use super::plan::Plan;
 use super::settings::Settings;
-use super::stats::Counts;
-use super::wanted::Wanted;
+use super::stats::FrameCounts;
+use super::warnings::Warnings;
 use crate::engine::Engine;
 use crate::input::{self, Tensors};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::TensorView;
 
-/// The engine, and all that is derived once and used for many frames.
+/// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
     engine: Box<dyn Engine>,
     labels: Labels,
-    /// Those in force: once a frame is decoded, always such as can be used.
+    /// The settings in force. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
-    /// Those that were set since and are not in force.
-    wanted: Option<Wanted>,
-    /// Width and height, once there are caps.
-    frame: Option<[u32; 2]>,
-    /// For the settings in force; `None` before the first frame with tensors and after new caps.
+    /// Settings that were set later and are not in force.
+    pending: Option<PendingSettings>,
+    /// Width and height; `None` before caps.
+    frame_size: Option<[u32; 2]>,
+    /// The plan for the settings in force; `None` before the first frame with tensors and after new
+    /// caps.
     plan: Option<Plan>,
     regions: Vec<Region>,
     /// Whether any frame has been decoded.
     decoded: bool,
-    notices: Notices,
+    warnings: Warnings,
 }
 
-/// What became of a frame.
-pub(super) enum Frame {
-    /// It carried no tensors.
+/// The result of processing a frame.
+pub(super) enum FrameResult {
+    /// The buffer has no tensors.
     WithoutTensors,
-    /// It was decoded.
-    Decoded(Counts),
+    /// The tensors were decoded and the survivors attached.
+    Decoded(FrameCounts),
 }
 
 impl Session {
@@ -47,80 +51,84 @@ impl Session {
             engine,
             labels,
             settings,
-            wanted: None,
-            frame: None,
+            pending: None,
+            frame_size: None,
             plan: None,
             regions: Vec::new(),
             decoded: false,
-            notices: Notices::default(),
+            warnings: Warnings::default(),
         }
     }
 
-    /// Notes the element's settings; cheap where they have not changed. They come into force with
-    /// the next frame that has tensors, if they can be used.
-    pub fn follow(&mut self, settings: &Settings) {
-        let latest = self.wanted.as_ref().map_or(&self.settings, |wanted| &wanted.settings);
+    /// Stores the element's settings if they have changed. They come into force with the next frame
+    /// that has tensors, if they are valid for it.
+    pub fn update_settings(&mut self, settings: &Settings) {
+        let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
         if latest != settings {
-            self.wanted = Some(Wanted::new(settings.clone(), self.wanted.take()));
+            self.pending = Some(PendingSettings::new(settings.clone(), self.pending.take()));
         }
     }
 
-    /// The failure of the GPU after which the engine went on without it; told once.
+    /// The GPU failure after which the engine continued on the CPU; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         self.engine.take_failure().map(ToString::to_string)
     }
 
-    /// What the engine runs on, where that has come to be known.
+    /// The processor on which the engine runs, if the engine has selected it since the last call.
     pub fn take_description(&mut self) -> Option<String> {
         self.engine.take_description()
     }
 
-    /// Takes over the size of the frames to come.
-    pub fn set_frame(&mut self, frame: [u32; 2]) {
-        self.frame = Some(frame);
+    /// Sets the size of the following frames.
+    pub fn set_frame_size(&mut self, frame: [u32; 2]) {
+        self.frame_size = Some(frame);
         self.plan = None;
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
+    ///
+    /// # Errors
+    /// If tensors cannot be read, settings are not valid for the first frame that is decoded, the
+    /// engine fails, or metadata cannot be attached.
     pub fn process(
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-    ) -> Result<Frame, FrameError> {
+    ) -> Result<FrameResult, FrameError> {
         let pts = buffer.pts();
         let tensors = Tensors::of(buffer)?;
-        self.notices.unread_tensors(element, &tensors);
+        self.warnings.unread_tensors(element, &tensors);
         if tensors.is_empty() {
-            return Ok(Frame::WithoutTensors);
+            return Ok(FrameResult::WithoutTensors);
         }
         let views = tensors.views();
-        self.prepare(element, &views, pts)?;
-        let plan = self.plan.as_ref().expect("it has just been prepared");
+        self.update_plan(element, &views, pts)?;
+        let plan = self.plan.as_ref().expect("update_plan has made it");
         let outcome = self.engine.run(&views, &plan.choice.layout, &plan.params)?;
 
         self.regions.clear();
-        // Every survivor has a region: the engine rejects boxes that cannot be seen.
+        // Every survivor has a region: the engine rejects boxes outside of the frame.
         self.regions
             .extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
-        let counts = Counts::from(&outcome);
+        let counts = FrameCounts::from(&outcome);
         drop(views);
         drop(tensors);
         self.attach(element, buffer)?;
         self.decoded = true;
-        self.notices.max_detections(element, self.settings.max_detections, counts.survivors);
-        Ok(Frame::Decoded(counts))
+        self.warnings.max_detections(element, self.settings.max_detections, counts.survivors);
+        Ok(FrameResult::Decoded(counts))
     }
 
-    /// Attaches the regions, and removes the tensors where they are not to stay.
+    /// Attaches the regions, and removes the tensors unless `keep-tensors` is set.
     fn attach(
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), FrameError> {
-        let plan = self.plan.as_ref().expect("the regions are made by it");
+        let plan = self.plan.as_ref().expect("regions are computed with a plan");
         let (frame, kinds) = (plan.mapping.frame(), Kinds::from(self.settings.attach));
         let best = (frame, self.regions.first());
-        self.notices.repeated_region(element, buffer, best, &mut self.labels, kinds);
+        self.warnings.repeated_region(element, buffer, best, &mut self.labels, kinds);
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
         if !self.settings.keep_tensors {
             input::remove(buffer);
@@ -128,45 +136,52 @@ impl Session {
         Ok(())
     }
 
-    /// Brings the wanted settings into force where they can be used with these tensors, and makes
-    /// the plan. Where they cannot, it is an error before the first frame is decoded; afterwards
-    /// the settings in force stay, and the user is told if that lasts.
-    fn prepare(
+    /// Makes the plan, with the pending settings if they are valid for these tensors; they are in
+    /// force then. If they are not valid: before the first frame is decoded, that is an error.
+    /// Afterwards the previous settings stay in force, and a warning is posted if the pending
+    /// settings stay invalid for a second.
+    fn update_plan(
         &mut self,
         element: &NmsFilter,
         tensors: &[TensorView<'_>],
         pts: Option<gst::ClockTime>,
     ) -> Result<(), FrameError> {
-        let suits = self.plan.as_ref().is_some_and(|plan| plan.suits(tensors));
-        if let Some(mut wanted) = self.wanted.take() {
-            if !suits || !wanted.is_tried() {
-                match Plan::new(tensors, &wanted.settings, &self.labels, self.frame, &*self.engine)
-                {
+        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(tensors));
+        if let Some(mut pending) = self.pending.take() {
+            if !matches || !pending.is_rejected() {
+                match Plan::new(
+                    tensors,
+                    &pending.settings,
+                    &self.labels,
+                    self.frame_size,
+                    &*self.engine,
+                ) {
                     Ok(plan) => {
-                        self.settings = wanted.settings;
-                        self.take_over(element, tensors, plan);
+                        self.settings = pending.settings;
+                        self.install_plan(element, tensors, plan);
                         return Ok(());
                     }
-                    Err(error) if self.decoded => wanted.refuse(element, error, pts),
+                    Err(error) if self.decoded => pending.reject(element, error, pts),
                     Err(error) => {
-                        self.wanted = Some(wanted);
+                        self.pending = Some(pending);
                         return Err(error);
                     }
                 }
             }
-            wanted.remind(element, pts);
-            self.wanted = Some(wanted);
+            pending.warn_if_unusable(element, pts);
+            self.pending = Some(pending);
         }
-        match suits {
+        match matches {
             true => Ok(()),
             false => self.renew_plan(element, tensors).map_err(|error| {
-                // Of settings that cannot be used, either, those that are set say more.
-                self.wanted.take().and_then(Wanted::into_error).unwrap_or(error)
+                // If neither the pending settings nor those in force are valid, the error of the
+                // pending ones is more useful: these are the current values of the properties.
+                self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
             }),
         }
     }
 
-    /// Makes the plan for other tensors or caps under the settings in force.
+    /// Makes or adapts the plan for other tensors or caps with the settings in force.
     fn renew_plan(
         &mut self,
         element: &NmsFilter,
@@ -177,12 +192,13 @@ impl Session {
         {
             return Ok(());
         }
-        let plan = Plan::new(tensors, &self.settings, &self.labels, self.frame, &*self.engine)?;
-        self.take_over(element, tensors, plan);
+        let plan =
+            Plan::new(tensors, &self.settings, &self.labels, self.frame_size, &*self.engine)?;
+        self.install_plan(element, tensors, plan);
         Ok(())
     }
 
-    fn take_over(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
+    fn install_plan(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
         let (choice, frame) = (&plan.choice, plan.mapping.frame());
         gst::info!(
             CAT,
@@ -212,11 +228,11 @@ impl Session {
     }
 }
 
-/// What a developer wants to know of it in an error message, besides properties.
+/// The debug information of error messages, besides properties.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "engine {}, ", self.engine.name())?;
-        match self.frame {
+        match self.frame_size {
             Some([width, height]) => write!(f, "frame {width}x{height}"),
             None => f.write_str("no frame"),
         }

@@ -1,10 +1,14 @@
+//! The values of the element's properties.
+//!
+//! In: properties. Out: options of the decoder and parameters of the engine.
+
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
 use crate::decoder::{self, Layout};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
 use crate::output::{HAS_ANALYTICS, Mapping};
 
-/// The element's properties.
+/// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
     pub decoder: Decoder,
@@ -68,7 +72,7 @@ impl Default for Settings {
     }
 }
 
-/// What is wrong with the properties.
+/// Values of properties that cannot be used together.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum SettingsError {
     #[error("{property}: expected a number, got NaN")]
@@ -86,9 +90,12 @@ pub(super) enum SettingsError {
 }
 
 impl Settings {
-    /// Checks what does not depend on tensors, labels or the frame's size.
+    /// Checks the settings, except for what depends on tensors, labels or the frame's size.
+    ///
+    /// # Errors
+    /// If a number is NaN, the size limits contradict each other, or the metadata is not supported.
     pub fn check(&self) -> Result<(), SettingsError> {
-        // First, since the element does not even start then.
+        // Checked first: with this error the element does not start.
         if self.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
             return Err(SettingsError::NoAnalytics);
         }
@@ -109,14 +116,14 @@ impl Settings {
         Ok(())
     }
 
-    /// What tensors do not say of themselves; `labels` is the number of labels loaded.
+    /// Options that tensors do not contain; `labels` is the number of labels loaded.
     pub fn decoder_options(&self, labels: usize) -> decoder::Options {
         decoder::Options {
             box_format: self.box_format.into(),
             coordinates: self.coordinates.into(),
             num_classes: self.num_classes as usize,
             labels,
-            // A buffer has one frame.
+            // The tensors of a buffer belong to one frame.
             batch: false,
         }
     }
@@ -155,26 +162,25 @@ impl Settings {
 mod tests {
     use super::*;
 
-    /// But for `max_detections`: an engine publishes all survivors unless told otherwise, while the
-    /// element bounds what it attaches, since every element downstream pays for each region.
+    /// The exception is `max_detections`: the engine returns all survivors by default. The element
+    /// has a finite default, since every region costs time in every element downstream.
     #[test]
-    fn the_defaults_of_the_element_are_those_of_the_engine_but_for_a_bound() {
+    fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();
         let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None.into()).unwrap();
         let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, settings.decoder_options(0)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
-        // But for the frame, of which the engine knows nothing by itself, and for the bound on what is
-        // attached.
+        // `visible` is the frame, for which the engine has no default.
         let visible = mapping.visible();
         let expected = Params { visible, max_detections: 1000, ..Params::default() };
         assert_eq!(settings.params(&choice.layout, &mapping, thresholds), expected);
     }
 
-    /// The element does not start without them, so no other mistake may hide it.
+    /// The element does not start with this error, so it must be reported before any other.
     #[cfg(not(feature = "v1_24"))]
     #[test]
-    fn metadata_that_cannot_be_written_is_refused_whatever_else_is_wrong() {
+    fn unsupported_metadata_is_reported_before_other_errors() {
         for min_size in [0.0, 10.0, f32::NAN] {
             let attach = Attach::ANALYTICS;
             let settings = Settings { attach, min_size, max_size: 8.0, ..Settings::default() };
@@ -183,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_box_can_have_are_refused() {
+    fn contradictory_size_limits_are_refused() {
         let check = |min_size, max_size| {
             Settings { min_size, max_size, ..Settings::default() }
                 .check()

@@ -1,3 +1,6 @@
+//! Counts and times since the element started. In: the counts of each frame. Out: the structure of
+//! `stats`.
+
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -6,7 +9,7 @@ use crate::engine::{DeviceWork, Outcome};
 
 /// Counts since the element started.
 pub(super) struct Stats {
-    /// The one that did the last frame.
+    /// The name of the engine that processed the last frame.
     engine: &'static str,
     frames: u64,
     frames_without_tensors: u64,
@@ -25,7 +28,7 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// Nothing counted yet, for an engine of this name.
+    /// All counts 0, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
         const MINUTE: u64 = 60_000_000_000;
         Self {
@@ -36,18 +39,18 @@ impl Stats {
             survivors: 0,
             rejected: 0,
             device: DeviceWork::default(),
-            time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are sound"),
+            time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid"),
         }
     }
 
-    /// Counts a frame that carried no tensors.
+    /// Counts a frame without tensors.
     pub fn count_without_tensors(&mut self) {
         self.frames += 1;
         self.frames_without_tensors += 1;
     }
 
-    /// Counts what an engine made of a frame.
-    pub fn count(&mut self, outcome: &Counts, time: Duration) {
+    /// Counts a decoded frame, which took `time` in the element.
+    pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
         self.frames += 1;
         self.candidates += outcome.candidates as u64;
         self.survivors += outcome.survivors as u64;
@@ -62,13 +65,13 @@ impl Stats {
         self.frames == 0
     }
 
-    /// Nanoseconds that a launch took, by the GPU's clock.
+    /// Mean duration of a launch in nanoseconds, by the GPU's clock.
     fn device_time_mean(&self) -> u64 {
         let total = u64::try_from(self.device.time.as_nanos()).unwrap_or(u64::MAX);
         total.checked_div(self.device.launches).unwrap_or(0)
     }
 
-    /// The counts as the property `stats` and the message `nmsfilter-stats` show them; times are
+    /// The structure of the property `stats` and the message `nmsfilter-stats`; times are in
     /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
         gst::Structure::builder("nmsfilter-stats")
@@ -89,8 +92,8 @@ impl Stats {
     }
 }
 
-/// An engine's counts of one frame, without its survivors.
-pub(super) struct Counts {
+/// The counts of one frame; its survivors are not part of it.
+pub(super) struct FrameCounts {
     pub candidates: usize,
     pub survivors: usize,
     pub rejected: usize,
@@ -98,7 +101,7 @@ pub(super) struct Counts {
     pub device: DeviceWork,
 }
 
-impl From<&Outcome<'_>> for Counts {
+impl From<&Outcome<'_>> for FrameCounts {
     fn from(outcome: &Outcome<'_>) -> Self {
         let frame = outcome.image(0);
         Self {

@@ -1,11 +1,14 @@
-//! Colors by class, as the components of a frame's format.
+//! Colors of regions.
+//!
+//! In: a class number or label, and the format and colorimetry of a frame. Out: the components of a
+//! color.
 
 use gst_video::{VideoColorMatrix, VideoColorRange, VideoInfo};
 
 /// Red, green and blue, 0 to 255.
 pub(super) type Rgb = [u8; 3];
 
-/// Well apart from each other, bright enough for dark text.
+/// Colors that are easy to distinguish and bright enough for dark text.
 const PALETTE: [Rgb; 12] = [
     [255, 214, 10],
     [64, 224, 120],
@@ -21,27 +24,28 @@ const PALETTE: [Rgb; 12] = [
     [232, 232, 232],
 ];
 
-/// Text, and the outline that keeps a box visible on a picture of its own color.
-pub(super) const DARK: Rgb = [16, 16, 20];
+/// The color of text, and of the lines beside those of a box, which make it visible on a background
+/// of its color.
+pub(super) const DARK_COLOR: Rgb = [16, 16, 20];
 
 /// The color of a class number.
-pub(super) fn of_class(class: i32) -> Rgb {
+pub(super) fn for_class(class: i32) -> Rgb {
     PALETTE[class.rem_euclid(PALETTE.len() as i32) as usize]
 }
 
 /// The color of a label without a class number; the same on every run (FNV-1a).
-pub(super) fn of_label(label: &str) -> Rgb {
+pub(super) fn for_label(label: &str) -> Rgb {
     let hash = label
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    of_class((hash % PALETTE.len() as u32) as i32)
+    for_class((hash % PALETTE.len() as u32) as i32)
 }
 
-/// Takes colors to the components of one format: red, green, blue or luma and chroma.
+/// Converts colors to the components of a format: red, green, blue or Y', Cb, Cr.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Converter(Option<Yuv>);
 
-/// Weights of red and blue in the luma, and the range of the components.
+/// Weights of red and blue in luma, and the range of the components.
 #[derive(Clone, Copy, Debug)]
 struct Yuv {
     red: f32,
@@ -105,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn primaries_take_the_standards_values() {
-        // The 75 % color bars' neighbors: 100 % primaries of BT.601 and BT.709, limited range.
+    fn primaries_have_the_values_of_the_standards() {
+        // The primaries at 100 % in BT.601 and BT.709, limited range.
         let bt601 = converter(VideoFormat::I420, "bt601");
         assert_eq!(bt601.components([255, 0, 0]), [81, 90, 240]);
         assert_eq!(bt601.components([255, 255, 255]), [235, 128, 128]);
@@ -117,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_label_has_the_same_color_every_time() {
-        assert_eq!(of_label("person"), of_label("person"));
-        assert_ne!(of_label("person"), of_label("bicycle"));
+        assert_eq!(for_label("person"), for_label("person"));
+        assert_ne!(for_label("person"), for_label("bicycle"));
     }
 }

@@ -1,4 +1,6 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `VideoFilter` subclass. In: frames with regions of interest. Out: the same frames with the
+//! regions drawn.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -13,15 +15,15 @@ use gst_video::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::LabelMode;
-use super::color::{self, Converter, DARK, Rgb};
+use super::color::{self, Converter, DARK_COLOR, Rgb};
+use super::font::Font;
+use super::label_placement::{self, Caption, LABEL_PADDING};
 use super::surface::{Rect, Surface};
-use super::tags::{self, Caption, PADDING};
-use super::text::Font;
 use crate::elements::{filter_templates, lock};
 use crate::output::roi_type;
 use crate::text;
 
-/// The formats that can be drawn on: 8 bits per component.
+/// The supported formats: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [
     VideoFormat::I420,
     VideoFormat::Yv12,
@@ -45,18 +47,18 @@ const FORMATS: [VideoFormat; 20] = [
     VideoFormat::Gbr,
 ];
 
-/// How strongly the outline and a tag's ground cover the picture.
+/// Opacity of the dark lines, and of the background of a label.
 const OUTLINE_ALPHA: u8 = 140;
-const GROUND_ALPHA: u8 = 215;
+const LABEL_BACKGROUND_ALPHA: u8 = 215;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Settings {
     labels: LabelMode,
-    /// 0: by the frame's height.
+    /// In pixels; 0: in proportion to the frame's height.
     line_width: u32,
 }
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::RoiOverlay)]
 pub struct RoiOverlay {
@@ -75,7 +77,7 @@ pub struct RoiOverlay {
         mutable_playing
     )]
     settings: Mutex<Settings>,
-    /// `None` before there are caps.
+    /// `None` before caps.
     converter: Mutex<Option<Converter>>,
 }
 
@@ -140,15 +142,18 @@ impl VideoFilterImpl for RoiOverlay {
         let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
 
         let (height, bounds) = (frame.height(), Rect::of(frame));
-        let mut regions: Vec<Drawn> =
-            frame.buffer().iter_meta::<VideoRegionOfInterestMeta>().map(Drawn::new).collect();
-        regions.retain(|drawn| drawn.caption.region.intersection(&bounds).is_some());
+        let mut regions: Vec<StyledRegion> = frame
+            .buffer()
+            .iter_meta::<VideoRegionOfInterestMeta>()
+            .map(StyledRegion::new)
+            .collect();
+        regions.retain(|region| region.caption.region.intersection(&bounds).is_some());
         if regions.is_empty() {
             return Ok(gst::FlowSuccess::Ok);
         }
-        // Faint ones first, so that a strong one's box is on top.
+        // In ascending order of confidence, so that boxes of high confidence are on top.
         regions.sort_by(|a, b| {
-            let order = |drawn: &Drawn| drawn.caption.confidence.unwrap_or(f64::INFINITY);
+            let order = |region: &StyledRegion| region.caption.confidence.unwrap_or(f64::INFINITY);
             order(a).total_cmp(&order(b))
         });
         let line = match settings.line_width {
@@ -159,7 +164,7 @@ impl VideoFilterImpl for RoiOverlay {
         let mut surface = match Surface::new(frame, converter) {
             Ok(surface) => surface,
             Err(error) => {
-                // As the base class does with a frame that cannot be mapped.
+                // The base class, too, only warns if a frame cannot be mapped.
                 gst::element_imp_warning!(
                     self,
                     gst::StreamError::Format,
@@ -170,27 +175,27 @@ impl VideoFilterImpl for RoiOverlay {
             }
         };
         for region in &regions {
-            outline(&mut surface, region.caption.region, line, region.color);
+            draw_outline(&mut surface, region.caption.region, line, region.color);
         }
 
         regions.reverse();
         let captions: Vec<_> = regions.iter().map(|region| region.caption.clone()).collect();
-        for tag in tags::place(&captions, settings.labels, font, bounds) {
-            let Rect { x1, y1, .. } = tag.rect;
-            surface.fill(tag.rect, regions[tag.caption].color, GROUND_ALPHA);
-            font.draw(&mut surface, x1 + PADDING, y1, &tag.text, DARK);
+        for label in label_placement::place_labels(&captions, settings.labels, font, bounds) {
+            let Rect { x1, y1, .. } = label.rect;
+            surface.fill(label.rect, regions[label.caption].color, LABEL_BACKGROUND_ALPHA);
+            font.draw(&mut surface, x1 + LABEL_PADDING, y1, &label.text, DARK_COLOR);
         }
         Ok(gst::FlowSuccess::Ok)
     }
 }
 
-/// A region as it is drawn.
-struct Drawn {
+/// A region with its caption and color.
+struct StyledRegion {
     caption: Caption<'static>,
     color: Rgb,
 }
 
-impl Drawn {
+impl StyledRegion {
     fn new(meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Self {
         let label = label(&meta);
         let detection = meta.param("detection");
@@ -199,36 +204,36 @@ impl Drawn {
             .and_then(|detection| detection.get::<f64>("confidence").ok())
             .filter(|confidence| confidence.is_finite());
         let (x, y, w, h) = meta.rect();
-        // Anything beyond is far outside any frame.
+        // Larger coordinates are outside of every frame; clamped, they cannot overflow.
         let clamp = |value: u32| value.min(1 << 24) as i32;
         let (x1, y1) = (clamp(x), clamp(y));
         let region =
             Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
         Self {
-            color: class.map_or_else(|| color::of_label(&label), color::of_class),
+            color: class.map_or_else(|| color::for_label(&label), color::for_class),
             caption: Caption { region, label, confidence },
         }
     }
 }
 
-/// The region's type, with U+FFFD for what is not UTF-8: an element in C can give it any bytes, or
-/// none.
+/// The type of the region, with U+FFFD for bytes that are not valid UTF-8: an element in C can set
+/// any bytes, or NULL.
 fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str> {
     text::of_quark(roi_type(meta)).map_or(Cow::Borrowed(""), CStr::to_string_lossy)
 }
 
-/// The four sides of `rect`, `line` pixels wide, between dark lines of one pixel.
-fn outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
-    frame(surface, rect.grown(1), 1, DARK, OUTLINE_ALPHA);
-    frame(surface, rect, line, color, 255);
-    let inner = rect.grown(-line);
+/// Draws the sides of `rect`, `line` pixels wide, with dark lines of one pixel outside and inside.
+fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
+    draw_border(surface, rect.expanded(1), 1, DARK_COLOR, OUTLINE_ALPHA);
+    draw_border(surface, rect, line, color, 255);
+    let inner = rect.expanded(-line);
     if inner.x1 < inner.x2 && inner.y1 < inner.y2 {
-        frame(surface, inner, 1, DARK, OUTLINE_ALPHA);
+        draw_border(surface, inner, 1, DARK_COLOR, OUTLINE_ALPHA);
     }
 }
 
-/// The four sides of `rect`, each pixel once.
-fn frame(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
+/// Draws the sides of `rect`; each pixel is blended once.
+fn draw_border(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));
     if top >= bottom {

@@ -4,19 +4,21 @@
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! Boxes are thin, with a dark outline, in a color per class. A label is drawn where it has room:
-//! in full, else the confidence alone, else not at all, so that labels never bury the picture.
+//! In: video frames with `GstVideoRegionOfInterestMeta`. Out: the same frames with the regions
+//! drawn. Boxes are thin, with a dark outline, and have a color per class. A label is drawn in full
+//! if there is enough space near its region, otherwise the confidence only, otherwise nothing.
 //!
-//! Any element can have attached the regions. Those without a pixel in the frame are not drawn. A
-//! type that is not UTF-8 shows U+FFFD, or a question mark where the font lacks it. The confidence
-//! is a finite double in the structure `detection`; anything else counts as none. A frame whose
-//! memory is smaller than its `GstVideoMeta` says passes undrawn, with a warning.
+//! The regions can come from any element. Regions without a pixel in the frame are not drawn. In a
+//! type that is not valid UTF-8, invalid bytes are shown as U+FFFD, or as a question mark if the
+//! font has no such glyph. The confidence is a finite double in the structure `detection`; other
+//! values are ignored. If the memory of a frame is smaller than its `GstVideoMeta` requires, the
+//! frame is not changed and a warning is posted.
 
 mod color;
+mod font;
 mod imp;
+mod label_placement;
 mod surface;
-mod tags;
-mod text;
 
 use gst::glib;
 use gst::prelude::*;
@@ -24,7 +26,7 @@ use gst::prelude::*;
 use crate::type_names::format;
 
 glib::wrapper! {
-    /// The element.
+    /// The element `roioverlay`.
     pub struct RoiOverlay(ObjectSubclass<imp::RoiOverlay>)
         @extends gst_video::VideoFilter, gst_base::BaseTransform, gst::Element, gst::Object;
 }
@@ -34,9 +36,9 @@ glib::wrapper! {
 #[repr(u32)]
 #[enum_type(name = "GstRoiOverlayLabels", allow_name_conflict)]
 pub enum LabelMode {
-    /// Where they have room.
+    /// If there is enough space, shortened if necessary.
     #[default]
-    #[enum_value(name = "Where they have room, shortened where that helps", nick = "auto")]
+    #[enum_value(name = "If there is enough space, shortened if necessary", nick = "auto")]
     Auto = 0,
     /// On every region, in full.
     #[enum_value(name = "On every region, in full", nick = "always")]
@@ -49,7 +51,7 @@ pub enum LabelMode {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// Where GStreamer refuses it.
+/// If GStreamer refuses to register it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(Some(plugin), "roioverlay", gst::Rank::NONE, RoiOverlay::static_type())
 }

@@ -1,4 +1,7 @@
-//! A frame as something to blend colors into, whatever its planes.
+//! Blends colors into video frames.
+//!
+//! In: a mapped frame of 8 bits per component, rectangles and colors. Out: changed samples, in all
+//! planes and with chroma subsampling.
 
 use arrayvec::ArrayVec;
 use gst_video::VideoFrameRef;
@@ -7,7 +10,7 @@ use gst_video::prelude::*;
 use super::color::{Converter, Rgb};
 use crate::elements::plane::{Plane, PlaneError, plane};
 
-/// Pixels from `x1`, `y1` up to but not including `x2`, `y2`.
+/// A rectangle of pixels; `x2` and `y2` are exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rect {
     pub x1: i32,
@@ -17,7 +20,7 @@ pub(super) struct Rect {
 }
 
 impl Rect {
-    /// What is in both.
+    /// The pixels that are in both rectangles; `None` if there are none.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let both = Self {
             x1: self.x1.max(other.x1),
@@ -28,7 +31,7 @@ impl Rect {
         (both.x1 < both.x2 && both.y1 < both.y2).then_some(both)
     }
 
-    /// The number of its pixels.
+    /// The number of pixels.
     pub fn area(&self) -> i64 {
         i64::from(self.x2 - self.x1) * i64::from(self.y2 - self.y1)
     }
@@ -43,8 +46,8 @@ impl Rect {
         [self.x1, self.y1, self.x2, self.y2]
     }
 
-    /// The same with `by` pixels more on each side.
-    pub fn grown(&self, by: i32) -> Self {
+    /// This rectangle, extended by `by` pixels on each side.
+    pub fn expanded(&self, by: i32) -> Self {
         let Self { x1, y1, x2, y2 } = *self;
         Self { x1: x1 - by, y1: y1 - by, x2: x2 + by, y2: y2 + by }
     }
@@ -54,29 +57,29 @@ impl Rect {
 pub(super) struct Surface<'a, 'b> {
     frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
     converter: Converter,
-    /// Those that take a color: not alpha.
+    /// The components except alpha.
     components: ArrayVec<Component, 3>,
 }
 
-/// Where a component's samples lie.
+/// The positions of a component's samples in memory.
 #[derive(Clone, Copy)]
 struct Component {
     plane: usize,
     offset: usize,
-    pixel: usize,
-    /// Pixels per sample, as powers of two.
-    wide: u32,
-    high: u32,
-    /// Bytes of a row up to the last sample, and rows.
-    row: usize,
+    pixel_stride: usize,
+    /// Binary logarithms of the pixels per sample (chroma subsampling), across and down.
+    log2_width: u32,
+    log2_height: u32,
+    /// Bytes of a row up to its last sample, and number of rows.
+    row_bytes: usize,
     rows: usize,
 }
 
 impl<'a, 'b> Surface<'a, 'b> {
-    /// A surface on `frame`, whose colors are those of `converter`.
+    /// A surface for `frame`; `converter` must be that of its format.
     ///
     /// # Errors
-    /// Where the frame's memory does not hold the samples that its layout names.
+    /// If the frame's memory is smaller than its layout requires.
     pub fn new(
         frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
         converter: Converter,
@@ -99,21 +102,20 @@ impl<'a, 'b> Surface<'a, 'b> {
         self.bounds().x2
     }
 
-    /// The rows in which this component's samples are.
+    /// The rows that contain the samples of component `i`.
     fn samples(&mut self, i: usize) -> Result<Plane<'_>, PlaneError> {
-        let Component { plane: at, row, rows, .. } = self.components[i];
-        plane(self.frame, at, row, rows)
+        let Component { plane: at, row_bytes, rows, .. } = self.components[i];
+        plane(self.frame, at, row_bytes, rows)
     }
 
-    /// Blends `color` into the pixels of `rect`; `alpha` is 0 (none) to 255 (covered).
+    /// Blends `color` into the pixels of `rect`; `alpha` is 0 (transparent) to 255 (opaque).
     pub fn fill(&mut self, rect: Rect, color: Rgb, alpha: u8) {
         self.blend(rect, color, |_, _| alpha);
     }
 
-    /// Blends `color` into the pixels of `rect`, each covered by as much as `alpha` says of its
-    /// column and row.
+    /// Blends `color` into the pixels of `rect`; `alpha` returns the opacity for a column and row.
     ///
-    /// A sample that stands for several pixels takes up the mean of their cover.
+    /// A sample of several pixels is blended with the mean of their opacities.
     pub fn blend(&mut self, rect: Rect, color: Rgb, alpha: impl Fn(i32, i32) -> u8) {
         let bounds = self.bounds();
         let Some(rect) = rect.intersection(&bounds) else {
@@ -122,28 +124,34 @@ impl<'a, 'b> Surface<'a, 'b> {
         let values = self.converter.components(color);
         for (i, value) in values.into_iter().enumerate().take(self.components.len()) {
             let component = self.components[i];
-            // It was there when the surface was made.
+            // Does not fail: `new` has checked it.
             let Ok(Plane { data, stride }) = self.samples(i) else {
                 return;
             };
-            let (wide, high) = (1 << component.wide, 1 << component.high);
-            for row in (rect.y1 >> component.high)..=((rect.y2 - 1) >> component.high) {
-                for column in (rect.x1 >> component.wide)..=((rect.x2 - 1) >> component.wide) {
-                    // The last sample of an odd row or column stands for fewer pixels.
-                    let (right, below) =
-                        ((column * wide + wide).min(bounds.x2), (row * high + high).min(bounds.y2));
-                    let whole = 255 * (right - column * wide) * (below - row * high);
-                    let mut cover = 0;
-                    for y in (row * high).max(rect.y1)..below.min(rect.y2) {
-                        for x in (column * wide).max(rect.x1)..right.min(rect.x2) {
-                            cover += i32::from(alpha(x, y));
+            let (width, height) = (1 << component.log2_width, 1 << component.log2_height);
+            for row in (rect.y1 >> component.log2_height)..=((rect.y2 - 1) >> component.log2_height)
+            {
+                for column in
+                    (rect.x1 >> component.log2_width)..=((rect.x2 - 1) >> component.log2_width)
+                {
+                    // The last sample of a row or column can have fewer pixels.
+                    let (right, below) = (
+                        (column * width + width).min(bounds.x2),
+                        (row * height + height).min(bounds.y2),
+                    );
+                    let whole = 255 * (right - column * width) * (below - row * height);
+                    let mut coverage = 0;
+                    for y in (row * height).max(rect.y1)..below.min(rect.y2) {
+                        for x in (column * width).max(rect.x1)..right.min(rect.x2) {
+                            coverage += i32::from(alpha(x, y));
                         }
                     }
                     let sample = &mut data[row as usize * stride
-                        + column as usize * component.pixel
+                        + column as usize * component.pixel_stride
                         + component.offset];
                     let (old, new) = (i32::from(*sample), i32::from(value));
-                    *sample = ((old * (whole - cover) + new * cover + whole / 2) / whole) as u8;
+                    *sample =
+                        ((old * (whole - coverage) + new * coverage + whole / 2) / whole) as u8;
                 }
             }
         }
@@ -154,16 +162,17 @@ impl Component {
     fn new(frame: &VideoFrameRef<&mut gst::BufferRef>, i: usize) -> Self {
         let format = frame.format_info();
         let samples = |pixels: u32, sub: u32| pixels.div_ceil(1 << sub).max(1) as usize;
-        let (wide, high) = (format.w_sub()[i], format.h_sub()[i]);
-        let (offset, pixel) = (format.poffset()[i] as usize, format.pixel_stride()[i] as usize);
+        let (log2_width, log2_height) = (format.w_sub()[i], format.h_sub()[i]);
+        let (offset, pixel_stride) =
+            (format.poffset()[i] as usize, format.pixel_stride()[i] as usize);
         Self {
             plane: format.plane()[i] as usize,
             offset,
-            pixel,
-            wide,
-            high,
-            row: (samples(frame.width(), wide) - 1) * pixel + offset + 1,
-            rows: samples(frame.height(), high),
+            pixel_stride,
+            log2_width,
+            log2_height,
+            row_bytes: (samples(frame.width(), log2_width) - 1) * pixel_stride + offset + 1,
+            rows: samples(frame.height(), log2_height),
         }
     }
 }

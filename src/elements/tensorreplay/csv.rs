@@ -1,9 +1,15 @@
+//! Reads the paper's windows from text. In: lines `x,y,side,score`. Out: their numbers in that
+//! order.
+
 use super::recording::RecordingError;
 
-/// Numbers on a line: x, y, side, score.
+/// Numbers per line: x, y, side, score.
 pub(super) const COLUMNS: usize = 4;
 
-/// Reads the paper's windows, a line `x,y,side,score` each; empty lines are passed over.
+/// Reads lines `x,y,side,score`; empty lines are ignored.
+///
+/// # Errors
+/// If a line does not consist of four numbers.
 pub(super) fn parse(path: &str, text: &str) -> Result<Vec<f32>, RecordingError> {
     let mut numbers = Vec::new();
     for (i, line) in text.lines().enumerate() {

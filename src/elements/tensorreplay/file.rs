@@ -1,4 +1,6 @@
-//! One file of recorded tensors.
+//! Reads one file of recorded tensors.
+//!
+//! In: a path and the properties. Out: the tensors of the file, which share its memory.
 
 use std::path::Path;
 
@@ -9,20 +11,20 @@ use crate::file::{read, text};
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::{ElementType, Shape, TensorError};
 
-/// The largest file that is read; more is taken for a mistake.
-const LARGEST_FILE: u64 = 1 << 30;
+/// Maximum size of a file in bytes.
+const MAX_FILE_SIZE: u64 = 1 << 30;
 
-/// How to read files.
+/// How to read files, from the properties.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Format {
-    /// `None`: by the file.
+pub(super) struct ReadOptions {
+    /// `None`: that of the file.
     pub tensor_id: Option<String>,
     pub raw_type: RawType,
-    /// `None`: by the file.
+    /// `None`: that of the file.
     pub shape: Option<Shape>,
 }
 
-impl Format {
+impl ReadOptions {
     pub fn new(
         tensor_id: Option<String>,
         raw_type: RawType,
@@ -40,20 +42,21 @@ fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
         .ok_or_else(|| RecordingError::Shape(text.to_owned()))
 }
 
-/// What a file's ending says of it.
+/// The kind of a file, by its extension.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Csv,
     Npy,
-    /// An archive of several .npy files, which is not read.
+    /// An archive of .npy files, which is not supported.
     Npz,
     Raw,
 }
 
-impl Kind {
+impl FileKind {
     pub fn of(path: &str) -> Self {
-        let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("");
-        match ending.to_ascii_lowercase().as_str() {
+        let extension =
+            Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
+        match extension.to_ascii_lowercase().as_str() {
             "csv" | "txt" => Self::Csv,
             "npy" => Self::Npy,
             "npz" => Self::Npz,
@@ -65,48 +68,54 @@ impl Kind {
 /// The tensors of one file.
 #[derive(Debug)]
 pub(super) struct TensorFile {
-    /// What all of them have in common. The data is that of all, one behind the other.
+    /// Id, element type and shape of each tensor, and the data of all tensors, consecutively.
     tensors: NewTensor,
-    /// How many there are, at least one.
+    /// Number of tensors, at least 1.
     count: u64,
 }
 
 impl TensorFile {
-    /// Reads the file; its ending says how.
-    pub fn load(path: &str, format: &Format) -> Result<Self, RecordingError> {
-        let named = |cause| RecordingError::File { path: path.to_owned(), cause };
-        let bytes = read(Path::new(path), LARGEST_FILE).map_err(named)?;
-        let (tensors, count) = match Kind::of(path) {
-            Kind::Csv => (windows(path, &bytes, format)?, 1),
-            Kind::Npy => npy(path, &bytes, format)?,
-            Kind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),
-            Kind::Raw => {
+    /// Reads the file, by its extension.
+    ///
+    /// # Errors
+    /// If the file cannot be read or does not contain tensors of the given shape.
+    pub fn load(path: &str, options: &ReadOptions) -> Result<Self, RecordingError> {
+        let file_error = |cause| RecordingError::File { path: path.to_owned(), cause };
+        let bytes = read(Path::new(path), MAX_FILE_SIZE).map_err(file_error)?;
+        let (tensors, count) = match FileKind::of(path) {
+            FileKind::Csv => (read_windows(path, &bytes, options)?, 1),
+            FileKind::Npy => read_npy(path, &bytes, options)?,
+            FileKind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),
+            FileKind::Raw => {
                 let no_shape = || RecordingError::NoShape { path: path.to_owned() };
-                let shape = format.shape.clone().ok_or_else(no_shape)?;
-                let element = match format.raw_type {
+                let shape = options.shape.clone().ok_or_else(no_shape)?;
+                let element = match options.raw_type {
                     RawType::F32 => ElementType::F32,
                     RawType::F16 => ElementType::F16,
                 };
-                divide(path, &bytes, element, shape, format)?
+                split_tensors(path, &bytes, element, shape, options)?
             }
         };
         Ok(Self { tensors, count })
     }
 
-    /// The file's only tensor.
-    pub fn only(self, path: &str) -> Result<NewTensor, RecordingError> {
+    /// The only tensor of the file.
+    ///
+    /// # Errors
+    /// If the file has several tensors.
+    pub fn into_single(self, path: &str) -> Result<NewTensor, RecordingError> {
         match self.count {
             1 => Ok(self.tensors),
             count => Err(RecordingError::Several { path: path.to_owned(), count }),
         }
     }
 
-    /// How many tensors there are.
+    /// The number of tensors.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The tensor at this position, which shares the file's memory; `None` past the last.
+    /// Tensor number `position`, which shares the file's memory; `None` after the last.
     pub fn tensor(&self, position: u64) -> Option<NewTensor> {
         let all = &self.tensors;
         if position >= self.count {
@@ -120,74 +129,87 @@ impl TensorFile {
         let data = all
             .data
             .copy_region(gst::BufferCopyFlags::MEMORY, begin..begin + len)
-            .expect("the region lies within the buffer");
+            .expect("the region is inside the buffer");
         Some(NewTensor { data, ..all.clone() })
     }
 }
 
-fn windows(path: &str, bytes: &[u8], format: &Format) -> Result<NewTensor, RecordingError> {
+fn read_windows(
+    path: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<NewTensor, RecordingError> {
     let text =
         text(bytes).map_err(|cause| RecordingError::Text { path: path.to_owned(), cause })?;
     let numbers = csv::parse(path, text)?;
     let shape = [numbers.len() / csv::COLUMNS, csv::COLUMNS];
-    let id = format.tensor_id.as_deref().unwrap_or("windows");
+    let id = options.tensor_id.as_deref().unwrap_or("windows");
     Ok(NewTensor::from_vec(id, &shape, numbers)?)
 }
 
-fn npy(path: &str, bytes: &[u8], format: &Format) -> Result<(NewTensor, u64), RecordingError> {
-    let Header { element, shape: found, len } =
+fn read_npy(
+    path: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<(NewTensor, u64), RecordingError> {
+    let Header { element, shape: found, header_len } =
         Header::read(bytes).map_err(|cause| RecordingError::npy(path, cause))?;
-    let data = &bytes[len..];
+    let data = &bytes[header_len..];
     let expected = bytes_of(element, &found);
     if expected != Some(data.len()) {
         let (path, shape, held) = (path.to_owned(), found.to_string(), data.len());
         return Err(RecordingError::NpySize { path, element, shape, expected, held });
     }
-    let shape = match &format.shape {
-        Some(wanted) if found == *wanted || found.get(1..) == Some(&wanted[..]) => wanted.clone(),
-        Some(wanted) => {
-            let (found, wanted) = (found.to_string(), wanted.to_string());
-            return Err(RecordingError::NpyShape { path: path.to_owned(), found, wanted });
+    let shape = match &options.shape {
+        Some(requested) if found == *requested || found.get(1..) == Some(&requested[..]) => {
+            requested.clone()
+        }
+        Some(requested) => {
+            let (found, requested) = (found.to_string(), requested.to_string());
+            return Err(RecordingError::NpyShape { path: path.to_owned(), found, requested });
         }
         None => found,
     };
-    divide(path, data, element, shape, format)
+    split_tensors(path, data, element, shape, options)
 }
 
-/// The bytes of a tensor, or `None` where they are more than memory can hold.
+/// The size of a tensor in bytes; `None` if it exceeds `usize`.
 fn bytes_of(element: ElementType, shape: &Shape) -> Option<usize> {
     shape.elements()?.checked_mul(element.size()?)
 }
 
-/// A file's bytes as tensors of this shape, and how many there are.
-fn divide(
+/// Splits the bytes of a file into tensors of this shape. Returns them and their number.
+fn split_tensors(
     path: &str,
     bytes: &[u8],
     element: ElementType,
     shape: Shape,
-    format: &Format,
+    options: &ReadOptions,
 ) -> Result<(NewTensor, u64), RecordingError> {
-    let id = format.tensor_id.clone().unwrap_or_else(|| stem(path));
+    let id = options.tensor_id.clone().unwrap_or_else(|| name_without_extension(path));
     let too_large = || TensorError::TooLarge { tensor: format!("{id} ({element} {shape})") };
     let needed = bytes_of(element, &shape).ok_or_else(too_large)?;
     let held = bytes.len();
-    let (named, dims) = (path.to_owned(), shape.to_string());
+    let (file, dims) = (path.to_owned(), shape.to_string());
     match (needed, held) {
         (0, 0) => return Ok((NewTensor { id, element, shape, data: gst::Buffer::new() }, 1)),
-        (0, _) => return Err(RecordingError::NoElements { path: named, held, shape: dims }),
-        (_, 0) => return Err(RecordingError::Empty { path: named, needed, element, shape: dims }),
+        (0, _) => return Err(RecordingError::NoElements { path: file, held, shape: dims }),
+        (_, 0) => {
+            return Err(RecordingError::Empty { path: file, needed, element, shape: dims });
+        }
         _ if !held.is_multiple_of(needed) => {
-            return Err(RecordingError::Size { path: named, held, needed, element, shape: dims });
+            return Err(RecordingError::Size { path: file, held, needed, element, shape: dims });
         }
         _ => {}
     }
-    // GStreamer's own memory, which is aligned for any element; every tensor is a multiple of one.
+    // Memory from GStreamer is aligned for every element type. Each tensor begins at a multiple of
+    // its element size.
     let mut data = gst::Buffer::with_size(held).map_err(|_| too_large())?;
     data.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
     Ok((NewTensor { id, element, shape, data }, (held / needed) as u64))
 }
 
-/// The file's name without folder and ending.
-fn stem(path: &str) -> String {
+/// The name of the file without folder and extension.
+fn name_without_extension(path: &str) -> String {
     Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

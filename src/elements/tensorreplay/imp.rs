@@ -1,4 +1,6 @@
-#![allow(missing_docs, reason = "the accessors that the macro derives carry no documentation")]
+//! The `BaseTransform` subclass. In: buffers and properties. Out: the same buffers, each with a
+//! recorded tensor.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -8,9 +10,9 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::RawType;
-use super::file::{Format, Kind};
+use super::file::{FileKind, ReadOptions};
 use super::recording::{Recording, RecordingError};
-use crate::elements::tensor_memory::Placement;
+use crate::elements::tensor_memory::TensorTransfer;
 use crate::elements::{TensorMemory, any_video, filter_templates, lock, property};
 use crate::input::custom_meta;
 
@@ -49,12 +51,12 @@ struct State {
     recording: Recording,
     repeat: bool,
     memory: TensorMemory,
-    placement: Placement,
-    /// Buffers since the start or the last flush.
+    transfer: TensorTransfer,
+    /// Number of buffers since start or the last flush.
     frame: u64,
 }
 
-/// The element's private side.
+/// The instance data of the element.
 #[derive(Default, glib::Properties)]
 #[properties(wrapper_type = super::TensorReplay)]
 pub struct TensorReplay {
@@ -102,7 +104,7 @@ pub struct TensorReplay {
             .mutable_ready()
     )]
     settings: Mutex<Settings>,
-    /// `None` unless started.
+    /// `None` before start and after stop.
     state: Mutex<Option<State>>,
 }
 
@@ -155,7 +157,7 @@ impl ElementImpl for TensorReplay {
 impl BaseTransformImpl for TensorReplay {
     const MODE: gst_base::subclass::BaseTransformMode =
         gst_base::subclass::BaseTransformMode::AlwaysInPlace;
-    // Metadata is written to every buffer, so there is no passthrough.
+    // Metadata is attached to every buffer, so the element is never in passthrough mode.
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 
@@ -164,9 +166,9 @@ impl BaseTransformImpl for TensorReplay {
         let open = || {
             let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
             let Settings { tensor_id, raw_type, shape, .. } = &settings;
-            gst::debug!(CAT, imp = self, "{location} is read as {:?}", Kind::of(location));
-            let format = Format::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
-            Recording::open(location, format)
+            gst::debug!(CAT, imp = self, "{location} is read as {:?}", FileKind::of(location));
+            let options = ReadOptions::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
+            Recording::open(location, options)
         };
         let recording = open().map_err(|error| message(&error))?;
         gst::debug!(CAT, imp = self, "opened {recording:?}");
@@ -174,7 +176,7 @@ impl BaseTransformImpl for TensorReplay {
             recording,
             repeat: settings.repeat,
             memory: settings.memory,
-            placement: Placement::default(),
+            transfer: TensorTransfer::default(),
             frame: 0,
         });
         Ok(())
@@ -204,8 +206,8 @@ impl BaseTransformImpl for TensorReplay {
             let frame = state.frame;
             state.frame += 1;
             state.recording.frame(frame, state.repeat).and_then(|tensor| {
-                let place = |tensor| state.placement.place(tensor, state.memory);
-                Ok(tensor.map(place).transpose()?)
+                let transfer = |tensor| state.transfer.transfer(tensor, state.memory);
+                Ok(tensor.map(transfer).transpose()?)
             })
         };
         let attached = next.and_then(|tensor| match tensor {

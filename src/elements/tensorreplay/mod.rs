@@ -1,27 +1,29 @@
-//! Attaches recorded tensors to passing buffers, as an inference element would.
+//! Attaches recorded tensors to video buffers, as an inference element would.
 //!
 //! ```text
 //! gst-launch-1.0 videotestsrc ! video/x-raw,width=1920,height=744 ! tensorreplay location=windows.csv ! nmsfilter ! fakesink
 //! ```
 //!
-//! Each element attaches one tensor, behind those that are there; chain several for models with
-//! several outputs. The ending of `location` says how a file is read:
+//! In: video buffers, and files. Out: the same buffers with tensors as metadata. Each element
+//! attaches one tensor after those that the buffer already has; use several elements for models
+//! with several outputs. The extension of `location` determines how a file is read:
 //!
-//! | ending | content | shape | id, unless `tensor-id` is set |
+//! | extension | content | shape | id, unless `tensor-id` is set |
 //! | --- | --- | --- | --- |
 //! | `.csv`, `.txt` | lines `x,y,side,score` | f32, `Nx4` | `windows` |
-//! | `.npy` | little-endian f32 or f16 in C order | the file's | the file's name without ending |
+//! | `.npy` | little-endian f32 or f16 in C order | the file's | the file's name without extension |
 //! | `.npz` | refused: unpack it, each array is a `.npy` file | | |
-//! | any other | raw, in native byte order | `shape`, `element-type` | the file's name without ending |
+//! | any other | raw, in native byte order | `shape`, `element-type` | the file's name without extension |
 //!
-//! One tensor is attached to every frame. A tensor for each frame is either a file for each (a
-//! `location` such as `frame%05d.npy`, counted from 0, all with the id of the first), or one file
-//! that holds several of `shape`: raw, or `.npy` with one dimension more in front. Frames are the
-//! buffers since the element started or was last flushed, wherever a seek went. Past the last
-//! recorded frame the recording starts over or, with `repeat=false`, the stream ends.
+//! A single tensor is attached to every frame. A recording with a tensor per frame is either a file
+//! per frame (a `location` such as `frame%05d.npy`, counted from 0, all with the id of the first),
+//! or one file with several tensors of `shape`: raw, or `.npy` with an additional first dimension.
+//! Frames are counted from the start of the element or the last flush, independently of the
+//! position of a seek. After the last recorded frame, the recording repeats or, with
+//! `repeat=false`, the stream ends.
 //!
-//! A file is a regular file of at most 1 GiB: no FIFO, no device. It is read into memory once and
-//! frames share it; with a file for each frame, each is read when it is its turn.
+//! A file is a regular file of at most 1 GiB, not a FIFO or a device. It is read into memory once,
+//! and frames share the memory. With a file per frame, each is read when its frame is processed.
 
 mod csv;
 mod file;
@@ -36,12 +38,12 @@ use gst::prelude::*;
 use crate::type_names::format;
 
 glib::wrapper! {
-    /// The element.
+    /// The element `tensorreplay`.
     pub struct TensorReplay(ObjectSubclass<imp::TensorReplay>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
 }
 
-/// What the elements of a raw recording are.
+/// The element type of a raw recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstTensorReplayType", allow_name_conflict)]
@@ -58,7 +60,7 @@ pub enum RawType {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// Where GStreamer refuses it.
+/// If GStreamer refuses to register it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(
         Some(plugin),

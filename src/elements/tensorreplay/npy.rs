@@ -1,20 +1,21 @@
-//! The header of NumPy's .npy files.
+//! Parses the header of NumPy's .npy files (format versions 1.0 to 3.0).
 //!
-//! Our own reader: the kept crates for it multiply a header's dimensions unchecked, and bring ten
-//! crates along for a line of text.
+//! In: the bytes of a file. Out: element type, shape and the offset of the data. The maintained
+//! crates for this format multiply the dimensions without a check for overflow, and have about ten
+//! dependencies.
 
 use crate::tensor::{ElementType, Shape};
 
-/// What a header says, and where the elements begin.
+/// The parsed header.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub element: ElementType,
     pub shape: Shape,
-    /// Bytes before the first element.
-    pub len: usize,
+    /// Number of bytes before the first element.
+    pub header_len: usize,
 }
 
-/// Why there is no header that can be used.
+/// Why the header is not supported.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum HeaderError {
     #[error(
@@ -35,8 +36,8 @@ pub(super) enum HeaderError {
     NotText,
     #[error("its header lacks {0}; save the array with numpy.save")]
     Lacks(&'static str),
-    #[error("expected elements '<f4' or '<f2', got {found}; {cure}")]
-    Element { found: String, cure: &'static str },
+    #[error("expected elements '<f4' or '<f2', got {found}; {advice}")]
+    Element { found: String, advice: &'static str },
     #[error("expected elements in C order, got Fortran order; save numpy.ascontiguousarray(array)")]
     FortranOrder,
     #[error(
@@ -47,8 +48,8 @@ pub(super) enum HeaderError {
 }
 
 impl HeaderError {
-    /// What `file` is, which does not begin as a .npy file does.
-    fn of_beginning(file: &[u8]) -> Self {
+    /// The error for a file without the magic bytes of a .npy file.
+    fn from_prefix(file: &[u8]) -> Self {
         if b"\x93NUMPY".starts_with(file) && !file.is_empty() {
             return Self::Truncated(file.len());
         }
@@ -59,27 +60,27 @@ impl HeaderError {
         }
     }
 
-    /// What these elements are, and how to convert them.
-    fn of_elements(descr: &str) -> Self {
-        let (found, cure) = elements(descr);
-        Self::Element { found, cure }
+    /// The error for elements of this type.
+    fn for_element_type(descr: &str) -> Self {
+        let (found, advice) = describe_elements(descr);
+        Self::Element { found, advice }
     }
 }
 
-/// Elements that are not replayed: what they are, and how to convert them.
-fn elements(descr: &str) -> (String, &'static str) {
+/// The name of an element type that is not supported, and how to convert it.
+fn describe_elements(descr: &str) -> (String, &'static str) {
     const TO_SINGLE: &str = "save array.astype(numpy.float32)";
     const DEQUANTIZE: &str = "they may be quantized: save (array - zero_point) * scale, with the \
         model's scale and zero point, as numpy.float32";
-    let Some(descr) = between(descr, '\'', '\'') else {
-        // A list of the fields.
+    let Some(descr) = enclosed(descr, '\'', '\'') else {
+        // A structured type is a list of its fields.
         let list: String =
             descr.split_inclusive(']').next().unwrap_or("").chars().take(40).collect();
-        let cure = "save each field by itself, as an array of numpy.float32";
-        return (format!("a structured type ({list})"), cure);
+        let advice = "save each field by itself, as an array of numpy.float32";
+        return (format!("a structured type ({list})"), advice);
     };
     let name = |name: &str| format!("{name} ('{descr}')");
-    // The first character is the byte order.
+    // The first character can be the byte order.
     let rest = descr.trim_start_matches(['<', '>', '=', '|']);
     match (rest, descr.starts_with('>')) {
         ("f4", true) => (name("big-endian float32"), "save array.astype('<f4')"),
@@ -96,10 +97,12 @@ fn elements(descr: &str) -> (String, &'static str) {
 }
 
 impl Header {
-    /// Reads the header at the beginning of `file`.
+    /// Parses the header at the beginning of `file`.
+    ///
+    /// # Errors
+    /// If the header is truncated or not supported.
     pub fn read(file: &[u8]) -> Result<Self, HeaderError> {
-        let rest =
-            file.strip_prefix(b"\x93NUMPY").ok_or_else(|| HeaderError::of_beginning(file))?;
+        let rest = file.strip_prefix(b"\x93NUMPY").ok_or_else(|| HeaderError::from_prefix(file))?;
         let truncated = || HeaderError::Truncated(file.len());
         let (text_at, text_len) = match rest {
             [1, _, a, b, ..] => (10, usize::from(u16::from_le_bytes([*a, *b]))),
@@ -111,42 +114,43 @@ impl Header {
                 return Err(HeaderError::Version(*major, rest.first().copied().unwrap_or(0)));
             }
         };
-        let len = text_len.saturating_add(text_at);
-        let text = file.get(text_at..len).ok_or_else(truncated)?;
-        // Errors quote parts of it, and end at a zero byte.
+        let header_len = text_len.saturating_add(text_at);
+        let text = file.get(text_at..header_len).ok_or_else(truncated)?;
+        // Error texts quote parts of the header, and would be cut off at a zero byte.
         let text = str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
         let text = text.ok_or(HeaderError::NotText)?;
 
-        let descr = entry(text, "'descr':").ok_or(HeaderError::Lacks("'descr'"))?;
-        let element = match between(descr, '\'', '\'') {
+        let descr = value_of_key(text, "'descr':").ok_or(HeaderError::Lacks("'descr'"))?;
+        let element = match enclosed(descr, '\'', '\'') {
             Some("<f4") => ElementType::F32,
             Some("<f2") => ElementType::F16,
-            _ => return Err(HeaderError::of_elements(descr)),
+            _ => return Err(HeaderError::for_element_type(descr)),
         };
-        let dims = entry(text, "'shape':").and_then(|rest| between(rest, '(', ')'));
+        let dims = value_of_key(text, "'shape':").and_then(|rest| enclosed(rest, '(', ')'));
         let dims = dims.ok_or(HeaderError::Lacks("'shape'"))?;
-        let shape = shape(dims).ok_or_else(|| HeaderError::Shape(dims.to_owned()))?;
-        let order = entry(text, "'fortran_order':").ok_or(HeaderError::Lacks("'fortran_order'"))?;
+        let shape = parse_dims(dims).ok_or_else(|| HeaderError::Shape(dims.to_owned()))?;
+        let order =
+            value_of_key(text, "'fortran_order':").ok_or(HeaderError::Lacks("'fortran_order'"))?;
         // With one dimension, both orders are the same.
         if order.starts_with("True") && shape.len() > 1 {
             return Err(HeaderError::FortranOrder);
         }
-        Ok(Self { element, shape, len })
+        Ok(Self { element, shape, header_len })
     }
 }
 
-/// What follows `key`.
-fn entry<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+/// The text after `key`.
+fn value_of_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.split_once(key).map(|(_, rest)| rest.trim_start())
 }
 
-/// What stands between the two, the first of which comes first.
-fn between(text: &str, open: char, close: char) -> Option<&str> {
+/// The text between `open`, which must be its first character, and the next `close`.
+fn enclosed(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.split_once(close).map(|(inside, _)| inside)
 }
 
-/// `1, 84, 8400`, or `4,`, or nothing for a scalar.
-fn shape(dims: &str) -> Option<Shape> {
+/// Parses `1, 84, 8400`, or `4,`, or an empty string for a scalar.
+fn parse_dims(dims: &str) -> Option<Shape> {
     let dims = dims.split(',').map(str::trim).filter(|dim| !dim.is_empty());
     let dims: Option<Vec<usize>> = dims.map(|dim| dim.parse().ok()).collect();
     Shape::new(&dims?)
@@ -175,7 +179,7 @@ mod tests {
             let header = read(version, PLAIN).unwrap();
             assert_eq!(header.element, ElementType::F32);
             assert_eq!(header.shape.to_string(), "1x84x8400");
-            assert_eq!(header.len, before + PLAIN.len());
+            assert_eq!(header.header_len, before + PLAIN.len());
         }
         assert_eq!(read(4, PLAIN), Err(HeaderError::Version(4, 0)));
     }
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_breaks_off_anywhere_is_refused() {
+    fn a_file_truncated_at_any_length_is_refused() {
         let mut file = b"\x93NUMPY\x01\x00".to_vec();
         file.extend((PLAIN.len() as u16).to_le_bytes());
         file.extend(PLAIN.bytes());
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_lack_something_are_refused() {
+    fn headers_without_a_required_key_are_refused() {
         for key in ["descr", "shape", "fortran_order"] {
             let error = read(1, &PLAIN.replace(key, "other")).unwrap_err();
             assert!(error.to_string().contains(key), "{error}");

@@ -1,16 +1,22 @@
+//! File names with a frame number. In: a location such as `frame%05d.npy`. Out: the path of each
+//! frame's file.
+
 use super::recording::RecordingError;
 
-/// A location with a frame number in it.
+/// A location that contains a frame number.
 #[derive(Debug)]
 pub(super) struct Pattern {
     before: String,
-    /// Digits, filled up with zeros.
+    /// Minimum number of digits, padded with zeros.
     width: usize,
     after: String,
 }
 
 impl Pattern {
-    /// `None` for a location without `%`.
+    /// Parses a location; `None` if it does not contain `%`.
+    ///
+    /// # Errors
+    /// If it contains `%`, but not exactly one `%d` or one such as `%05d`.
     pub fn parse(location: &str) -> Result<Option<Self>, RecordingError> {
         let Some((before, rest)) = location.split_once('%') else {
             return Ok(None);
@@ -19,7 +25,7 @@ impl Pattern {
         let (width, after) = rest.split_once('d').ok_or_else(bad)?;
         let width = match width.strip_prefix('0') {
             None if width.is_empty() => 0,
-            // The largest number has twenty digits.
+            // The largest u64 has twenty digits.
             Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
                 digits.parse().ok().filter(|&width| width <= 20).ok_or_else(bad)?
             }
@@ -31,7 +37,7 @@ impl Pattern {
         Ok(Some(Self { before: before.to_owned(), width, after: after.to_owned() }))
     }
 
-    /// The file of this frame.
+    /// The path of this frame's file.
     pub fn path(&self, frame: u64) -> String {
         format!("{}{frame:0width$}{}", self.before, self.after, width = self.width)
     }

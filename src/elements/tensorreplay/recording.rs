@@ -1,6 +1,9 @@
-//! Which recorded tensor a frame gets.
+//! Selects the recorded tensor of a frame.
+//!
+//! In: a location and frame numbers. Out: a tensor for each frame, from one file or a file per
+//! frame.
 
-use super::file::{Format, TensorFile};
+use super::file::{ReadOptions, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
 use crate::file::{FileError, TextError};
@@ -30,15 +33,15 @@ pub(super) enum RecordingError {
         path: String,
         element: ElementType,
         shape: String,
-        /// `None`: more than memory can hold.
+        /// `None`: it exceeds `usize`.
         expected: Option<usize>,
         held: usize,
     },
     #[error(
-        "{path} has the shape {found}, but the property shape says {wanted}; they must be equal, \
+        "{path} has the shape {found}, but the property shape says {requested}; they must be equal, \
          or the file's have one dimension more in front, a tensor for each frame"
     )]
-    NpyShape { path: String, found: String, wanted: String },
+    NpyShape { path: String, found: String, requested: String },
     #[error("{path} is raw: set the properties shape, as in 1x84x8400, and element-type")]
     NoShape { path: String },
     #[error("shape: cannot read {0:?}; expected up to 8 dimensions such as 1x84x8400")]
@@ -74,12 +77,12 @@ fn in_bytes(bytes: Option<usize>) -> String {
 }
 
 impl RecordingError {
-    /// Why the file at `path` is not read as .npy.
+    /// The error for a .npy file with this problem in its header.
     pub fn npy(path: &str, cause: HeaderError) -> Self {
         Self::Npy { path: path.to_owned(), cause }
     }
 
-    /// Whether there is no such file.
+    /// Whether a file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::File { cause, .. } if cause.is_not_found())
     }
@@ -88,51 +91,58 @@ impl RecordingError {
 /// The tensors of a recording, one per frame.
 #[derive(Debug)]
 pub(super) enum Recording {
-    /// All of them, read from one file.
+    /// All tensors in one file.
     File(TensorFile),
-    /// A file per frame, read when it is its turn.
+    /// A file per frame, read when the frame is processed.
     Files {
         pattern: Pattern,
-        format: Format,
-        /// How many files there are, at least one; `None` until the end was reached.
+        options: ReadOptions,
+        /// Number of files, at least 1; `None` until the first missing file.
         count: Option<u64>,
     },
 }
 
 impl Recording {
-    /// Opens the file, or the first of the files where `location` is a pattern.
-    pub fn open(location: &str, mut format: Format) -> Result<Self, RecordingError> {
+    /// Opens the file, or the first file if `location` is a pattern.
+    ///
+    /// # Errors
+    /// If the location is not valid or the file cannot be read.
+    pub fn open(location: &str, mut options: ReadOptions) -> Result<Self, RecordingError> {
         match Pattern::parse(location)? {
-            None => Ok(Self::File(TensorFile::load(location, &format)?)),
+            None => Ok(Self::File(TensorFile::load(location, &options)?)),
             Some(pattern) => {
                 let path = pattern.path(0);
-                let first = TensorFile::load(&path, &format)?.only(&path)?;
-                // Every frame's tensor is the same output of the same model.
-                format.tensor_id = Some(first.id);
-                Ok(Self::Files { pattern, format, count: None })
+                let first = TensorFile::load(&path, &options)?.into_single(&path)?;
+                // The tensors of all frames are the same output of one model, so they have the same
+                // id.
+                options.tensor_id = Some(first.id);
+                Ok(Self::Files { pattern, options, count: None })
             }
         }
     }
 
-    /// The tensor for frame `frame`, counted from the recording's start over and over, or `None`
-    /// where it is past the end and `repeat` is false.
+    /// The tensor for frame `frame`. After the last recorded frame: with `repeat` the recording
+    /// starts again, otherwise the result is `None`. A recording of one tensor in one file always
+    /// repeats.
     ///
-    /// One tensor in one file is for every frame, and has no end.
+    /// # Errors
+    /// If the frame's file cannot be read.
     pub fn frame(&mut self, frame: u64, repeat: bool) -> Result<Option<NewTensor>, RecordingError> {
         match self {
             Self::File(file) => {
                 let repeat = repeat || file.count() == 1;
                 Ok(file.tensor(if repeat { frame % file.count() } else { frame }))
             }
-            Self::Files { pattern, format, count } => {
+            Self::Files { pattern, options, count } => {
                 let load = |frame| {
                     let path = pattern.path(frame);
-                    TensorFile::load(&path, format)?.only(&path)
+                    TensorFile::load(&path, options)?.into_single(&path)
                 };
                 let end = match *count {
                     Some(end) => end,
                     None => match load(frame) {
-                        // There is a first file, or it could not have been opened.
+                        // File 0 existed when the recording was opened; if it is missing now, that
+                        // is an error.
                         Err(error) if error.is_not_found() && frame > 0 => *count.insert(frame),
                         loaded => return loaded.map(Some),
                     },

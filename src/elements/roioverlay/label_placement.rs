@@ -1,34 +1,38 @@
-//! Which label goes where.
+//! Label placement.
+//!
+//! In: regions with labels and confidences, best first. Out: the labels that are drawn, with text
+//! and position, such that they do not overlap each other and cover little of other regions.
+//! Greedy, with a spatial grid instead of a comparison of all pairs.
 
 use std::borrow::Cow;
 
 use arrayvec::ArrayVec;
 
 use super::LabelMode;
+use super::font::Font;
 use super::surface::Rect;
-use super::text::Font;
 use crate::elements::grid::Grid;
 
-/// A label with its place.
+/// A label with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tag {
+pub(super) struct PlacedLabel {
     /// The index of its caption.
     pub caption: usize,
     pub rect: Rect,
     pub text: String,
 }
 
-/// What a region has to say.
+/// A region with its label and confidence.
 #[derive(Clone, Debug)]
 pub(super) struct Caption<'a> {
     pub region: Rect,
     pub label: Cow<'a, str>,
-    /// 0 to 1, or what the detector gives; finite.
+    /// Usually 0 to 1; always finite.
     pub confidence: Option<f64>,
 }
 
 impl Caption<'_> {
-    /// In full: label and per cent.
+    /// The full text: label and confidence.
     fn full(&self) -> String {
         match self.short() {
             Some(short) => format!("{} {short}", self.label),
@@ -36,7 +40,7 @@ impl Caption<'_> {
         }
     }
 
-    /// The confidence alone: per cent up to 1, as it is beyond.
+    /// The confidence only: in percent from 0 to 1, otherwise as a number.
     fn short(&self) -> Option<String> {
         self.confidence.map(|confidence| match confidence {
             0.0..=1.0 => format!("{:.0}", confidence * 100.0),
@@ -53,61 +57,62 @@ impl Caption<'_> {
     }
 }
 
-/// Room around a tag's text.
-pub(super) const PADDING: i32 = 2;
+/// Horizontal padding on each side of a label's text, in pixels.
+pub(super) const LABEL_PADDING: i32 = 2;
 
-/// How much of another region a tag may cover: a fifth.
-const COVERED: i64 = 5;
+/// A label may cover at most a fifth of another region's area.
+const COVER_DIVISOR: i64 = 5;
 
-/// Side of the smallest cells of a grid, in pixels: about that of a tag.
-const SMALLEST_CELL: u32 = 32;
+/// Minimum side of the grid's cells in pixels; about the size of a label.
+const MIN_CELL_SIDE: u32 = 32;
 
-/// Places tags, in the order of `captions`: the first has the first choice.
-pub(super) fn place(
+/// Places labels in the order of `captions`; earlier ones take precedence.
+pub(super) fn place_labels(
     captions: &[Caption<'_>],
     mode: LabelMode,
     font: Font,
     frame: Rect,
-) -> Vec<Tag> {
+) -> Vec<PlacedLabel> {
     match mode {
         LabelMode::Never => Vec::new(),
         LabelMode::Always => {
-            let tag = |(i, caption): (usize, &Caption<'_>)| {
+            let label = |(i, caption): (usize, &Caption<'_>)| {
                 let text = caption.full();
-                let rect = spots(&caption.region, size(font, &text), frame).next()?;
-                Some(Tag { caption: i, rect, text })
+                let rect = candidate_positions(&caption.region, size(font, &text), frame).next()?;
+                Some(PlacedLabel { caption: i, rect, text })
             };
-            captions.iter().enumerate().filter_map(tag).collect()
+            captions.iter().enumerate().filter_map(label).collect()
         }
-        LabelMode::Auto => where_there_is_room(captions, font, frame),
+        LabelMode::Auto => place_without_overlap(captions, font, frame),
     }
 }
 
-fn where_there_is_room(captions: &[Caption<'_>], font: Font, frame: Rect) -> Vec<Tag> {
+fn place_without_overlap(captions: &[Caption<'_>], font: Font, frame: Rect) -> Vec<PlacedLabel> {
     let texts: Vec<_> = captions.iter().map(|caption| caption.fitting(font)).collect();
-    let mut taken = Taken::new(captions, &texts, font, frame);
+    let mut occupied = OccupiedAreas::new(captions, &texts, font, frame);
     for (i, texts) in texts.into_iter().enumerate() {
-        let tag = texts.into_iter().find_map(|text| {
-            let mut spots = spots(&captions[i].region, size(font, &text), frame);
-            let rect = spots.find(|rect| taken.is_free(i, rect))?;
-            Some(Tag { caption: i, rect, text })
+        let label = texts.into_iter().find_map(|text| {
+            let mut candidate_positions =
+                candidate_positions(&captions[i].region, size(font, &text), frame);
+            let rect = candidate_positions.find(|rect| occupied.is_free(i, rect))?;
+            Some(PlacedLabel { caption: i, rect, text })
         });
-        tag.into_iter().for_each(|tag| taken.add(tag));
+        label.into_iter().for_each(|label| occupied.add(label));
     }
-    taken.tags
+    occupied.labels
 }
 
-/// Where no tag may be: on other tags, and on regions of which it would cover too much.
-struct Taken<'a> {
+/// The areas that a new label must not cover: other labels, and too much of another region.
+struct OccupiedAreas<'a> {
     captions: &'a [Caption<'a>],
-    /// The regions that are small enough for a tag to cover too much of them.
+    /// The regions of which a label can cover more than a fifth.
     regions: Grid,
-    tags: Vec<Tag>,
-    /// The positions of `tags`.
-    tagged: Grid,
+    labels: Vec<PlacedLabel>,
+    /// The positions of `labels`.
+    label_grid: Grid,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> OccupiedAreas<'a> {
     fn new(
         captions: &'a [Caption<'a>],
         texts: &[ArrayVec<String, 2>],
@@ -120,42 +125,45 @@ impl<'a> Taken<'a> {
         };
         let largest = texts.iter().flatten().map(area).max().unwrap_or(0);
         let size = [frame.x2 as u32, frame.y2 as u32];
-        let (mut regions, mut tagged) = (Grid::default(), Grid::default());
-        regions.clear(size, SMALLEST_CELL, captions.len());
-        tagged.clear(size, SMALLEST_CELL, captions.len());
+        let (mut regions, mut label_grid) = (Grid::default(), Grid::default());
+        regions.clear(size, MIN_CELL_SIDE, captions.len());
+        label_grid.clear(size, MIN_CELL_SIDE, captions.len());
         for (i, Caption { region, .. }) in (0..).zip(captions) {
-            if region.area() < largest * COVERED {
+            if region.area() < largest * COVER_DIVISOR {
                 regions.insert(region.corners(), i);
             }
         }
-        Self { captions, regions, tags: Vec::new(), tagged }
+        Self { captions, regions, labels: Vec::new(), label_grid }
     }
 
-    /// Whether a tag of region `i` can be at `rect`.
+    /// Whether a label of region `i` can be at `rect`.
     fn is_free(&self, i: usize, rect: &Rect) -> bool {
         let covers = |region: &Rect| region.intersection(rect).map_or(0, |both| both.area());
-        let free =
-            self.tagged.near(rect.corners()).all(|tag| covers(&self.tags[tag as usize].rect) == 0);
+        let free = self
+            .label_grid
+            .near(rect.corners())
+            .all(|label| covers(&self.labels[label as usize].rect) == 0);
         free && self.regions.near(rect.corners()).all(|other| {
             let region = &self.captions[other as usize].region;
-            // A tag may hide more of a large box, since little of it is lost.
-            other as usize == i || covers(region) * COVERED <= region.area()
+            // The limit is relative to the region's area.
+            other as usize == i || covers(region) * COVER_DIVISOR <= region.area()
         })
     }
 
-    fn add(&mut self, tag: Tag) {
-        self.tagged.insert(tag.rect.corners(), self.tags.len() as u32);
-        self.tags.push(tag);
+    fn add(&mut self, label: PlacedLabel) {
+        self.label_grid.insert(label.rect.corners(), self.labels.len() as u32);
+        self.labels.push(label);
     }
 }
 
-/// Pixels that a tag with this text takes.
+/// Width and height of a label with this text, in pixels.
 fn size(font: Font, text: &str) -> [i32; 2] {
-    [font.width(text).saturating_add(2 * PADDING), font.height()]
+    [font.width(text).saturating_add(2 * LABEL_PADDING), font.height()]
 }
 
-/// Places for a tag of this size, best first: above the region, below it, inside its upper edge.
-fn spots(
+/// The possible positions of a label, best first: above the region, below it, inside at its upper
+/// edge.
+fn candidate_positions(
     region: &Rect,
     [width, height]: [i32; 2],
     frame: Rect,
@@ -180,15 +188,15 @@ mod tests {
 
     fn texts(captions: &[Caption<'_>], mode: LabelMode) -> Vec<String> {
         let font = Font::for_frame(480);
-        place(captions, mode, font, FRAME).into_iter().map(|tag| tag.text).collect()
+        place_labels(captions, mode, font, FRAME).into_iter().map(|label| label.text).collect()
     }
 
     #[test]
     fn a_wide_region_has_its_label_in_full_above_it() {
         let captions = [caption(100, 100, 80)];
-        let tags = place(&captions, LabelMode::Auto, Font::for_frame(480), FRAME);
-        assert_eq!(tags[0].text, "face 87");
-        assert_eq!((tags[0].rect.x1, tags[0].rect.y2), (100, 100));
+        let labels = place_labels(&captions, LabelMode::Auto, Font::for_frame(480), FRAME);
+        assert_eq!(labels[0].text, "face 87");
+        assert_eq!((labels[0].rect.x1, labels[0].rect.y2), (100, 100));
     }
 
     #[test]
@@ -200,51 +208,61 @@ mod tests {
     #[test]
     fn a_region_at_the_top_has_its_label_below() {
         let captions = [caption(100, 3, 80)];
-        let tags = place(&captions, LabelMode::Auto, Font::for_frame(480), FRAME);
-        assert_eq!(tags[0].rect.y1, 83);
+        let labels = place_labels(&captions, LabelMode::Auto, Font::for_frame(480), FRAME);
+        assert_eq!(labels[0].rect.y1, 83);
     }
 
     #[test]
-    fn tags_neither_collide_nor_bury_other_regions_nor_leave_the_frame() {
+    fn labels_do_not_overlap_each_other_or_cover_regions_or_leave_the_frame() {
         let crowd: Vec<_> =
             (0..400).map(|i| caption(i % 20 * 31, i / 20 * 23, 22 + i % 7 * 6)).collect();
-        let tags = place(&crowd, LabelMode::Auto, Font::for_frame(480), FRAME);
-        assert!(!tags.is_empty());
-        for (i, tag) in tags.iter().enumerate() {
-            assert_eq!(tag.rect.intersection(&FRAME), Some(tag.rect), "{tag:?} leaves the frame");
-            for other in &tags[..i] {
-                assert_eq!(tag.rect.intersection(&other.rect), None, "{tag:?} meets {other:?}");
+        let labels = place_labels(&crowd, LabelMode::Auto, Font::for_frame(480), FRAME);
+        assert!(!labels.is_empty());
+        for (i, label) in labels.iter().enumerate() {
+            assert_eq!(
+                label.rect.intersection(&FRAME),
+                Some(label.rect),
+                "{label:?} leaves the frame"
+            );
+            for other in &labels[..i] {
+                assert_eq!(
+                    label.rect.intersection(&other.rect),
+                    None,
+                    "{label:?} overlaps {other:?}"
+                );
             }
-            for (j, other) in crowd.iter().enumerate().filter(|(j, _)| *j != tag.caption) {
-                let both = other.region.intersection(&tag.rect).map_or(0, |both| both.area());
-                assert!(both * COVERED <= other.region.area(), "{tag:?} buries region {j}");
+            for (j, other) in crowd.iter().enumerate().filter(|(j, _)| *j != label.caption) {
+                let both = other.region.intersection(&label.rect).map_or(0, |both| both.area());
+                assert!(both * COVER_DIVISOR <= other.region.area(), "{label:?} covers region {j}");
             }
         }
     }
 
-    /// As [`place`] does in the mode auto, by a look at each pair.
-    fn where_there_is_room_by_pairs(captions: &[Caption<'_>], font: Font) -> Vec<Tag> {
-        let mut tags: Vec<Tag> = Vec::new();
+    /// The placement of [`place_labels`] in the mode auto, from all pairs.
+    fn place_without_overlap_by_pairs(captions: &[Caption<'_>], font: Font) -> Vec<PlacedLabel> {
+        let mut labels: Vec<PlacedLabel> = Vec::new();
         for (i, caption) in captions.iter().enumerate() {
             let covered =
                 |rect: &Rect, by: &Rect| rect.intersection(by).map_or(0, |both| both.area());
             let free = |rect: &Rect| {
-                tags.iter().all(|tag| covered(&tag.rect, rect) == 0)
+                labels.iter().all(|label| covered(&label.rect, rect) == 0)
                     && captions.iter().enumerate().all(|(j, other)| {
-                        j == i || covered(&other.region, rect) * COVERED <= other.region.area()
+                        j == i
+                            || covered(&other.region, rect) * COVER_DIVISOR <= other.region.area()
                     })
             };
-            let tag = caption.fitting(font).into_iter().find_map(|text| {
-                let rect = spots(&caption.region, size(font, &text), FRAME).find(free)?;
-                Some(Tag { caption: i, rect, text })
+            let label = caption.fitting(font).into_iter().find_map(|text| {
+                let rect =
+                    candidate_positions(&caption.region, size(font, &text), FRAME).find(free)?;
+                Some(PlacedLabel { caption: i, rect, text })
             });
-            tags.extend(tag);
+            labels.extend(label);
         }
-        tags
+        labels
     }
 
     #[test]
-    fn tags_are_where_a_look_at_each_pair_puts_them() {
+    fn placement_equals_that_of_a_comparison_of_all_pairs() {
         let mut random = fastrand::Rng::with_seed(9);
         let font = Font::for_frame(480);
         for side in [10, 40, 100, 600] {
@@ -257,14 +275,14 @@ mod tests {
                     Caption { region, label, confidence: (i % 5 > 0).then(|| random.f64()) }
                 })
                 .collect();
-            let tags = place(&crowd, LabelMode::Auto, font, FRAME);
-            assert_eq!(tags, where_there_is_room_by_pairs(&crowd, font), "sides up to {side}");
-            assert!(side == 10 || tags.len() > 5, "{} tags, sides up to {side}", tags.len());
+            let labels = place_labels(&crowd, LabelMode::Auto, font, FRAME);
+            assert_eq!(labels, place_without_overlap_by_pairs(&crowd, font), "sides up to {side}");
+            assert!(side == 10 || labels.len() > 5, "{} labels, sides up to {side}", labels.len());
         }
     }
 
     #[test]
-    fn huge_confidences_are_short() {
+    fn large_confidences_are_shown_with_an_exponent() {
         let huge = Caption { confidence: Some(-1e300), ..caption(100, 100, 160) };
         assert_eq!(texts(&[huge], LabelMode::Auto), ["face -1.0e300"]);
     }
@@ -277,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_beyond_one_are_no_percentages() {
+    fn confidences_above_one_are_not_shown_as_percentages() {
         let raw = Caption { confidence: Some(41.84), ..caption(100, 100, 160) };
         assert_eq!(texts(&[raw], LabelMode::Auto), ["face 41.8"]);
         let unknown = Caption { confidence: None, ..caption(100, 100, 160) };

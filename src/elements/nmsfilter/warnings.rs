@@ -1,4 +1,6 @@
-//! Warnings about what an element can work with but a user will not want, each posted once.
+//! Warnings about input and settings that can be processed but are probably a mistake.
+//!
+//! In: tensors, regions and counts of a frame. Out: element warnings, each posted once.
 
 use super::NmsFilter;
 use super::imp::CAT;
@@ -7,17 +9,17 @@ use crate::input::{MAX_TENSORS, Tensors};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::MAX_RANK;
 
-/// What has been said since the element started.
+/// Which warnings have been posted since the element started.
 #[derive(Debug, Default)]
-pub(super) struct Notices {
+pub(super) struct Warnings {
     unread_tensors: bool,
     repeated_region: bool,
-    /// The value of `max-detections` of which it was said that it is reached.
+    /// The value of `max-detections` for which was reported that it is reached.
     max_detections: Option<u32>,
 }
 
-impl Notices {
-    /// Warns of tensors that are not read.
+impl Warnings {
+    /// Warns if tensors of the buffer are not read.
     pub fn unread_tensors(&mut self, element: &NmsFilter, tensors: &Tensors<'_>) {
         if tensors.unread() == 0 || std::mem::replace(&mut self.unread_tensors, true) {
             return;
@@ -34,8 +36,8 @@ impl Notices {
         );
     }
 
-    /// Warns where `best`, which is about to be attached, is on the buffer already. Not looked at
-    /// any more once said.
+    /// Warns if the buffer already has `best`, which is about to be attached. Once the warning is
+    /// posted, this is not checked any more.
     pub fn repeated_region(
         &mut self,
         element: &NmsFilter,
@@ -55,13 +57,14 @@ impl Notices {
             element,
             gst::StreamError::Format,
             ("the buffer already carries the best region that is about to be attached, so all \
-                 regions may be there twice; where an nmsfilter upstream has read the same \
+                 regions may be attached twice; if an nmsfilter upstream has read the same \
                  tensors, set keep-tensors=false on that one"),
             ["region {:?} of class {}", best.pixels(frame), best.class]
         );
     }
 
-    /// Says that `max-detections` is reached, where it is: as a warning where it has its default.
+    /// Reports that `max-detections` is reached: as a warning if it has its default value,
+    /// otherwise in the log.
     pub fn max_detections(&mut self, element: &NmsFilter, limit: u32, survivors: usize) {
         let reached = limit > 0 && survivors >= limit as usize;
         if !reached || self.max_detections.replace(limit) == Some(limit) {

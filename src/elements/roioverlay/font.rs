@@ -1,4 +1,6 @@
-//! Labels in Noto Sans Mono, from a kept library of its glyphs.
+//! Draws text in Noto Sans Mono, from a crate of prerendered glyphs.
+//!
+//! In: text, position and color. Out: pixels blended into a surface.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
@@ -7,12 +9,12 @@ use super::surface::{Rect, Surface};
 
 const WEIGHT: FontWeight = FontWeight::Regular;
 
-/// A size of text.
+/// A font size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Font(RasterHeight);
 
 impl Font {
-    /// One that can be read on a frame of this height without filling it.
+    /// A size that is legible on a frame of this height.
     pub fn for_frame(height: u32) -> Self {
         Self(match height {
             0..1300 => RasterHeight::Size16,
@@ -22,19 +24,19 @@ impl Font {
         })
     }
 
-    /// Pixels from line to line.
+    /// Line height in pixels.
     pub fn height(self) -> i32 {
         self.0.val() as i32
     }
 
-    /// Pixels that `text` takes.
+    /// Width of `text` in pixels.
     pub fn width(self, text: &str) -> i32 {
         let width = get_raster_width(WEIGHT, self.0).saturating_mul(text.chars().count());
         width.try_into().unwrap_or(i32::MAX)
     }
 
-    /// Draws `text` with its upper left corner at `x`, `y`, up to the frame's right edge;
-    /// characters that the font lacks show as question marks.
+    /// Draws `text` with its upper left corner at `x`, `y`, clipped at the right edge of the frame.
+    /// Characters without a glyph are drawn as question marks.
     pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, color: Rgb) {
         let step = get_raster_width(WEIGHT, self.0) as i32;
         for (i, character) in (0..).zip(text.chars()) {

@@ -1,0 +1,75 @@
+//! Counts frames and detects streams without tensors.
+//!
+//! In: the counts of each frame. Out: the structure for the property and message `stats`, and
+//! whether the first second of the stream had no tensors.
+
+use std::time::Duration;
+
+use super::stats::{FrameCounts, Stats};
+use super::timeout::Timeout;
+
+/// The counts since the element started, and what has been posted of them.
+#[derive(Default)]
+pub(super) struct FrameCounter {
+    stats: Stats,
+    /// Whether a message with the current counts has been posted.
+    posted: bool,
+    tensors: TensorWatch,
+}
+
+/// Detects that the first second of the stream has no tensors.
+#[derive(Default)]
+enum TensorWatch {
+    #[default]
+    NotStarted,
+    /// No frame since the first one had tensors.
+    Missing(Timeout),
+    /// A frame had tensors, or the warning has been posted.
+    Done,
+}
+
+impl FrameCounter {
+    /// All counts 0, for an engine of this name.
+    pub fn new(engine: &'static str) -> Self {
+        Self { stats: Stats::new(engine), ..Self::default() }
+    }
+
+    /// The counts as the property `stats` shows them.
+    pub fn structure(&self) -> gst::Structure {
+        self.stats.structure()
+    }
+
+    /// The counts, unless no frame was counted or they have not changed since the last call.
+    pub fn take_unposted(&mut self) -> Option<gst::Structure> {
+        if self.posted || self.stats.is_empty() {
+            return None;
+        }
+        self.posted = true;
+        Some(self.stats.structure())
+    }
+
+    /// Counts a frame that was decoded.
+    pub fn count(&mut self, counts: &FrameCounts, time: Duration) {
+        self.posted = false;
+        self.tensors = TensorWatch::Done;
+        self.stats.count(counts, time);
+    }
+
+    /// Counts a frame without tensors. Returns true once, if the first second of the stream had no
+    /// tensors.
+    pub fn count_without_tensors(&mut self, pts: Option<gst::ClockTime>) -> bool {
+        self.posted = false;
+        self.stats.count_without_tensors();
+        match &self.tensors {
+            TensorWatch::NotStarted => {
+                self.tensors = TensorWatch::Missing(Timeout::start(pts));
+                false
+            }
+            TensorWatch::Missing(timeout) if timeout.has_expired(pts) => {
+                self.tensors = TensorWatch::Done;
+                true
+            }
+            TensorWatch::Missing(_) | TensorWatch::Done => false,
+        }
+    }
+}
