@@ -6,7 +6,7 @@
 //! 2. *By decoder.* Where `decoder` is set and the ids are others: the only way in which the
 //!    tensors fit that decoder.
 //! 3. *By shape alone.* Where `decoder` is `auto` and the ids are unknown, only what no other
-//!    family of models has is accepted ([`Decoder::is_certain`]): a YOLOv8 output as exported,
+//!    family of models has is accepted ([`Decoder::is_unambiguous`]): a YOLOv8 output as exported,
 //!    `[1,4+C,N]`, whose `C` is the known number of classes, or with no number known, 1 or 80
 //!    (COCO's). It must be the only such tensor, and no two tensors may fit `boxes` or
 //!    `ultraface`. Everything else that some decoder could read is an error that lists the readings
@@ -109,10 +109,10 @@ pub enum ChoiceError {
 }
 
 /// Which tensor plays each role of a decoder.
-type Places = ArrayVec<usize, MAX_INPUTS>;
+type Assignment = ArrayVec<usize, MAX_INPUTS>;
 
 /// Finds the decoder for `tensors`: `wanted`, or where that is `None` the one whose ids they have, or
-/// else the one that their shapes tell for certain, as said in the module's source.
+/// else the one that their shapes tell for unambiguous, as said in the module's source.
 ///
 /// # Errors
 /// Where no decoder fits, the shapes leave it open which one does, the right one finds a shape or
@@ -125,8 +125,8 @@ pub fn choose(
     let decoders =
         DECODERS.into_iter().filter(|decoder| wanted.is_none_or(|w| w.name() == decoder.name()));
     for decoder in decoders {
-        if let Some(places) = places_by_id(tensors, decoder)? {
-            let layout = layout(tensors, decoder, &places, options)?;
+        if let Some(assignment) = assignment_by_id(tensors, decoder)? {
+            let layout = layout(tensors, decoder, &assignment, options)?;
             return Ok(Choice { decoder, layout, reason: Reason::Id });
         }
     }
@@ -143,37 +143,37 @@ fn by_decoder(
     options: Options,
 ) -> Result<Choice, ChoiceError> {
     let all: Vec<usize> = (0..tensors.len()).collect();
-    let Readings { mut fits, misfits } = readings(tensors, &[decoder], &all, options);
+    let Readings { mut fits, errors } = readings(tensors, &[decoder], &all, options);
     match fits.len() {
         1 => Ok(fits.remove(0)),
-        0 => Err(no_fit(tensors, Some(decoder), misfits)),
-        _ => Err(several_ways(tensors, &fits)),
+        0 => Err(no_fit(tensors, Some(decoder), errors)),
+        _ => Err(several_readings(tensors, &fits)),
     }
 }
 
-/// The only reading of the tensors of unknown ids that their shapes tell for certain.
+/// The only reading of the tensors of unknown ids that their shapes tell for unambiguous.
 fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, ChoiceError> {
     let unknown: Vec<usize> = (0..tensors.len()).filter(|&i| !is_known(tensors[i].id)).collect();
     // Readings of another number of classes are listed, too.
     let any_number =
         Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
-    let Readings { fits, misfits } = readings(tensors, &DECODERS, &unknown, any_number);
+    let Readings { fits, errors } = readings(tensors, &DECODERS, &unknown, any_number);
 
     let pair = fits.iter().any(|fit| fit.decoder.roles().len() > 1);
-    let is_certain =
-        |fit: &&Choice| !pair && fit.decoder.is_certain(&fit.layout, options.known_classes());
-    let mut certain: Vec<Choice> = fits.iter().filter(is_certain).cloned().collect();
-    match certain.len() {
-        1 => return Ok(certain.remove(0)),
+    let is_unambiguous =
+        |fit: &&Choice| !pair && fit.decoder.is_unambiguous(&fit.layout, options.known_classes());
+    let mut unambiguous: Vec<Choice> = fits.iter().filter(is_unambiguous).cloned().collect();
+    match unambiguous.len() {
+        1 => return Ok(unambiguous.remove(0)),
         0 => {}
-        _ => return Err(several_ways(tensors, &certain)),
+        _ => return Err(several_readings(tensors, &unambiguous)),
     }
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
     }
     match fits.is_empty() {
-        true => Err(no_fit(tensors, None, misfits)),
-        false => Err(uncertain(tensors, &fits, options)),
+        true => Err(no_fit(tensors, None, errors)),
+        false => Err(ambiguous(tensors, &fits, options)),
     }
 }
 
@@ -185,7 +185,7 @@ fn is_known(id: &str) -> bool {
 /// The ways in which decoders can and cannot read tensors.
 struct Readings {
     fits: Vec<Choice>,
-    misfits: Vec<LayoutError>,
+    errors: Vec<LayoutError>,
 }
 
 /// Every way in which one of `decoders` reads those of `tensors` that `among` names.
@@ -195,12 +195,12 @@ fn readings(
     among: &[usize],
     options: Options,
 ) -> Readings {
-    let mut readings = Readings { fits: Vec::new(), misfits: Vec::new() };
+    let mut readings = Readings { fits: Vec::new(), errors: Vec::new() };
     for &decoder in decoders {
-        for places in assignments(among, decoder.roles().len()) {
-            match layout(tensors, decoder, &places, options) {
+        for assignment in assignments(among, decoder.roles().len()) {
+            match layout(tensors, decoder, &assignment, options) {
                 Ok(layout) => readings.fits.push(Choice { decoder, layout, reason: Reason::Shape }),
-                Err(error) => readings.misfits.push(error),
+                Err(error) => readings.errors.push(error),
             }
         }
     }
@@ -208,33 +208,33 @@ fn readings(
 }
 
 /// The tensor for each role by its ids, or `None` where one is not there.
-fn places_by_id(
+fn assignment_by_id(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
-) -> Result<Option<Places>, ChoiceError> {
-    let mut places = Places::new();
+) -> Result<Option<Assignment>, ChoiceError> {
+    let mut assignment = Assignment::new();
     for role in decoder.roles() {
         let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
-        let Some(place) = named.next() else {
+        let Some(index) = named.next() else {
             return Ok(None);
         };
         if let Some(other) = named.next() {
             return Err(ChoiceError::Duplicate { id: tensors[other].id.to_owned() });
         }
-        places.push(place);
+        assignment.push(index);
     }
-    Ok(Some(places))
+    Ok(Some(assignment))
 }
 
 /// Every way to give `roles` different ones of `tensors`.
-fn assignments(tensors: &[usize], roles: usize) -> Vec<Places> {
-    let mut all = vec![Places::new()];
+fn assignments(tensors: &[usize], roles: usize) -> Vec<Assignment> {
+    let mut all = vec![Assignment::new()];
     for _ in 0..roles {
         all = all
             .iter()
-            .flat_map(|places| {
-                tensors.iter().filter(|i| !places.contains(i)).map(|&i| {
-                    let mut longer = places.clone();
+            .flat_map(|assignment| {
+                tensors.iter().filter(|i| !assignment.contains(i)).map(|&i| {
+                    let mut longer = assignment.clone();
                     longer.push(i);
                     longer
                 })
@@ -247,12 +247,12 @@ fn assignments(tensors: &[usize], roles: usize) -> Vec<Places> {
 fn layout(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
-    places: &[usize],
+    assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
     let chosen: ArrayVec<&TensorView<'_>, MAX_INPUTS> =
-        places.iter().map(|&i| &tensors[i]).collect();
-    let layout = decoder.layout(&chosen, options)?.place(places);
+        assignment.iter().map(|&i| &tensors[i]).collect();
+    let layout = decoder.layout(&chosen, options)?.with_tensors(assignment);
     let (classes, expected) = (layout.classes, options.num_classes);
     if expected > 0 && classes != expected {
         let tensor = tensors[layout.scores.tensor].to_string();
@@ -272,17 +272,17 @@ fn list(tensors: &[TensorView<'_>]) -> String {
 fn no_fit(
     tensors: &[TensorView<'_>],
     wanted: Option<&'static dyn Decoder>,
-    misfits: Vec<LayoutError>,
+    errors: Vec<LayoutError>,
 ) -> ChoiceError {
     // These say more than the list of what fits nothing; so does the only reading there was.
     let rank = |error: &&LayoutError| match wanted {
         Some(_) => error.rank(),
         None => error.rank().filter(|_| matches!(error, LayoutError::Batch { .. })),
     };
-    let telling = misfits.iter().filter(|error| rank(error).is_some()).min_by_key(rank);
-    let integers = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
-    let only = misfits.first().filter(|_| misfits.len() == 1 || misfits.iter().all(integers));
-    if let Some(error) = telling.or(only) {
+    let specific = errors.iter().filter(|error| rank(error).is_some()).min_by_key(rank);
+    let is_element_type = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
+    let only = errors.first().filter(|_| errors.len() == 1 || errors.iter().all(is_element_type));
+    if let Some(error) = specific.or(only) {
         return error.clone().into();
     }
     let wanted = match wanted {
@@ -314,7 +314,7 @@ fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
 }
 
 /// The error for one decoder that can read the tensors in several ways.
-fn several_ways(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
+fn several_readings(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
     ChoiceError::Ambiguous {
         tensors: list(tensors),
         readings: format!("{} in {} ways", fits[0].decoder.name(), fits.len()),
@@ -323,7 +323,7 @@ fn several_ways(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
 }
 
 /// The error for shapes that do not tell which model they come from.
-fn uncertain(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> ChoiceError {
+fn ambiguous(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> ChoiceError {
     let mut readings: Vec<String> = fits
         .iter()
         .map(|fit| match fit.decoder.roles() {

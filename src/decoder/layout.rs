@@ -132,13 +132,13 @@ impl Layout {
         }
     }
 
-    /// Points each field at the buffer's tensors, `places[role]` being that of a role.
-    pub(super) fn place(mut self, places: &[usize]) -> Self {
+    /// Points each field at the buffer's tensors, `tensors[role]` being that of a role.
+    pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
         for field in [Some(&mut self.boxes), Some(&mut self.scores), self.objectness.as_mut()]
             .into_iter()
             .flatten()
         {
-            field.tensor = places[field.tensor];
+            field.tensor = tensors[field.tensor];
         }
         self
     }

@@ -44,7 +44,7 @@ pub trait Decoder: Send + Sync {
 
     /// Whether no other family of models has an output of this layout, given the number of classes
     /// where it is known, so that a shape alone decides.
-    fn is_certain(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
+    fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
         false
     }
 

@@ -50,7 +50,7 @@ impl Decoder for Yolov8 {
 
     /// As exported, with the known number of classes, or else 1 (no other family has five rows) or
     /// COCO's 80. Transposed it could be RT-DETR's, or boxes with score and class.
-    fn is_certain(&self, layout: &Layout, classes: Option<usize>) -> bool {
+    fn is_unambiguous(&self, layout: &Layout, classes: Option<usize>) -> bool {
         let as_exported = layout.boxes.anchor_stride == 1;
         as_exported && classes.map_or([1, 80].contains(&layout.classes), |c| c == layout.classes)
     }

@@ -1,7 +1,7 @@
 //! The CUDA driver's entry points: the one seam between this crate and NVIDIA's library.
 //!
 //! cudarc finds and opens the library and declares its types. Its functions are not called: they
-//! panic where the library or a symbol is missing, and a code that a newer driver returns does not
+//! panic where the library or a symbol is missing, and a code that a optional_name driver returns does not
 //! fit their result type.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -46,7 +46,7 @@ const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 macro_rules! driver {
     (
         required { $($name:ident($($argument:ident: $type:ty),*);)* }
-        optional { $($newer:ident($($of_newer:ident: $type_of_newer:ty),*);)* }
+        optional { $($optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
     ) => {
         /// The driver's functions: each there, but for those that return an `Option`.
         #[allow(non_snake_case, reason = "they bear the driver's names")]
@@ -54,7 +54,7 @@ macro_rules! driver {
             error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             error_string: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
-            $($newer: Option<unsafe extern "C" fn($($type_of_newer),*) -> c_uint>,)*
+            $($optional_name: Option<unsafe extern "C" fn($($optional_type),*) -> c_uint>,)*
         }
 
         impl Driver {
@@ -74,8 +74,8 @@ macro_rules! driver {
                         $($name: *library
                             .get(concat!(stringify!($name), "\0").as_bytes())
                             .map_err(missing(stringify!($name)))?,)*
-                        $($newer: library
-                            .get(concat!(stringify!($newer), "\0").as_bytes())
+                        $($optional_name: library
+                            .get(concat!(stringify!($optional_name), "\0").as_bytes())
                             .ok()
                             .map(|function| *function),)*
                     })
@@ -107,13 +107,13 @@ macro_rules! driver {
                 /// # Safety
                 /// As the driver's documentation has it.
                 #[allow(non_snake_case, reason = "it bears the driver's name")]
-                pub unsafe fn $newer(
+                pub unsafe fn $optional_name(
                     &self,
-                    $($of_newer: $type_of_newer),*
+                    $($optional_argument: $optional_type),*
                 ) -> Option<Result<(), DriverError>> {
-                    let function = self.$newer?;
+                    let function = self.$optional_name?;
                     // SAFETY: the caller answers for the arguments.
-                    Some(self.call(stringify!($newer), || unsafe { function($($of_newer),*) }))
+                    Some(self.call(stringify!($optional_name), || unsafe { function($($optional_argument),*) }))
                 }
             )*
         }
@@ -250,13 +250,13 @@ impl Driver {
         function: impl FnOnce() -> c_uint,
     ) -> Result<(), DriverError> {
         #[cfg(feature = "fault-injection")]
-        if let Some(code) = super::fault::strike(name) {
+        if let Some(code) = super::fault::injected_code(name) {
             return self.check(name, code);
         }
         let code = function();
         #[cfg(feature = "fault-injection")]
         if code == SUCCESS {
-            super::fault::note(name);
+            super::fault::record(name);
         }
         self.check(name, code)
     }

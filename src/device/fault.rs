@@ -16,13 +16,13 @@ pub struct Fault {
     pub code: u32,
 }
 
-static ARMED: AtomicUsize = AtomicUsize::new(0);
-static STRUCK: AtomicU32 = AtomicU32::new(0);
+static PENDING: AtomicUsize = AtomicUsize::new(0);
+static INJECTED: AtomicU32 = AtomicU32::new(0);
 
-static HELD: AtomicI64 = AtomicI64::new(0);
+static OUTSTANDING: AtomicI64 = AtomicI64::new(0);
 
 /// What is asked for, and how it is given back.
-const PAIRS: [(&str, &str); 10] = [
+const ACQUIRE_RELEASE: [(&str, &str); 10] = [
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
     ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
     ("cuModuleLoadData", "cuModuleUnload"),
@@ -36,16 +36,16 @@ const PAIRS: [(&str, &str); 10] = [
 ];
 
 /// How much has been asked for and not been given back: contexts, memory, streams, graphs.
-pub fn held() -> i64 {
-    HELD.load(Ordering::SeqCst)
+pub fn outstanding() -> i64 {
+    OUTSTANDING.load(Ordering::SeqCst)
 }
 
 /// Notes that `call` has succeeded.
-pub(super) fn note(call: &str) {
-    if PAIRS.iter().any(|(asked, _)| *asked == call) {
-        HELD.fetch_add(1, Ordering::SeqCst);
-    } else if PAIRS.iter().any(|(_, given)| *given == call) {
-        HELD.fetch_sub(1, Ordering::SeqCst);
+pub(super) fn record(call: &str) {
+    if ACQUIRE_RELEASE.iter().any(|(acquire, _)| *acquire == call) {
+        OUTSTANDING.fetch_add(1, Ordering::SeqCst);
+    } else if ACQUIRE_RELEASE.iter().any(|(_, release)| *release == call) {
+        OUTSTANDING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -55,21 +55,21 @@ fn faults() -> MutexGuard<'static, Vec<Fault>> {
 }
 
 /// Replaces all failures to come.
-pub fn arm(to_come: &[Fault]) {
+pub fn inject(planned: &[Fault]) {
     let mut faults = faults();
-    *faults = to_come.to_vec();
-    ARMED.store(faults.len(), Ordering::SeqCst);
-    STRUCK.store(0, Ordering::SeqCst);
+    *faults = planned.to_vec();
+    PENDING.store(faults.len(), Ordering::SeqCst);
+    INJECTED.store(0, Ordering::SeqCst);
 }
 
-/// How many calls have failed since [`arm`].
-pub fn struck() -> u32 {
-    STRUCK.load(Ordering::SeqCst)
+/// How many calls have failed since [`inject`].
+pub fn injected() -> u32 {
+    INJECTED.load(Ordering::SeqCst)
 }
 
 /// What `call` is to return, if it is to fail.
-pub(super) fn strike(call: &str) -> Option<u32> {
-    if ARMED.load(Ordering::SeqCst) == 0 {
+pub(super) fn injected_code(call: &str) -> Option<u32> {
+    if PENDING.load(Ordering::SeqCst) == 0 {
         return None;
     }
     let mut faults = faults();
@@ -81,6 +81,6 @@ pub(super) fn strike(call: &str) -> Option<u32> {
     if fault.times != usize::MAX {
         fault.times -= 1;
     }
-    STRUCK.fetch_add(1, Ordering::SeqCst);
+    INJECTED.fetch_add(1, Ordering::SeqCst);
     Some(fault.code)
 }

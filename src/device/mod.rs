@@ -173,10 +173,10 @@ impl Device {
     ///
     /// # Errors
     /// Where the context cannot be made current.
-    pub fn enter(&self) -> Result<Entered<'_>, DriverError> {
+    pub fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
         // SAFETY: the context is retained; the guard pops it.
         unsafe { self.driver.cuCtxPushCurrent_v2(self.context) }?;
-        Ok(Entered { device: self, thread: std::marker::PhantomData })
+        Ok(ContextGuard { device: self, thread: std::marker::PhantomData })
     }
 }
 
@@ -202,13 +202,13 @@ impl fmt::Debug for Device {
 }
 
 /// A device's context, current on this thread.
-pub struct Entered<'a> {
+pub struct ContextGuard<'a> {
     device: &'a Device,
     /// A context is current on one thread.
     thread: std::marker::PhantomData<*const ()>,
 }
 
-impl std::ops::Deref for Entered<'_> {
+impl std::ops::Deref for ContextGuard<'_> {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
@@ -216,7 +216,7 @@ impl std::ops::Deref for Entered<'_> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for ContextGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: it pops what `enter` pushed.
         let _ = unsafe { self.device.driver.cuCtxPopCurrent_v2(&mut null_mut()) };

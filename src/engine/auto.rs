@@ -27,7 +27,7 @@ pub struct Auto {
     /// Why there is no GPU, or none any more.
     failure: Option<EngineError>,
     /// Whether the failure need not be told.
-    has_told: bool,
+    is_failure_reported: bool,
     /// What it runs on, where that is news.
     description: Option<String>,
 }
@@ -43,7 +43,7 @@ impl Auto {
             trial: Trial::default(),
             on_cuda: false,
             failure: None,
-            has_told: false,
+            is_failure_reported: false,
             description: None,
         }
     }
@@ -59,7 +59,7 @@ impl Auto {
                 Err(error) => {
                     self.description = Some(format!("the CPU ({error})"));
                     // That a machine has no GPU is no failure.
-                    self.has_told = error.is_absence();
+                    self.is_failure_reported = error.is_absence();
                     self.failure = Some(error.into());
                 }
             }
@@ -88,7 +88,7 @@ impl Engine for Auto {
         match cuda.map(|cuda| cuda.frame(tensors, layout, params)) {
             Some(Ok(done)) => {
                 if !on_device {
-                    self.trial.note(true, began.elapsed());
+                    self.trial.record(true, began.elapsed());
                 }
                 return Ok(self.cuda.as_ref().expect("it did the frame").outcome(done));
             }
@@ -101,14 +101,14 @@ impl Engine for Auto {
         }
         let outcome = self.cpu.run(tensors, layout, params)?;
         if !on_device && is_supported {
-            self.trial.note(false, began.elapsed());
+            self.trial.record(false, began.elapsed());
         }
         Ok(outcome)
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {
-        let failure = self.failure.as_ref().filter(|_| !self.has_told);
-        self.has_told |= failure.is_some();
+        let failure = self.failure.as_ref().filter(|_| !self.is_failure_reported);
+        self.is_failure_reported |= failure.is_some();
         failure
     }
 
@@ -130,35 +130,35 @@ impl fmt::Display for Auto {
 
 /// Who is faster with tensors on the host.
 ///
-/// Each engine does [`Trial::EACH`] frames, of which the first is not counted: it allocates. From
+/// Each engine does [`Trial::TRIAL_FRAMES`] frames, of which the first is not counted: it allocates. From
 /// then on frames go to the one with the lower time, a mean that follows the last frames; one frame
-/// in [`Trial::INTERVAL`] goes to the other, so that neither judgement grows old.
+/// in [`Trial::RETRIAL_INTERVAL`] goes to the other, so that neither judgement grows old.
 #[derive(Debug, Default)]
 struct Trial {
     frames: u64,
-    cpu: Mean,
-    cuda: Mean,
+    cpu: MeanTime,
+    cuda: MeanTime,
 }
 
 #[derive(Debug, Default)]
-struct Mean {
+struct MeanTime {
     frames: u64,
     nanoseconds: f64,
 }
 
 impl Trial {
-    const EACH: u64 = 8;
-    const INTERVAL: u64 = 256;
+    const TRIAL_FRAMES: u64 = 8;
+    const RETRIAL_INTERVAL: u64 = 256;
 
     fn wants_cuda(&self) -> bool {
-        if self.frames < 2 * Self::EACH {
-            return self.frames >= Self::EACH;
+        if self.frames < 2 * Self::TRIAL_FRAMES {
+            return self.frames >= Self::TRIAL_FRAMES;
         }
         let is_faster = self.cuda.nanoseconds < self.cpu.nanoseconds;
-        is_faster != self.frames.is_multiple_of(Self::INTERVAL)
+        is_faster != self.frames.is_multiple_of(Self::RETRIAL_INTERVAL)
     }
 
-    fn note(&mut self, on_cuda: bool, time: Duration) {
+    fn record(&mut self, on_cuda: bool, time: Duration) {
         self.frames += 1;
         let mean = if on_cuda { &mut self.cuda } else { &mut self.cpu };
         mean.frames += 1;
@@ -177,39 +177,39 @@ mod tests {
     fn frames(trial: &mut Trial, count: u64, cpu: u64, cuda: u64) -> Vec<bool> {
         let one = |_| {
             let on_cuda = trial.wants_cuda();
-            trial.note(on_cuda, Duration::from_micros(if on_cuda { cuda } else { cpu }));
+            trial.record(on_cuda, Duration::from_micros(if on_cuda { cuda } else { cpu }));
             on_cuda
         };
         (0..count).map(one).collect()
     }
 
     #[test]
-    fn each_is_tried_then_the_faster_goes_on() {
+    fn each_engine_is_measured_then_the_faster_is_used() {
         for (cpu, cuda) in [(100, 20), (20, 100)] {
             let mut trial = Trial::default();
-            let who = frames(&mut trial, 200, cpu, cuda);
-            assert_eq!(who[..8], [false; 8]);
-            assert_eq!(who[8..16], [true; 8]);
-            assert!(who[16..].iter().all(|&on_cuda| on_cuda == (cuda < cpu)));
+            let choices = frames(&mut trial, 200, cpu, cuda);
+            assert_eq!(choices[..8], [false; 8]);
+            assert_eq!(choices[8..16], [true; 8]);
+            assert!(choices[16..].iter().all(|&on_cuda| on_cuda == (cuda < cpu)));
         }
     }
 
     #[test]
-    fn a_slow_first_frame_does_not_count() {
+    fn the_first_frame_of_an_engine_is_not_counted() {
         let mut trial = Trial::default();
-        trial.note(false, Duration::from_micros(10));
-        trial.note(true, Duration::from_millis(900));
-        trial.note(true, Duration::from_micros(5));
+        trial.record(false, Duration::from_micros(10));
+        trial.record(true, Duration::from_millis(900));
+        trial.record(true, Duration::from_micros(5));
         assert_eq!(trial.cuda.nanoseconds, 5_000.0);
     }
 
     #[test]
-    fn the_slower_is_asked_again_and_taken_when_it_has_become_the_faster() {
+    fn the_slower_engine_is_measured_again_and_used_once_it_is_faster() {
         let mut trial = Trial::default();
         frames(&mut trial, 200, 20, 100);
-        let who = frames(&mut trial, 20_000, 20, 10);
-        assert!(who[..50].iter().all(|&on_cuda| !on_cuda));
-        let last = &who[19_000..];
+        let choices = frames(&mut trial, 20_000, 20, 10);
+        assert!(choices[..50].iter().all(|&on_cuda| !on_cuda));
+        let last = &choices[19_000..];
         assert!(last.iter().filter(|&&on_cuda| on_cuda).count() > 990, "the GPU is the faster now");
     }
 }

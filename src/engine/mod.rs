@@ -197,7 +197,7 @@ impl std::ops::AddAssign for DeviceWork {
 pub enum EngineError {
     /// A tensor's memory cannot be read.
     #[error(transparent)]
-    TensorView(#[from] TensorError),
+    Tensor(#[from] TensorError),
     /// More rows than an index can count.
     #[error("{anchors} rows are more than the {} supported", u32::MAX)]
     Anchors {

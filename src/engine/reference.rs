@@ -69,7 +69,7 @@ fn run_image(
 ) -> (Vec<Detection>, ImageCounts) {
     let mut candidates = Vec::new();
     let mut rejected = 0;
-    let mut decode_all = |layout: &Layout, params: &Params, first_class: u32| {
+    let mut decode_anchors = |layout: &Layout, params: &Params, first_class: u32| {
         for anchor in 0..layout.anchors {
             match decode(layout, params, anchor, number) {
                 Verdict::Candidate(mut candidate) => {
@@ -85,10 +85,10 @@ fn run_image(
     if params.multi_label && layout.anchors > 0 {
         for class in 0..layout.classes as u32 {
             let (layout, params) = single_class(layout, params, class);
-            decode_all(&layout, &params, class);
+            decode_anchors(&layout, &params, class);
         }
     } else {
-        decode_all(layout, params, 0);
+        decode_anchors(layout, params, 0);
     }
     let count = candidates.len();
 
@@ -154,15 +154,18 @@ fn decode(
     }
 
     let [sx, sy] = params.scale;
-    let part = |component| number(&layout.boxes, anchor, component);
+    let component = |index| number(&layout.boxes, anchor, index);
     let (x1, y1, x2, y2) = match layout.box_format {
-        BoxFormat::Corners => (part(0) * sx, part(1) * sy, part(2) * sx, part(3) * sy),
+        BoxFormat::Corners => {
+            (component(0) * sx, component(1) * sy, component(2) * sx, component(3) * sy)
+        }
         BoxFormat::Center => {
-            let (cx, cy, w, h) = (part(0) * sx, part(1) * sy, part(2) * sx, part(3) * sy);
+            let (cx, cy, w, h) =
+                (component(0) * sx, component(1) * sy, component(2) * sx, component(3) * sy);
             (cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0)
         }
         BoxFormat::Square => {
-            let (x, y, side) = (part(0), part(1), part(2));
+            let (x, y, side) = (component(0), component(1), component(2));
             (x * sx, y * sy, x * sx + side * sx, y * sy + side * sy)
         }
     };

@@ -52,7 +52,7 @@ fn check_field(
         index: field.tensor,
         tensors: tensors.len(),
     })?;
-    let held = tensor
+    let elements = tensor
         .shape
         .elements()
         .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
@@ -65,9 +65,9 @@ fn check_field(
         + steps(images, field.image_stride)
         + steps(anchors, field.anchor_stride)
         + steps(components, field.component_stride);
-    if last >= held as u128 {
+    if last >= elements as u128 {
         let tensor = tensor.to_string();
-        return Err(EngineError::FieldOutside { field: name, tensor, last, held });
+        return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
     }
     Ok(())
 }

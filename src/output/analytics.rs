@@ -45,9 +45,11 @@ pub(super) fn is_attached(buffer: &gst::BufferRef, label: glib::Quark, pixels: [
     let pixels = pixels.map(|side| side as i32);
     buffer.iter_meta::<AnalyticsRelationMeta>().any(|meta| {
         meta.iter::<AnalyticsODMtd>().any(|object| {
-            let place = object.location();
+            let location = object.location();
             object.obj_type() == Some(label)
-                && place.is_ok_and(|place| [place.x, place.y, place.w, place.h] == pixels)
+                && location.is_ok_and(|location| {
+                    [location.x, location.y, location.w, location.h] == pixels
+                })
         })
     })
 }

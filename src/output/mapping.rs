@@ -74,7 +74,7 @@ impl Mapping {
     /// large as the frame).
     ///
     /// Letterboxed, it follows nvinfer to the pixel: the frame counts with even sides, the
-    /// scaled picture's shorter side is truncated, and centered borders are half the rest, rounded
+    /// scaled scaled's shorter side is truncated, and centered borders are half the rest, rounded
     /// down.
     ///
     /// # Errors
@@ -89,8 +89,8 @@ impl Mapping {
         }
         match (model, letterbox) {
             ([0, 0], Letterbox::None) => {
-                let identity = Self { frame, model: frame, ratio: [1.0; 2], offset: [0.0; 2] };
-                return Ok(identity);
+                let unscaled = Self { frame, model: frame, ratio: [1.0; 2], offset: [0.0; 2] };
+                return Ok(unscaled);
             }
             ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
             ([w, h], _) if w == 0 || h == 0 => return Err(MappingError::HalfModel(w, h)),
@@ -104,17 +104,17 @@ impl Mapping {
         // A frame of a single row or column has no even part.
         let even = frame.map(|side| f64::from((side & !1).max(1)));
         let net = model.map(f64::from);
-        let full_height = net[0] * even[1] / even[0];
-        let picture = if full_height <= net[1] {
-            [net[0], full_height.trunc().max(1.0)]
+        let height_at_full_width = net[0] * even[1] / even[0];
+        let scaled = if height_at_full_width <= net[1] {
+            [net[0], height_at_full_width.trunc().max(1.0)]
         } else {
             [(net[1] * even[0] / even[1]).trunc().max(1.0), net[1]]
         };
         let offset = match letterbox {
-            Letterbox::Center => [0, 1].map(|axis| ((net[axis] - picture[axis]) / 2.0).trunc()),
+            Letterbox::Center => [0, 1].map(|axis| ((net[axis] - scaled[axis]) / 2.0).trunc()),
             _ => [0.0; 2],
         };
-        let ratio = [0, 1].map(|axis| picture[axis] / even[axis]);
+        let ratio = [0, 1].map(|axis| scaled[axis] / even[axis]);
         Ok(Self { frame, model, ratio, offset })
     }
 
@@ -133,7 +133,7 @@ impl Mapping {
         self.ratio.map(|ratio| (f64::from(side) * ratio) as f32)
     }
 
-    /// The frame's rectangle in pixels of the model's input: the picture between the borders where
+    /// The frame's rectangle in pixels of the model's input: the scaled between the borders where
     /// it is letterboxed, else all of the input.
     pub fn visible(&self) -> Bounds {
         let [left, top] = self.offset;
@@ -159,12 +159,12 @@ impl Mapping {
     /// though by rounding they may have become the same.
     fn side(&self, low: f32, high: f32, axis: usize) -> (f32, f32) {
         let limit = self.frame[axis] as f32;
-        let place = |value: f32| {
+        let to_frame = |value: f32| {
             let value = (f64::from(value) - self.offset[axis]) / self.ratio[axis];
             value.clamp(0.0, f64::from(self.frame[axis])) as f32
         };
-        let low = place(low).min(limit.next_down());
-        (low, place(high).max(low.next_up()))
+        let low = to_frame(low).min(limit.next_down());
+        (low, to_frame(high).max(low.next_up()))
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_size_tensor_pixels_are_frame_pixels() {
+    fn without_a_model_size_coordinates_are_unchanged() {
         let mapping = Mapping::new([1920, 1080], [0, 0], Letterbox::None).unwrap();
         let region = mapping.region(&detection(10.0, 20.0, 30.0, 40.0));
         assert_eq!(corners(region), [10.0, 20.0, 30.0, 40.0]);
@@ -197,23 +197,23 @@ mod tests {
     }
 
     #[test]
-    fn centered_borders_are_taken_off_before_scaling_back() {
-        // 1920x1080 in 640x640: a picture of 640x360, 140 rows of border above.
+    fn centered_borders_are_subtracted_before_scaling() {
+        // 1920x1080 in 640x640: a scaled of 640x360, 140 rows of border above.
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(0.0, 140.0, 640.0, 500.0));
         assert_eq!(corners(region), [0.0, 0.0, 1920.0, 1080.0]);
     }
 
     #[test]
-    fn a_top_left_picture_has_no_offset() {
+    fn top_left_letterboxing_has_no_offset() {
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::TopLeft).unwrap();
         let region = mapping.region(&detection(0.0, 0.0, 320.0, 180.0));
         assert_eq!(corners(region), [0.0, 0.0, 960.0, 540.0]);
     }
 
     #[test]
-    fn a_letterboxed_frame_counts_with_even_sides_and_a_truncated_picture() {
-        // 1921x1081 counts as 1920x1080; in 416x416 the picture is 416 x trunc(234.0).
+    fn letterboxing_rounds_the_frame_to_even_sides_and_truncates_the_scaled_side() {
+        // 1921x1081 counts as 1920x1080; in 416x416 the scaled is 416 x trunc(234.0).
         // 1000x333 counts as 1000x332; in 416x416 it is 416 x trunc(138.112), 139 above.
         let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(208.0, 139.0, 416.0, 208.0));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_clipped_and_those_outside_are_none() {
+    fn boxes_are_clipped_and_boxes_outside_the_frame_give_none() {
         let mapping = Mapping::new([100, 50], [0, 0], Letterbox::None).unwrap();
         let region = mapping.region(&detection(-10.0, -1e9, 1e9, 20.0));
         assert_eq!(corners(region), [0.0, 0.0, 100.0, 20.0]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_visible_rectangle_is_the_picture_in_the_models_input() {
+    fn visible_is_the_scaled_frame_in_the_models_input() {
         let visible = |frame, model, letterbox| {
             let Bounds { left, top, right, bottom } =
                 Mapping::new(frame, model, letterbox).unwrap().visible();
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(visible([1920, 1080], square, Letterbox::Center), [0.0, 140.0, 640.0, 500.0]);
         assert_eq!(visible([1920, 1080], square, Letterbox::TopLeft), [0.0, 0.0, 640.0, 360.0]);
         assert_eq!(visible([1080, 1920], square, Letterbox::Center), [140.0, 0.0, 500.0, 640.0]);
-        // The row of an odd frame that the scaled picture leaves out is visible, too: 138 rows of
+        // The row of an odd frame that the scaled scaled leaves out is visible, too: 138 rows of
         // 332, and the 333rd.
         let [_, top, _, bottom] = visible([1000, 333], [416, 416], Letterbox::Center);
         assert_eq!((top, bottom), (139.0, (139.0 + 333.0 * 138.0 / 332.0) as f32));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_model_size_is_an_error() {
+    fn only_one_side_of_the_model_size_is_an_error() {
         let error = Mapping::new([100, 50], [640, 0], Letterbox::None).unwrap_err();
         assert!(error.to_string().contains("model-width and model-height go together"));
     }

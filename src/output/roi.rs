@@ -36,9 +36,9 @@ pub(super) fn attach(
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
-        let numbers =
+        let values =
             [f64::from(region.confidence), x1 / width, y1 / height, x2 / width, y2 / height];
-        meta.add_param(with_numbers(&label.detection, numbers));
+        meta.add_param(with_values(&label.detection, values));
     }
 }
 
@@ -60,14 +60,14 @@ pub(crate) fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> gl
     unsafe { (*meta.as_ptr()).roi_type }
 }
 
-/// The structure with its numbers: confidence, left, top, right, bottom. A copy costs half of what
+/// The structure with its values: confidence, left, top, right, bottom. A copy costs half of what
 /// building it anew does: names are not looked up.
-fn with_numbers(detection: &gst::Structure, numbers: [f64; 5]) -> gst::Structure {
+fn with_values(detection: &gst::Structure, values: [f64; 5]) -> gst::Structure {
     let mut detection = detection.clone();
-    let mut numbers = numbers.into_iter();
+    let mut values = values.into_iter();
     let mut fill = |value: &mut glib::Value| {
         if value.type_() == glib::Type::F64 {
-            let number = numbers.next().expect("there are five");
+            let number = values.next().expect("there are five");
             // SAFETY: the value holds a double.
             unsafe { glib::gobject_ffi::g_value_set_double(value.to_glib_none_mut().0, number) };
         }

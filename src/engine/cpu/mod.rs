@@ -89,17 +89,17 @@ impl Cpu {
             unsafe { self.suppress_with_avx2(params) };
             return;
         }
-        self.suppress_as_compiled(params);
+        self.suppress_portable(params);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn suppress_with_avx2(&mut self, params: &Params) {
-        self.suppress_as_compiled(params);
+        self.suppress_portable(params);
     }
 
     #[inline(always)]
-    fn suppress_as_compiled(&mut self, params: &Params) {
+    fn suppress_portable(&mut self, params: &Params) {
         params.overlap.visit(Suppress { engine: self, params });
     }
 
@@ -107,18 +107,18 @@ impl Cpu {
     fn suppress_with<C: Conflict>(&mut self, params: &Params) {
         let test = C::new(params);
         let candidates = &self.decoder.candidates;
-        let contenders = candidates.len().min(cap(params.max_candidates));
+        let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(&mut self.survivors);
-        let most = survivors.len().saturating_add(cap(params.max_detections));
+        let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
         self.suppressors.clear();
         let mut entries = [Entry::default(); 32];
-        'all: for keys in self.ranking.of(candidates, contenders).chunks(entries.len()) {
+        'all: for keys in self.ranking.top(candidates, ranked).chunks(entries.len()) {
             // Loaded together: one by one, each load would stall.
             for (entry, &key) in entries.iter_mut().zip(keys) {
                 *entry = Entry::new(&candidates[ranking::index(key)], params);
             }
             for (entry, &key) in entries.iter().zip(keys) {
-                if survivors.len() == most {
+                if survivors.len() == max_survivors {
                     break 'all;
                 }
                 let survives =
@@ -131,7 +131,7 @@ impl Cpu {
                 if params.method == Method::MapReduce
                     || (survives && params.method == Method::Greedy)
                 {
-                    self.suppressors.push(entry, contenders);
+                    self.suppressors.push(entry, ranked);
                 }
             }
         }
@@ -173,7 +173,7 @@ mod tests {
 
     /// Where there is AVX2 no other test runs what is for processors without.
     #[test]
-    fn all_widths_give_the_same_bits() {
+    fn portable_code_and_avx2_code_give_the_same_bits() {
         let mut rng = fastrand::Rng::with_seed(2020);
         let columns: Vec<f32> = (0..84 * 1000)
             .map(|i| if i < 4000 { 20.0 + rng.f32() * 100.0 } else { rng.f32() })
@@ -181,13 +181,17 @@ mod tests {
         let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 1000], &columns)];
         let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
         let params = Params { class_agnostic: true, ..Params::default() };
-        let mut found = Cpu::default();
-        found.run(&tensors, &layout, &params).unwrap();
-        let mut plain = Cpu::default();
-        plain.decoder.decode_as_compiled(&layout, &params, &columns, &columns);
-        plain.suppress_as_compiled(&params);
-        assert_eq!(plain.decoder.candidates, found.decoder.candidates);
-        assert_eq!(plain.survivors, found.survivors);
-        assert!((20..900).contains(&found.survivors.len()), "{} survivors", found.survivors.len());
+        let mut dispatched = Cpu::default();
+        dispatched.run(&tensors, &layout, &params).unwrap();
+        let mut portable = Cpu::default();
+        portable.decoder.decode_portable(&layout, &params, &columns, &columns);
+        portable.suppress_portable(&params);
+        assert_eq!(portable.decoder.candidates, dispatched.decoder.candidates);
+        assert_eq!(portable.survivors, dispatched.survivors);
+        assert!(
+            (20..900).contains(&dispatched.survivors.len()),
+            "{} survivors",
+            dispatched.survivors.len()
+        );
     }
 }

@@ -10,26 +10,26 @@ use super::score::Score;
 use crate::decoder::Layout;
 use crate::tensor::Element;
 
-/// Bits of a class in an entry of [`CandidateDecoder::pairs`]; the anchor's place in its block is above.
+/// Bits of a class in an entry of [`CandidateDecoder::pairs`]; the anchor's index in its block is above.
 const CLASS_BITS: u32 = 16;
 const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
 
 /// What is compared with the scores.
-struct Lowest<S: Score> {
+struct LowestThreshold<S: Score> {
     /// The lowest threshold of any class.
     threshold: f32,
     rank: S::Rank,
 }
 
-impl<S: Score> Lowest<S> {
+impl<S: Score> LowestThreshold<S> {
     fn new(threshold: f32) -> Self {
-        Self { threshold, rank: S::rank_from(threshold) }
+        Self { threshold, rank: S::threshold_rank(threshold) }
     }
 
     /// Whether a pair of this class score is dropped, whatever its class and box; `objectness` is
     /// finite.
     #[inline(always)]
-    fn excludes(&self, score: S, objectness: Option<f32>) -> bool {
+    fn drops(&self, score: S, objectness: Option<f32>) -> bool {
         match objectness {
             None => S::is_below(score.rank(), self.rank),
             Some(objectness) => {
@@ -42,8 +42,8 @@ impl<S: Score> Lowest<S> {
 
     /// The same of several scores.
     #[inline(always)]
-    fn excludes_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
-        scores.iter().fold(true, |all, &score| all & self.excludes(score, objectness))
+    fn drops_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
+        scores.iter().fold(true, |all, &score| all & self.drops(score, objectness))
     }
 }
 
@@ -72,7 +72,7 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = Lowest::<S>::new(params.thresholds.lowest(layout.classes));
+        let lowest = LowestThreshold::<S>::new(params.thresholds.lowest(layout.classes));
         let is_row = layout.scores.component_stride == 1;
         for anchor in 0..layout.anchors {
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
@@ -88,14 +88,21 @@ impl CandidateDecoder {
                 let classes = first..layout.classes.min(first + WIDTH);
                 if is_row {
                     let from = layout.scores.index(anchor, first);
-                    if lowest.excludes_all(&scores[from..][..classes.len()], objectness) {
+                    if lowest.drops_all(&scores[from..][..classes.len()], objectness) {
                         continue;
                     }
                 }
                 for class in classes {
                     let score = scores[layout.scores.index(anchor, class)];
-                    if !lowest.excludes(score, objectness) {
-                        self.take_pair([anchor, class], objectness, score, layout, params, boxes);
+                    if !lowest.drops(score, objectness) {
+                        self.add_pair_if_candidate(
+                            [anchor, class],
+                            objectness,
+                            score,
+                            layout,
+                            params,
+                            boxes,
+                        );
                     }
                 }
             }
@@ -111,7 +118,7 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = Lowest::<S>::new(params.thresholds.lowest(layout.classes));
+        let lowest = LowestThreshold::<S>::new(params.thresholds.lowest(layout.classes));
         let mut pairs = std::mem::take(&mut self.pairs);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
@@ -120,13 +127,13 @@ impl CandidateDecoder {
                 let from = layout.scores.index(start, class);
                 let column = &scores[from..from + len];
                 for (chunk, scores) in column.chunks(WIDTH).enumerate() {
-                    if lowest.excludes_all(scores, None) {
+                    if lowest.drops_all(scores, None) {
                         continue;
                     }
                     for (i, &score) in scores.iter().enumerate() {
-                        if !lowest.excludes(score, None) {
-                            let place = (chunk * WIDTH + i) as u32;
-                            pairs.push(place << CLASS_BITS | class as u32);
+                        if !lowest.drops(score, None) {
+                            let index = (chunk * WIDTH + i) as u32;
+                            pairs.push(index << CLASS_BITS | class as u32);
                         }
                     }
                 }
@@ -137,14 +144,14 @@ impl CandidateDecoder {
                 let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
                 let anchor = start + (pair >> CLASS_BITS) as usize;
                 let score = scores[layout.scores.index(anchor, class)];
-                self.take_pair([anchor, class], None, score, layout, params, boxes);
+                self.add_pair_if_candidate([anchor, class], None, score, layout, params, boxes);
             }
         }
         self.pairs = pairs;
     }
 
     #[inline(always)]
-    fn take_pair<B: Element, S: Score>(
+    fn add_pair_if_candidate<B: Element, S: Score>(
         &mut self,
         [anchor, class]: [usize; 2],
         objectness: Option<f32>,
@@ -159,6 +166,6 @@ impl CandidateDecoder {
             return;
         }
         let pair = Scored { anchor, objectness, best: score.to_f32(), class };
-        self.take(pair, layout, params, boxes);
+        self.add_if_candidate(pair, layout, params, boxes);
     }
 }

@@ -4,7 +4,7 @@ use super::block::Block;
 use super::conflict::{Conflict, Entry};
 use super::spatial_grid::SpatialGrid;
 
-const WIDTH: usize = 16;
+const BLOCK_WIDTH: usize = 16;
 /// Up to this many blocks, comparing with all of them takes less time than the spatial grid.
 const MAX_LINEAR_BLOCKS: usize = 12;
 
@@ -12,7 +12,7 @@ const MAX_LINEAR_BLOCKS: usize = 12;
 pub(super) struct Suppressors {
     len: usize,
     /// All of them.
-    blocks: Vec<Block<WIDTH>>,
+    blocks: Vec<Block<BLOCK_WIDTH>>,
     /// All of them, once there are more than [`MAX_LINEAR_BLOCKS`] blocks.
     grid: SpatialGrid,
 }
@@ -23,20 +23,20 @@ impl Suppressors {
         self.blocks.clear();
     }
 
-    /// Adds a box; there will be at most `most` in all.
+    /// Adds a box; there will be at max_boxes `max_boxes` in all.
     #[inline(always)]
-    pub fn push(&mut self, entry: &Entry, most: usize) {
-        if self.len.is_multiple_of(WIDTH) {
+    pub fn push(&mut self, entry: &Entry, max_boxes: usize) {
+        if self.len.is_multiple_of(BLOCK_WIDTH) {
             if self.blocks.len() == MAX_LINEAR_BLOCKS {
-                self.grid.clear(most);
+                self.grid.clear(max_boxes);
                 for block in &self.blocks {
-                    (0..WIDTH).for_each(|lane| self.grid.push(&block.get(lane)));
+                    (0..BLOCK_WIDTH).for_each(|index| self.grid.push(&block.get(index)));
                 }
             }
             self.blocks.push(Block::EMPTY);
         }
         let last = self.blocks.last_mut().expect("one was pushed");
-        last.set(self.len % WIDTH, entry);
+        last.set(self.len % BLOCK_WIDTH, entry);
         self.len += 1;
         if self.blocks.len() > MAX_LINEAR_BLOCKS {
             self.grid.push(entry);

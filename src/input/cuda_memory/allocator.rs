@@ -112,7 +112,7 @@ struct Wrapped {
 }
 
 impl Wrapped {
-    fn on_host(&self) -> Result<&[u8], DriverError> {
+    fn host_copy(&self) -> Result<&[u8], DriverError> {
         let copy = || {
             let stream = Stream::new(&self.device)?;
             if let Some(ready) = self.ready {
@@ -141,14 +141,14 @@ impl Drop for Wrapped {
 /// It must be memory of this allocator, and be there for as long as the result is used.
 unsafe fn wrapped<'a>(memory: *mut gst::ffi::GstMemory) -> &'a Wrapped {
     // SAFETY: the allocator makes no other memory; a part holds a reference to its parent.
-    unsafe { &(*whole(memory).cast::<CudaMemory>()).wrapped }
+    unsafe { &(*root(memory).cast::<CudaMemory>()).wrapped }
 }
 
 /// The memory that this is a part of, or itself.
 ///
 /// # Safety
 /// It must be memory.
-unsafe fn whole(memory: *mut gst::ffi::GstMemory) -> *mut gst::ffi::GstMemory {
+unsafe fn root(memory: *mut gst::ffi::GstMemory) -> *mut gst::ffi::GstMemory {
     // SAFETY: the caller answers for it.
     let parent = unsafe { (*memory).parent };
     if parent.is_null() { memory } else { parent }
@@ -165,7 +165,7 @@ unsafe extern "C" fn map(
     if flags & GST_MAP_CUDA != 0 {
         return wrapped.address as *mut c_void;
     }
-    match wrapped.on_host() {
+    match wrapped.host_copy() {
         Ok(bytes) => bytes.as_ptr().cast_mut().cast(),
         Err(error) => {
             gst::warning!(gst::CAT_RUST, "memory of {:?}: {error}", wrapped.device);
@@ -197,9 +197,9 @@ unsafe extern "C" fn share(
     };
     // SAFETY: plain data, initialized next; `Allocator::free` takes the box back.
     unsafe {
-        let part = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
-        init(part, of.allocator, whole(memory), of.maxsize, range, wrapped.ready);
-        part
+        let shared = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
+        init(shared, of.allocator, root(memory), of.maxsize, range, wrapped.ready);
+        shared
     }
 }
 

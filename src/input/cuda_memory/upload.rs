@@ -29,7 +29,7 @@ impl From<DriverError> for UploadError {
 pub struct Uploader {
     stream: Stream,
     pinned: PinnedBuffer,
-    spare: Arc<Mutex<Vec<DeviceBuffer>>>,
+    free_buffers: Arc<Mutex<Vec<DeviceBuffer>>>,
 }
 
 impl Uploader {
@@ -40,7 +40,7 @@ impl Uploader {
     pub fn new(ordinal: u32) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
         let (stream, pinned) = (Stream::new(&device)?, PinnedBuffer::new(&device, 0)?);
-        Ok(Self { stream, pinned, spare: Arc::default() })
+        Ok(Self { stream, pinned, free_buffers: Arc::default() })
     }
 
     /// A copy of `tensor` on the GPU, there when this returns.
@@ -56,18 +56,18 @@ impl Uploader {
         if self.pinned.len() < bytes.len() {
             self.pinned = PinnedBuffer::new(&device, bytes.len())?;
         }
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let free_buffers = || self.free_buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |buffer: &DeviceBuffer| buffer.len() >= bytes.len();
-        let used_before = {
-            let mut spare = spare();
-            let found = spare.iter().position(fits);
-            found.map(|index| spare.swap_remove(index))
+        let reused = {
+            let mut free_buffers = free_buffers();
+            let found = free_buffers.iter().position(fits);
+            found.map(|index| free_buffers.swap_remove(index))
         };
-        let buffer = match used_before {
+        let buffer = match reused {
             Some(buffer) => buffer,
             None => {
                 // Those that are too small would only pile up.
-                spare().clear();
+                free_buffers().clear();
                 DeviceBuffer::new(&device, bytes.len())?
             }
         };
@@ -78,10 +78,10 @@ impl Uploader {
             self.stream.synchronize()?;
         }
 
-        let spare = Arc::downgrade(&self.spare);
+        let free_buffers = Arc::downgrade(&self.free_buffers);
         let memory = from_buffer(buffer, bytes.len(), move |buffer| {
-            if let Some(spare) = spare.upgrade() {
-                spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+            if let Some(free_buffers) = free_buffers.upgrade() {
+                free_buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
             }
         });
         let mut data = gst::Buffer::new();
