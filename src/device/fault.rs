@@ -1,18 +1,21 @@
-//! Failures of the driver on demand, and an account of what it has been asked for: for tests.
+//! Fault injection into calls of the driver, for tests (feature `fault-injection`).
+//!
+//! In: the calls that are to fail, and how. Out: the number of injected failures, and the number of
+//! resources that were acquired and not released.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A failure to come.
+/// A planned failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// The driver's function that fails.
     pub call: &'static str,
-    /// How many calls of it succeed first.
+    /// The number of calls that succeed first.
     pub after: usize,
-    /// How many fail then; `usize::MAX` for all.
+    /// The number of calls that fail after that; `usize::MAX` for all.
     pub times: usize,
-    /// What it returns.
+    /// The result of a call that fails, a `CUresult`.
     pub code: u32,
 }
 
@@ -21,7 +24,7 @@ static INJECTED: AtomicU32 = AtomicU32::new(0);
 
 static OUTSTANDING: AtomicI64 = AtomicI64::new(0);
 
-/// What is asked for, and how it is given back.
+/// Functions that acquire a resource, each with the function that releases it.
 const ACQUIRE_RELEASE: [(&str, &str); 10] = [
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
     ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
@@ -35,12 +38,13 @@ const ACQUIRE_RELEASE: [(&str, &str); 10] = [
     ("cuGraphInstantiateWithFlags", "cuGraphExecDestroy"),
 ];
 
-/// How much has been asked for and not been given back: contexts, memory, streams, graphs.
+/// The number of resources (contexts, modules, memory, streams, events, graphs) that were acquired and not
+/// released.
 pub fn outstanding() -> i64 {
     OUTSTANDING.load(Ordering::SeqCst)
 }
 
-/// Notes that `call` has succeeded.
+/// Records that `call` has succeeded.
 pub(super) fn record(call: &str) {
     if ACQUIRE_RELEASE.iter().any(|(acquire, _)| *acquire == call) {
         OUTSTANDING.fetch_add(1, Ordering::SeqCst);
@@ -54,7 +58,7 @@ fn faults() -> MutexGuard<'static, Vec<Fault>> {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Replaces all failures to come.
+/// Replaces all planned failures and resets the count of injected ones.
 pub fn inject(planned: &[Fault]) {
     let mut faults = faults();
     *faults = planned.to_vec();
@@ -62,12 +66,12 @@ pub fn inject(planned: &[Fault]) {
     INJECTED.store(0, Ordering::SeqCst);
 }
 
-/// How many calls have failed since [`inject`].
+/// The number of failures that were injected since the last call of [`inject`].
 pub fn injected() -> u32 {
     INJECTED.load(Ordering::SeqCst)
 }
 
-/// What `call` is to return, if it is to fail.
+/// The result that `call` is to return, if it is to fail.
 pub(super) fn injected_code(call: &str) -> Option<u32> {
     if PENDING.load(Ordering::SeqCst) == 0 {
         return None;

@@ -1,4 +1,8 @@
-//! The engine that goes to where the tensor lies, and where that is the host, to whoever is faster.
+//! The engine of [`Backend::Auto`](super::Backend::Auto): chooses between the CPU and a GPU for each run.
+//!
+//! In: as for any engine. Out: the outcome of [`Cuda`] or [`Cpu`], which are equal except for the
+//! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU; for
+//! tensors in host memory the faster engine is chosen by measurement ([`Trial`]).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -7,34 +11,31 @@ use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params, cuda};
 use crate::decoder::Layout;
 use crate::tensor::TensorView;
 
-/// Decodes on the GPU what lies there. What lies on the host is tried on both: each engine does
-/// eight frames, then frames go to the one with the lower mean time, but for one in 256 by which the
-/// other is judged anew. Both give the same bits, so nobody can tell but by the time. After a failure
-/// of the GPU everything is done on the CPU.
+/// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor. After a
+/// failure of the GPU every run is on the CPU.
 ///
-/// The GPU is opened at the first frame: without tensors no context is ever made, and what opening
-/// takes does not stop a stream that already runs.
+/// The GPU is opened at the first run, so that a stream without tensors creates no CUDA context.
 #[derive(Debug)]
 pub struct Auto {
     cpu: Cpu,
-    /// Which GPU is wanted, where that is said.
+    /// The number of the GPU to use, if one was given.
     ordinal: Option<u32>,
-    /// `None` before the first frame, and where there is none.
+    /// `None` before the first run, and if there is no GPU.
     cuda: Option<Cuda>,
     trial: Trial,
-    /// Who did the last frame.
+    /// Whether the last run was on the GPU.
     on_cuda: bool,
-    /// Why there is no GPU, or none any more.
+    /// Why the GPU is not used.
     failure: Option<EngineError>,
-    /// Whether the failure need not be told.
+    /// Whether `failure` was returned already, or is not a failure because the machine has no GPU.
     is_failure_reported: bool,
-    /// What it runs on, where that is news.
+    /// What the engine runs on, if that has changed since the last call of `take_description`.
     description: Option<String>,
 }
 
 impl Auto {
-    /// Between the CPU and GPU number `ordinal`; without a number the first GPU, or the one where
-    /// tensors turn out to lie.
+    /// An engine that chooses between the CPU and GPU number `ordinal`; if that is `None`, the first GPU, or
+    /// the GPU that the tensors are on.
     pub fn new(ordinal: Option<u32>) -> Self {
         Self {
             cpu: Cpu::default(),
@@ -48,7 +49,7 @@ impl Auto {
         }
     }
 
-    /// Whether there is a GPU to use; opens it where that has not been tried.
+    /// Whether the GPU can be used. Opens it at the first call.
     fn has_cuda(&mut self) -> bool {
         if self.cuda.is_none() && self.failure.is_none() {
             match Cuda::new(self.ordinal) {
@@ -58,7 +59,7 @@ impl Auto {
                 }
                 Err(error) => {
                     self.description = Some(format!("the CPU ({error})"));
-                    // That a machine has no GPU is no failure.
+                    // A machine without a GPU is not a failure.
                     self.is_failure_reported = error.is_absence();
                     self.failure = Some(error.into());
                 }
@@ -90,7 +91,7 @@ impl Engine for Auto {
                 if !on_device {
                     self.trial.record(true, began.elapsed());
                 }
-                return Ok(self.cuda.as_ref().expect("it did the frame").outcome(done));
+                return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(done));
             }
             Some(Err(error)) if error.is_device_error() => {
                 self.failure = Some(error);
@@ -128,11 +129,11 @@ impl fmt::Display for Auto {
     }
 }
 
-/// Who is faster with tensors on the host.
+/// Measures which engine is faster for tensors in host memory.
 ///
-/// Each engine does [`Trial::TRIAL_FRAMES`] frames, of which the first is not counted: it allocates. From
-/// then on frames go to the one with the lower time, a mean that follows the last frames; one frame
-/// in [`Trial::RETRIAL_INTERVAL`] goes to the other, so that neither judgement grows old.
+/// Each engine first runs [`Trial::TRIAL_FRAMES`] frames, of which the first is not counted, since
+/// it allocates. After that the engine with the lower mean time runs. One frame in
+/// [`Trial::RETRIAL_INTERVAL`] is run by the other engine, so that its mean time stays current.
 #[derive(Debug, Default)]
 struct Trial {
     frames: u64,
@@ -140,6 +141,7 @@ struct Trial {
     cuda: MeanTime,
 }
 
+/// An exponential moving average.
 #[derive(Debug, Default)]
 struct MeanTime {
     frames: u64,
@@ -150,6 +152,7 @@ impl Trial {
     const TRIAL_FRAMES: u64 = 8;
     const RETRIAL_INTERVAL: u64 = 256;
 
+    /// Whether the next frame is to be run on the GPU.
     fn wants_cuda(&self) -> bool {
         if self.frames < 2 * Self::TRIAL_FRAMES {
             return self.frames >= Self::TRIAL_FRAMES;
@@ -163,7 +166,7 @@ impl Trial {
         let mean = if on_cuda { &mut self.cuda } else { &mut self.cpu };
         mean.frames += 1;
         let time = time.as_nanos() as f64;
-        // The first frame gives way to the second at once; then each moves the mean by an eighth.
+        // The second frame replaces the first; each later frame has a weight of one eighth.
         let weight = if mean.frames <= 2 { 1.0 } else { 0.125 };
         mean.nanoseconds += (time - mean.nanoseconds) * weight;
     }
@@ -173,7 +176,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Who does each of the first `count` frames, and what each takes there, in microseconds.
+    /// Whether each of the next `count` frames is run on the GPU, if a frame takes `cpu` or `cuda`
+    /// microseconds.
     fn frames(trial: &mut Trial, count: u64, cpu: u64, cuda: u64) -> Vec<bool> {
         let one = |_| {
             let on_cuda = trial.wants_cuda();

@@ -1,3 +1,7 @@
+//! The names of classes.
+//!
+//! In: a label file and the decoder. Out: for each class a quark, and the structure that its regions share.
+
 use std::path::{Path, PathBuf};
 
 use gst::glib;
@@ -6,11 +10,12 @@ use super::roi;
 use crate::decoder::Decoder;
 use crate::file::{self, FileError, TextError};
 
-/// The largest label file, in bytes: 64 for each of as many classes as there can be.
+/// The maximum size of a label file in bytes: 64 for each of
+/// [`MAX_CLASSES`](crate::decoder::MAX_CLASSES) classes.
 const MAX_FILE_SIZE: u64 = 4 << 20;
 
-/// Why labels cannot be read: the file is missing, is no regular file, is too large, or is no text
-/// in UTF-8.
+/// Why labels cannot be read: the file is missing, is not a regular file, is too large, or is not
+/// text in UTF-8.
 #[derive(Debug, thiserror::Error)]
 #[error("the label file {path:?} {cause}")]
 pub struct LabelError {
@@ -26,29 +31,30 @@ enum Cause {
     Text(#[from] TextError),
 }
 
-/// What classes are called: by the label file, by the decoder, or by number (`class-7`).
+/// The names of classes: from the label file, else from the decoder, else made from the number (`class-7`).
 #[derive(Default)]
 pub struct Labels {
     from_file: Vec<String>,
     decoder: Option<&'static dyn Decoder>,
-    /// By class, those that were cached.
+    /// The labels by class, each made at its first use.
     cached: Vec<Option<Label>>,
 }
 
-/// What all regions of a class share.
+/// The label of a class, and the structure that all regions of the class share.
 pub(super) struct Label {
-    /// The class's name, never empty. Quarks are never freed and cost a lock to look up.
+    /// The name of the class, never empty. Quarks are never freed, and looking one up takes a lock.
     pub quark: glib::Quark,
-    /// The structure of a region's metadata, but for what differs from region to region.
+    /// The structure of a region's metadata; its confidence and coordinates are set for each region.
     pub detection: gst::Structure,
 }
 
 impl Labels {
     /// Reads one label per line, the first for class 0. The text is UTF-8, with or without a byte
-    /// order mark. A blank line is a class without a label; those after the last label are none.
+    /// order mark. A blank line is a class without a label; blank lines after the last label are
+    /// ignored.
     ///
     /// # Errors
-    /// Where the file cannot be read, is no regular file, has more than 4 MiB, or is not UTF-8.
+    /// If the file cannot be read, is not a regular file, has more than 4 MiB, or is not UTF-8.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
         let from_file =
             Self::read(path).map_err(|cause| LabelError { path: path.to_owned(), cause })?;
@@ -61,20 +67,19 @@ impl Labels {
         Ok(lines.map(|line| line.trim().to_owned()).collect())
     }
 
-    /// The class of this label in the label file; `None` for an empty one, which classes without a
-    /// label share.
+    /// The class with this label in the label file; `None` for an empty label.
     pub fn class(&self, label: &str) -> Option<u32> {
         let matches = |name: &String| !name.is_empty() && name == label;
         let class = self.from_file.iter().position(matches)?;
         u32::try_from(class).ok()
     }
 
-    /// How many classes the label file names.
+    /// The number of labels of the label file.
     pub fn count(&self) -> usize {
         self.from_file.len()
     }
 
-    /// Takes the names that `decoder` knows where the label file has no line.
+    /// Uses the names of `decoder` for classes for which the label file has no line.
     pub fn set_decoder(&mut self, decoder: &'static dyn Decoder) {
         self.decoder = Some(decoder);
         self.cached.clear();
@@ -105,7 +110,7 @@ impl Labels {
 mod tests {
     use super::*;
 
-    /// A label file of this content, loaded.
+    /// Writes a label file with this content and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
         let file = format!("nmsfilter-labels-{}-{name}.txt", std::process::id());
         let path = std::env::temp_dir().join(file);
@@ -120,7 +125,7 @@ mod tests {
     }
 
     fn error_text(result: Result<Labels, LabelError>) -> String {
-        result.err().expect("the label file is error_text").to_string()
+        result.err().expect("the label file is not accepted").to_string()
     }
 
     #[test]
@@ -183,7 +188,7 @@ mod tests {
     #[test]
     fn a_file_above_the_size_limit_is_an_error() {
         let path = std::env::temp_dir().join(format!("nmsfilter-large-{}", std::process::id()));
-        // It takes no room on the disk.
+        // A sparse file: it uses no disk blocks.
         std::fs::File::create(&path).unwrap().set_len((4 << 20) + 1).unwrap();
         let message = error_text(Labels::load(&path));
         std::fs::remove_file(&path).unwrap();

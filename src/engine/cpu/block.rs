@@ -1,10 +1,13 @@
-//! Boxes in flat arrays, so that one box is compared with several at a time.
+//! A structure of arrays of boxes.
+//!
+//! In: entries. Out: whether any of the boxes conflicts with one more entry, by a loop without branches that
+//! the compiler vectorizes.
 
 use super::conflict::{Conflict, Entry};
 use crate::geometry::Corners;
 use crate::geometry::overlap::Measured;
 
-/// `WIDTH` boxes, a index each; an unused index holds an empty box, which conflicts with none.
+/// `WIDTH` boxes. Unused elements are empty boxes, which conflict with no box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<const WIDTH: usize> {
     x1: [f32; WIDTH],
@@ -43,8 +46,8 @@ impl<const WIDTH: usize> Block<WIDTH> {
         Entry { measured: Measured { corners, area: self.area[index] }, class: self.class[index] }
     }
 
-    /// Whether any of these boxes suppresses `entry`, which all of them outrank. No early exit: that
-    /// would prevent vectorization.
+    /// Whether any of these boxes, all of which outrank `entry`, conflicts with it. There is no early exit,
+    /// which would prevent vectorization.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict>(&self, entry: &Entry, test: C) -> bool {
         let mut any = false;

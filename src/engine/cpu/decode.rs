@@ -1,24 +1,32 @@
+//! Decode: from anchors to candidates.
+//!
+//! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of their
+//! anchors, and the number of rejected anchors. Scores are read in the order of memory, several at
+//! a time; the rules of the engines are then applied one by one to anchors whose greatest score
+//! reaches the lowest threshold.
+
 use super::super::{Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
-/// Anchors whose running best stays in the first-level cache while the class rows stream past.
+/// Anchors that are decoded together if the scores are ordered by class. Their greatest scores so far stay in
+/// the L1 cache while the scores of all classes are read.
 pub(super) const BLOCK: usize = 1024;
-/// Scores looked at together; it divides [`BLOCK`].
+/// Scores that are compared together; it divides [`BLOCK`].
 pub(super) const WIDTH: usize = 32;
-/// Classes compared before their best is put back.
+/// Classes that are compared before the greatest scores are written back.
 const CLASS_GROUP: usize = 16;
 
-/// Turns rows into candidates.
+/// Decodes an image; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
-    /// Pairs of a block of anchors, with `multi_label`: see [`multi_label`](super::multi_label).
+    /// With `multi_label`, the pairs of a block of anchors: see [`multi_label`](super::multi_label).
     pub(super) pairs: Vec<u32>,
-    /// How many classes a candidate can be of.
+    /// The number of classes of the layout.
     pub classes: usize,
 }
 
@@ -32,7 +40,7 @@ impl CandidateDecoder {
     ) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
             unsafe { self.decode_with_avx2(layout, params, boxes, scores) };
             return;
         }
@@ -85,8 +93,8 @@ impl CandidateDecoder {
         }
     }
 
-    /// One anchor after the other; `row` gives the rank of an anchor's greatest_rank score, and its
-    /// scores.
+    /// Decodes one anchor after the other. `scores_of` returns the rank of an anchor's greatest
+    /// score, and its scores.
     #[inline(always)]
     fn decode_by_anchor<B: Element, S: Score, R: Iterator<Item = S>>(
         &mut self,
@@ -98,7 +106,7 @@ impl CandidateDecoder {
     ) {
         let lowest = S::threshold_rank(params.thresholds.lowest(layout.classes));
         for anchor in 0..layout.anchors {
-            // Objectness lies with the scores.
+            // Objectness is in the tensor of the scores: `validate` has checked it.
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
             if objectness.is_some_and(|objectness| S::is_below(objectness.rank(), lowest)) {
                 continue;
@@ -119,7 +127,7 @@ impl CandidateDecoder {
         }
     }
 
-    /// Each class's scores of all anchors lie side by side.
+    /// Decodes scores that are contiguous for each class, block by block of anchors.
     #[inline(always)]
     fn decode_by_class<B: Element, S: Score>(
         &mut self,
@@ -162,7 +170,8 @@ impl CandidateDecoder {
         }
     }
 
-    /// Applies the rules to a row, or with `multi_label` to a pair.
+    /// Applies the rules from the best score on to an anchor, or with `multi_label` to a pair, and adds the
+    /// candidate or counts the rejection.
     #[inline(always)]
     pub(super) fn add_if_candidate<B: Element>(
         &mut self,
@@ -179,13 +188,13 @@ impl CandidateDecoder {
     }
 }
 
-/// The greater; `best` where `score` is not a component_at.
+/// The greater of two ranks; `best` if `score` is NaN.
 #[inline(always)]
 fn greater_score<R: PartialOrd>(score: R, best: R) -> R {
     if score > best { score } else { best }
 }
 
-/// The rank of a row's greatest_rank score, of minus infinity where none is a component_at.
+/// The rank of the greatest of `scores`; the rank of minus infinity if all are NaN.
 #[inline(always)]
 fn greatest_rank<S: Score>(scores: &[S]) -> S::Rank {
     const LANES: usize = 16;
@@ -207,7 +216,8 @@ fn greatest_rank<S: Score>(scores: &[S]) -> S::Rank {
     lanes.into_iter().fold(remainder, |best, lane| greater_score(lane, best))
 }
 
-/// Raises each anchor's best to the greatest_rank of `rows`, and notes the `group` where that is greater.
+/// Updates each anchor's greatest rank with the scores of a group of classes, of which `rows` has a slice per
+/// class, and records `group` for anchors whose greatest rank has increased.
 #[inline(always)]
 fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups: &mut [u32]) {
     let (best_chunks, best_remainder) = best.as_chunks_mut::<WIDTH>();
@@ -217,7 +227,7 @@ fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups
         let mut greatest = before;
         for row in rows {
             let scores: &[S; WIDTH] =
-                row[chunk * WIDTH..][..WIDTH].try_into().expect("it is as long");
+                row[chunk * WIDTH..][..WIDTH].try_into().expect("the slice has WIDTH elements");
             for (greatest, score) in greatest.iter_mut().zip(scores) {
                 *greatest = greater_score(score.rank(), *greatest);
             }
@@ -238,7 +248,7 @@ fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups
     }
 }
 
-/// A box's components; those beyond its format's are zero.
+/// The components of an anchor's box; components that the format does not have are zero.
 #[inline(always)]
 fn components<B: Element>(
     field: &Field,

@@ -1,9 +1,12 @@
-//! The engine for the host: decode streams the tensor once; suppression compares a candidate with
-//! several boxes at a time, and of many only with those near it. The compiler vectorizes; where an
-//! x86-64 processor has AVX2, it is twice as wide. Buffers are kept from frame to frame.
+//! The engine that runs on the CPU.
 //!
-//! What is `#[inline(always)]` here is compiled for its caller's processor: once as all is, once with
-//! AVX2.
+//! In: tensors in host memory. Out: the outcome in buffers that are reused for the next run. Decode
+//! reads the scores once, in the order of memory. Suppression compares a candidate with several
+//! boxes at a time and, if there are many, only with nearby boxes ([`spatial_grid`]). Loops are
+//! written so that the compiler vectorizes them.
+//!
+//! Functions marked `#[inline(always)]` are compiled twice on x86-64: for the target's base instruction set,
+//! and for AVX2, which is chosen at run time.
 
 mod block;
 mod candidate;
@@ -33,7 +36,7 @@ pub struct Cpu {
     ranking: Ranking,
     suppressors: Suppressors,
     images: Vec<ImageCounts>,
-    /// Of all images.
+    /// The survivors of all images.
     survivors: Vec<Detection>,
 }
 
@@ -85,7 +88,7 @@ impl Cpu {
     fn suppress(&mut self, params: &Params) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
             unsafe { self.suppress_with_avx2(params) };
             return;
         }
@@ -113,7 +116,7 @@ impl Cpu {
         self.suppressors.clear();
         let mut entries = [Entry::default(); 32];
         'all: for keys in self.ranking.top(candidates, ranked).chunks(entries.len()) {
-            // Loaded together: one by one, each load would stall.
+            // Several entries are loaded in one loop, so that their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
                 *entry = Entry::new(&candidates[ranking::index(key)], params);
             }
@@ -124,7 +127,7 @@ impl Cpu {
                 let survives =
                     params.method == Method::None || !self.suppressors.any_conflicts(entry, test);
                 if survives {
-                    // Not `push`: its copy by way of the stack costs more than the comparison.
+                    // `push` would copy through the stack, which takes longer than the comparison.
                     let candidate = &candidates[ranking::index(key)];
                     survivors.extend_from_slice(std::slice::from_ref(candidate));
                 }
@@ -139,7 +142,7 @@ impl Cpu {
     }
 }
 
-/// Suppression by one measure: chooses the test that is compiled for the other parameters.
+/// Suppression by the measure that visits it, with the [`Test`] that is compiled for the other parameters.
 struct Suppress<'a> {
     engine: &'a mut Cpu,
     params: &'a Params,
@@ -151,7 +154,7 @@ impl Visitor for Suppress<'_> {
     #[inline(always)]
     fn visit<M: Measure>(self) {
         let Self { engine, params } = self;
-        // With one class there is nothing to keep apart.
+        // With a single class, classes need not be compared.
         let classes = !params.class_agnostic && engine.decoder.classes > 1;
         match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
             (false, false, false) => engine.suppress_with::<Test<M, false, false, false>>(params),
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
     use crate::decoder;
 
-    /// Where there is AVX2 no other test runs what is for processors without.
+    /// On a processor with AVX2, no other test runs the portable code.
     #[test]
     fn portable_code_and_avx2_code_give_the_same_bits() {
         let mut rng = fastrand::Rng::with_seed(2020);

@@ -1,7 +1,8 @@
-//! Decode with `multi_label`: each pair of anchor and class that reaches its threshold.
+//! Decode with `multi_label`: every pair of anchor and class that reaches its threshold is a candidate.
 //!
-//! Scores are compared several at a time with the lowest threshold of any class, which most are
-//! below; the rules are applied one by one to the pairs of those that are not.
+//! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of anchor,
+//! then class. Scores are compared several at a time with the lowest threshold of any class, below
+//! which most of them are; the rules are then applied one by one to the remaining pairs.
 
 use super::super::Params;
 use super::candidate::Scored;
@@ -10,13 +11,13 @@ use super::score::Score;
 use crate::decoder::Layout;
 use crate::tensor::Element;
 
-/// Bits of a class in an entry of [`CandidateDecoder::pairs`]; the anchor's index in its block is above.
+/// The number of low bits that hold the class in an element of [`CandidateDecoder::pairs`]; the bits above
+/// hold the index of the anchor in its block.
 const CLASS_BITS: u32 = 16;
 const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
 
-/// What is compared with the scores.
+/// The lowest threshold of any class, as a number and as a rank.
 struct LowestThreshold<S: Score> {
-    /// The lowest threshold of any class.
     threshold: f32,
     rank: S::Rank,
 }
@@ -26,21 +27,21 @@ impl<S: Score> LowestThreshold<S> {
         Self { threshold, rank: S::threshold_rank(threshold) }
     }
 
-    /// Whether a pair of this class score is dropped, whatever its class and box; `objectness` is
-    /// finite.
+    /// Whether a pair with this class score is dropped, whatever its class and its box.
+    /// `objectness` is finite.
     #[inline(always)]
     fn drops(&self, score: S, objectness: Option<f32>) -> bool {
         match objectness {
             None => S::is_below(score.rank(), self.rank),
             Some(objectness) => {
-                // False where the pair is rejected: where the score or the product is not finite.
+                // False if the score or the product is not finite: then the pair is rejected.
                 let product = objectness * score.to_f32();
                 (product < self.threshold) & (product > f32::NEG_INFINITY)
             }
         }
     }
 
-    /// The same of several scores.
+    /// Whether all pairs with these class scores are dropped.
     #[inline(always)]
     fn drops_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
         scores.iter().fold(true, |all, &score| all & self.drops(score, objectness))
@@ -63,7 +64,7 @@ impl CandidateDecoder {
         }
     }
 
-    /// One anchor after the other.
+    /// Decodes one anchor after the other.
     #[inline(always)]
     fn pairs_by_anchor<B: Element, S: Score>(
         &mut self,
@@ -109,7 +110,7 @@ impl CandidateDecoder {
         }
     }
 
-    /// A block of anchors after the other, and of each the scores of one class after the other.
+    /// Decodes scores that are contiguous for each class, block by block of anchors.
     #[inline(always)]
     fn pairs_by_class<B: Element, S: Score>(
         &mut self,
@@ -138,7 +139,7 @@ impl CandidateDecoder {
                     }
                 }
             }
-            // Anchors in order, and classes in order of each.
+            // Sorts by anchor, then by class.
             pairs.sort_unstable();
             for &pair in &pairs {
                 let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
@@ -161,7 +162,7 @@ impl CandidateDecoder {
         boxes: &[B],
     ) {
         let (anchor, class) = (anchor as u32, class as u32);
-        // Dropped before the score is looked at.
+        // Rule 4 for objectness; a pair whose objectness is too low is dropped whatever its score.
         if objectness.is_some_and(|objectness| objectness < params.thresholds.of(class)) {
             return;
         }

@@ -1,31 +1,33 @@
 //! Candidates sorted by rank.
 //!
-//! In: candidates in the ranking of their anchors. Out: 64-bit keys in descending rank, each with the score in its upper and the
-//! candidate's index in its lower half. Up to [`MAX_BUCKETS`] candidates are sorted by buckets and then by insertion; more, or
-//! scores of which too many fall into one bucket, by radix.
+//! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, with the
+//! score in the upper half and the candidate's index in the lower half. Up to [`MAX_BUCKETS`]
+//! candidates are sorted by bucket sort followed by insertion sort, O(n) if the scores are spread
+//! evenly. If there are more candidates, or too many of them in one bucket, they are sorted by a
+//! least-significant-digit radix sort.
 
 use super::super::Detection;
 
-/// The count candidates that are sorted by buckets: as many buckets as candidates.
+/// The greatest number of candidates that are sorted with buckets. There are about as many buckets.
 const MAX_BUCKETS: usize = 4096;
-/// The count candidates of one bucket; insertion is quadratic in it.
+/// The greatest number of candidates in a bucket; the cost of insertion sort is quadratic in it.
 const MAX_PER_BUCKET: u32 = 16;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 32 / DIGIT_BITS as usize;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
-/// Which candidate comes first, second and so on.
+/// Sorts candidates by rank; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// What ranks in the upper half, the candidate's index in the lower.
+    /// The sort key of the score in the upper half, the candidate's index in the lower half.
     keys: Vec<u64>,
     scratch: Vec<u64>,
     counts: Vec<u32>,
 }
 
 impl Ranking {
-    /// The `count` highest-ranked, by rank, each to be had by [`index`]. `candidates` lie in the
-    /// ranking of their rows.
+    /// The keys of the `count` highest-ranked of `candidates`, in descending rank; [`index`] returns the
+    /// candidate's index. `candidates` are in the order of their anchors.
     #[inline(always)]
     pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
         let key = |(i, d): (usize, &Detection)| u64::from(descending(d.score)) << 32 | i as u64;
@@ -34,7 +36,7 @@ impl Ranking {
         if count < self.keys.len() {
             self.keys.select_nth_unstable(count);
             self.keys.truncate(count);
-            // Rows in ranking again, of which a stable sort makes use.
+            // The selection does not preserve the order of the keys.
             self.keys.sort_unstable();
         } else if !self.bucket_sort() {
             self.radix_sort();
@@ -42,8 +44,8 @@ impl Ranking {
         &self.keys
     }
 
-    /// Puts each key about where its score belongs, and then exactly there; `false`, and nothing
-    /// done, where there are too many for that, or too many that belong about the same place.
+    /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys as they are, if there are too
+    /// many keys, or too many in one bucket.
     #[inline(always)]
     fn bucket_sort(&mut self) -> bool {
         let Self { keys, scratch, counts } = self;
@@ -77,7 +79,8 @@ impl Ranking {
         true
     }
 
-    /// Keys whose lower halves ascend already; the stable passes leave them so among equals.
+    /// Sorts by the upper halves, digit by digit. The lower halves are in ascending order before;
+    /// each pass is stable, so equal upper halves stay in that order.
     #[inline(always)]
     fn radix_sort(&mut self) {
         let digit = |key: u64, index: usize| {
@@ -98,8 +101,8 @@ impl Ranking {
     }
 }
 
-/// Rankings keys by their places, of which `counts` says how many keys each has; those of the same
-/// bucket stay in ranking.
+/// Moves keys to the order of their buckets; keys of the same bucket stay in order. `counts` has the
+/// number of keys of each bucket.
 #[inline(always)]
 fn scatter(
     keys: &mut Vec<u64>,
@@ -120,13 +123,13 @@ fn scatter(
     std::mem::swap(keys, scratch);
 }
 
-/// Which candidate a key of [`Ranking`] is of.
+/// The index of the candidate of a key.
 #[inline(always)]
 pub(super) fn index(key: u64) -> usize {
     key as u32 as usize
 }
 
-/// Less for higher scores; scores are finite and never minus zero.
+/// A number that is lower for higher scores. Scores are finite and never minus zero.
 #[inline(always)]
 fn descending(score: f32) -> u32 {
     let bits = score.to_bits();
@@ -143,7 +146,7 @@ mod tests {
             |rng| rng.f32(),
             |rng| f32::from(rng.u8(..)) / 255.0,
             |rng| (rng.f32() - 0.5) * 2.0f32.powi(rng.i32(-120..120)),
-            // A crowd, and a few far from it.
+            // Most scores in a narrow range, and a few far above it.
             |rng| if rng.u32(..).is_multiple_of(97) { 1e30 } else { 0.25 + 1e-6 * rng.f32() },
             |_| 0.5,
         ];

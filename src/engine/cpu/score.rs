@@ -1,15 +1,18 @@
+//! Scores as ranks, which are fast to compare with SIMD instructions.
+//!
+//! In: scores as stored in a tensor. Out: ranks in the same order. The rank of an f16 is an i16, so
+//! that scores need not be converted to f32 for the comparison.
+
 use half::f16;
 
 use crate::tensor::Element;
 
-/// A score as it lies in a tensor, in an order that is quick to compare in many lanes: half
-/// precision need not be widened for it.
+/// An element type of scores.
 pub(super) trait Score: Element {
-    /// Greater for greater scores, equal for equal ones; never greater than another of what is not
-    /// a number.
+    /// Ranks are in the order of the scores. The rank of NaN is not greater than any other rank.
     type Rank: Copy + PartialOrd;
 
-    /// That of minus infinity.
+    /// The rank of minus infinity.
     const LOWEST: Self::Rank;
 
     fn rank(self) -> Self::Rank;
@@ -17,14 +20,14 @@ pub(super) trait Score: Element {
     /// The score of this rank.
     fn from_rank(rank: Self::Rank) -> f32;
 
-    /// Below which scores are less than `threshold`.
+    /// The rank such that scores with a lower rank, and no others, are less than `threshold`.
     fn threshold_rank(threshold: f32) -> Self::Rank;
 
-    /// Whether a row of this score, or objectness, is dropped whatever else it holds; `lowest` is
-    /// that of the lowest threshold.
+    /// Whether an anchor whose greatest score, or objectness, has this rank is dropped, whatever its other
+    /// elements are. `lowest` is the rank of the lowest threshold.
     #[inline(always)]
     fn is_below(rank: Self::Rank, lowest: Self::Rank) -> bool {
-        // Minus infinity is rejected instead, as is what is not a number.
+        // Minus infinity and NaN are rejected instead.
         (rank < lowest) & (rank > Self::LOWEST)
     }
 }
@@ -53,7 +56,7 @@ impl Score for f32 {
 const INFINITY: i16 = f16::INFINITY.to_bits() as i16;
 
 impl Score for f16 {
-    /// The bits, below zero of what is negative.
+    /// The bits of the magnitude, negated for negative numbers; `i16::MIN` for NaN.
     type Rank = i16;
 
     const LOWEST: i16 = -INFINITY;

@@ -1,27 +1,31 @@
-//! Boxes by position, so that a candidate is compared with its neighbors only.
+//! A hierarchical hash grid of boxes, so that a candidate is compared with nearby boxes only.
 //!
-//! The grid is hierarchical: a box belongs to the level of the least power of two that is greater than its longer side. Each level
-//! has square cells of that side, and a box is kept in the cell of its upper left corner. So the boxes of a level that intersect
-//! a given box are in the cells from one before the cell of its upper left corner to the cell of its lower right corner. Cells are
-//! found by hashing. Boxes of other cells that share a slot are compared in vain: the exact test tells them apart.
+//! In: boxes, in any order. Out: whether any of them conflicts with a given box.
+//!
+//! A box belongs to the level of the least power of two that is greater than its longer side. The cells of a
+//! level are squares of that side, and a box is stored in the cell of its upper left corner. Therefore all
+//! boxes of a level that intersect a given box are in the cells from the one before (left of and above) the
+//! cell of its upper left corner to the cell of its lower right corner. A hash table maps cells to slots. If
+//! several cells share a slot, boxes of all of them are compared; the exact test decides, so the result does
+//! not depend on the hash. The cost of a search is the number of cells in range plus the boxes in them.
 
 use super::block::Block;
 use super::conflict::{Conflict, Entry};
 
 const BLOCK_WIDTH: usize = 8;
-/// No further block.
+/// The index that means "no block".
 const NO_BLOCK: u32 = u32::MAX;
-/// The level of the shortest sides, a power of two; shorter ones belong to it, too.
+/// The cell side of level 0 is 2 to this power. Boxes with shorter sides belong to level 0 too.
 const LOWEST_LEVEL_EXPONENT: i32 = -16;
-/// How many there are: [`MAX_SIDE`](super::super::MAX_SIDE) is below the 31st power of two.
+/// The number of levels: [`MAX_SIDE`](super::super::MAX_SIDE) is less than 2 to the power of 31.
 const LEVELS: usize = 48;
 
 #[derive(Debug, Default)]
 pub(super) struct SpatialGrid {
-    /// By hash, the last block of a cell.
+    /// The hash table: the index of the last block of the cells with this hash.
     slots: Vec<u32>,
     blocks: Vec<LinkedBlock>,
-    /// A bit for each level that has boxes.
+    /// Bit `i` is set if level `i` has boxes.
     levels: u64,
 }
 
@@ -29,11 +33,11 @@ pub(super) struct SpatialGrid {
 struct LinkedBlock {
     block: Block<BLOCK_WIDTH>,
     len: u32,
-    /// The cell's block before.
+    /// The index of the slot's previous block.
     next: u32,
 }
 
-/// The cells of a level that a box may find neighbors in.
+/// The cells of a level that can contain boxes that intersect a given box; bounds are inclusive.
 struct Range {
     x: (i32, i32),
     y: (i32, i32),
@@ -43,7 +47,7 @@ impl Range {
     #[inline(always)]
     fn new(entry: &Entry, level: usize, offset: f32) -> Self {
         let cell = |edge: f64| cell(edge, level);
-        // In double precision, so that no rounding hides a neighbor.
+        // In double precision, so that rounding cannot exclude a cell.
         let offset = f64::from(offset);
         let low = |edge: f32| cell(f64::from(edge) - offset).saturating_sub(1);
         let high = |edge: f32| cell(f64::from(edge) + offset);
@@ -60,7 +64,7 @@ impl Range {
     }
 }
 
-/// The side of a level's cells: longer than any side in it, but of the last, where none is.
+/// The side of a level's cells. It exceeds the sides of all boxes of the level.
 #[inline(always)]
 fn cell_side(level: usize) -> f32 {
     f32::from_bits(((level as i32 + LOWEST_LEVEL_EXPONENT + 127) as u32) << 23)
@@ -68,7 +72,7 @@ fn cell_side(level: usize) -> f32 {
 
 #[inline(always)]
 fn cell(edge: f64, level: usize) -> i32 {
-    // A power of two: exact.
+    // The factor is a power of two, so the product is exact.
     (edge * (1.0 / f64::from(cell_side(level)))).floor() as i32
 }
 
@@ -81,7 +85,7 @@ fn level(entry: &Entry) -> usize {
 }
 
 impl SpatialGrid {
-    /// Makes room for about `boxes`.
+    /// Removes all boxes and sizes the hash table for about `boxes` boxes.
     pub fn clear(&mut self, boxes: usize) {
         self.blocks.clear();
         self.levels = 0;
@@ -118,8 +122,8 @@ impl SpatialGrid {
         linked.len += 1;
     }
 
-    /// Whether any of the boxes suppresses `d`; `None` where finding out takes looking into more
-    /// than `max_cells` cells.
+    /// Whether any of the boxes conflicts with `entry`; `None` if the search would visit more than
+    /// `max_cells` cells.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict>(
         &self,
@@ -127,7 +131,7 @@ impl SpatialGrid {
         test: C,
         max_cells: u64,
     ) -> Option<bool> {
-        // Most likely it is a box of about the same size in about the same place.
+        // A box that conflicts is most likely in the same cell of the same level, so that cell is first.
         let own_level = level(entry);
         let (x, y) = (
             cell(f64::from(entry.corners().x1), own_level),
@@ -189,7 +193,7 @@ mod tests {
     use crate::geometry::Overlap;
     use crate::geometry::overlap::{Measure, Visitor};
 
-    /// Boxes of all magnitudes, near and far from the origin and from each other.
+    /// Boxes of all orders of magnitude, near and far from the origin and from each other.
     fn boxes(count: usize, seed: u64) -> Vec<Detection> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut power =
@@ -217,7 +221,7 @@ mod tests {
             .collect()
     }
 
-    /// Compares every box with every box before it, by position and one by one, and counts conflicts.
+    /// Compares every box with all boxes before it, with the grid and without, and counts conflicts.
     struct Check<'a> {
         boxes: &'a [Detection],
         params: &'a Params,
@@ -233,7 +237,7 @@ mod tests {
             let mut conflicts = 0;
             for (i, entry) in entries.iter().enumerate() {
                 let expected = entries[..i].iter().any(|other| test.conflict(other, entry));
-                // A box that spans very many cells is not searched for in the grid.
+                // The grid is not searched for a box that spans more cells than the limit.
                 let found = grid.any_conflicts(entry, test, 1 << 12).unwrap_or(expected);
                 assert_eq!(found, expected, "{entry:?}");
                 conflicts += usize::from(expected);

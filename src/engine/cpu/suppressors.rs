@@ -1,19 +1,22 @@
-//! The boxes that suppress candidates of lower rank.
+//! The boxes that can suppress candidates of lower rank.
+//!
+//! In: boxes in descending rank. Out: whether any of them conflicts with the next candidate. Few
+//! boxes are all compared; many are searched for in a [`SpatialGrid`].
 
 use super::block::Block;
 use super::conflict::{Conflict, Entry};
 use super::spatial_grid::SpatialGrid;
 
 const BLOCK_WIDTH: usize = 16;
-/// Up to this many blocks, comparing with all of them takes less time than the spatial grid.
+/// Up to this number of blocks, comparing with all boxes takes less time than a search in the spatial grid.
 const MAX_LINEAR_BLOCKS: usize = 12;
 
 #[derive(Debug, Default)]
 pub(super) struct Suppressors {
     len: usize,
-    /// All of them.
+    /// All boxes.
     blocks: Vec<Block<BLOCK_WIDTH>>,
-    /// All of them, once there are more than [`MAX_LINEAR_BLOCKS`] blocks.
+    /// All boxes, if there are more than [`MAX_LINEAR_BLOCKS`] blocks; unused otherwise.
     grid: SpatialGrid,
 }
 
@@ -23,7 +26,7 @@ impl Suppressors {
         self.blocks.clear();
     }
 
-    /// Adds a box; there will be at max_boxes `max_boxes` in all.
+    /// Adds a box. `max_boxes` is an upper bound of the number of boxes that will be added in all.
     #[inline(always)]
     pub fn push(&mut self, entry: &Entry, max_boxes: usize) {
         if self.len.is_multiple_of(BLOCK_WIDTH) {
@@ -35,7 +38,7 @@ impl Suppressors {
             }
             self.blocks.push(Block::EMPTY);
         }
-        let last = self.blocks.last_mut().expect("one was pushed");
+        let last = self.blocks.last_mut().expect("blocks is not empty");
         last.set(self.len % BLOCK_WIDTH, entry);
         self.len += 1;
         if self.blocks.len() > MAX_LINEAR_BLOCKS {
@@ -43,7 +46,7 @@ impl Suppressors {
         }
     }
 
-    /// Whether any of these boxes suppresses `entry`, which all of them outrank.
+    /// Whether any of these boxes, all of which outrank `entry`, conflicts with it.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict>(&self, entry: &Entry, test: C) -> bool {
         let blocks = self.blocks.len();
