@@ -242,7 +242,7 @@ pub enum LayoutError {
         /// The value of `num-classes`.
         expected: usize,
     },
-    /// There are more classes than [`MAX_CLASSES`].
+    /// There are more classes than 65536.
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
     Classes {
         /// The tensor, as displayed.

@@ -115,6 +115,11 @@ impl PinnedBuffer {
     pub fn len(&self) -> usize {
         self.len
     }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
 }
 
 impl Drop for PinnedBuffer {

@@ -216,7 +216,7 @@ pub enum EngineError {
         /// The number of anchors.
         anchors: usize,
     },
-    /// The layout has no class, or more than [`MAX_CLASSES`].
+    /// The layout has no class, or more than 65536.
     #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
     Classes {
         /// The number of classes.
