@@ -1,4 +1,4 @@
-"""Assembles PTX for each architecture and tabulates what each kernel takes; see check.sh."""
+"""Assembles PTX for each architecture and prints a table of what each kernel uses; see check.sh."""
 
 import pathlib
 import re

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Holds the checked-in PTX to its sources, and compiles every kernel in it to machine code for the
-# GPUs that users have: kernels/check.sh
+# Checks that the checked-in PTX is what its sources give, and that it compiles to machine code for
+# common GPUs: kernels/check.sh
 #
-# Prints registers, spilled bytes and shared memory of each kernel on each, and fails where the PTX
-# is not what build.sh makes, where a kernel spills, or where an assembler refuses it. Then runs the
-# kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3 with venv;
-# NVIDIA's assemblers come from the Python package index into a folder of their own
-# (NMSFILTER_CUDA_TOOLS).
+# Prints registers, spilled bytes and shared memory of each kernel for each GPU. Fails where the PTX
+# is not what build.sh builds, where a kernel spills, or where an assembler reports an error. Then
+# runs the kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3
+# with venv; NVIDIA's assemblers come from the Python package index into the folder
+# NMSFILTER_CUDA_TOOLS.
 set -eu
 cd "$(dirname "$0")"
 tools=${NMSFILTER_CUDA_TOOLS:-../target/cuda-tools}
@@ -32,7 +32,8 @@ fetch 13 nvidia-cuda-nvcc==13.5.37
 
 python3 check.py "$tools" ptx
 
-echo "the kernels emulated under AddressSanitizer:"
+echo "the emulated kernels under AddressSanitizer:"
 g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
     -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
-"$work/check" 1 300
+"$work/check" 1 200
+"$work/check" 1000 10 8000

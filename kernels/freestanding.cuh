@@ -1,6 +1,6 @@
-// The part of CUDA C++ that the kernels use, over clang's builtins for NVPTX, so that PTX is built
-// with a compiler alone: build.sh includes this before anything else. Nothing here needs CUDA's
-// headers or its device library.
+// The part of CUDA C++ that the kernels use, implemented with clang's builtins for NVPTX. build.sh
+// includes this file first, so that clang alone builds PTX: CUDA's headers and its device library
+// are not needed.
 #pragma once
 
 #define NMSFILTER_FREESTANDING
@@ -17,16 +17,16 @@
 struct Index3 {
     unsigned x, y, z;
 };
-#define threadIdx                                                                \
+#define threadIdx                                                                           \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_tid_x(), (unsigned)__nvvm_read_ptx_sreg_tid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_tid_z()})
-#define blockIdx                                                                     \
+#define blockIdx                                                                                \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_ctaid_x(), (unsigned)__nvvm_read_ptx_sreg_ctaid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_ctaid_z()})
-#define blockDim                                                                   \
+#define blockDim                                                                              \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_ntid_x(), (unsigned)__nvvm_read_ptx_sreg_ntid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_ntid_z()})
-#define gridDim                                                                        \
+#define gridDim                                                                                   \
     (Index3{(unsigned)__nvvm_read_ptx_sreg_nctaid_x(), (unsigned)__nvvm_read_ptx_sreg_nctaid_y(), \
             (unsigned)__nvvm_read_ptx_sreg_nctaid_z()})
 
@@ -53,6 +53,8 @@ FREESTANDING float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
 FREESTANDING float __fdiv_rn(float a, float b) { return __nvvm_div_rn_f(a, b); }
 FREESTANDING float fminf(float a, float b) { return __nvvm_fmin_f(a, b); }
 FREESTANDING float fmaxf(float a, float b) { return __nvvm_fmax_f(a, b); }
+FREESTANDING unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+FREESTANDING unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 FREESTANDING float fabsf(float a) { return __builtin_fabsf(a); }
 FREESTANDING int __popc(unsigned a) { return __builtin_popcount(a); }
 FREESTANDING int __ffs(unsigned a) { return a == 0 ? 0 : __builtin_ctz(a) + 1; }

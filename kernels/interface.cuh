@@ -1,41 +1,53 @@
-// The kernels' interface: what the host passes, what it gets, how much memory it provides.
+// The interface of the kernels: what the host passes, what it receives, and how much memory it
+// provides. src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
+// constant.
 //
-// One frame is four launches on one stream, each over what the one before left in the workspace:
+// One launch of each of four kernels, in one stream, handles a batch of `images`:
 //
-//   kernel                blocks                                   parameters, in order
-//   decode_<B>_<S>        decode_blocks(frame.anchors, .lanes)     Frame by value, void *workspace
-//   or decode_multi_<B>_<S>  decode_multi_blocks(.anchors, .classes)  the same
-//   map                   map_blocks(multiprocessors, capacity)    void *workspace
-//   reduce                reduce_blocks(multiprocessors, capacity) void *workspace
-//   publish               1                                        void *workspace, Outcome *outcome
+//   kernel                   blocks per image                                 parameters
+//   decode_<B>_<S>           decode_blocks(anchors, lanes_per_anchor)         params, workspace,
+//                                                                             stride
+//   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes)            the same
+//   map                      map_blocks(multiprocessors, capacity, images)    workspace, stride
+//   reduce                   reduce_blocks(multiprocessors, capacity, images) workspace, stride
+//   publish                  1                                                workspace, stride,
+//                                                                             results, detections
 //
-// <B> and <S> are the element types, f32 or f16, of the tensor that holds the boxes and of that
-// which holds the scores (and objectness). Which of the two decodes is as frame.multi_label says:
-// the first makes a candidate of an anchor's best class, the second of every pair of anchor and
-// class that reaches its threshold; anchors times classes fit in 32 bits then. Blocks are of DECODE_THREADS, MAP_THREADS,
-// REDUCE_THREADS and PUBLISH_THREADS; none takes dynamic shared memory. The three later kernels
-// read the frame's numbers from the workspace, where decode leaves them: a CUDA graph of the four
-// is instantiated once per shape, and only decode's parameters change with the frame. `map` and
-// `reduce` are right with any number of blocks from 1 up. Compiled for compute capability 9.0 and
-// up, the three later ones wait by themselves for the end of the one before (take_turn,
-// portable.cuh), and may be launched with programmatic dependence on it.
+// Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
+// `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
+// dimension of the grid is the number of blocks per image, the second the number of images. Blocks
+// have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads, and no dynamic
+// shared memory.
 //
-// The workspace is device memory of workspace_bytes(capacity) bytes, aligned to 256, where capacity
-// is not less than frame.capacity: how many candidates there is memory for. Without multi_label
-// frame.capacity is not less than frame.anchors. With it there can be more candidates: the later
-// kernels then do nothing but report how many there are, in Outcome::candidates, with no survivors,
-// and the host runs the frame again with a workspace for as many. Workspace and outcome are for the
-// same capacity, and map and reduce take the number of blocks that goes with it. The first HEADER_BYTES bytes must be zero before the
-// first frame; `publish` makes them ready for the next. After a launch that failed, zero them again.
-// (Lanes load words of the rest that nobody wrote, and do not look at them: to please checkers of
-// such loads, zero all of it once.)
+// <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
+// with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
+// a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
+// reaches its threshold. With multi_label, anchors * classes must fit in 32 bits.
 //
-// The outcome may be device memory or mapped host memory of outcome_bytes(capacity) bytes, aligned
-// to 16. `sequence` is written last, after everything else is visible to the host: a host that
-// waits for it to become Frame::sequence, which is 1 in every frame of the plugin, reads a whole
-// outcome.
+// The later kernels read the parameters from the workspace, where decode stores them. In a CUDA
+// graph of the four, only decode's parameters change from launch to launch, and the grids with the
+// number of images. `map` and `reduce` have the same results with any number of blocks per image
+// from 1 on. Compiled for compute capability 9.0 and up, the later kernels execute a grid
+// dependency wait (portable.cuh), and may be launched with a programmatic dependency on the kernel
+// before.
 //
-// Survivors, their order and their bits depend on the tensors and the frame alone.
+// The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity) bytes
+// at i * stride. The stride is a multiple of 256, and not less than workspace_bytes(capacity).
+// KernelParams::capacity is the number of candidates that each image has memory for. An image may
+// have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
+// and no survivors, and the host runs the images again with a greater capacity. The first
+// HEADER_BYTES bytes of each image must be zero before the first launch; `publish` resets them.
+// After a launch that failed they must be zeroed again. (Some lanes load words of the rest that no
+// kernel has written, and do not use them. Zero the whole workspace once to avoid reports by
+// initcheck.)
+//
+// Results are device memory or mapped host memory: results[i] is the header of image i, and its
+// survivors are at detections[i * capacity]. Both have an alignment of 16 bytes. results_bytes and
+// detections_offset are the sizes for a host that keeps both in one block of memory. A header's
+// `sequence` is stored last, after all other results of its image are visible to the host: a host
+// that reads KernelParams::sequence there can read the image's results.
+//
+// Survivors, their order and their bits depend on the tensors and the parameters only.
 #pragma once
 
 #if defined(__CUDACC_RTC__) || defined(NMSFILTER_FREESTANDING)
@@ -48,43 +60,47 @@ typedef unsigned long long uint64_t;
 #endif
 
 #if defined(__CUDACC__) || defined(__CUDA__)
-#define NMSFILTER_BOTH __host__ __device__
+#define NMSFILTER_HOST_DEVICE __host__ __device__
 #else
-#define NMSFILTER_BOTH
+#define NMSFILTER_HOST_DEVICE
 #endif
 
-// Threads of a block.
+// Threads per block.
 #define DECODE_THREADS 256
 #define MAP_THREADS 512
 #define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
 
-// How numbers make a box (src/head/layout.rs).
-enum : uint32_t { CORNERS = 0, CENTRE = 1, SQUARE = 2 };
-// Which candidates survive (src/engine/params.rs).
+// KernelParams::box_format: the numbers of a box.
+enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
+// KernelParams::method: which candidates survive (src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
-// When two boxes overlap too much.
+// KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
+// candidate that outranks the other, or of the smaller box.
 enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
 
-// Number c of anchor a is element a * anchor_stride + c * component_stride from the address.
+// Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
+// c * component_stride from the address.
 struct Field {
-    uint64_t address;          // device address of number 0 of anchor 0; 0 where there is no field
-    uint64_t anchor_stride;    // in elements
+    uint64_t address;       // device address of number 0 of anchor 0 of image 0; 0: no such field
+    uint64_t image_stride;  // in elements
+    uint64_t anchor_stride; // in elements
     uint64_t component_stride; // in elements
 };
 
-// All that a frame's kernels are told. Plain data, 8-byte aligned, no padding, 192 bytes.
-struct Frame {
+// The parameters of a launch. Plain data, aligned to 8 bytes, without padding.
+struct KernelParams {
     Field boxes;
     Field scores;
     Field objectness;          // of the scores' element type; address 0: none
-    uint64_t class_thresholds; // device address of `listed` floats, by class; 0 where listed is 0
-    uint32_t listed;           // classes with a threshold of their own
-    float threshold;           // of all other classes
-    float lowest_threshold;    // the lowest of any of the layout's classes
-    uint32_t anchors;
+    uint64_t class_thresholds; // device address of class_threshold_count floats, by class; or 0
+    uint32_t class_threshold_count; // classes with a threshold of their own
+    float threshold;                // of all other classes
+    float lowest_threshold;         // the minimum over all classes of the layout
+    uint32_t images;
+    uint32_t anchors; // of each image
     uint32_t classes;
-    uint32_t lanes;            // threads that share an anchor: lanes_for(classes)
+    uint32_t lanes_per_anchor; // 1 or 8: lanes_per_anchor()
     uint32_t box_format;
     float scale[2];
     float min_size[2];
@@ -95,12 +111,13 @@ struct Frame {
     float pixel_offset;
     uint32_t threshold_inclusive; // 0 or 1
     uint32_t class_agnostic;      // 0 or 1
-    uint32_t max_candidates;      // 0: all
-    uint32_t max_detections;      // 0: all
-    uint32_t sequence;            // not 0; given back in Outcome::sequence
-    float visible[4];             // left, top, right, bottom: boxes that do not intersect it are rejected
-    uint32_t multi_label;         // 0 or 1
-    uint32_t capacity;            // candidates that there is memory for
+    uint32_t max_candidates;      // of an image; 0: no limit
+    uint32_t max_detections;      // of an image; 0: no limit
+    uint32_t sequence;            // not 0; the value of ResultHeader::sequence
+    float visible[4];     // left, top, right, bottom: boxes that do not intersect it are rejected
+    uint32_t multi_label; // 0 or 1
+    uint32_t capacity;    // candidates of an image that there is memory for
+    uint32_t reserved;
 };
 
 // src/engine/mod.rs: Detection
@@ -111,54 +128,82 @@ struct Detection {
     uint32_t anchor;
 };
 
-// What the host gets; `survivors` detections follow, 28 bytes each.
-struct Outcome {
-    uint32_t sequence;   // Frame::sequence, written last
-    uint32_t candidates; // before any cap
-    uint32_t rejected;
-    uint32_t survivors;  // the detections that follow, by rank
-    uint32_t rounds;     // the longest chain of decisions that waited for one another; a figure of
-                         // this run, which may differ from run to run
-    uint32_t nanoseconds; // from decode's beginning, by the device's clock, which some GPUs advance
-                          // once in a microsecond only
+// The counts of an image.
+struct ResultHeader {
+    uint32_t sequence;    // KernelParams::sequence, stored last
+    uint32_t candidates;  // before max_candidates
+    uint32_t rejected;    // anchors with invalid numbers
+    uint32_t survivors;   // detections of the image
+    uint32_t rounds;      // the greatest dependency depth observed; may differ from run to run
+    uint32_t nanoseconds; // from the start of decode, by the GPU's clock, whose resolution is a
+                          // microsecond on some GPUs
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(Field) == 24 && sizeof(Frame) == 192, "src/engine/cuda mirrors it");
-static_assert(sizeof(Detection) == 28 && sizeof(Outcome) == 32, "src/engine/cuda mirrors it");
+static_assert(sizeof(Field) == 32 && sizeof(KernelParams) == 224, "src/engine/cuda/interface.rs");
+static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
+              "src/engine/cuda/interface.rs");
 
-// Threads that share an anchor: few scores are read by one.
-NMSFILTER_BOTH constexpr uint32_t lanes_for(uint32_t classes) { return classes < 8 ? 1 : 8; }
-
-NMSFILTER_BOTH constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
-    return anchors == 0 ? 1 : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
+// Threads that share an anchor's classes. More threads have more loads in flight, which a small
+// launch needs. One thread per anchor has less overhead; it is used for few classes, and for a
+// batch whose anchors fill a GPU, where the scores of consecutive anchors are contiguous (else
+// loads would not coalesce).
+NMSFILTER_HOST_DEVICE constexpr uint32_t lanes_per_anchor(uint32_t classes, uint64_t anchor_stride,
+                                                          uint32_t anchors, uint32_t images) {
+    return classes < 8 || (images > 1 && anchor_stride == 1 && uint64_t(anchors) * images >= 131072)
+               ? 1
+               : 8;
 }
 
-// A thread to a pair of anchor and class.
-NMSFILTER_BOTH constexpr uint32_t decode_multi_blocks(uint32_t anchors, uint32_t classes) {
+NMSFILTER_HOST_DEVICE constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
+    return anchors == 0
+               ? 1
+               : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
+}
+
+// A thread per pair of anchor and class.
+NMSFILTER_HOST_DEVICE constexpr uint32_t decode_multi_blocks(uint32_t anchors, uint32_t classes) {
     return decode_blocks(anchors, classes);
 }
 
-// A block to a multiprocessor, so that each reads all candidates once.
-NMSFILTER_BOTH constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity) {
-    return capacity == 0 ? 1 : capacity < multiprocessors ? capacity : multiprocessors;
+// An image's share of `blocks`, between 1 and `wanted`.
+NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_image(uint32_t blocks, uint32_t wanted,
+                                                          uint32_t images) {
+    const uint32_t share = images == 0 ? blocks : blocks / images;
+    const uint32_t limited = wanted < share ? wanted : share;
+    return limited == 0 ? 1 : limited;
 }
 
-// A warp to a candidate, but no more than run at a time.
-NMSFILTER_BOTH constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity) {
-    const uint32_t warps = REDUCE_THREADS / 32, wanted = (capacity + warps - 1) / warps;
-    return wanted == 0 ? 1 : wanted < 2 * multiprocessors ? wanted : 2 * multiprocessors;
+// All images together: a block per multiprocessor, so that each loads all candidates once.
+NMSFILTER_HOST_DEVICE constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity,
+                                                    uint32_t images) {
+    return blocks_per_image(multiprocessors, capacity, images);
 }
 
+// A warp per candidate, but no more blocks than are resident at a time.
+NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity,
+                                                       uint32_t images) {
+    const uint32_t warps = REDUCE_THREADS / 32;
+    return blocks_per_image(2 * multiprocessors, (capacity + warps - 1) / warps, images);
+}
+
+// An image's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
+// the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
 #define HEADER_BYTES 512
+#define BYTES_PER_CANDIDATE 324
 
-// For n candidates: the header and 324 bytes each, n rounded up to a multiple of 4096.
-NMSFILTER_BOTH constexpr uint64_t padded(uint32_t capacity) {
-    return (uint64_t(capacity) + 4095) / 4096 * 4096;
+NMSFILTER_HOST_DEVICE constexpr uint64_t padded(uint32_t capacity) {
+    return (uint64_t(capacity) + 63) / 64 * 64;
 }
-NMSFILTER_BOTH constexpr uint64_t workspace_bytes(uint32_t capacity) {
-    return HEADER_BYTES + padded(capacity) * 324;
+NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity) {
+    return HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE;
 }
-NMSFILTER_BOTH constexpr uint64_t outcome_bytes(uint32_t capacity) {
-    return sizeof(Outcome) + (uint64_t(capacity) * sizeof(Detection) + 15) / 16 * 16;
+
+// Headers of all images, then detections.
+NMSFILTER_HOST_DEVICE constexpr uint64_t detections_offset(uint32_t images) {
+    return uint64_t(images) * sizeof(ResultHeader);
+}
+NMSFILTER_HOST_DEVICE constexpr uint64_t results_bytes(uint32_t capacity, uint32_t images) {
+    return detections_offset(images) +
+           (uint64_t(images) * capacity * sizeof(Detection) + 15) / 16 * 16;
 }

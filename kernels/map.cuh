@@ -1,253 +1,343 @@
-// Map: how many outrank each candidate, which gives its place, and which of them meet it.
+// Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank,
+// each with the list of those that outrank it and conflict with it; candidates with an empty list
+// survive.
 //
-// A block asks about its share of the candidates, which lie in shared memory; its threads hold all
-// candidates in registers, a few at a time, and answer. Most pairs are told apart by their outlines
-// alone; those that are not wait in a queue, and are tested a warp at a time. A candidate that none
-// meets is a root: it survives whatever becomes of others.
+//   for each query tile of the block          QUERY_TILE candidates of the block's share
+//       load the tile into shared memory
+//       for each candidate c                  in the threads' registers, some at a time
+//           for each query q of the tile
+//               if c outranks q
+//                   q.rank += 1
+//                   if the proxy boxes intersect, add (c, q) to the warp's queue
+//       test the pairs in the queues exactly, a pair per lane; conflicts go to the query's list
+//       scatter the queries to their ranks
+//
+// The rank of a candidate is the number of those that outrank it, so that no sort is needed.
+//
+// All of a block's warps have different candidates and compare them with all queries. In a batch an
+// image has few blocks, each with many queries, and often few candidates for so many warps: then
+// warps form groups, each of which has all candidates in its registers and a part of the queries
+// (WarpGroups). With more candidates per thread less of the time is spent on sums and votes of a
+// warp.
 #pragma once
 
-#include "outline.cuh"
+#include "proxy_box.cuh"
 
 #define MAP_WARPS (MAP_THREADS / WARP)
-// Candidates that a block asks about at a time.
-#define ASKED 128u
-// Candidates that a thread holds at most, so that they stay in registers.
-#define MOST_HELD 8u
+// Queries in shared memory at a time.
+#define QUERY_TILE 128u
+// Candidates that a thread has in registers at a time, at most.
+#define MAP_ITEMS_PER_THREAD 8u
+// The same where warps form groups.
+#define MAP_ITEMS_PER_GROUP_THREAD 6u
 
-struct Questions {
-    Outline outline[ASKED];
-    uint64_t key[ASKED];
-    float4 box[ASKED];
-    uint32_t class_index[ASKED];
-    uint32_t outranking[ASKED];
-    uint32_t hits[ASKED][HIT_WORDS];
-    // Of each warp, what a lane found near to two questions: a bit for each candidate that it holds
-    // and each of the two, then the first question, then the lane.
-    uint32_t queue[MAP_WARPS][2 * WARP];
+struct QueryTile {
+    ProxyBox proxy[QUERY_TILE];
+    RankKey key[QUERY_TILE];
+    float4 box[QUERY_TILE];
+    uint32_t class_index[QUERY_TILE];
+    uint32_t rank[QUERY_TILE];
+    ConflictList conflicts[QUERY_TILE];
+    uint32_t queue[MAP_WARPS][2 * WARP]; // of each warp: QueueEntry::bits
 };
-#define NEAR_BITS (2 * MOST_HELD)
-#define LANE_SHIFT 27
-static_assert(ASKED % 2 == 0, "questions are answered in pairs");
-static_assert(ASKED <= 1u << (LANE_SHIFT - NEAR_BITS), "room for the question");
-// The counts of the two share a word: what the second's counts for.
-#define SECOND 4096u
-static_assert(MOST_HELD * WARP < SECOND, "a warp's count of the first has room");
-static_assert(NEAR_BITS <= 23 && SECOND * MOST_HELD < 1u << 23, "exact as floats");
 
-// What a block is about: of its share of the candidates, `count` from the `first`. A block's are
-// far apart, since the nearest are often of one object, and their pairs would all be one warp's.
-struct Batch {
+// Pairs to be tested: those of one lane's candidates with one or both of two consecutive queries.
+// Bit k of `pairs` is the pair of the lane's candidate k with the first query, bit
+// MAP_ITEMS_PER_THREAD + k that with the second.
+struct QueueEntry {
+    enum : uint32_t {
+        PAIR_BITS = 2 * MAP_ITEMS_PER_THREAD,
+        LANE_SHIFT = 27,
+        QUERY_BITS = LANE_SHIFT - PAIR_BITS,
+    };
+
+    uint32_t bits;
+
+    static DEVICE QueueEntry encode(uint32_t pairs, uint32_t query, uint32_t lane) {
+        return QueueEntry{pairs | query << PAIR_BITS | lane << LANE_SHIFT};
+    }
+    DEVICE uint32_t pairs() const { return bits & ((1u << PAIR_BITS) - 1); }
+    DEVICE uint32_t first_query() const { return bits >> PAIR_BITS & ((1u << QUERY_BITS) - 1); }
+    DEVICE uint32_t lane() const { return bits >> LANE_SHIFT; }
+
+    DEVICE uint32_t first_pair() const { return __ffs(bits) - 1; }
+    DEVICE void remove_first_pair() { bits &= bits - 1; }
+};
+static_assert(QUERY_TILE % 2 == 0, "queries are compared in pairs");
+static_assert(QUERY_TILE <= 1u << QueueEntry::QUERY_BITS, "an entry has bits for the query");
+static_assert(QueueEntry::PAIR_BITS <= MantissaCounter::BITS,
+              "pairs are counted as bits of a float");
+
+// The counts of two queries in one word.
+struct CountPair {
+    enum : uint32_t { FIRST = 1, SECOND = 4096 }; // what one counts
+
+    uint32_t bits;
+
+    DEVICE uint32_t first() const { return bits % SECOND; }
+    DEVICE uint32_t second() const { return bits / SECOND; }
+};
+static_assert(MAP_ITEMS_PER_THREAD * WARP < CountPair::SECOND, "a warp's count of the first query");
+static_assert(CountPair::SECOND * MAP_ITEMS_PER_THREAD < 1u << MantissaCounter::BITS,
+              "a thread's counts are exact");
+
+// The queries of a tile: of the block's share of the candidates, `count` from number `first` on.
+// Candidates of a block are spread over the slots, because those of one object have slots close to
+// one another, and their pairs would all be in one warp's queue.
+struct TileRange {
     uint32_t first, count, candidates;
 
-    DEVICE uint32_t slot(uint32_t question) const {
-        return blockIdx.x + (first + question) * gridDim.x;
-    }
+    DEVICE uint32_t slot(uint32_t query) const { return blockIdx.x + (first + query) * gridDim.x; }
 };
 
-DEVICE void ask(Questions &questions, const Workspace &workspace, const Batch &batch,
-                const Rule &rule, bool wants_hits) {
-    if (threadIdx.x == 0 && batch.count % 2 != 0) {
-        // Makes a pair of the last: none outranks it.
-        questions.key[batch.count] = ~uint64_t(0);
-        questions.outline[batch.count] = nowhere();
+// How the block's warps share candidates and queries: all warps are one group.
+struct OneGroup {
+    static DEVICE uint32_t threads() { return MAP_THREADS; }
+    static DEVICE uint32_t thread() { return threadIdx.x; }
+    static DEVICE uint32_t groups() { return 1; }
+    static DEVICE uint32_t group() { return 0; }
+};
+
+// The same with groups of as many warps as the candidates need. The last warps may be in no group.
+struct WarpGroups {
+    uint32_t warps; // of a group
+
+    DEVICE explicit WarpGroups(uint32_t candidates) {
+        const uint32_t items = MAP_ITEMS_PER_GROUP_THREAD * WARP;
+        warps = (candidates + items - 1) / items;
     }
-    for (uint32_t q = threadIdx.x; q < batch.count; q += MAP_THREADS) {
-        const uint32_t slot = batch.slot(q);
-        const float4 box = workspace.found_box[slot];
-        questions.outline[q] = wants_hits ? outline_of(box, rule) : nowhere();
-        questions.box[q] = box;
-        questions.key[q] = workspace.found_key[slot];
-        questions.class_index[q] = workspace.found_class[slot];
-        questions.outranking[q] = 0;
-        questions.hits[q][0] = 0;
-        questions.hits[q][1] = slot;
+    // Whether there are at least two groups.
+    static DEVICE bool suffice(uint32_t candidates) {
+        return candidates <= MAP_WARPS / 2 * MAP_ITEMS_PER_GROUP_THREAD * WARP;
+    }
+
+    DEVICE uint32_t threads() const { return warps * WARP; }                     // of a group
+    DEVICE uint32_t thread() const { return threadIdx.x - group() * threads(); } // in its group
+    DEVICE uint32_t groups() const { return MAP_WARPS / warps; }
+    DEVICE uint32_t group() const { return warp_index() / warps; }
+};
+
+DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
+                      const OverlapRule &rule, bool needs_conflicts) {
+    if (threadIdx.x == 0 && range.count % 2 != 0) {
+        // The last query's partner.
+        tile.key[range.count] = RankKey::highest();
+        tile.proxy[range.count] = empty_box();
+    }
+    for (uint32_t q = threadIdx.x; q < range.count; q += MAP_THREADS) {
+        const uint32_t slot = range.slot(q);
+        const float4 box = workspace.candidate_box[slot];
+        tile.proxy[q] = needs_conflicts ? proxy_box(box, rule) : empty_box();
+        tile.box[q] = box;
+        tile.key[q] = workspace.candidate_key[slot];
+        tile.class_index[q] = workspace.candidate_class[slot];
+        tile.rank[q] = 0;
+        tile.conflicts[q].count = 0;
+        tile.conflicts[q].own_slot = slot;
     }
 }
 
-// Pairs of the warp that wait to be tested.
-struct Queue {
+// A warp's pairs that wait for the exact test.
+struct PairQueue {
     uint32_t *entries;
     uint32_t length;
 
-    // For all lanes to call.
-    DEVICE void add(bool wanted, uint32_t entry) {
-        const uint32_t all = __ballot_sync(ALL_LANES, wanted);
-        if (wanted) {
-            entries[length + votes_before(all)] = entry;
+    // All lanes call it.
+    DEVICE void add(bool has_entry, QueueEntry entry) {
+        const uint32_t adding = __ballot_sync(ALL_LANES, has_entry);
+        if (has_entry) {
+            entries[length + lanes_before(adding)] = entry.bits;
         }
-        length += __popc(all);
+        length += __popc(adding);
         __syncwarp();
     }
 
-    // Tests a pair of each of the last `count` entries, at most 32, and notes those that meet.
-    // `from`: the slot of the block's first candidate.
-    DEVICE void test(Questions &questions, const Workspace &workspace, uint32_t from,
+    // Tests one pair of each of the last `count` entries, at most WARP, and appends those that
+    // conflict to the queries' lists. The warp's candidates are at slot `from` and, for each item,
+    // at `step` slots more.
+    DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from, uint32_t step,
                      uint32_t count) {
-        const Rule rule(workspace.header->frame); // again: registers are short
+        const OverlapRule rule(workspace.header->params); // loaded again, to save registers
         length -= count;
-        uint32_t entry = 0;
+        QueueEntry entry = {0};
         if (lane_index() < count) {
-            entry = entries[length + lane_index()];
-            const uint32_t bit = __ffs(entry) - 1;
-            const uint32_t q =
-                (entry >> NEAR_BITS & ((1u << (LANE_SHIFT - NEAR_BITS)) - 1)) + bit / MOST_HELD;
-            const uint32_t slot = from + bit % MOST_HELD * MAP_THREADS + warp_index() * WARP +
-                                  (entry >> LANE_SHIFT);
-            // Looked up only where it counts.
-            const uint32_t class_index = rule.class_agnostic ? 0 : workspace.found_class[slot];
-            const float4 box = workspace.found_box[slot];
-            // Boxes far out touch nowhere, too: of infinities in half precision nothing can be said.
-            if (workspace.header->frame.method != NONE && overlaps(box, questions.box[q], rule) &&
-                concerns(class_index, questions.class_index[q], rule)) {
-                const uint32_t at = atomicAdd(&questions.hits[q][0], 1u);
-                if (at < HIT_ROOM) {
-                    questions.hits[q][HIT_WORDS - HIT_ROOM + at] = slot;
+            entry.bits = entries[length + lane_index()];
+            const uint32_t pair = entry.first_pair();
+            const uint32_t q = entry.first_query() + pair / MAP_ITEMS_PER_THREAD;
+            const uint32_t slot = from + pair % MAP_ITEMS_PER_THREAD * step + entry.lane();
+            const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
+            const float4 box = workspace.candidate_box[slot];
+            // With method NONE pairs get here whose coordinates are infinite in half precision.
+            if (workspace.header->params.method != NONE && boxes_conflict(box, tile.box[q], rule) &&
+                classes_conflict(class_index, tile.class_index[q], rule)) {
+                ConflictList &list = tile.conflicts[q];
+                const uint32_t at = atomicAdd(&list.count, 1u);
+                if (at < CONFLICT_LIST_CAPACITY) {
+                    list.slots[at] = slot;
                 }
             }
-            entry &= entry - 1;
+            entry.remove_first_pair();
         }
         __syncwarp();
-        add((entry & ((1u << NEAR_BITS) - 1)) != 0, entry);
+        add(entry.pairs() != 0, entry);
     }
 };
 
-// Compares each of `Held` candidates, from number `K` on, with a question: a bit for each.
-template <uint32_t Unit, uint32_t FirstBit, uint32_t Held, uint32_t K = 0>
-DEVICE void compare_all(const uint64_t (&key)[Held], const Outline (&outline)[Held],
-                        const Questions &questions, uint32_t q, float &outranking, float &near) {
-    if constexpr (K < Held) {
-        compare<Unit, FirstBit << K>(key[K], outline[K], questions.key[q], questions.outline[q],
-                                     outranking, near);
-        compare_all<Unit, FirstBit, Held, K + 1>(key, outline, questions, q, outranking, near);
+// Compares the thread's candidates, from number `K` on, with query `q`: their number of those that
+// outrank it in units of `Unit`, and a bit for each, from `FirstBit` on, that needs the exact test.
+template <uint32_t Unit, uint32_t FirstBit, uint32_t Items, uint32_t K = 0>
+DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[Items],
+                          const QueryTile &tile, uint32_t q, MantissaCounter &outranking,
+                          MantissaCounter &intersecting) {
+    if constexpr (K < Items) {
+        count_outranking<Unit>(key[K], tile.key[q], outranking);
+        mark_intersecting<(FirstBit << K)>(key[K], proxy[K], tile.key[q], tile.proxy[q],
+                                           intersecting);
+        compare_items<Unit, FirstBit, Items, K + 1>(key, proxy, tile, q, outranking, intersecting);
     }
 }
 
-// Answers all questions for `Held` candidates per thread, of which the block's first is at slot
-// `from`; where that is 0, asks them first, while the candidates are on their way.
-template <uint32_t Held>
-DEVICE void answer(Questions &questions, const Workspace &workspace, const Batch &batch,
-                   uint32_t from) {
-    float4 box[Held];
-    uint64_t key[Held];
+// Compares `Items` candidates per thread, from slot `from` on, with the queries. Where `from` is 0
+// it loads the tile first, while the loads of the candidates are in flight.
+template <uint32_t Items, typename Groups>
+DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
+                         const Groups &groups, uint32_t from) {
+    float4 box[Items];
+    RankKey key[Items];
 #pragma unroll
-    for (uint32_t k = 0; k < Held; k++) {
-        const uint32_t slot = from + k * MAP_THREADS + threadIdx.x;
-        const bool is_there = slot < batch.candidates;
-        box[k] = workspace.found_box[is_there ? slot : 0];
-        key[k] = is_there ? workspace.found_key[slot] : 0; // 0 outranks none
+    for (uint32_t k = 0; k < Items; k++) {
+        const uint32_t slot = from + k * groups.threads() + groups.thread();
+        const bool exists = slot < range.candidates;
+        box[k] = workspace.candidate_box[exists ? slot : 0];
+        key[k] = exists ? workspace.candidate_key[slot] : RankKey::lowest();
     }
-    const Rule rule(workspace.header->frame);
-    const bool wants_hits = workspace.header->frame.method != NONE;
-    keep_order();
+    const OverlapRule rule(workspace.header->params);
+    const bool needs_conflicts = workspace.header->params.method != NONE;
+    compiler_barrier();
     if (from == 0) {
-        ask(questions, workspace, batch, rule, wants_hits);
+        load_tile(tile, workspace, range, rule, needs_conflicts);
     }
-    Outline outline[Held];
+    ProxyBox proxy[Items];
 #pragma unroll
-    for (uint32_t k = 0; k < Held; k++) {
-        outline[k] = outline_of(box[k], rule);
+    for (uint32_t k = 0; k < Items; k++) {
+        proxy[k] = proxy_box(box[k], rule);
     }
     if (from == 0) {
         __syncthreads();
     }
     const uint32_t lane = lane_index();
-    if (from + threadIdx.x - lane >= batch.candidates) {
+    const uint32_t warp_from = from + groups.thread() - lane;
+    if (warp_from >= range.candidates || groups.group() >= groups.groups()) {
         return;
     }
-    Queue queue{questions.queue[warp_index()], 0};
-    for (uint32_t group = 0; group < batch.count; group += 2 * WARP) {
-        const uint32_t own = group + 2 * lane; // and the next: whose counts the lane gathers
-        uint32_t outranking_own = 0;
-        for (uint32_t q = group; q < lesser(batch.count, group + 2 * WARP); q += 2) {
-            float outranking = NOTHING, nears = NOTHING;
-            compare_all<1, 1>(key, outline, questions, q, outranking, nears);
-            compare_all<SECOND, 1u << MOST_HELD>(key, outline, questions, q + 1, outranking, nears);
-            const uint32_t both = warp_sum(counted(outranking));
-            outranking_own = q == own ? both : outranking_own;
-            const uint32_t near = counted(nears);
-            if (__any_sync(ALL_LANES, near != 0)) {
-                queue.add(near != 0, near | q << NEAR_BITS | lane << LANE_SHIFT);
+    PairQueue queue{tile.queue[warp_index()], 0};
+    for (uint32_t group = 0; group < range.count; group += 2 * WARP) {
+        // The counts of this query and the next are collected in this lane, because one atomic
+        // addition for each group is cheaper than one for each query.
+        const uint32_t own = group + 2 * lane;
+        CountPair own_counts = {0};
+        const uint32_t end = min(range.count, group + 2 * WARP);
+        for (uint32_t q = group + 2 * groups.group(); q < end; q += 2 * groups.groups()) {
+            MantissaCounter outranking, intersecting;
+            compare_items<CountPair::FIRST, 1>(key, proxy, tile, q, outranking, intersecting);
+            compare_items<CountPair::SECOND, 1u << MAP_ITEMS_PER_THREAD>(key, proxy, tile, q + 1,
+                                                                         outranking, intersecting);
+            const uint32_t counts = warp_sum(outranking.count());
+            own_counts.bits = q == own ? counts : own_counts.bits;
+            const uint32_t pairs = intersecting.count();
+            if (__any_sync(ALL_LANES, pairs != 0)) {
+                queue.add(pairs != 0, QueueEntry::encode(pairs, q, lane));
                 while (queue.length >= WARP) {
-                    queue.test(questions, workspace, from, WARP);
+                    queue.test(tile, workspace, warp_from, groups.threads(), WARP);
                 }
             }
         }
-        // Warps add to the same counts as seldom as can be.
-        if (outranking_own != 0) {
-            atomicAdd(&questions.outranking[own], outranking_own % SECOND);
-            atomicAdd(&questions.outranking[own + 1], outranking_own / SECOND);
+        if (own_counts.bits != 0) {
+            atomicAdd(&tile.rank[own], own_counts.first());
+            atomicAdd(&tile.rank[own + 1], own_counts.second());
         }
     }
     while (queue.length != 0) {
-        queue.test(questions, workspace, from, lesser(queue.length, WARP));
+        queue.test(tile, workspace, warp_from, groups.threads(), min(queue.length, WARP));
     }
 }
 
-// With few per thread where few are left.
-template <uint32_t Held>
-DEVICE void answer_up_to(Questions &questions, const Workspace &workspace, const Batch &batch,
-                         uint32_t from) {
-    if constexpr (Held > 1) {
-        constexpr uint32_t FEWER = Held > 4 ? Held - 2 : Held - 1;
-        if (batch.candidates - from <= FEWER * MAP_THREADS) {
-            return answer_up_to<FEWER>(questions, workspace, batch, from);
+// compare_tile with the fewest items per thread, up to `Items`, that cover the remaining
+// candidates.
+template <uint32_t Items>
+DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, const TileRange &range,
+                               uint32_t from) {
+    if constexpr (Items > 1) {
+        constexpr uint32_t FEWER = Items > 4 ? Items - 2 : Items - 1;
+        if (range.candidates - from <= FEWER * MAP_THREADS) {
+            return compare_tile_up_to<FEWER>(tile, workspace, range, from);
         }
     }
-    answer<Held>(questions, workspace, batch, from);
+    compare_tile<Items>(tile, workspace, range, OneGroup(), from);
 }
 
-// Lanes that put a candidate into its place: few have more hits than that, and a block has more
-// candidates than warps.
-#define PLACERS (WARP / 2)
+// Lanes that copy one query. Most lists have fewer words, and a block has more queries than warps.
+#define SCATTER_LANES (WARP / 2)
 
-// Puts the candidates asked about into their places, but for those beyond `limit`.
-DEVICE void place(const Questions &questions, const Workspace &workspace, const Batch &batch,
-                  uint32_t limit) {
-    const uint32_t member = threadIdx.x % PLACERS;
-    for (uint32_t q = threadIdx.x / PLACERS; q < batch.count; q += MAP_THREADS / PLACERS) {
-        const uint32_t rank = questions.outranking[q], hits = questions.hits[q][0];
+// Stores the queries by rank, except those from rank `limit` on.
+DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const TileRange &range,
+                    uint32_t limit) {
+    const uint32_t member = threadIdx.x % SCATTER_LANES;
+    for (uint32_t q = threadIdx.x / SCATTER_LANES; q < range.count;
+         q += MAP_THREADS / SCATTER_LANES) {
+        const ConflictList &list = tile.conflicts[q];
+        const uint32_t rank = tile.rank[q], count = list.count;
         if (rank >= limit) {
             continue;
         }
-        const uint32_t words = HIT_WORDS - HIT_ROOM + lesser(hits, HIT_ROOM);
-        for (uint32_t i = member; i < words; i += PLACERS) {
-            workspace.hits[uint64_t(rank) * HIT_WORDS + i] = questions.hits[q][i];
+        const uint32_t *const from = (const uint32_t *)&list;
+        uint32_t *const to = (uint32_t *)&workspace.conflicts[rank];
+        const uint32_t words =
+            CONFLICT_LIST_WORDS - CONFLICT_LIST_CAPACITY + min(count, CONFLICT_LIST_CAPACITY);
+        for (uint32_t i = member; i < words; i += SCATTER_LANES) {
+            to[i] = from[i];
         }
         if (member == 0) {
-            const uint64_t key = questions.key[q];
-            Ranked ranked;
-            ranked.box = questions.box[q];
-            ranked.score = key_score(key);
-            ranked.class_index = questions.class_index[q];
-            ranked.index = key_index(key);
-            ranked.reserved = 0;
-            workspace.ranked[rank] = ranked;
-            const uint32_t state = hits == 0 ? SURVIVES | 1u << CHAIN_SHIFT : UNDECIDED;
-            workspace.state[questions.hits[q][1]] = state;
-            workspace.fate[rank] = state;
+            const RankKey key = tile.key[q];
+            RankedCandidate candidate;
+            candidate.box = tile.box[q];
+            candidate.score = key.score();
+            candidate.class_index = tile.class_index[q];
+            candidate.index = key.index();
+            candidate.reserved = 0;
+            workspace.ranked[rank] = candidate;
+            const Decision decision = count == 0 ? Decision::encode(Decision::SURVIVES, 1)
+                                                 : Decision::encode(Decision::UNDECIDED, 0);
+            workspace.decision_by_slot[list.own_slot] = decision.bits;
+            workspace.decision_by_rank[rank] = decision.bits;
         }
     }
 }
 
-KERNEL(MAP_THREADS, 1) map(void *memory) {
-    BLOCK_SHARED(Questions, questions);
-    take_turn();
-    const Header *const header = (const Header *)memory;
-    const uint32_t candidates = stored(header), limit = contenders(header);
+KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
+    BLOCK_SHARED(QueryTile, tile);
+    grid_dependency_wait();
+    Header *const header = image_header(workspaces, stride);
+    const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
     if (blockIdx.x >= candidates) {
         return;
     }
-    const Workspace workspace(memory, header->frame.capacity);
+    const Workspace workspace(header, header->params.capacity);
     const uint32_t share = (candidates - blockIdx.x - 1) / gridDim.x + 1;
     uint32_t first = 0;
-    do { // The first round does not wait for the division.
-        const Batch batch{first, lesser(share - first, ASKED), candidates};
-        for (uint64_t from = 0; from < candidates; from += MOST_HELD * MAP_THREADS) {
-            answer_up_to<MOST_HELD>(questions, workspace, batch, uint32_t(from));
+    do { // A do loop: the first tile does not wait for the division.
+        const TileRange range{first, min(share - first, QUERY_TILE), candidates};
+        if (gridDim.y > 1 && WarpGroups::suffice(candidates)) {
+            compare_tile<MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range, WarpGroups(candidates),
+                                                     0);
+        } else {
+            for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
+                compare_tile_up_to<MAP_ITEMS_PER_THREAD>(tile, workspace, range, uint32_t(from));
+            }
         }
         __syncthreads();
-        place(questions, workspace, batch, limit);
+        scatter(tile, workspace, range, limit);
         __syncthreads();
-        first += ASKED;
+        first += QUERY_TILE;
     } while (first < share);
 }

@@ -1,4 +1,33 @@
-// The module that the plugin loads; interface.cuh says how it is driven.
+// The module that the plugin loads. Four kernels make one launch of a CUDA graph (interface.cuh):
+//
+//   decode    tensors -> candidates
+//   map       candidates -> ranks, and conflicts with candidates of higher rank
+//   reduce    ranks and conflicts -> decisions
+//   publish   decisions -> survivors, by rank
+//
+// The candidates are the vertices of the conflict graph. Two of them are adjacent where they
+// conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
+// Candidates are totally ordered: by score, then by anchor. Greedy non-maximum suppression takes
+// them in this order and keeps each one that conflicts with none kept before. Its result is the
+// lexicographically first maximal independent set of the conflict graph, which reduce computes in
+// parallel (Blelloch, Fineman, Shun: Greedy sequential maximal independent set and matching are
+// parallel on average, SPAA 2012):
+//
+//   all candidates are undecided
+//   repeat, in rounds, until all are decided
+//       for each undecided candidate c, in parallel
+//           if one that outranks c and conflicts with c survives:   c is suppressed
+//           else if all that outrank c and conflict with c are suppressed:   c survives
+//
+// A candidate is undominated where none that outranks it conflicts with it. The first round decides
+// that these survive. The number of rounds is the dependency depth of the graph. Rounds need no
+// barrier, because a decision is final and depends on final decisions only: reduce decides a
+// candidate as soon as the decisions that it depends on are known.
+//
+// method=map-reduce ends after the first round, and suppresses all candidates that are not
+// undominated: that is the single pass of Oro, Fernandez, Martorell and Hernando (Work-Efficient
+// Parallel Non-Maximum Suppression Kernels, The Computer Journal, 2020), with ties broken by
+// anchor.
 #include "decode.cuh"
 #include "map.cuh"
 #include "reduce.cuh"

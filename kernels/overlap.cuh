@@ -1,40 +1,43 @@
-// When two boxes overlap too much, as the rules of src/engine/mod.rs have it.
+// Overlap: whether two boxes conflict, that is whether their overlap exceeds the threshold, by the
+// rules in src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
 
-// The frame's rules, for registers.
-struct Rule {
+// The parameters of the overlap test, for registers.
+struct OverlapRule {
     uint32_t overlap, inclusive, class_agnostic;
     float threshold, offset;
 
-    DEVICE explicit Rule(const Frame &frame)
-        : overlap(frame.overlap), inclusive(frame.threshold_inclusive),
-          class_agnostic(frame.class_agnostic), threshold(frame.iou_threshold),
-          offset(frame.pixel_offset) {}
+    DEVICE explicit OverlapRule(const KernelParams &params)
+        : overlap(params.overlap), inclusive(params.threshold_inclusive),
+          class_agnostic(params.class_agnostic), threshold(params.iou_threshold),
+          offset(params.pixel_offset) {}
 };
 
-DEVICE float area(const float4 &box, const Rule &rule) {
-    return times(plus(minus(box.z, box.x), rule.offset), plus(minus(box.w, box.y), rule.offset));
+DEVICE float area(const float4 &box, const OverlapRule &rule) {
+    return mul_rn(add_rn(sub_rn(box.z, box.x), rule.offset),
+                  add_rn(sub_rn(box.w, box.y), rule.offset));
 }
 
-// Whether `higher` suppresses `lower`, which it outranks, where their classes concern each other.
-DEVICE bool overlaps(const float4 &higher, const float4 &lower, const Rule &rule) {
+// Whether the boxes conflict, where `higher` outranks `lower`.
+DEVICE bool boxes_conflict(const float4 &higher, const float4 &lower, const OverlapRule &rule) {
     const float width =
-        plus(minus(fminf(higher.z, lower.z), fmaxf(higher.x, lower.x)), rule.offset);
+        add_rn(sub_rn(fminf(higher.z, lower.z), fmaxf(higher.x, lower.x)), rule.offset);
     const float height =
-        plus(minus(fminf(higher.w, lower.w), fmaxf(higher.y, lower.y)), rule.offset);
-    const float intersection = times(width, height);
+        add_rn(sub_rn(fminf(higher.w, lower.w), fmaxf(higher.y, lower.y)), rule.offset);
+    const float intersection = mul_rn(width, height);
     const float higher_area = area(higher, rule), lower_area = area(lower, rule);
-    float whole = minus(plus(higher_area, lower_area), intersection);
+    float whole = sub_rn(add_rn(higher_area, lower_area), intersection);
     if (rule.overlap != IOU) {
         whole = rule.overlap == SMALLER ? fminf(higher_area, lower_area) : higher_area;
     }
-    const float limit = times(rule.threshold, whole);
-    const bool too_much = rule.inclusive ? intersection >= limit : intersection > limit;
-    return width > 0.0f && height > 0.0f && too_much;
+    const float limit = mul_rn(rule.threshold, whole);
+    const bool exceeds = rule.inclusive ? intersection >= limit : intersection > limit;
+    return width > 0.0f && height > 0.0f && exceeds;
 }
 
-DEVICE bool concerns(uint32_t class_index, uint32_t other, const Rule &rule) {
+// Whether candidates of these classes can conflict.
+DEVICE bool classes_conflict(uint32_t class_index, uint32_t other, const OverlapRule &rule) {
     return class_index == other || rule.class_agnostic != 0;
 }

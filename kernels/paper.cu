@@ -1,20 +1,20 @@
 // Algorithms 1 and 2 of Oro, Fernandez, Martorell and Hernando, "Work-Efficient Parallel
-// Non-Maximum Suppression Kernels", The Computer Journal, 2020, as the paper prints them: what
-// benches and tests compare with, not what the plugin runs.
+// Non-Maximum Suppression Kernels", The Computer Journal, 2020, as printed there: for comparison in
+// benchmarks and tests. The plugin does not use them.
 //
-//   kernel        grid                         block               parameters
-//   paper_map     (ceil(n/16), ceil(n/16))     (16, 16)            windows, n, theta, matrix, capacity
-//   paper_reduce  capacity                     capacity / k        matrix, survives, capacity, k
+//   kernel        grid                      block         parameters
+//   paper_map     (ceil(n/16), ceil(n/16))  (16, 16)      windows, n, theta, matrix, capacity
+//   paper_reduce  capacity                  capacity / k  matrix, survives, capacity, k
 //
-// `windows` are `capacity` quadruples x, y, side, score, zero beyond n; `matrix` is
-// capacity x capacity bytes, preset to 1 for every frame; `survives` gets a byte for each window.
-// The best k that the paper found is 32; capacity is a multiple of 32 * k.
+// `windows` are `capacity` quadruples x, y, side, score, zero beyond n. `matrix` is capacity x
+// capacity bytes, set to 1 before each run. `survives` receives a byte for each window. The paper's
+// best k is 32; capacity is a multiple of 32 * k.
 #include "portable.cuh"
 
-// Algorithm 1. One thread for each pair; sides and intersections count one pixel more, and the
-// overlap is the share of the higher-scored window, as in the authors' measurements.
-KERNEL(256, 1) paper_map(const float4 *windows, uint32_t n, float theta, uint8_t *matrix,
-                         uint32_t capacity) {
+// Algorithm 1. One thread per pair. Sides and intersections are one pixel longer, and the overlap
+// is relative to the area of the window with the higher score, as in the authors' measurements.
+KERNEL(256, 1)
+paper_map(const float4 *windows, uint32_t n, float theta, uint8_t *matrix, uint32_t capacity) {
     const uint32_t i = blockIdx.y * blockDim.y + threadIdx.y;
     const uint32_t j = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n || j >= n) {
@@ -24,17 +24,19 @@ KERNEL(256, 1) paper_map(const float4 *windows, uint32_t n, float theta, uint8_t
     if (!(a.w < b.w)) {
         return;
     }
-    const float width = plus(minus(fminf(plus(a.x, a.z), plus(b.x, b.z)), fmaxf(a.x, b.x)), 1.0f);
-    const float height = plus(minus(fminf(plus(a.y, a.z), plus(b.y, b.z)), fmaxf(a.y, b.y)), 1.0f);
-    const float side = plus(b.z, 1.0f);
-    const bool apart = width <= 0.0f || height <= 0.0f;
-    const float overlap = apart ? 0.0f : __fdiv_rn(times(width, height), times(side, side));
+    const float width =
+        add_rn(sub_rn(fminf(add_rn(a.x, a.z), add_rn(b.x, b.z)), fmaxf(a.x, b.x)), 1.0f);
+    const float height =
+        add_rn(sub_rn(fminf(add_rn(a.y, a.z), add_rn(b.y, b.z)), fmaxf(a.y, b.y)), 1.0f);
+    const float side = add_rn(b.z, 1.0f);
+    const bool is_disjoint = width <= 0.0f || height <= 0.0f;
+    const float overlap = is_disjoint ? 0.0f : __fdiv_rn(mul_rn(width, height), mul_rn(side, side));
     matrix[uint64_t(i) * capacity + j] = overlap < theta && b.z != 0.0f;
 }
 
-// Algorithm 2. One block for each row, which it takes in k partitions.
-KERNEL(1024, 1) paper_reduce(const uint8_t *matrix, uint8_t *survives, uint32_t capacity,
-                             uint32_t k) {
+// Algorithm 2. One block per row of the matrix, in k partitions.
+KERNEL(1024, 1)
+paper_reduce(const uint8_t *matrix, uint8_t *survives, uint32_t capacity, uint32_t k) {
     const uint32_t i = blockIdx.x;
     int all = 1;
     for (uint32_t partition = 0; partition < k; partition++) {

@@ -1,6 +1,6 @@
-// What the kernels need of CUDA C++ beyond the language, under every compiler that builds them:
-// nvcc and NVRTC; clang without CUDA's own headers (freestanding.cuh comes first then); and g++,
-// where emulate/cuda_on_host.h stands in for a device.
+// What the kernels use beyond standard C++, for each compiler that builds them: nvcc and NVRTC;
+// clang without the CUDA toolkit (freestanding.cuh is included first); and g++ for the host, with
+// emulate/cuda_on_host.h.
 #pragma once
 
 #include "interface.cuh"
@@ -10,12 +10,13 @@
 #define KERNEL(threads, blocks_per_multiprocessor) \
     extern "C" __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
 #define DEVICE __device__ __forceinline__
-// One object that a block's threads share.
+// One object in the block's shared memory.
 #define BLOCK_SHARED(type, name) __shared__ type name
-#define LOOK_YIELDS()
+// Where the emulator may run another thread.
+#define YIELD_POINT()
 
-// A moment's rest between two looks at a word that another warp will write.
-DEVICE void rest() {
+// Between two loads of a word for which a warp waits.
+DEVICE void backoff() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
     __nanosleep(20);
 #endif
@@ -32,18 +33,19 @@ DEVICE uint64_t device_clock() {
 #include "emulate/cuda_on_host.h"
 #endif
 
-// To be called by each thread before it touches what other kernels touch, too: lets the blocks of
-// the frame's next kernel take their places while this one runs, and waits here for the end of the
-// one before. Where kernels are not launched so, the driver waits between them, and this is nothing.
-DEVICE void take_turn() {
+// Programmatic dependent launch: lets the blocks of the next kernel start as multiprocessors become
+// free, and waits until the kernel before has completed and its writes are visible. Every thread
+// calls it before it accesses memory that another kernel accesses. No operation below compute
+// capability 9.0, where each kernel starts after the end of the one before.
+DEVICE void grid_dependency_wait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// What is loaded above is on its way before what is below begins: left to themselves, compilers load
-// where something is used.
-DEVICE void keep_order() {
+// Keeps the loads above it before the code below it. Without it compilers move loads to their first
+// use, behind branches.
+DEVICE void compiler_barrier() {
 #if defined(__CUDA_ARCH__)
     asm volatile("" ::: "memory");
 #endif
@@ -55,33 +57,32 @@ DEVICE void keep_order() {
 DEVICE uint32_t lane_index() { return threadIdx.x % WARP; }
 DEVICE uint32_t warp_index() { return threadIdx.x / WARP; }
 
-// How many lanes before this one have voted so.
-DEVICE uint32_t votes_before(uint32_t votes) { return __popc(votes & ((1u << lane_index()) - 1)); }
+// The number of bits set in `ballot` for lanes below this one.
+DEVICE uint32_t lanes_before(uint32_t ballot) {
+    return __popc(ballot & ((1u << lane_index()) - 1));
+}
 
-DEVICE uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
-DEVICE uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
+// IEEE single precision, each operation rounded to nearest by itself: no multiply-add contraction.
+DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
+DEVICE float sub_rn(float a, float b) { return __fsub_rn(a, b); }
+DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
 
-// IEEE single precision, each operation rounded by itself: never contracted.
-DEVICE float plus(float a, float b) { return __fadd_rn(a, b); }
-DEVICE float minus(float a, float b) { return __fsub_rn(a, b); }
-DEVICE float times(float a, float b) { return __fmul_rn(a, b); }
+DEVICE bool is_finite(float a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
 
-DEVICE bool finite_number(float a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
-
-// Half precision to single, exactly: subnormals too.
-DEVICE float widen(uint16_t half) {
+// Half precision to single precision. Exact, subnormal numbers included.
+DEVICE float half_to_float(uint16_t half) {
     const uint32_t sign = uint32_t(half & 0x8000u) << 16;
     const uint32_t magnitude = uint32_t(half & 0x7fffu) << 13;
     if (magnitude >= 0x0f800000u) {
         return __uint_as_float(sign | 0x7f800000u | magnitude);
     }
-    // The exponents' biases differ by 112; a product with a power of two is exact.
-    const float scaled = times(__uint_as_float(magnitude), __uint_as_float(0x77800000u));
+    // The exponents' biases differ by 112. A product with a power of two is exact.
+    const float scaled = mul_rn(__uint_as_float(magnitude), __uint_as_float(0x77800000u));
     return __uint_as_float(sign | __float_as_uint(scaled));
 }
 
-// Single precision to half, to the nearest: two in a word, `low` in the lower half.
-DEVICE uint32_t halves(float low, float high) {
+// Two numbers rounded to nearest half precision in one word, `low` in the lower 16 bits.
+DEVICE uint32_t pack_half2(float low, float high) {
 #if defined(__CUDA_ARCH__)
     uint32_t both;
     asm("{\n"
@@ -94,16 +95,17 @@ DEVICE uint32_t halves(float low, float high) {
         : "f"(low), "f"(high));
     return both;
 #else
-    return uint32_t(narrow(high)) << 16 | narrow(low);
+    return uint32_t(float_to_half(high)) << 16 | float_to_half(low);
 #endif
 }
 
-// A word that other warps write while this one looks.
-DEVICE uint32_t look(const uint32_t *word) {
-    LOOK_YIELDS();
+// Accesses to a word that other warps access at the same time. Volatile accesses of an aligned word
+// are relaxed accesses of system scope (PTX ISA, memory consistency model).
+DEVICE uint32_t load_relaxed(const uint32_t *word) {
+    YIELD_POINT();
     return *(const volatile uint32_t *)word;
 }
-DEVICE void show(uint32_t *word, uint32_t value) { *(volatile uint32_t *)word = value; }
+DEVICE void store_relaxed(uint32_t *word, uint32_t value) { *(volatile uint32_t *)word = value; }
 
 DEVICE uint32_t warp_max(uint32_t value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -111,7 +113,7 @@ DEVICE uint32_t warp_max(uint32_t value) {
 #else
 #pragma unroll
     for (uint32_t distance = WARP / 2; distance != 0; distance /= 2) {
-        value = greater(value, __shfl_xor_sync(ALL_LANES, value, distance));
+        value = max(value, __shfl_xor_sync(ALL_LANES, value, distance));
     }
     return value;
 #endif

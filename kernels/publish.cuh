@@ -1,109 +1,114 @@
-// Publish: survivors by rank to where the host reads them, and the counters ready for another frame.
+// Publish: the results. In: the candidates and their decisions by rank. Out: the survivors by rank
+// and the counts, in memory that the host reads; the header's counters reset for the next launch.
 #pragma once
 
 #include "workspace.cuh"
 
 #define PUBLISH_WARPS (PUBLISH_THREADS / WARP)
-// Candidates whose fate a thread reads at once.
-#define FATES 4u
+// Decisions that a thread loads at a time.
+#define PUBLISH_ITEMS_PER_THREAD 4u
 #define DETECTION_WORDS 7u
 
-struct alignas(16) Fates {
-    uint32_t of[FATES];
+struct alignas(16) DecisionVector {
+    Decision items[PUBLISH_ITEMS_PER_THREAD];
 };
 
-struct Listing {
-    uint32_t of_warp[PUBLISH_WARPS]; // survivors of each warp's candidates
-    uint32_t rank[FATES * PUBLISH_THREADS];
+struct SurvivorList {
+    uint32_t warp_count[PUBLISH_WARPS]; // survivors among each warp's candidates
+    uint32_t rank[PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS];
 };
+static_assert(PUBLISH_WARPS == WARP, "a lane loads the count of each warp");
 
-// Writes the first `count` survivors of the listing. Word by word, so that neighbours write side by
-// side: the destination may be the host's memory. `OfPairs`: what is ranked has the index of a pair,
-// which divided by `classes` is its anchor.
-template <bool OfPairs>
-DEVICE void write_survivors(const Workspace &workspace, const Listing &listing, uint32_t count,
+// Writes the first `count` survivors of the list, a word per thread, so that stores to the host's
+// memory coalesce. With `HasPairIndex` a candidate's index is that of a pair of anchor and class,
+// and the anchor is the index divided by `classes`.
+template <bool HasPairIndex>
+DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list, uint32_t count,
                             uint32_t classes, uint32_t *to) {
 #pragma unroll 4
-    for (uint32_t q = threadIdx.x; q < count * DETECTION_WORDS; q += PUBLISH_THREADS) {
-        const uint32_t rank = listing.rank[q / DETECTION_WORDS];
+    for (uint32_t i = threadIdx.x; i < count * DETECTION_WORDS; i += PUBLISH_THREADS) {
+        const uint32_t rank = list.rank[i / DETECTION_WORDS];
         const uint32_t *const words = (const uint32_t *)&workspace.ranked[rank];
-        const uint32_t word = words[q % DETECTION_WORDS];
-        const bool is_index = OfPairs && q % DETECTION_WORDS == DETECTION_WORDS - 1;
-        to[q] = is_index ? word / classes : word;
+        const uint32_t word = words[i % DETECTION_WORDS];
+        const bool is_index = HasPairIndex && i % DETECTION_WORDS == DETECTION_WORDS - 1;
+        to[i] = is_index ? word / classes : word;
     }
 }
 
-KERNEL(PUBLISH_THREADS, 1) publish(void *memory, Outcome *outcome) {
-    BLOCK_SHARED(Listing, listing);
-    take_turn();
-    Header *const header = (Header *)memory;
-    const uint32_t contending = contenders(header);
-    const uint32_t most = header->frame.max_detections;
-    // By which a pair's index is divided, or 0.
-    const uint32_t classes = header->frame.multi_label ? header->frame.classes : 0;
-    const Workspace workspace(memory, header->frame.capacity);
+KERNEL(PUBLISH_THREADS, 1)
+publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
+    BLOCK_SHARED(SurvivorList, list);
+    grid_dependency_wait();
+    Header *const header = image_header(workspaces, stride);
+    const uint32_t candidates = ranked_count(header);
+    const uint32_t max_detections = header->params.max_detections;
+    // The divisor of a pair's index; 0 where candidates are anchors.
+    const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
+    const uint32_t capacity = header->params.capacity;
+    const Workspace workspace(header, capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const destination = (uint32_t *)(outcome + 1);
+    uint32_t *const words = (uint32_t *)(detections + uint64_t(blockIdx.y) * capacity);
 
-    uint32_t total = 0; // survivors of the candidates before
-    for (uint64_t from = 0; from < contending; from += FATES * PUBLISH_THREADS) {
-        const uint32_t first = uint32_t(from) + FATES * threadIdx.x;
-        Fates fates = {};
-        if (first < contending) {
-            fates = *(const Fates *)(workspace.fate + first);
+    uint32_t total = 0; // survivors written
+    for (uint64_t from = 0; from < candidates; from += PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS) {
+        const uint32_t first = uint32_t(from) + PUBLISH_ITEMS_PER_THREAD * threadIdx.x;
+        DecisionVector decisions = {};
+        if (first < candidates) {
+            decisions = *(const DecisionVector *)(workspace.decision_by_rank + first);
         }
-        uint32_t alive = 0;
+        uint32_t survivors = 0; // a bit per item
 #pragma unroll
-        for (uint32_t i = 0; i < FATES; i++) {
+        for (uint32_t i = 0; i < PUBLISH_ITEMS_PER_THREAD; i++) {
             const bool survives =
-                first + i < contending && (fates.of[i] & DECISION) == SURVIVES;
-            alive |= uint32_t(survives) << i;
+                first + i < candidates && decisions.items[i].kind() == Decision::SURVIVES;
+            survivors |= uint32_t(survives) << i;
         }
-        const uint32_t own = __popc(alive);
-        uint32_t through = own;
+        // A prefix sum over the warp, then one over the warps.
+        const uint32_t own_count = __popc(survivors);
+        uint32_t inclusive_sum = own_count;
 #pragma unroll
         for (uint32_t distance = 1; distance < WARP; distance *= 2) {
-            const uint32_t below = __shfl_up_sync(ALL_LANES, through, distance);
-            through += lane >= distance ? below : 0;
+            const uint32_t below = __shfl_up_sync(ALL_LANES, inclusive_sum, distance);
+            inclusive_sum += lane >= distance ? below : 0;
         }
         if (lane == WARP - 1) {
-            listing.of_warp[warp] = through;
+            list.warp_count[warp] = inclusive_sum;
         }
         __syncthreads();
-        const uint32_t of_warp = listing.of_warp[lane];
-        const uint32_t here = warp_sum(of_warp);
-        uint32_t position = through - own + warp_sum(lane < warp ? of_warp : 0);
+        const uint32_t warp_count = list.warp_count[lane];
+        const uint32_t count = warp_sum(warp_count);
+        uint32_t position = inclusive_sum - own_count + warp_sum(lane < warp ? warp_count : 0);
 #pragma unroll
-        for (uint32_t i = 0; i < FATES; i++) {
-            if (alive >> i & 1) {
-                listing.rank[position++] = first + i;
+        for (uint32_t i = 0; i < PUBLISH_ITEMS_PER_THREAD; i++) {
+            if (survivors >> i & 1) {
+                list.rank[position++] = first + i;
             }
         }
         __syncthreads();
-        const uint32_t room = most == 0 ? here : lesser(here, most - total);
-        uint32_t *const to = destination + uint64_t(total) * DETECTION_WORDS;
+        const uint32_t written = max_detections == 0 ? count : min(count, max_detections - total);
+        uint32_t *const to = words + uint64_t(total) * DETECTION_WORDS;
         if (classes == 0) {
-            write_survivors<false>(workspace, listing, room, classes, to);
+            write_survivors<false>(workspace, list, written, classes, to);
         } else {
-            write_survivors<true>(workspace, listing, room, classes, to);
+            write_survivors<true>(workspace, list, written, classes, to);
         }
-        total += room;
+        total += written;
         __syncthreads();
     }
 
     __syncthreads();
     if (threadIdx.x == 0) {
-        outcome->candidates = header->candidates;
-        outcome->rejected = header->rejected;
-        outcome->survivors = total;
-        outcome->rounds = contending != 0 && header->rounds == 0 ? 1 : header->rounds;
-        outcome->nanoseconds = uint32_t(device_clock() - header->began);
+        ResultHeader *const result = &results[blockIdx.y];
+        result->candidates = header->candidates;
+        result->rejected = header->rejected;
+        result->survivors = total;
+        result->rounds = candidates != 0 && header->rounds == 0 ? 1 : header->rounds;
+        result->nanoseconds = uint32_t(device_clock() - header->start_time);
         header->candidates = 0;
         header->rejected = 0;
         header->rounds = 0;
-        // After the barrier this speaks for the whole block's writes.
+        // Behind the barrier, the fence orders the whole block's writes before the sequence number.
         __threadfence_system();
-        show(&outcome->sequence, header->frame.sequence);
+        store_relaxed(&result->sequence, header->params.sequence);
     }
 }
-static_assert(PUBLISH_WARPS == WARP, "a lane for each warp");

@@ -1,172 +1,195 @@
-// Reduce: what becomes of the candidates that others meet. All rounds to the fixpoint are one
-// kernel.
+// Reduce: decides which candidates survive. In: the candidates by rank, with their conflict lists.
+// Out: a decision for each. All rounds of the algorithm (nmsfilter.cu) run in one launch.
 //
-// A greedy candidate is suppressed as soon as one of its hits is known to survive, and survives
-// once all of them are known to be suppressed; until then its warp looks again at their states.
-// Warps take candidates by rank, and each depends on higher ranks only, which are in the hands of
-// warps that run already, as GPUs start blocks. Where one started them otherwise, a warp that has
-// looked in vain too often decides all ranks above its own by itself: taken in their order, each can
-// be decided at once. What is decided does not depend on who comes first.
+//   for each rank of the warp, ascending
+//       loop
+//           if a candidate of the conflict list survives: suppressed; next rank
+//           if all of the conflict list are suppressed: survives; next rank
+//           back off
+//
+// A decision depends on decisions of higher ranks only, and depends on no order of execution.
+//
+// Forward progress. A warp waits for candidates of higher rank of its image. Those before the first
+// REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Assumed is, as in
+// CUB's decoupled look-back, that blocks start in the order of their linear numbers, in which the
+// blocks of an image are consecutive, and that a block that has started is not starved: then every
+// warp waited for has started. Later ranks of a warp may depend on blocks that have not started, if
+// the blocks of an image are not all resident at the same time. CUDA does not guarantee the
+// assumption either. A warp that has reached the spin limit therefore resolves all higher undecided
+// ranks itself, in their order, where each can be decided at once (resolve_with_fallback): the
+// results are the same, the launch always ends, and it is slower.
 #pragma once
 
 #include "overlap.cuh"
 
 #define REDUCE_WARPS (REDUCE_THREADS / WARP)
 
-DEVICE void decide(const Workspace &workspace, uint32_t rank, uint32_t slot, uint32_t decision,
-                   uint32_t chain) {
+// Loads of the decisions of a conflict list before the spin limit is reached: some tenths of a
+// microsecond each. The emulator starts blocks in another order, and reaches the limit soon.
+#if defined(__CUDA_ARCH__)
+#define SPIN_LIMIT 2000u
+#else
+#define SPIN_LIMIT 20u
+#endif
+
+DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t slot, uint32_t kind,
+                           uint32_t depth) {
     if (lane_index() == 0) {
-        const uint32_t state = decision | chain << CHAIN_SHIFT;
-        show(&workspace.state[slot], state);
-        show(&workspace.fate[rank], state);
-        if (decision == SURVIVES && chain > 1) {
-            atomicMax(&workspace.header->rounds, chain);
+        const Decision decision = Decision::encode(kind, depth);
+        store_relaxed(&workspace.decision_by_slot[slot], decision.bits);
+        store_relaxed(&workspace.decision_by_rank[rank], decision.bits);
+        if (kind == Decision::SURVIVES && depth > 1) {
+            atomicMax(&workspace.header->rounds, depth);
         }
     }
 }
 
-// Looks at the states of a candidate's hits until its warp gives up: some tenths of a microsecond
-// each. Emulated blocks, which do start otherwise, give up soon.
-#if defined(__CUDA_ARCH__)
-#define PATIENCE 2000u
-#else
-#define PATIENCE 20u
-#endif
-
-// What becomes of a candidate by its hits whose states are at `states`, of which each lane has up
-// to `Each`: bit i of `waits` for the i-th. SUPPRESSED, and `chain` that of the survivor, where one
-// of them survives; SURVIVES where none does, and `chain` grows to the longest of the chains that led
-// there. UNDECIDED after `most_looks` in vain.
+// Waits for the decisions of candidates that conflict with one of lower rank, of which each lane
+// has up to `Each`: bit i of `pending` says that decisions[i] is one. Returns
+// - SUPPRESSED where one of them survives; `depth` becomes the survivor's;
+// - SURVIVES where all are suppressed; `depth` becomes the maximum of itself and theirs;
+// - UNDECIDED where neither is known after `spin_limit` loads.
 template <uint32_t Each>
-DEVICE uint32_t wait_for(const uint32_t *const (&states)[Each], uint32_t waits, uint32_t most_looks,
-                         uint32_t &chain) {
-    uint32_t longest = 0;
-    for (uint32_t looks = 1;; looks++) {
-        uint32_t survivor = 0;
+DEVICE uint32_t wait_for_conflicts(const uint32_t *const (&decisions)[Each], uint32_t pending,
+                                   uint32_t spin_limit, uint32_t &depth) {
+    uint32_t max_depth = 0;
+    for (uint32_t spins = 1;; spins++) {
+        Decision survivor = {0};
 #pragma unroll
         for (uint32_t i = 0; i < Each; i++) {
-            if (waits >> i & 1) {
-                const uint32_t seen = look(states[i]);
-                if ((seen & DECISION) == SURVIVES) {
-                    survivor = seen;
-                } else if ((seen & DECISION) == SUPPRESSED) {
-                    waits &= ~(1u << i);
-                    longest = greater(longest, seen >> CHAIN_SHIFT);
+            if (pending >> i & 1) {
+                const Decision decision = {load_relaxed(decisions[i])};
+                if (decision.kind() == Decision::SURVIVES) {
+                    survivor = decision;
+                } else if (decision.kind() == Decision::SUPPRESSED) {
+                    pending &= ~(1u << i);
+                    max_depth = max(max_depth, decision.depth());
                 }
             }
         }
-        const uint32_t by = __ballot_sync(ALL_LANES, survivor != 0);
-        if (by != 0) {
-            chain = __shfl_sync(ALL_LANES, survivor >> CHAIN_SHIFT, __ffs(by) - 1);
-            return SUPPRESSED;
+        const uint32_t with_survivor = __ballot_sync(ALL_LANES, survivor.bits != 0);
+        if (with_survivor != 0) {
+            depth = __shfl_sync(ALL_LANES, survivor.depth(), __ffs(with_survivor) - 1);
+            return Decision::SUPPRESSED;
         }
-        if (!__any_sync(ALL_LANES, waits != 0)) {
-            chain = greater(chain, warp_max(longest));
-            return SURVIVES;
+        if (!__any_sync(ALL_LANES, pending != 0)) {
+            depth = max(depth, warp_max(max_depth));
+            return Decision::SURVIVES;
         }
-        if (looks == most_looks) {
-            return UNDECIDED;
+        if (spins == spin_limit) {
+            return Decision::UNDECIDED;
         }
-        rest();
+        backoff();
     }
 }
 
-// Groups of 32 candidates that a warp looks at at once.
-#define SEEN_AT_ONCE 2u
+// Groups of WARP candidates that a warp loads at a time.
+#define GROUPS_PER_STEP 2u
 
-// Where there are more hits than were listed: looks at all that outrank it, by rank, since the
-// highest are the likeliest to survive.
-DEVICE uint32_t wait_for_all(const Workspace &workspace, uint32_t rank, uint32_t &chain) {
-    const Rule rule(workspace.header->frame);
-    const Ranked own = workspace.ranked[rank];
-    for (uint32_t from = 0; from < rank; from += SEEN_AT_ONCE * WARP) {
-        Ranked higher[SEEN_AT_ONCE];
+// wait_for_conflicts where the conflict list is not complete: with all candidates that outrank
+// `rank`, by rank, because the highest are the most likely to survive.
+DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank, uint32_t &depth) {
+    const OverlapRule rule(workspace.header->params);
+    const RankedCandidate own = workspace.ranked[rank];
+    for (uint32_t from = 0; from < rank; from += GROUPS_PER_STEP * WARP) {
+        RankedCandidate higher[GROUPS_PER_STEP];
 #pragma unroll
-        for (uint32_t k = 0; k < SEEN_AT_ONCE; k++) {
+        for (uint32_t k = 0; k < GROUPS_PER_STEP; k++) {
             const uint32_t other = from + k * WARP + lane_index();
             higher[k] = workspace.ranked[other < rank ? other : 0];
         }
 #pragma unroll
-        for (uint32_t k = 0; k < SEEN_AT_ONCE; k++) {
+        for (uint32_t k = 0; k < GROUPS_PER_STEP; k++) {
             const uint32_t other = from + k * WARP + lane_index();
-            const bool hit = other < rank && overlaps(higher[k].box, own.box, rule) &&
-                             concerns(higher[k].class_index, own.class_index, rule);
-            const uint32_t *const fate[1] = {&workspace.fate[other]};
-            if (__any_sync(ALL_LANES, hit)) {
-                const uint32_t decision = wait_for(fate, hit, PATIENCE, chain);
-                if (decision != SURVIVES) {
-                    return decision;
+            const bool conflict = other < rank && boxes_conflict(higher[k].box, own.box, rule) &&
+                                  classes_conflict(higher[k].class_index, own.class_index, rule);
+            const uint32_t *const decisions[1] = {&workspace.decision_by_rank[other]};
+            if (__any_sync(ALL_LANES, conflict)) {
+                const uint32_t kind = wait_for_conflicts(decisions, conflict, SPIN_LIMIT, depth);
+                if (kind != Decision::SURVIVES) {
+                    return kind;
                 }
             }
         }
     }
-    return SURVIVES;
+    return Decision::SURVIVES;
 }
 
-// Whether the candidate is decided.
-DEVICE bool settle(const Workspace &workspace, uint32_t method, uint32_t rank) {
+// Decides the candidate of this rank. Returns false where the spin limit was reached.
+DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) {
     const uint32_t lane = lane_index();
-    const uint32_t *const list = workspace.hits + uint64_t(rank) * HIT_WORDS;
-    const uint32_t words[2] = {look(list + lane), look(list + WARP + lane)};
-    const uint32_t hits = __shfl_sync(ALL_LANES, words[0], 0);
+    const uint32_t *const list = (const uint32_t *)&workspace.conflicts[rank];
+    // The lane's two words of a ConflictList.
+    const uint32_t words[2] = {load_relaxed(list + lane), load_relaxed(list + WARP + lane)};
+    const uint32_t count = __shfl_sync(ALL_LANES, words[0], 0);
     const uint32_t slot = __shfl_sync(ALL_LANES, words[0], 1);
-    if (hits == 0) {
-        return true; // a root
+    if (count == 0) {
+        return true; // undominated: map has stored that it survives
     }
     if (method == MAP_REDUCE) {
-        decide(workspace, rank, slot, SUPPRESSED, 1);
+        store_decision(workspace, rank, slot, Decision::SUPPRESSED, 1);
         return true;
     }
-    const bool first = lane >= 2 && lane - 2 < hits, second = WARP + lane - 2 < hits;
-    const uint32_t *const states[2] = {&workspace.state[first ? words[0] : 0],
-                                       &workspace.state[second ? words[1] : 0]};
-    const uint32_t listed = uint32_t(first) | uint32_t(second) << 1;
-    uint32_t chain = 0;
-    // Where so many meet it that not all are listed, one of those will mostly have survived by now.
-    const bool all_listed = hits <= HIT_ROOM;
-    uint32_t decision = wait_for(states, listed, all_listed ? PATIENCE : 1, chain);
-    if (!all_listed && decision != SUPPRESSED) {
-        decision = wait_for_all(workspace, rank, chain);
+    const bool has_first = lane >= 2 && lane - 2 < count, has_second = WARP + lane - 2 < count;
+    const uint32_t *const decisions[2] = {&workspace.decision_by_slot[has_first ? words[0] : 0],
+                                          &workspace.decision_by_slot[has_second ? words[1] : 0]};
+    const uint32_t pending = uint32_t(has_first) | uint32_t(has_second) << 1;
+    uint32_t depth = 0;
+    // An incomplete list is loaded once: of so many candidates one has mostly survived already.
+    const bool is_complete = count <= CONFLICT_LIST_CAPACITY;
+    uint32_t kind = wait_for_conflicts(decisions, pending, is_complete ? SPIN_LIMIT : 1, depth);
+    if (!is_complete && kind != Decision::SUPPRESSED) {
+        kind = wait_for_all_conflicts(workspace, rank, depth);
     }
-    if (decision == UNDECIDED) {
+    if (kind == Decision::UNDECIDED) {
         return false;
     }
-    decide(workspace, rank, slot, decision, decision == SURVIVES ? chain + 1 : chain);
+    store_decision(workspace, rank, slot, kind, kind == Decision::SURVIVES ? depth + 1 : depth);
     return true;
 }
 
-// The first undecided rank of those from `rank` on that are below `end`, or that.
+// The first undecided rank from `rank` on that is below `end`; `end` where there is none.
 DEVICE uint32_t next_undecided(const Workspace &workspace, uint32_t rank, uint32_t end) {
-    __syncwarp(); // what the warp itself has decided is seen by all of its lanes
+    __syncwarp(); // makes the warp's own decisions visible to all of its lanes
     for (; rank < end; rank += WARP) {
         const uint32_t own = rank + lane_index();
-        const bool is_undecided = own < end && (look(&workspace.fate[own]) & DECISION) == UNDECIDED;
-        const uint32_t all = __ballot_sync(ALL_LANES, is_undecided);
-        if (all != 0) {
-            return rank + __ffs(all) - 1;
+        const bool is_undecided =
+            own < end &&
+            Decision{load_relaxed(&workspace.decision_by_rank[own])}.kind() == Decision::UNDECIDED;
+        const uint32_t undecided = __ballot_sync(ALL_LANES, is_undecided);
+        if (undecided != 0) {
+            return rank + __ffs(undecided) - 1;
         }
     }
     return end;
 }
 
-KERNEL(REDUCE_THREADS, 1) reduce(void *memory) {
-    take_turn();
-    const Header *const header = (const Header *)memory;
-    const uint32_t count = contenders(header), method = header->frame.method;
-    // Compared at once, so that both are loaded at once.
+// Decides the candidate of rank `own`. The fallback, from the time on when the spin limit is
+// reached: decides all undecided higher ranks, and then `own`, in their order, so that no decision
+// that they depend on is missing. Other warps may decide some of them at the same time, with the
+// same result.
+DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, uint32_t own) {
+    uint32_t rank = own;
+    for (;;) {
+        const bool resolved = resolve(workspace, method, rank);
+        if (resolved && rank == own) {
+            return;
+        }
+        rank = next_undecided(workspace, resolved ? rank + 1 : 0, own);
+    }
+}
+
+KERNEL(REDUCE_THREADS, 1) reduce(void *workspaces, uint64_t stride) {
+    grid_dependency_wait();
+    Header *const header = image_header(workspaces, stride);
+    const uint32_t count = ranked_count(header), method = header->params.method;
+    // One condition, so that both words are loaded before the branch.
     if ((count == 0) | (method == NONE)) {
         return;
     }
-    const Workspace workspace(memory, header->frame.capacity);
-    for (uint64_t own = blockIdx.x * REDUCE_WARPS + warp_index(); own < count;
-         own += gridDim.x * REDUCE_WARPS) {
-        uint32_t rank = uint32_t(own);
-        for (;;) {
-            const bool settled = settle(workspace, method, rank);
-            if (settled && rank == own) {
-                break;
-            }
-            rank = next_undecided(workspace, settled ? rank + 1 : 0, uint32_t(own));
-        }
+    const Workspace workspace(header, header->params.capacity);
+    for (uint64_t rank = blockIdx.x * REDUCE_WARPS + warp_index(); rank < count;
+         rank += gridDim.x * REDUCE_WARPS) {
+        resolve_with_fallback(workspace, method, uint32_t(rank));
     }
 }

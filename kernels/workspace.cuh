@@ -1,86 +1,141 @@
-// What passes from kernel to kernel, in device memory.
+// The workspace: what the kernels pass to one another in device memory. In: the address of all
+// images' workspaces and their stride. Out: the typed arrays of one image, and the packed words in
+// them.
+//
+// An image's header comes first. Behind it are these arrays, each of padded(capacity) elements:
+//
+//   array              element          indexed by  written by    read by           bytes
+//   conflicts          ConflictList     rank        map           reduce            256
+//   ranked             RankedCandidate  rank        map           reduce, publish    32
+//   candidate_box      float4           slot        decode        map                16
+//   candidate_key      RankKey          slot        decode        map                 8
+//   candidate_class    uint32_t         slot        decode        map                 4
+//   decision_by_slot   Decision         slot        map, reduce   reduce              4
+//   decision_by_rank   Decision         rank        map, reduce   reduce, publish     4
+//
+// A slot is a candidate's position in the order in which decode's warps append them, which differs
+// from run to run. A rank is its position in the order of the keys, which does not. Decisions are
+// kept by both: conflict lists name slots, because map finds conflicts before ranks are known.
 #pragma once
 
 #include "portable.cuh"
 
 struct Header {
-    uint32_t candidates; // counted up by decode, also beyond frame.capacity
+    uint32_t candidates; // counted by decode, also beyond params.capacity; reset by publish
     uint32_t rejected;   // likewise
-    uint32_t rounds;     // the longest chain of decisions
-    uint64_t began;      // by the device's clock
-    Frame frame; // as decode was given it
+    uint32_t rounds;     // the greatest depth of a decision; likewise
+    uint64_t start_time; // device_clock at the start of decode
+    KernelParams params; // decode's argument
 };
-static_assert(sizeof(Header) <= HEADER_BYTES, "the header's room");
+static_assert(sizeof(Header) <= HEADER_BYTES, "the header's memory");
 
-// Of a candidate, in the two lowest bits; the bits above are the length of the chain of decisions
-// that led there.
-enum : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2, DECISION = 3, CHAIN_SHIFT = 2 };
+// The order of candidates as one number. A greater key outranks: score descending, then `index`
+// ascending. The index is the anchor, or with multi_label anchor * classes + class. Scores are
+// finite and never minus zero.
+struct RankKey {
+    uint64_t bits;
 
-// A candidate in its place, beginning with the words of a Detection.
-struct alignas(16) Ranked {
+    static DEVICE RankKey encode(float score, uint32_t index) {
+        const uint32_t bits = __float_as_uint(score);
+        const uint32_t ordered = (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
+        return RankKey{uint64_t(ordered) << 32 | uint32_t(~index)};
+    }
+    DEVICE float score() const {
+        const uint32_t ordered = uint32_t(bits >> 32);
+        return __uint_as_float((ordered & 0x80000000u) ? ordered & 0x7fffffffu : ~ordered);
+    }
+    DEVICE uint32_t index() const { return ~uint32_t(bits); }
+
+    // Outranks no other, and is outranked by no other.
+    static DEVICE RankKey lowest() { return RankKey{0}; }
+    static DEVICE RankKey highest() { return RankKey{~uint64_t(0)}; }
+};
+
+// Whether a candidate survives, and its dependency depth: the length of the longest sequence of
+// decisions, each of which depends on the one before, that ends with this one.
+struct Decision {
+    enum Kind : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2 };
+
+    uint32_t bits;
+
+    static DEVICE Decision encode(uint32_t kind, uint32_t depth) {
+        return Decision{kind | depth << 2};
+    }
+    DEVICE uint32_t kind() const { return bits & 3; }
+    DEVICE uint32_t depth() const { return bits >> 2; }
+};
+
+// A candidate by rank. Its first words are those of a Detection.
+struct alignas(16) RankedCandidate {
     float4 box; // x1, y1, x2, y2
     float score;
     uint32_t class_index;
-    uint32_t index; // as the key's
+    uint32_t index; // RankKey::index
     uint32_t reserved;
 };
 
-// Of a candidate's hits, those that outrank it and meet it: how many there are, the candidate's own
-// slot, then theirs, of as many as there is room for.
-#define HIT_WORDS 64u
-#define HIT_ROOM (HIT_WORDS - 2)
-static_assert(HIT_WORDS == 2 * WARP, "two to a lane");
+// The candidates that outrank a candidate and conflict with it. `count` may exceed the capacity of
+// `slots`: reduce then compares the candidate with all that outrank it.
+#define CONFLICT_LIST_WORDS 64u
+#define CONFLICT_LIST_CAPACITY (CONFLICT_LIST_WORDS - 2)
+struct ConflictList {
+    uint32_t count;
+    uint32_t own_slot;
+    uint32_t slots[CONFLICT_LIST_CAPACITY];
+};
+static_assert(CONFLICT_LIST_WORDS == 2 * WARP, "a lane loads two words");
+static_assert(sizeof(ConflictList) == CONFLICT_LIST_WORDS * 4, "no padding");
 
-// The arrays behind the header, each of padded(frame.capacity) elements.
+// The header of the block's image, with which its workspace begins.
+DEVICE Header *image_header(void *workspace, uint64_t stride) {
+    return (Header *)((char *)workspace + blockIdx.y * stride);
+}
+
+// The workspace of one image.
 struct Workspace {
     Header *header;
+    ConflictList *conflicts;
+    RankedCandidate *ranked;
+    float4 *candidate_box;
+    RankKey *candidate_key;
+    uint32_t *candidate_class;
+    uint32_t *decision_by_slot; // Decision::bits: words for relaxed accesses
+    uint32_t *decision_by_rank;
 
-    // By slot, the order in which warps of decode arrive.
-    float4 *found_box;
-    uint64_t *found_key;
-    uint32_t *found_class;
-    uint32_t *state;
+    // The bytes of one candidate in the arrays before each array.
+    enum Offset : uint64_t {
+        CONFLICTS = 0,
+        RANKED = CONFLICTS + sizeof(ConflictList),
+        CANDIDATE_BOX = RANKED + sizeof(RankedCandidate),
+        CANDIDATE_KEY = CANDIDATE_BOX + sizeof(float4),
+        CANDIDATE_CLASS = CANDIDATE_KEY + sizeof(RankKey),
+        DECISION_BY_SLOT = CANDIDATE_CLASS + sizeof(uint32_t),
+        DECISION_BY_RANK = DECISION_BY_SLOT + sizeof(uint32_t),
+        END = DECISION_BY_RANK + sizeof(uint32_t),
+    };
 
-    // By rank.
-    Ranked *ranked;
-    uint32_t *hits; // HIT_WORDS each
-    uint32_t *fate; // as `state`
-
-    DEVICE Workspace(void *memory, uint32_t capacity) {
+    DEVICE Workspace(Header *header, uint32_t capacity) : header(header) {
         const uint64_t n = padded(capacity);
-        header = (Header *)memory;
-        char *const arrays = (char *)memory + HEADER_BYTES;
-        hits = (uint32_t *)arrays;
-        ranked = (Ranked *)(arrays + n * 256);
-        found_box = (float4 *)(arrays + n * 288);
-        found_key = (uint64_t *)(arrays + n * 304);
-        found_class = (uint32_t *)(arrays + n * 312);
-        state = (uint32_t *)(arrays + n * 316);
-        fate = (uint32_t *)(arrays + n * 320);
+        char *const arrays = (char *)header + HEADER_BYTES;
+        conflicts = (ConflictList *)(arrays + n * CONFLICTS);
+        ranked = (RankedCandidate *)(arrays + n * RANKED);
+        candidate_box = (float4 *)(arrays + n * CANDIDATE_BOX);
+        candidate_key = (RankKey *)(arrays + n * CANDIDATE_KEY);
+        candidate_class = (uint32_t *)(arrays + n * CANDIDATE_CLASS);
+        decision_by_slot = (uint32_t *)(arrays + n * DECISION_BY_SLOT);
+        decision_by_rank = (uint32_t *)(arrays + n * DECISION_BY_RANK);
     }
 };
+static_assert(Workspace::END == BYTES_PER_CANDIDATE, "workspace_bytes, interface.cuh");
 
-// Greater is higher in rank: score descending, then `index` ascending, which is the anchor, or with
-// multi_label that of the pair: anchor * classes + class. Scores are finite and never minus zero.
-DEVICE uint64_t rank_key(float score, uint32_t index) {
-    const uint32_t bits = __float_as_uint(score);
-    const uint32_t ordered = (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
-    return uint64_t(ordered) << 32 | uint32_t(~index);
-}
-DEVICE uint32_t key_index(uint64_t key) { return ~uint32_t(key); }
-DEVICE float key_score(uint64_t key) {
-    const uint32_t ordered = uint32_t(key >> 32);
-    return __uint_as_float((ordered & 0x80000000u) ? ordered & 0x7fffffffu : ~ordered);
+// The number of candidates in the workspace: 0 where there are more than it has memory for.
+DEVICE uint32_t candidate_count(const Header *header) {
+    const uint32_t counted = header->candidates;
+    return counted <= header->params.capacity ? counted : 0;
 }
 
-// How many candidates there are in the workspace: none where there was not room for all.
-DEVICE uint32_t stored(const Header *header) {
-    const uint32_t found = header->candidates;
-    return found <= header->frame.capacity ? found : 0;
-}
-
-// How many of them enter suppression.
-DEVICE uint32_t contenders(const Header *header) {
-    const uint32_t there = stored(header), cap = header->frame.max_candidates;
-    return cap != 0 && cap < there ? cap : there;
+// The number of these that take part in suppression: the highest ranks, up to max_candidates.
+DEVICE uint32_t ranked_count(const Header *header) {
+    const uint32_t count = candidate_count(header), cap = header->params.max_candidates;
+    return cap != 0 && cap < count ? cap : count;
 }

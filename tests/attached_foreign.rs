@@ -1,8 +1,11 @@
-//! Tensors that something else in the program has attached, before this copy of the crate did
-//! anything. Alone in its program for that.
+//! Tensor metadata that a different writer has registered and attached, before this copy of the
+//! crate does anything.
+//!
+//! A program of its own: metadata is registered once per process, and here the other writer must
+//! register it first.
 
-use gstnmsfilter::tensor;
-use gstnmsfilter::tensor::attached::META_NAME;
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::custom_meta::{META_NAME, remove};
 
 #[test]
 fn tensors_of_another_writer_are_read_and_removed() {
@@ -17,7 +20,7 @@ fn tensors_of_another_writer_are_read_and_removed() {
     structure.set("dims", gst::Array::new([2u64]));
     structure.set("data", gst::Buffer::with_size(4).unwrap());
 
-    assert_eq!(tensor::read(&buffer).unwrap()[0].to_string(), "foreign (f16 2)");
-    tensor::remove(buffer.get_mut().unwrap());
-    assert!(tensor::read(&buffer).unwrap().is_empty());
+    assert_eq!(Tensors::of(&buffer).unwrap().views()[0].to_string(), "foreign (f16 2)");
+    remove(buffer.get_mut().unwrap());
+    assert!(Tensors::of(&buffer).unwrap().is_empty());
 }

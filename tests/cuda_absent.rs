@@ -1,15 +1,17 @@
-//! Where there is no GPU to use: no library of the driver's, a driver without a GPU, an old driver.
+//! The plugin without a usable GPU: no driver library, a driver without a GPU, an old driver.
 //!
-//! Each case is a process of its own, which loads the plugin and runs a pipeline. The drivers are
-//! kernels/emulate's, in the folder that `NMSFILTER_EMULATED_CUDA` names.
+//! A program of its own: each case runs this program again, in an environment that makes it load a
+//! different driver, with the test `report` alone. The drivers are those of `kernels/emulate`, in
+//! the folder that `NMSFILTER_EMULATED_CUDA` names.
 
-mod pipeline;
-mod skip;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use pipeline::{parse, run};
+use crate::support::pipeline::{self, parse, run};
+use crate::support::skip;
 
 /// What the process that `in_process` starts does: with each backend, how it ended. With
 /// `backend=auto` it is never an error.
@@ -33,7 +35,7 @@ fn report() {
     }
 }
 
-/// What `report` says where the driver is that of `libraries`, with so many GPUs.
+/// What `report` prints with the driver of the folder `libraries` and this number of GPUs.
 fn in_process(libraries: Option<PathBuf>, gpus: u32) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "report", "--nocapture"]);

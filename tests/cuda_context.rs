@@ -1,16 +1,19 @@
-//! When the element makes a CUDA context, and when it says what it runs on. One test, since contexts
-//! and log messages are the whole process's; on the emulated GPU.
+//! When the element creates a CUDA context, and when it logs the engine that it uses; on the
+//! emulated GPU.
+//!
+//! A program of its own with one test: it counts the contexts and collects the log messages of the
+//! whole process.
 
-mod emulated;
-mod engines;
-mod pipeline;
-mod skip;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::sync::{Arc, Mutex};
 
-use emulated::Emulated;
 use gst::prelude::*;
-use pipeline::{parse, run, watch};
+
+use crate::support::emulated::Emulated;
+use crate::support::engines;
+use crate::support::pipeline::{self, parse, run, watch};
 
 /// What the element logs at level 5 of what it runs on.
 fn log() -> Arc<Mutex<Vec<String>>> {
@@ -58,8 +61,8 @@ fn a_context_is_made_when_a_frame_can_use_it() {
         ["on the CPU, or a GPU, which is opened at the first frame with tensors, 0 labels"]
     );
 
-    // With tensors at the first frame, also where they are in the host's memory: the trial will come to
-    // the GPU, and the stream does not stop for it then.
+    // With tensors at the first frame, also where they are in the host's memory: the trial will
+    // come to the GPU, and the stream does not stop for it then.
     let source = people.replace("crowdtestsrc", "crowdtestsrc num-buffers=12");
     let (seen, ended) = contexts(emulated, &format!("{source} {auto} ! fakesink"));
     assert_eq!((seen, ended.warnings), (vec![1; 12], vec![]));
@@ -68,7 +71,7 @@ fn a_context_is_made_when_a_frame_can_use_it() {
     assert!(logged_then[1].starts_with("on the CPU, or GPU 0 (emulated"), "{logged_then:?}");
     assert_eq!(emulated.contexts_in_use(), 0, "it is released when the element stops");
 
-    // Where that GPU cannot be used, the user is told once, and then.
+    // Where that GPU cannot be used, there is one warning, at the first frame with tensors.
     let wrong = format!("{auto} cuda-device-id=7");
     let (_, ended) = contexts(emulated, &format!("{source} {wrong} ! fakesink"));
     assert_eq!(ended.warnings.len(), 1, "{ended:?}");
@@ -77,7 +80,7 @@ fn a_context_is_made_when_a_frame_can_use_it() {
     let (_, ended) = contexts(emulated, &without);
     assert_eq!(ended.warnings, Vec::<String>::new(), "no frame could use a GPU");
 
-    // An element that is told to use the GPU finds out at once whether it can.
+    // With backend=cuda the context is created when the element starts.
     for (backend, expected) in [("cuda", 1), ("auto", 0), ("cpu", 0)] {
         let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
         element.set_property_from_str("backend", backend);

@@ -1,14 +1,20 @@
-//! What becomes of a stream when the GPU fails: run with `--include-ignored` and
-//! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`. All in one test, since failures are the whole program's.
+//! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
+//! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`.
 //!
-//! `NMSFILTER_TEST_FAULTS` says how many runs there are with a failure in each (200).
+//! A program of its own with one test: failures are injected into every call of the process, and
+//! the test counts the driver objects and the memory of the process.
+//!
+//! `NMSFILTER_TEST_FAULTS` is the number of runs with a failure in each (200).
 
-mod engines;
-mod pipeline;
+#[path = "support/mod.rs"]
+mod support;
 
 use gstnmsfilter::device::Device;
 use gstnmsfilter::device::fault::{Fault, arm, held, struck};
-use pipeline::{Ended, parse, run};
+
+use crate::support::engines;
+use crate::support::pipeline::{self, Ended, parse, run};
+use crate::support::process::resident;
 
 const OUT_OF_MEMORY: u32 = 2;
 const DEVICE_UNAVAILABLE: u32 = 46;
@@ -49,12 +55,6 @@ fn counts(ended: &Ended) -> [u64; 3] {
     ["frames", "candidates", "survivors"].map(|name| ended.stats[0].get(name).unwrap())
 }
 
-/// Resident memory in KiB.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
-}
-
 #[test]
 #[ignore = "needs a GPU"]
 fn every_failure_has_an_answer() {
@@ -63,7 +63,7 @@ fn every_failure_has_an_answer() {
     let runs: usize = said.map_or(200, |said| said.parse().expect("a number of runs"));
     pipeline::init();
     let expected = counts(&run(&stream("cpu")));
-    // Opened once: to make a context anew takes long, and is what one failure tries.
+    // Opened once, because creating a context takes long.
     let device = Device::open(0).unwrap();
     assert_eq!(run(&stream("cuda")).error, None);
     let before = held();
@@ -85,7 +85,7 @@ fn every_failure_has_an_answer() {
             arm(&[]);
             let case = format!("{name}, after {after} calls, backend={backend}");
             if backend == "auto" {
-                // Frames go on, on the CPU, and the user is told once.
+                // The stream continues on the CPU, with one warning.
                 assert_eq!(ended.error, None, "{case}");
                 assert_eq!(counts(&ended), expected, "{case}");
                 assert_eq!(ended.warnings.len(), usize::from(failed), "{case}: {ended:?}");

@@ -1,21 +1,25 @@
-//! Many elements on one GPU at once, every frame of each held to the CPU's answer: run with
-//! `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`. Alone in its program, since it watches the program's memory.
+//! Many elements on one GPU at once; every frame of each is compared with the result of the CPU
+//! engine. Run with `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`.
 //!
-//! `NMSFILTER_TEST_STREAMS` says how many elements there are (8), `NMSFILTER_TEST_SECONDS` for how
-//! long they run (3).
+//! A program of its own: it measures the memory of the process.
+//!
+//! `NMSFILTER_TEST_STREAMS` is the number of elements (8), `NMSFILTER_TEST_SECONDS` the time for
+//! which they run (3).
 
-mod data;
-mod engines;
-mod pipeline;
-mod replay;
-mod skip;
+#[path = "support/mod.rs"]
+mod support;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
-use pipeline::{Region, parse, regions, run, watch};
+
+use crate::support::pipeline::{Region, parse, regions, run, watch};
+use crate::support::process::resident;
+use crate::support::scratch::ScratchFile;
+use crate::support::{data, engines};
 
 /// Frames in the recording; each has other windows.
 const FRAMES: usize = 20;
@@ -27,19 +31,13 @@ fn number(name: &str, default: u64) -> u64 {
     said.map_or(default, |said| said.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Resident memory in KiB.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
-}
-
-fn description(file: &replay::File, frames: i64, memory: &str, backend: &str) -> String {
+fn description(file: &Path, frames: i64, memory: &str, backend: &str) -> String {
     format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,format=GRAY8,width=1920,height=744
-           ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} {}
+           ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} location={}
            ! nmsfilter name=nms backend={backend} score-threshold=0 iou-threshold=0.3
              max-detections=0 ! fakesink",
-        file.location()
+        file.display()
     )
 }
 
@@ -55,7 +53,7 @@ fn many_streams_get_the_right_answers_for_long() {
         let from = frame * 90 * 4;
         rows[..count * 4].copy_from_slice(&windows[from..from + count * 4]);
     }
-    let file = replay::File::new("raw", bytemuck::cast_slice(&recorded));
+    let file = ScratchFile::new("raw", bytemuck::cast_slice(&recorded));
     let on_cpu = parse(&description(&file, FRAMES as i64, "system", "cpu"));
     let expected = watch(&on_cpu, "nms", regions);
     assert_eq!(run(&on_cpu).error, None);

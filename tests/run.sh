@@ -94,7 +94,7 @@ compare_skips() {
     local where=$1 list=$2 complete=$3 name listed
     listed=$([ ! -e "$list" ] || test_names <"$list")
     while read -r name; do
-        failures+=("$where: not in the form that tests/skip prints: $name")
+        failures+=("$where: not in the form that tests/support/skip.rs prints: $name")
     done < <(grep -iE '^skip(ped|ping)\b' "$log" | grep -vE '^SKIPPED: [a-z0-9_]+::[a-z0-9_:]+: ')
     while read -r name; do
         failures+=("$where: $name was skipped, and $list does not name it")

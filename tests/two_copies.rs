@@ -1,9 +1,10 @@
-//! Two copies of the crate in one process, as in an application that links the crate and finds the
-//! plugin installed: this program is linked to one, and loads the other as a plugin. One test, since
-//! what is registered is the whole process's.
+//! Two copies of the crate in one process, as in an application that links the crate and also finds
+//! the installed plugin: this program is linked with one copy and loads the other as a plugin.
+//!
+//! A program of its own with one test: types and metadata are registered once per process.
 
-mod engines;
-mod pipeline;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::path::PathBuf;
 
@@ -11,8 +12,11 @@ use gst::glib;
 use gst::prelude::*;
 use gstnmsfilter::elements::crowdtestsrc::CrowdTestSrc;
 use gstnmsfilter::elements::nmsfilter::NmsFilter;
-use gstnmsfilter::tensor::attached::{self, NewTensor};
-use gstnmsfilter::tensor::memory::Uploader;
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::cuda_memory::Uploader;
+use gstnmsfilter::input::custom_meta::{self, NewTensor};
+
+use crate::support::{engines, pipeline};
 
 /// The plugin that cargo has built beside this program, or that `NMSFILTER_TEST_PLUGIN` names.
 fn plugin() -> PathBuf {
@@ -115,7 +119,7 @@ fn elements_and_tensors_of_two_copies_work_together() {
     for memory in memories {
         let backend = if memory == "cuda" { "cuda" } else { "cpu" };
         for head in ["windows", "yolov8"] {
-            let source = [("num-buffers", "4"), ("head", head), ("memory", memory)];
+            let source = [("num-buffers", "4"), ("decoder", head), ("memory", memory)];
             let filter = [("backend", backend)];
             let sources = || [linked::<CrowdTestSrc>(&source), loaded("crowdtestsrc", &source)];
             let filters = || [linked::<NmsFilter>(&filter), loaded("nmsfilter", &filter)];
@@ -132,6 +136,6 @@ fn elements_and_tensors_of_two_copies_work_together() {
     // What this copy attaches once the other has registered the metadata, it reads itself.
     let mut buffer = gst::Buffer::new();
     let tensor = NewTensor::from_vec("n", &[1], vec![1.0f32]).unwrap();
-    attached::attach(buffer.get_mut().unwrap(), &tensor).unwrap();
-    assert_eq!(gstnmsfilter::tensor::read(&buffer).unwrap().len(), 1);
+    custom_meta::attach(buffer.get_mut().unwrap(), &tensor).unwrap();
+    assert_eq!(Tensors::of(&buffer).unwrap().len(), 1);
 }

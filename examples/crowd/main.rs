@@ -10,6 +10,7 @@ mod score;
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pipeline = gst::parse::launch(&format!(
         "compositor name=halves sink_1::xpos=960 ! videoconvert ! tee name=out
            out. ! queue ! videoconvert ! video/x-raw,format=I420 ! jpegenc quality=75 ! avimux ! filesink location={OUT}/crowd.avi
-           out. ! queue ! videoconvert ! video/x-raw,format=RGB ! appsink name=pictures sync=false
+           out. ! queue ! videoconvert ! video/x-raw,format=RGB ! appsink name=pictures sync=false emit-signals=true
          crowdtestsrc truth=true num-buffers={FRAMES} ! tee name=crowd
            crowd. ! queue ! nmsfilter name=raw method=none max-detections=0 ! roioverlay labels=never
              ! videocrop left=480 right=480 ! halves.sink_0
@@ -130,26 +131,20 @@ fn probe(
 
 /// Writes one of the frames that reach the sink `pictures` as a PNG file.
 fn save_picture(pipeline: &gst::Pipeline) {
-    let sink = pipeline
-        .by_name("pictures")
-        .and_then(|sink| sink.downcast::<gst_app::AppSink>().ok())
-        .expect("the pipeline has this sink");
-    let mut frame = 0;
-    sink.set_callbacks(
-        gst_app::AppSinkCallbacks::builder()
-            .new_sample(move |sink| {
-                let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-                frame += 1;
-                if frame == PICTURED {
-                    write_png(&sample).map_err(|error| {
-                        gst::element_error!(sink, gst::ResourceError::Write, ("{error}"));
-                        gst::FlowError::Error
-                    })?;
-                }
-                Ok(gst::FlowSuccess::Ok)
-            })
-            .build(),
-    );
+    let sink = pipeline.by_name("pictures").expect("the pipeline names it");
+    let frame = AtomicU32::new(0);
+    sink.connect("new-sample", false, move |values| {
+        let sink = values[0].get::<gst::Element>().expect("the signal passes the sink");
+        let sample = sink.emit_by_name::<Option<gst::Sample>>("pull-sample", &[]);
+        if let Some(sample) = sample
+            && frame.fetch_add(1, Ordering::Relaxed) + 1 == PICTURED
+            && let Err(error) = write_png(&sample)
+        {
+            gst::element_error!(sink, gst::ResourceError::Write, ("{error}"));
+            return Some(gst::FlowReturn::Error.to_value());
+        }
+        Some(gst::FlowReturn::Ok.to_value())
+    });
 }
 
 fn write_png(sample: &gst::Sample) -> Result<(), Box<dyn Error>> {

@@ -1,12 +1,14 @@
-// Runs the kernels on the host, so that their logic is tested where there is no GPU.
+// Emulates the execution of kernels on the host, for tests without a GPU. In: a grid, and a
+// function that is run once per thread. Out: its effects on memory.
 //
-// Each thread of a block is a fiber with a stack of its own. A fiber runs until it has to wait for
-// its warp (votes, shuffles) or its block (barriers), or rests while another warp should get on;
-// several blocks are resident at a time. Which runs next is drawn from a seed, and so is where a
-// fiber is interrupted at an atomic operation or a volatile read: a kernel whose result depends on
-// the order of threads shows it. A block's shared memory starts as rubbish, and a collective that
+// Each thread of a block is a fiber with a stack of its own. A fiber runs until it waits for its
+// warp (ballots, shuffles), waits for its block (barriers), or calls backoff; several blocks are
+// resident at a time. The scheduler selects the next fiber at random, from a seed, and fibers yield
+// at random at atomic operations and relaxed loads, so that tests fail for a kernel whose result
+// depends on the order of threads. Shared memory is initialized with 0xa5, and a collective that
 // not all lanes reach ends the process with a message. Memory is sequentially consistent and fences
-// do nothing: errors of memory order, and of inline PTX, which has host versions, do not show here.
+// are no operations: errors of memory order, and in inline PTX, which has host versions, are not
+// found here.
 #pragma once
 
 #include <math.h>
@@ -33,7 +35,7 @@ struct Index {
 };
 
 #if defined(__x86_64__)
-// Keeps the callee-saved registers on the stack that is left.
+// Saves the callee-saved registers on the current stack, and restores them from the other.
 extern "C" void nmsfilter_switch_stacks(void **left, void *entered);
 __asm__(R"(
     .text
@@ -76,11 +78,11 @@ struct Fiber {
     enum { READY, IN_WARP, AT_BARRIER, FINISHED } state = FINISHED;
     uint64_t collectives = 0; // of its warp, that it has reached
     uint64_t barriers = 0;    // of its block, that it has reached
-    bool rests = false;       // it gave way of its own will
+    bool backs_off = false;   // it yielded in backoff
 };
 
 struct Warp {
-    uint32_t lanes = 0; // a bit for each that there is
+    uint32_t lanes = 0;       // a bit per lane
     uint64_t collectives = 0; // complete ones
     uint32_t arrived[2] = {};
     uint64_t values[2][32] = {};
@@ -92,7 +94,7 @@ struct Block {
     std::vector<Warp> warps;
     uint32_t live = 0, arrived = 0;
     uint64_t barriers = 0; // complete ones
-    int all[2] = {1, 1};   // what __syncthreads_and gathers
+    int all[2] = {1, 1};   // the conjunction of __syncthreads_and
     std::vector<char> shared;
 };
 
@@ -128,8 +130,8 @@ inline thread_local Device device;
     abort();
 }
 
-// From the running fiber back to the scheduler.
-inline void give_way() {
+// Switches from the running fiber to the scheduler.
+inline void yield() {
     Fiber *self = device.running;
 #if defined(__SANITIZE_ADDRESS__)
     void *fake = nullptr;
@@ -163,8 +165,8 @@ inline void fiber_main() {
     self->state = Fiber::FINISHED;
     self->block->live--;
     complete_barrier(*self->block);
-    give_way();
-    fail("a finished thread runs on");
+    yield();
+    fail("a finished thread was resumed");
 }
 
 inline void resume(Fiber &fiber) {
@@ -184,12 +186,12 @@ inline void resume(Fiber &fiber) {
 
 inline void prepare(Fiber &fiber) {
 #if defined(__SANITIZE_ADDRESS__)
-    // A finished fiber leaves its last frames behind.
+    // The stack frames of a finished fiber are still poisoned.
     __asan_unpoison_memory_region(fiber.stack.get(), STACK_BYTES);
 #endif
 #if defined(__x86_64__)
-    // As nmsfilter_switch_stacks left it: six registers, then the address to return to. The stack
-    // is aligned there as after a call.
+    // The stack as nmsfilter_switch_stacks leaves it: six registers, then the return address, with
+    // the alignment that it has after a call.
     uintptr_t top = (uintptr_t)(fiber.stack.get() + STACK_BYTES) & ~uintptr_t(15);
     void **at = (void **)top;
     *--at = nullptr;
@@ -240,36 +242,34 @@ inline void begin(Block &block, uint64_t number) {
 inline bool is_ready(const Fiber &fiber) {
     switch (fiber.state) {
     case Fiber::READY: return true;
-    case Fiber::IN_WARP:
-        return fiber.block->warps[fiber.warp].collectives >= fiber.collectives;
+    case Fiber::IN_WARP: return fiber.block->warps[fiber.warp].collectives >= fiber.collectives;
     case Fiber::AT_BARRIER: return fiber.block->barriers >= fiber.barriers;
     case Fiber::FINISHED: return false;
     }
     return false;
 }
 
-// Runs a warp's lanes for a while; whether any of them got on.
+// Runs a warp's lanes for some steps. Returns whether any of them ran.
 inline bool run_warp(Block &block, uint32_t warp) {
     const uint32_t first = warp * 32;
-    const uint32_t count = uint32_t(block.fibers.size()) - first < 32
-                               ? uint32_t(block.fibers.size()) - first
-                               : 32;
+    const uint32_t count =
+        uint32_t(block.fibers.size()) - first < 32 ? uint32_t(block.fibers.size()) - first : 32;
     bool any = false;
     for (uint32_t turn = 0, turns = 1 + device.draw(16); turn < turns; turn++) {
         const uint32_t start = device.draw(count);
-        bool moved = false, rested = false;
+        bool moved = false, backed_off = false;
         for (uint32_t i = 0; i < count; i++) {
             Fiber &fiber = block.fibers[first + (start + i) % count];
             if (is_ready(fiber)) {
                 fiber.state = Fiber::READY;
-                fiber.rests = false;
+                fiber.backs_off = false;
                 resume(fiber);
                 moved = true;
-                rested |= fiber.rests;
+                backed_off |= fiber.backs_off;
             }
         }
         any |= moved;
-        if (!moved || rested) {
+        if (!moved || backed_off) {
             break;
         }
     }
@@ -319,18 +319,18 @@ inline void launch(Index grid, Index block, uint32_t resident, uint64_t seed,
                 }
             }
             if (!any) {
-                fail("threads wait for others that never come");
+                fail("deadlock");
             }
         }
     }
 }
 
-// Every lane's value at the warp's next collective.
+// The values of all lanes at the warp's next collective.
 inline const uint64_t *gather(uint32_t mask, uint64_t value) {
     Fiber *self = device.running;
     Warp &warp = self->block->warps[self->warp];
     if (mask != warp.lanes) {
-        fail("a collective of some lanes only");
+        fail("a collective without all lanes of the warp");
     }
     const uint32_t slot = self->collectives++ % 2;
     warp.values[slot][self->lane] = value;
@@ -340,7 +340,7 @@ inline const uint64_t *gather(uint32_t mask, uint64_t value) {
         warp.collectives++;
     } else {
         self->state = Fiber::IN_WARP;
-        give_way();
+        yield();
     }
     return warp.values[slot];
 }
@@ -352,25 +352,24 @@ inline int barrier(int value) {
     block.all[slot] &= value != 0;
     block.arrived++;
     self->barriers = block.barriers + 1;
-    // The other slot is made ready by complete_barrier; this one keeps its value until the next.
+    // complete_barrier resets the other slot; this one keeps its value until the next barrier.
     complete_barrier(block);
     if (block.barriers < self->barriers) {
         self->state = Fiber::AT_BARRIER;
-        give_way();
+        yield();
     }
     return block.all[slot];
 }
 
-inline uint64_t device_clock() { return 0; }
-inline void rest() {
-    device.running->rests = true;
-    give_way();
+inline void backoff() {
+    device.running->backs_off = true;
+    yield();
 }
 
-// Where the order of threads could matter, it varies.
+// Called where the order of threads can matter.
 inline void interrupt() {
     if (device.draw(8) == 0) {
-        give_way();
+        yield();
     }
 }
 
@@ -379,7 +378,7 @@ template <typename T> T &shared() {
     if (block.shared.empty()) {
         block.shared.assign(sizeof(T), char(0xa5));
     } else if (block.shared.size() != sizeof(T)) {
-        fail("a kernel shares one object");
+        fail("a kernel has one object in shared memory");
     }
     return *(T *)block.shared.data();
 }
@@ -400,7 +399,7 @@ template <typename T> uint64_t to_bits(T value) {
 #define KERNEL(threads, blocks_per_multiprocessor) static void
 #define DEVICE inline
 #define BLOCK_SHARED(type, name) type &name = cuda_on_host::shared<type>()
-#define LOOK_YIELDS() cuda_on_host::interrupt()
+#define YIELD_POINT() cuda_on_host::interrupt()
 
 #define threadIdx (cuda_on_host::device.running->thread)
 #define blockIdx (cuda_on_host::device.running->block->index)
@@ -412,7 +411,7 @@ struct alignas(16) float4 {
 };
 
 inline uint64_t device_clock() { return 0; }
-inline void rest() { cuda_on_host::rest(); }
+inline void backoff() { cuda_on_host::backoff(); }
 
 inline uint32_t __float_as_uint(float a) { return uint32_t(cuda_on_host::to_bits(a)); }
 inline float __uint_as_float(uint32_t a) { return cuda_on_host::from_bits<float>(a); }
@@ -420,9 +419,11 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
-inline uint16_t narrow(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
+inline uint16_t float_to_half(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
 inline int __popc(uint32_t a) { return __builtin_popcount(a); }
 inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }
+inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+inline uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 template <typename T> T __ldg(const T *at) { return *at; }
 
 inline void __syncthreads() { cuda_on_host::barrier(1); }

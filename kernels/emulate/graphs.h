@@ -1,9 +1,9 @@
-// The emulated driver's graphs: a chain of kernels, run at once. Part of libcuda.cpp.
+// The stub driver's graphs: kernels in sequence, executed by the launch. Part of libcuda.cpp.
 #pragma once
 
 struct Node {
     const Function *function;
-    uint32_t blocks;
+    Index grid;
     std::vector<std::vector<char>> parameters;
     bool follows; // the node before it in the graph
 };
@@ -12,7 +12,7 @@ struct Graph {
 };
 struct Executable {
     std::vector<Node> nodes;
-    std::vector<const Node *> from; // whose copies they are
+    std::vector<const Node *> from; // the nodes of the graph that they are copies of
 };
 // CUDA_KERNEL_NODE_PARAMS
 struct NodeParameters {
@@ -24,12 +24,12 @@ struct NodeParameters {
 
 static bool fill(Node &node, const NodeParameters &from) {
     if (!from.function || from.block_x != from.function->threads || from.block_y != 1 ||
-        from.block_z != 1 || from.grid_x == 0 || from.grid_y != 1 || from.grid_z != 1 ||
+        from.block_z != 1 || from.grid_x == 0 || from.grid_y == 0 || from.grid_z != 1 ||
         from.shared_bytes != 0 || !from.parameters) {
         return false;
     }
     node.function = from.function;
-    node.blocks = from.grid_x;
+    node.grid = Index{from.grid_x, from.grid_y};
     node.parameters.clear();
     for (size_t i = 0; i < from.function->parameters.size(); i++) {
         const char *const value = (const char *)from.parameters[i];
@@ -46,46 +46,55 @@ template <typename T> static T parameter(const Node &node, size_t number) {
 
 static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
-    const Index blocks{node.blocks}, threads{node.function->threads};
+    const Index threads{node.function->threads};
     if (kernel < 8) {
-        const Frame frame = parameter<Frame>(node, 0);
+        const KernelParams params = parameter<KernelParams>(node, 0);
         void *const workspace = parameter<void *>(node, 1);
-        // All of the frame's threads, and the kernel that it asks for.
-        const uint32_t needed = frame.multi_label
-                                    ? decode_multi_blocks(frame.anchors, frame.classes)
-                                    : decode_blocks(frame.anchors, frame.lanes);
-        if (node.blocks != needed || frame.multi_label != kernel / 4) {
+        const uint64_t stride = parameter<uint64_t>(node, 2);
+        // The grid and the kernel must be those for the parameters.
+        const uint32_t needed = params.multi_label
+                                    ? decode_multi_blocks(params.anchors, params.classes)
+                                    : decode_blocks(params.anchors, params.lanes_per_anchor);
+        if (node.grid.x != needed || node.grid.y != params.images ||
+            params.multi_label != kernel / 4) {
             cuda_on_host::fail("decode is not launched as interface.cuh says");
         }
-        cuda_on_host::launch(blocks, threads, 3, seed, [=] {
+        cuda_on_host::launch(node.grid, threads, 3, seed, [=] {
             switch (kernel) {
-            case 0: decode_f32_f32(frame, workspace); break;
-            case 1: decode_f32_f16(frame, workspace); break;
-            case 2: decode_f16_f32(frame, workspace); break;
-            case 3: decode_f16_f16(frame, workspace); break;
-            case 4: decode_multi_f32_f32(frame, workspace); break;
-            case 5: decode_multi_f32_f16(frame, workspace); break;
-            case 6: decode_multi_f16_f32(frame, workspace); break;
-            default: decode_multi_f16_f16(frame, workspace);
+            case 0: decode_f32_f32(params, workspace, stride); break;
+            case 1: decode_f32_f16(params, workspace, stride); break;
+            case 2: decode_f16_f32(params, workspace, stride); break;
+            case 3: decode_f16_f16(params, workspace, stride); break;
+            case 4: decode_multi_f32_f32(params, workspace, stride); break;
+            case 5: decode_multi_f32_f16(params, workspace, stride); break;
+            case 6: decode_multi_f16_f32(params, workspace, stride); break;
+            default: decode_multi_f16_f16(params, workspace, stride);
             }
         });
         return;
     }
     void *const workspace = parameter<void *>(node, 0);
-    const uint32_t candidates = stored((const Header *)workspace);
+    const uint64_t stride = parameter<uint64_t>(node, 1);
     switch (kernel) {
     case 8:
-        cuda_on_host::launch(blocks, threads, 3, seed, [=] { map(workspace); });
+        cuda_on_host::launch(node.grid, threads, 3, seed, [=] { map(workspace, stride); });
         break;
     case 9: {
-        // Blocks with nothing to do are left out: a block takes one turn for each REDUCE_WARPS candidates.
-        const Index needed{lesser(node.blocks, candidates / REDUCE_WARPS + 1)};
-        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace); });
+        // Without blocks that have no candidate: emulating them takes time.
+        uint32_t candidates = 0;
+        for (uint32_t image = 0; image < node.grid.y; image++) {
+            const char *const header = (const char *)workspace + image * stride;
+            candidates = max(candidates, candidate_count((const Header *)header));
+        }
+        const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
+        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace, stride); });
         break;
     }
     default: {
-        Outcome *const outcome = parameter<Outcome *>(node, 1);
-        cuda_on_host::launch(blocks, threads, 1, seed, [=] { publish(workspace, outcome); });
+        ResultHeader *const results = parameter<ResultHeader *>(node, 2);
+        Detection *const detections = parameter<Detection *>(node, 3);
+        cuda_on_host::launch(node.grid, threads, 1, seed,
+                             [=] { publish(workspace, stride, results, detections); });
     }
     }
 }
@@ -100,7 +109,7 @@ EXPORT Result cuGraphDestroy(Graph *graph) {
 }
 EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
                                    const NodeParameters *parameters) {
-    // A chain, each node after the last.
+    // A sequence: each node depends on the one before.
     std::unique_ptr<Node> made(new Node());
     made->follows = count == 1 && !graph->nodes.empty() && *before == graph->nodes.back().get();
     if ((count != 0 && !made->follows) || !fill(*made, *parameters)) {
@@ -111,13 +120,14 @@ EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *befor
     return DONE;
 }
 #if !defined(NMSFILTER_OLD_DRIVER)
-// Of the last two nodes, where the second takes its turn by itself.
+// Between the last two nodes, with programmatic dependent launch.
 EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to,
                                         const uint8_t (*edges)[8], size_t count) {
-    static const uint8_t in_turn[8] = {1, 0, 1};
+    static const uint8_t programmatic[8] = {1, 0, 1};
     const size_t length = graph->nodes.size();
     if (count != 1 || length < 2 || graph->nodes[length - 2].get() != *from ||
-        graph->nodes[length - 1].get() != *to || memcmp(edges, in_turn, sizeof in_turn) != 0) {
+        graph->nodes[length - 1].get() != *to ||
+        memcmp(edges, programmatic, sizeof programmatic) != 0) {
         return INVALID_VALUE;
     }
     (*to)->follows = true;

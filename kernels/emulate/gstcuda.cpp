@@ -1,5 +1,6 @@
-// A stand-in for GStreamer's CUDA library (1.24 and later), for tests: the functions by which the
-// stream of a GstCudaMemory is found. A test says which memory is such, and which stream it has.
+// A stub of GStreamer's CUDA library (1.24 and later) for tests: the functions that give the stream
+// of a GstCudaMemory. nmsfilter_emulated_set_stream makes a memory a GstCudaMemory with that
+// stream.
 #include <map>
 #include <mutex>
 

@@ -1,13 +1,15 @@
-// A GPU that is not there: the driver's functions that the plugin calls, over host memory and the
-// emulated kernels. Built as libcuda.so.1 (libcuda.sh), it stands in for NVIDIA's library, so that
-// the engine and the kernels' logic are tested on any machine; cuda_on_host.h says what is not.
+// A stub driver that runs the kernels on the host: the functions of the CUDA driver that the plugin
+// calls, for host memory and the emulated kernels. Built as libcuda.so.1 (libcuda.sh), it replaces
+// NVIDIA's library in tests of the engine and of the kernels' logic; cuda_on_host.h says what it
+// does not test.
 //
-// NMSFILTER_EMULATED_DEVICES says how many GPUs it has (1), 0 being a driver without any; the first
-// is of compute capability 9.0, the others of 8.7. Device memory starts as rubbish, is known to lie
-// on one GPU, and may not be freed twice.
+// NMSFILTER_EMULATED_DEVICES is the number of GPUs (default 1; 0: a driver without a GPU). The
+// first has compute capability 9.0, the others 8.7. Device memory is initialized with 0xa5, belongs
+// to one GPU, and cannot be freed twice.
 //
-// Kernels and copies run at once. Work of another producer, which a test adds to a stream
-// (nmsfilter_emulated_pending_copy), runs as late as CUDA allows: when somebody waits for it.
+// Kernels and copies are executed synchronously. Work of another producer, which a test adds to a
+// stream (nmsfilter_emulated_pending_copy), is executed as late as CUDA allows: at the first wait
+// for it.
 #include "../nmsfilter.cu"
 
 #include <map>
@@ -42,13 +44,13 @@ struct Stream {
 };
 struct Event {
     Context *context;
-    Stream *recorded; // the stream whose work so far it stands for
+    Stream *recorded; // the stream that it was recorded in
 };
 struct Allocation {
     size_t bytes;
     int ordinal;             // -1: the host's
-    Context *owner;          // nullptr: the driver names none, as for stream-ordered allocations
-    uint64_t device_pointer; // where kernels of the current context read it; 0: nowhere
+    Context *owner;          // nullptr: none, as for stream-ordered allocations
+    uint64_t device_pointer; // its address in the current context; 0: not accessible
 };
 struct Function {
     const char *name;
@@ -57,17 +59,17 @@ struct Function {
 };
 
 static const Function FUNCTIONS[] = {
-    {"decode_f32_f32", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_f32_f16", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_f16_f32", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_f16_f16", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_multi_f32_f32", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_multi_f32_f16", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_multi_f16_f32", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"decode_multi_f16_f16", DECODE_THREADS, {sizeof(Frame), 8}},
-    {"map", MAP_THREADS, {8}},
-    {"reduce", REDUCE_THREADS, {8}},
-    {"publish", PUBLISH_THREADS, {8, 8}},
+    {"decode_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_f16_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_f16_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f16_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"decode_multi_f16_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
+    {"map", MAP_THREADS, {8, 8}},
+    {"reduce", REDUCE_THREADS, {8, 8}},
+    {"publish", PUBLISH_THREADS, {8, 8, 8, 8}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
@@ -82,7 +84,7 @@ static thread_local int context_waits, launch_priority;
 
 static const int LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5;
 
-// Runs what a test has left pending on `stream`. The lock is held.
+// Executes the pending work of `stream`. The lock is held.
 static void finish(Stream &stream) {
     for (const auto &work : stream.pending) {
         work();
@@ -91,8 +93,8 @@ static void finish(Stream &stream) {
 }
 
 static int device_count() {
-    const char *const said = getenv("NMSFILTER_EMULATED_DEVICES");
-    return said ? atoi(said) : 1;
+    const char *const count = getenv("NMSFILTER_EMULATED_DEVICES");
+    return count ? atoi(count) : 1;
 }
 
 static Result allocate(void **at, size_t bytes, int ordinal, Context *owner) {
@@ -121,7 +123,7 @@ static Result release(uint64_t at, bool of_host) {
     return DONE;
 }
 
-// The allocation that holds `bytes` from `at` on, or the end. The lock is held.
+// The allocation that contains `bytes` from `at` on, or end(). The lock is held.
 static std::map<uint64_t, Allocation>::iterator holding(uint64_t at, size_t bytes) {
     auto found = allocations.upper_bound(at);
     if (found == allocations.begin()) {
@@ -131,14 +133,14 @@ static std::map<uint64_t, Allocation>::iterator holding(uint64_t at, size_t byte
     return at + bytes > found->first + found->second.bytes ? allocations.end() : found;
 }
 
-// Whether `bytes` from `at` on are one GPU's memory.
+// Whether `bytes` from `at` on are device memory of one allocation.
 static bool on_device(uint64_t at, size_t bytes) {
     std::lock_guard<std::mutex> guard(lock);
     const auto found = holding(at, bytes);
     return found != allocations.end() && found->second.ordinal >= 0;
 }
 
-// One attribute of the address `at`; whether there is such an attribute, and it has a value.
+// Stores an attribute of the address `at`. Returns whether the attribute is known and has a value.
 static bool attribute_of(uint64_t at, int attribute, void *value) {
     const auto found = holding(at, 1);
     if (found == allocations.end()) {
@@ -295,7 +297,7 @@ EXPORT Result cuPointerGetAttribute(void *value, int attribute, uint64_t at) {
     std::lock_guard<std::mutex> guard(lock);
     return attribute_of(at, attribute, value) ? DONE : INVALID_VALUE;
 }
-// Attributes that an address has not got are zero.
+// Attributes that an address does not have are zero.
 EXPORT Result cuPointerGetAttributes(uint32_t count, const int *attributes, void **values,
                                      uint64_t at) {
     if (current.empty()) {
@@ -390,22 +392,22 @@ EXPORT Result cuStreamWaitEvent(Stream *stream, Event *event, uint32_t) {
 
 // For tests.
 
-// A context of its own on a GPU, as cuCtxCreate makes; it is never destroyed.
+// A new context on a GPU, as cuCtxCreate makes one. It is never destroyed.
 EXPORT Context *nmsfilter_emulated_context(int ordinal) { return new Context{ordinal}; }
 
-// Names the owner of an allocation; nullptr: the driver knows none.
+// Sets the owner of an allocation; nullptr: no context.
 EXPORT void nmsfilter_emulated_set_owner(uint64_t at, Context *owner) {
     std::lock_guard<std::mutex> guard(lock);
     allocations.at(at).owner = owner;
 }
 
-// Where kernels of the engine's context read an allocation; 0: nowhere.
+// Sets the address of an allocation in the engine's context; 0: not accessible.
 EXPORT void nmsfilter_emulated_set_device_pointer(uint64_t at, uint64_t device_pointer) {
     std::lock_guard<std::mutex> guard(lock);
     allocations.at(at).device_pointer = device_pointer;
 }
 
-// Adds a copy to `stream`, done when somebody waits for it.
+// Adds a copy to `stream`, which is executed at the first wait for it.
 EXPORT void nmsfilter_emulated_pending_copy(Stream *stream, uint64_t to, const void *from,
                                             size_t bytes) {
     const std::vector<char> copy((const char *)from, (const char *)from + bytes);
@@ -413,13 +415,13 @@ EXPORT void nmsfilter_emulated_pending_copy(Stream *stream, uint64_t to, const v
     stream->pending.push_back([=] { memcpy((void *)to, copy.data(), copy.size()); });
 }
 
-// How often this thread has waited for a whole context.
+// The number of calls of cuCtxSynchronize by this thread.
 EXPORT int nmsfilter_emulated_context_waits() { return context_waits; }
 
-// The priority of the stream of this thread's last launch.
+// The priority of the stream of this thread's last graph launch.
 EXPORT int nmsfilter_emulated_launch_priority() { return launch_priority; }
 
-// How many times primary contexts have been retained and not yet released.
+// The number of references to primary contexts.
 EXPORT int nmsfilter_emulated_contexts_in_use() {
     std::lock_guard<std::mutex> guard(lock);
     return contexts_in_use;

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the GPU that is not there: kernels/emulate/libcuda.sh FOLDER
+# Builds the stub driver: kernels/emulate/libcuda.sh FOLDER
 #
-#   FOLDER/libcuda.so.1      for LD_LIBRARY_PATH; libcuda.cpp says what it is
-#   FOLDER/old/libcuda.so.1  the same, of a driver that lacks a function
+#   FOLDER/libcuda.so.1      for LD_LIBRARY_PATH (libcuda.cpp)
+#   FOLDER/old/libcuda.so.1  the same without a function that older drivers lack
 #   FOLDER/gstcuda/libgstcuda-1.0.so.0
-#                            the functions of GStreamer's CUDA library by which the stream of a memory
-#                            is found; gstcuda.cpp says more
+#                            the functions of GStreamer's CUDA library that give the stream of a
+#                            memory (gstcuda.cpp)
 set -eu
 folder=$1
 mkdir -p "$folder/old" "$folder/gstcuda"

@@ -19,6 +19,17 @@ pub enum Method {
     None = 2,
 }
 
+impl Method {
+    /// Its name, as a value of the property `method`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::MapReduce => "map-reduce",
+            Self::None => "none",
+        }
+    }
+}
+
 /// The score that a candidate of each class must reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassThresholds {

@@ -216,7 +216,7 @@ fn is_null(name: &str) -> InputError {
 }
 
 /// Removes the attached tensors from `buffer`.
-pub(crate) fn remove(buffer: &mut gst::BufferRef) {
+pub fn remove(buffer: &mut gst::BufferRef) {
     let api = api();
     buffer.foreach_meta_mut(|meta| {
         let ours = meta.api() == api;

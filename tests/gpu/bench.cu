@@ -1,15 +1,17 @@
-// The kernels on a GPU by themselves: are they right, and how long do they take?
+// Checks and times the kernels on a GPU, without the plugin.
 //
 //   nvcc -std=c++17 -O2 bench.cu -o bench -lcuda
-//   ./bench kernels/ptx WINDOWS.csv [random scenes] [check]
+//   ./bench kernels/ptx WINDOWS.csv [random scenes] [check|batch]
 //
-// It runs the PTX that the plugin embeds. With `check` as the last argument it times nothing.
-// WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what differs
-// from the plain rules, if anything does, then one table. GPU times are those of a graph that
-// holds 20 frames, replayed 20 times between two events, divided by 400; the best of 5 such runs.
-// Wall times run from the launch of a graph of one frame to the moment when the host has read its
-// sequence number from mapped memory; medians of 2000.
-#include "../../kernels/emulate/plain.h"
+// It runs the PTX that the plugin embeds. `check` skips all measurements, `batch` all but those of
+// batches. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what
+// differs from the rules (kernels/emulate/reference.h), then tables.
+//
+// A GPU time is that of a graph with 20 launches of the four kernels, replayed 20 times between two
+// events, divided by 400; the minimum of 5 such measurements. A wall time is that from the launch
+// of a graph of four kernels until the host has read all sequence numbers from mapped memory; the
+// median of 2000.
+#include "../../kernels/emulate/scene.h"
 #include "../../kernels/interface.cuh"
 
 #include <cuda.h>
@@ -21,27 +23,27 @@
 #include <functional>
 #include <sstream>
 
-#define CHECK(call)                                                                               \
-    do {                                                                                          \
-        const cudaError_t error = (call);                                                         \
-        if (error != cudaSuccess) {                                                               \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error));        \
-            exit(2);                                                                              \
-        }                                                                                         \
+#define CHECK(call)                                                                        \
+    do {                                                                                   \
+        const cudaError_t error = (call);                                                  \
+        if (error != cudaSuccess) {                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error)); \
+            exit(2);                                                                       \
+        }                                                                                  \
     } while (0)
 
-#define CHECK_DRIVER(call)                                                                        \
-    do {                                                                                          \
-        const CUresult error = (call);                                                            \
-        if (error != CUDA_SUCCESS) {                                                              \
-            fprintf(stderr, "%s:%d: error %d of the driver\n", __FILE__, __LINE__, int(error));   \
-            exit(2);                                                                              \
-        }                                                                                         \
+#define CHECK_DRIVER(call)                                                                      \
+    do {                                                                                        \
+        const CUresult error = (call);                                                          \
+        if (error != CUDA_SUCCESS) {                                                            \
+            fprintf(stderr, "%s:%d: error %d of the driver\n", __FILE__, __LINE__, int(error)); \
+            exit(2);                                                                            \
+        }                                                                                       \
     } while (0)
 
 static cudaStream_t stream;
 static uint32_t multiprocessors;
-static bool takes_turns; // whether the kernels do (take_turn, kernels/portable.cuh)
+static bool has_grid_dependency; // whether the kernels do (take_turn, kernels/portable.cuh)
 
 __global__ void empty() {}
 
@@ -55,7 +57,7 @@ static void load(const std::string &folder, int major) {
     const char *const variant = major >= 9   ? "/nmsfilter.sm_90.ptx"
                                 : major >= 8 ? "/nmsfilter.sm_80.ptx"
                                              : "/nmsfilter.sm_60.ptx";
-    takes_turns = major >= 9;
+    has_grid_dependency = major >= 9;
     CHECK_DRIVER(cuModuleLoad(&ours, (folder + variant).c_str()));
     CHECK_DRIVER(cuModuleLoad(&papers, (folder + "/paper.sm_60.ptx").c_str()));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode[0][0], ours, "decode_f32_f32"));
@@ -73,7 +75,8 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
 }
 
-// `follows`: it is a frame's second, third or fourth, and may take its place before its turn.
+// `follows`: it is the second, third or fourth kernel, and is launched with programmatic
+// dependency.
 static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters,
                    bool follows = false) {
     CUlaunchAttribute attribute = {};
@@ -88,13 +91,29 @@ static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<voi
     config.blockDimZ = threads.z;
     config.hStream = stream;
     config.attrs = &attribute;
-    config.numAttrs = follows && takes_turns ? 1 : 0;
+    config.numAttrs = follows && has_grid_dependency ? 1 : 0;
     CHECK_DRIVER(cuLaunchKernelEx(&config, kernel, parameters.data(), nullptr));
 }
 
-// Makes the counters ready where a graph ends before publish: they begin the workspace.
-__global__ void begin_again(uint32_t *counters) {
+// Resets the counters at the start of the workspace of image blockIdx.x, as publish does, for
+// graphs without it.
+__global__ void reset_counters(char *workspace, uint64_t stride) {
+    uint32_t *const counters = (uint32_t *)(workspace + blockIdx.x * stride);
     counters[0] = counters[1] = counters[2] = 0;
+}
+
+// Reads all of the memory once.
+__global__ void read_all(const float4 *from, uint64_t count, float *to) {
+    const uint64_t step = uint64_t(gridDim.x) * blockDim.x;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (uint64_t i = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+        const float4 v = __ldg(from + i);
+        sum += v.x + v.y + v.z + v.w;
+    }
+    if (sum == -1.0f) { // never: keeps the loads
+        *to = sum;
+    }
 }
 
 template <typename T> struct OnDevice {
@@ -102,51 +121,62 @@ template <typename T> struct OnDevice {
     explicit OnDevice(size_t count) { CHECK(cudaMalloc(&at, count * sizeof(T) + 16)); }
     explicit OnDevice(const std::vector<T> &values) : OnDevice(values.size()) {
         CHECK(cudaMemcpy(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-        // Of pageable memory the call returns before all of it is there.
+        // The copy from pageable memory may still be in progress.
         CHECK(cudaDeviceSynchronize());
     }
     ~OnDevice() { cudaFree(at); }
     OnDevice(const OnDevice &) = delete;
 };
 
-// A workspace and an outcome in mapped host memory, for frames of up to `capacity` candidates.
+// A workspace, and results in mapped host memory, for batches of `images` with up to `capacity`
+// candidates each.
 struct Pipeline {
+    uint32_t images;
+    uint64_t stride;
     char *workspace = nullptr;
-    Outcome *outcome = nullptr;
+    ResultHeader *results = nullptr;
+    Detection *detections = nullptr;
 
-    explicit Pipeline(uint32_t capacity) {
-        CHECK(cudaMalloc(&workspace, workspace_bytes(capacity)));
-        CHECK(cudaMemset(workspace, 0, workspace_bytes(capacity)));
-        CHECK(cudaHostAlloc(&outcome, outcome_bytes(capacity), cudaHostAllocMapped));
+    explicit Pipeline(uint32_t capacity, uint32_t images = 1)
+        : images(images), stride(workspace_bytes(capacity)) {
+        CHECK(cudaMalloc(&workspace, images * stride));
+        CHECK(cudaMemset(workspace, 0, images * stride));
+        CHECK(cudaHostAlloc(&results, results_bytes(capacity, images), cudaHostAllocMapped));
+        detections = (Detection *)((char *)results + detections_offset(images));
     }
     ~Pipeline() {
         cudaFree(workspace);
-        cudaFreeHost(outcome);
+        cudaFreeHost(results);
     }
     Pipeline(const Pipeline &) = delete;
 
-    // The first `kernels` of the four.
-    void enqueue(const Frame &frame, bool boxes_half, bool scores_half,
+    // The first `kernel_count` of the four kernels.
+    void enqueue(const KernelParams &params, bool boxes_half, bool scores_half,
                  int kernel_count = 4) const {
-        void *memory = workspace, *to = outcome;
-        const auto &decode = frame.multi_label ? kernels.decode_multi : kernels.decode;
-        launch(decode[boxes_half][scores_half],
-               frame.multi_label ? decode_multi_blocks(frame.anchors, frame.classes)
-                                 : decode_blocks(frame.anchors, frame.lanes),
-               DECODE_THREADS, {(void *)&frame, &memory});
+        void *memory = workspace;
+        uint64_t bytes = stride;
+        ResultHeader *headers = results;
+        Detection *survivors = detections;
+        const auto &decode = params.multi_label ? kernels.decode_multi : kernels.decode;
+        const uint32_t blocks = params.multi_label
+                                    ? decode_multi_blocks(params.anchors, params.classes)
+                                    : decode_blocks(params.anchors, params.lanes_per_anchor);
+        launch(decode[boxes_half][scores_half], dim3(blocks, params.images), DECODE_THREADS,
+               {(void *)&params, &memory, &bytes});
         if (kernel_count > 1) {
-            launch(kernels.map, map_blocks(multiprocessors, frame.capacity), MAP_THREADS, {&memory},
-                   true);
+            const uint32_t blocks = map_blocks(multiprocessors, params.capacity, params.images);
+            launch(kernels.map, dim3(blocks, params.images), MAP_THREADS, {&memory, &bytes}, true);
         }
         if (kernel_count > 2) {
-            launch(kernels.reduce, reduce_blocks(multiprocessors, frame.capacity), REDUCE_THREADS,
-                   {&memory}, true);
+            const uint32_t blocks = reduce_blocks(multiprocessors, params.capacity, params.images);
+            launch(kernels.reduce, dim3(blocks, params.images), REDUCE_THREADS, {&memory, &bytes},
+                   true);
         }
         if (kernel_count > 3) {
-            launch(kernels.publish, 1, PUBLISH_THREADS, {&memory, &to}, true);
+            launch(kernels.publish, dim3(1, params.images), PUBLISH_THREADS,
+                   {&memory, &bytes, &headers, &survivors}, true);
         }
     }
-    const Detection *survivors() const { return (const Detection *)(outcome + 1); }
 };
 
 static cudaGraphExec_t capture(const std::function<void()> &work) {
@@ -204,34 +234,38 @@ static double median(const std::function<void()> &work) {
     return times[times.size() / 2];
 }
 
-static Frame plain_frame(uint32_t anchors, uint32_t classes, uint32_t format) {
-    Frame frame;
-    memset(&frame, 0, sizeof frame);
-    frame.anchors = anchors;
-    frame.classes = classes;
-    frame.lanes = lanes_for(classes);
-    frame.box_format = format;
-    frame.scale[0] = frame.scale[1] = 1.0f;
-    frame.max_size[0] = frame.max_size[1] = INFINITY;
-    frame.iou_threshold = 0.45f;
-    frame.class_agnostic = classes == 1; // as src/engine/cuda has it
-    frame.sequence = 1;
-    frame.capacity = anchors;
-    plain::see_all(frame);
-    return frame;
+static KernelParams default_params(uint32_t anchors, uint32_t classes, uint32_t format) {
+    KernelParams params;
+    memset(&params, 0, sizeof params);
+    params.anchors = anchors;
+    params.classes = classes;
+    params.images = 1;
+    params.lanes_per_anchor = lanes_per_anchor(classes, 0, anchors, 1);
+    params.box_format = format;
+    params.scale[0] = params.scale[1] = 1.0f;
+    params.max_size[0] = params.max_size[1] = INFINITY;
+    params.iou_threshold = 0.45f;
+    params.class_agnostic = classes == 1; // as src/engine/cuda has it
+    params.sequence = 1;
+    params.capacity = anchors;
+    reference::set_all_visible(params);
+    return params;
 }
 
-// Of a tensor of rows that hold the box first, and the score last.
-static Frame rows_of(const float *rows, uint32_t anchors, uint32_t width, uint32_t format) {
-    Frame frame = plain_frame(anchors, 1, format);
-    frame.boxes = {(uint64_t)rows, width, 1};
-    frame.scores = {(uint64_t)(rows + width - 1), width, 1};
-    return frame;
+// The parameters for a tensor whose rows have the box first and the score last.
+static KernelParams params_of_rows(const float *rows, uint32_t anchors, uint32_t width,
+                                   uint32_t format) {
+    KernelParams params = default_params(anchors, 1, format);
+    params.boxes = {(uint64_t)rows, 0, width, 1};
+    params.scores = {(uint64_t)(rows + width - 1), 0, width, 1};
+    return params;
 }
 
-static bool same(const char *what, const plain::Result &expected, const Pipeline &pipeline) {
-    const std::string wrong =
-        plain::difference(expected, *pipeline.outcome, pipeline.survivors());
+// Whether the results of an image are the expected ones; prints what differs.
+static bool same(const char *what, const reference::Result &expected, const Pipeline &pipeline,
+                 uint32_t image = 0, uint32_t capacity = 0) {
+    const std::string wrong = reference::difference(
+        expected, pipeline.results[image], pipeline.detections + uint64_t(image) * capacity);
     if (!wrong.empty()) {
         printf("WRONG %s: %s\n", what, wrong.c_str());
     }
@@ -243,10 +277,11 @@ static bool random_scenes(uint32_t scenes) {
     const uint32_t capacity = 8192;
     Pipeline pipeline(capacity);
     for (uint32_t seed = 1; seed <= scenes && right; seed++) {
-        const plain::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
-        Frame frame = scene.frame;
-        frame.capacity = capacity;
-        const plain::Result expected = plain::run(frame, scene.boxes_half, scene.scores_half);
+        const reference::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
+        KernelParams params = scene.params;
+        params.capacity = capacity;
+        const reference::Result expected =
+            reference::run(params, scene.boxes_half, scene.scores_half);
         // One copy for the boxes' tensor and one for the scores', which may be the same.
         const auto start = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
             return f16.empty() ? (const char *)f32.data() : (const char *)f16.data();
@@ -269,11 +304,11 @@ static bool random_scenes(uint32_t scenes) {
                 address = address - (uint64_t)boxes + (uint64_t)d_boxes.at;
             }
         };
-        move(frame.boxes.address);
-        move(frame.scores.address);
-        move(frame.objectness.address);
-        frame.class_thresholds = frame.listed != 0 ? (uint64_t)d_thresholds.at : 0;
-        pipeline.enqueue(frame, scene.boxes_half, scene.scores_half);
+        move(params.boxes.address);
+        move(params.scores.address);
+        move(params.objectness.address);
+        params.class_thresholds = params.class_threshold_count != 0 ? (uint64_t)d_thresholds.at : 0;
+        pipeline.enqueue(params, scene.boxes_half, scene.scores_half);
         CHECK(cudaStreamSynchronize(stream));
         right = same(("scene " + std::to_string(seed)).c_str(), expected, pipeline);
     }
@@ -281,28 +316,38 @@ static bool random_scenes(uint32_t scenes) {
 }
 
 struct Times {
-    double begin, decode, map, reduce, publish, wall, wall_events;
+    double reset, decode, map, reduce, publish, wall, wall_sync;
+
+    double all() const { return decode + map + reduce + publish; }
 };
 
-static Times times_of(const Pipeline &pipeline, const Frame &frame) {
-    uint32_t *const counters = (uint32_t *)pipeline.workspace;
-    double through[5];
+static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
+    const auto reset = [&] {
+        reset_counters<<<pipeline.images, 1, 0, stream>>>(pipeline.workspace, pipeline.stride);
+    };
+    double through[5]; // of the first so many kernels
     for (int kernels = 0; kernels <= 4; kernels++) {
         through[kernels] = gpu_time([&] {
-            begin_again<<<1, 1, 0, stream>>>(counters);
+            reset();
             if (kernels > 0) {
-                pipeline.enqueue(frame, false, false, kernels);
+                pipeline.enqueue(params, false, false, kernels);
             }
         });
-        begin_again<<<1, 1, 0, stream>>>(counters);
+        reset();
         CHECK(cudaStreamSynchronize(stream));
     }
-    const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(frame, false, false); });
-    volatile uint32_t *const sequence = &pipeline.outcome->sequence;
+    const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(params, false, false); });
+    const auto sequence = [&](uint32_t image) -> volatile uint32_t & {
+        return pipeline.results[image].sequence;
+    };
     const double wall = median([&] {
-        *sequence = 0;
+        for (uint32_t image = 0; image < pipeline.images; image++) {
+            sequence(image) = 0;
+        }
         CHECK(cudaGraphLaunch(exec, stream));
-        while (*sequence != frame.sequence) {
+        for (uint32_t image = 0; image < pipeline.images; image++) {
+            while (sequence(image) != params.sequence) {
+            }
         }
     });
     CHECK(cudaStreamSynchronize(stream));
@@ -311,20 +356,124 @@ static Times times_of(const Pipeline &pipeline, const Frame &frame) {
         CHECK(cudaStreamSynchronize(stream));
     });
     CHECK(cudaGraphExecDestroy(exec));
-    return {through[0], through[1] - through[0], through[2] - through[1],
-            through[3] - through[2], through[4] - through[3], wall, wall_sync};
+    return {through[0],
+            through[1] - through[0],
+            through[2] - through[1],
+            through[3] - through[2],
+            through[4] - through[3],
+            wall,
+            wall_sync};
 }
 
-static void print_times(const char *what, uint32_t candidates, const Outcome &outcome,
+static void print_times(const char *what, uint32_t candidates, const ResultHeader &header,
                         const Times &t) {
     printf("%-26s %6u %6u %3u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f | %7.2f %7.2f\n", what,
-           candidates, outcome.survivors, outcome.rounds, t.decode, t.map, t.reduce, t.publish,
-           t.map + t.reduce, t.decode + t.map + t.reduce + t.publish, t.wall,
-           t.wall_events);
+           candidates, header.survivors, header.rounds, t.decode, t.map, t.reduce, t.publish,
+           t.map + t.reduce, t.all(), t.wall, t.wall_sync);
+}
+
+// A tensor of YOLOv8, 84 x 8400: about 700 candidates in 40 clusters.
+static const uint32_t YOLO_ANCHORS = 8400, YOLO_CLASSES = 80;
+static const size_t YOLO_ELEMENTS = (4 + YOLO_CLASSES) * size_t(YOLO_ANCHORS);
+
+static std::vector<float> yolo_tensor(uint64_t seed) {
+    const size_t n = YOLO_ANCHORS;
+    std::vector<float> tensor(YOLO_ELEMENTS);
+    reference::Random random(seed);
+    for (size_t a = 0; a < n; a++) {
+        const uint32_t cluster = random.below(40);
+        const bool candidate = random.once_in(12);
+        const float w = 30.0f + 60.0f * random.unit(), h = 30.0f + 60.0f * random.unit();
+        const float x = 40.0f + 80.0f * float(cluster % 8) + 12.0f * random.unit();
+        const float y = 60.0f + 120.0f * float(cluster / 8) + 12.0f * random.unit();
+        const float part[4] = {x, y, w, h};
+        for (size_t c = 0; c < 4; c++) {
+            tensor[c * n + a] = part[c];
+        }
+        for (size_t c = 0; c < YOLO_CLASSES; c++) {
+            tensor[(4 + c) * n + a] = 0.1f * random.unit();
+        }
+        if (candidate) {
+            tensor[(4 + cluster % 3) * n + a] = 0.3f + 0.7f * random.unit();
+        }
+    }
+    return tensor;
+}
+
+// The parameters for `images` such tensors, one after the other.
+static KernelParams yolo_params(const float *tensor, uint32_t images, uint32_t capacity) {
+    const uint32_t n = YOLO_ANCHORS;
+    KernelParams params = default_params(n, YOLO_CLASSES, CENTER);
+    params.threshold = params.lowest_threshold = 0.25f;
+    params.boxes = {(uint64_t)tensor, YOLO_ELEMENTS, 1, n};
+    params.scores = {(uint64_t)(tensor + 4 * size_t(n)), YOLO_ELEMENTS, 1, n};
+    params.images = images;
+    params.lanes_per_anchor = lanes_per_anchor(YOLO_CLASSES, 1, n, images);
+    params.capacity = capacity;
+    return params;
+}
+
+// Checks batches of YOLOv8 tensors image by image; with `timed`, prints a row for each size of
+// batch: GPU microseconds per image, of each kernel and of all, of the same images one launch after
+// the other, and of a kernel that only reads the tensors.
+static bool batches(bool timed) {
+    const uint32_t most = timed ? 64 : 4, capacity = 2048;
+    std::vector<float> tensors;
+    std::vector<reference::Result> expected;
+    for (uint32_t image = 0; image < most; image++) {
+        const std::vector<float> tensor = yolo_tensor(100 + image);
+        expected.push_back(reference::run(yolo_params(tensor.data(), 1, capacity), false, false));
+        tensors.insert(tensors.end(), tensor.begin(), tensor.end());
+    }
+    OnDevice<float> d_tensors(tensors), d_sum(1);
+    if (timed) {
+        printf("\nbatches of 84x8400 f32, GPU us per image\n");
+        printf("%6s %6s | %7s %7s %7s %7s | %7s %7s | %9s | %9s %9s %6s\n", "images", "n/image",
+               "decode", "map", "reduce", "publish", "all", "wall", "one by 1", "read only",
+               "read TB/s", "ratio");
+    }
+    bool right = true;
+    for (uint32_t images : {1u, 4u, 16u, 64u}) {
+        if (images > most) {
+            continue;
+        }
+        const Pipeline pipeline(capacity, images), single(capacity);
+        const KernelParams params = yolo_params(d_tensors.at, images, capacity);
+        pipeline.enqueue(params, false, false);
+        CHECK(cudaStreamSynchronize(stream));
+        uint32_t candidates = 0;
+        for (uint32_t image = 0; image < images; image++) {
+            const std::string what =
+                "image " + std::to_string(image) + " of " + std::to_string(images);
+            right &= same(what.c_str(), expected[image], pipeline, image, capacity);
+            candidates += pipeline.results[image].candidates;
+        }
+        if (!timed) {
+            continue;
+        }
+        const Times t = times_of(pipeline, params);
+        const double in_turn = gpu_time([&] {
+            for (uint32_t image = 0; image < images; image++) {
+                const float *const tensor = d_tensors.at + image * YOLO_ELEMENTS;
+                single.enqueue(yolo_params(tensor, 1, capacity), false, false);
+            }
+        });
+        const uint64_t bytes = images * YOLO_ELEMENTS * sizeof(float);
+        const double read = gpu_time([&] {
+            read_all<<<multiprocessors * 8, 256, 0, stream>>>((const float4 *)d_tensors.at,
+                                                              bytes / sizeof(float4), d_sum.at);
+        });
+        const double m = images;
+        printf("%6u %7u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f | %9.2f | %9.2f %9.2f %6.2f\n",
+               images, candidates / images, t.decode / m, t.map / m, t.reduce / m, t.publish / m,
+               t.all() / m, t.wall / m, in_turn / m, read / m, double(bytes) / read * 1.0e-6,
+               t.all() / read);
+    }
+    return right;
 }
 
 // Times the paper's kernels on the first `n` windows with `capacity` slots and `k` partitions, and
-// prints a row. Returns whether they leave the same windows as this project's kernels do under the
+// prints a row. Returns whether they have the same survivors as this project's kernels with the
 // paper's rules.
 static bool paper_times(const std::vector<float> &windows, uint32_t n, uint32_t capacity,
                         uint32_t k, const float *d_windows, float *d_padded, uint8_t *d_matrix,
@@ -355,22 +504,22 @@ static bool paper_times(const std::vector<float> &windows, uint32_t n, uint32_t 
         left += survives[i];
     }
     // The same survivors from this project's kernels, with the paper's rules.
-    Frame frame = rows_of(d_windows, n, 4, SQUARE);
-    frame.method = MAP_REDUCE;
-    frame.overlap = REPRESENTATIVE;
-    frame.iou_threshold = 0.3f;
-    frame.threshold_inclusive = 1;
-    frame.pixel_offset = 1.0f;
-    pipeline.enqueue(frame, false, false);
+    KernelParams params = params_of_rows(d_windows, n, 4, SQUARE);
+    params.method = MAP_REDUCE;
+    params.overlap = REPRESENTATIVE;
+    params.iou_threshold = 0.3f;
+    params.threshold_inclusive = 1;
+    params.pixel_offset = 1.0f;
+    pipeline.enqueue(params, false, false);
     CHECK(cudaStreamSynchronize(stream));
     uint32_t shared = 0;
-    for (uint32_t i = 0; i < pipeline.outcome->survivors; i++) {
-        shared += survives[pipeline.survivors()[i].anchor];
+    for (uint32_t i = 0; i < pipeline.results->survivors; i++) {
+        shared += survives[pipeline.detections[i].anchor];
     }
-    const bool right = shared == left && pipeline.outcome->survivors == left;
+    const bool right = shared == left && pipeline.results->survivors == left;
     if (!right) {
         printf("WRONG map-reduce, n = %u: the paper's kernels leave %u, these %u, %u in common\n",
-               n, left, pipeline.outcome->survivors, shared);
+               n, left, pipeline.results->survivors, shared);
     }
     const double t_memset = gpu_time(preset), t_map = gpu_time(map), t_reduce = gpu_time(reduce);
     const double both = gpu_time([&] {
@@ -389,17 +538,17 @@ static bool paper_times(const std::vector<float> &windows, uint32_t n, uint32_t 
 
 int main(int argc, char **argv) {
     if (argc < 3) {
-        fprintf(stderr, "usage: bench PTX_FOLDER WINDOWS.csv [random scenes] [check]\n");
+        fprintf(stderr, "usage: bench PTX_FOLDER WINDOWS.csv [random scenes] [check|batch]\n");
         return 2;
     }
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0));
     multiprocessors = uint32_t(properties.multiProcessorCount);
-    CHECK(cudaFree(nullptr)); // makes the context that modules are loaded into
+    CHECK(cudaFree(nullptr)); // makes the context into which modules are loaded
     load(argv[1], properties.major);
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    printf("%s, compute capability %d.%d, %u multiprocessors\n", properties.name,
-           properties.major, properties.minor, multiprocessors);
+    printf("%s, compute capability %d.%d, %u multiprocessors\n", properties.name, properties.major,
+           properties.minor, multiprocessors);
 
     std::vector<float> windows;
     std::ifstream file(argv[2]);
@@ -420,7 +569,9 @@ int main(int argc, char **argv) {
     right &= random_scenes(scenes);
     printf("random scenes: %u %s\n", scenes, right ? "right" : "WRONG");
 
-    if (argc > 4) {
+    const std::string mode = argc > 4 ? argv[4] : "";
+    if (mode == "check" || mode == "batch") {
+        right &= batches(mode == "batch");
         printf("%s\n", right ? "ALL RIGHT" : "SOMETHING IS WRONG");
         return right ? 0 : 1;
     }
@@ -436,34 +587,33 @@ int main(int argc, char **argv) {
     printf("empty launch + sync, wall: %.2f us; three empty kernels of a graph: %.2f us\n\n",
            launch_sync, empties);
     printf("%-26s %6s %6s %3s | %7s %7s %7s %7s | %7s %7s | %7s %7s\n", "GPU us, greedy", "n",
-           "left", "rds", "decode", "map", "reduce", "publish", "m+r", "all", "wall",
-           "w. sync");
+           "left", "rds", "decode", "map", "reduce", "publish", "m+r", "all", "wall", "w. sync");
 
     const uint32_t counts[] = {200, 360, 698, 1027, 2048, 2895, 2997};
     OnDevice<float> d_windows(windows);
     {
         Pipeline pipeline(2997);
         for (uint32_t n : counts) {
-            Frame frame = rows_of(d_windows.at, n, 4, SQUARE);
+            KernelParams params = params_of_rows(d_windows.at, n, 4, SQUARE);
             for (float iou : {0.3f, 0.5f}) {
-                frame.iou_threshold = iou;
-                Frame on_host = frame;
+                params.iou_threshold = iou;
+                KernelParams on_host = params;
                 on_host.boxes.address = (uint64_t)windows.data();
                 on_host.scores.address = (uint64_t)(windows.data() + 3);
-                const plain::Result expected = plain::run(on_host, false, false);
-                pipeline.enqueue(frame, false, false);
+                const reference::Result expected = reference::run(on_host, false, false);
+                pipeline.enqueue(params, false, false);
                 CHECK(cudaStreamSynchronize(stream));
                 right &= same("windows", expected, pipeline);
                 char what[64];
                 snprintf(what, sizeof what, "windows, IoU %.1f", iou);
-                print_times(what, n, *pipeline.outcome, times_of(pipeline, frame));
+                print_times(what, n, *pipeline.results, times_of(pipeline, params));
             }
         }
     }
 
     for (uint32_t n : {1000u, 8400u, 30000u}) {
         std::vector<float> rows;
-        plain::Random random(n);
+        reference::Random random(n);
         for (uint32_t i = 0; i < n; i++) {
             const float x = 1820.0f * random.unit(), y = 980.0f * random.unit();
             const float w = 10.0f + 190.0f * random.unit(), h = 10.0f + 190.0f * random.unit();
@@ -473,55 +623,33 @@ int main(int argc, char **argv) {
         }
         OnDevice<float> d_rows(rows);
         Pipeline pipeline(n);
-        const Frame frame = rows_of(d_rows.at, n, 5, CORNERS);
-        Frame on_host = frame;
+        const KernelParams params = params_of_rows(d_rows.at, n, 5, CORNERS);
+        KernelParams on_host = params;
         on_host.boxes.address = (uint64_t)rows.data();
         on_host.scores.address = (uint64_t)(rows.data() + 4);
-        const plain::Result expected = plain::run(on_host, false, false);
-        pipeline.enqueue(frame, false, false);
+        const reference::Result expected = reference::run(on_host, false, false);
+        pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
         right &= same("random boxes", expected, pipeline);
-        print_times("random boxes, IoU 0.45", n, *pipeline.outcome, times_of(pipeline, frame));
+        print_times("random boxes, IoU 0.45", n, *pipeline.results, times_of(pipeline, params));
     }
 
     {
-        // YOLOv8: 4 + 80 rows of 8400; about 700 candidates in some tens of clusters.
-        const uint32_t n = 8400;
-        std::vector<float> tensor(84 * size_t(n));
-        plain::Random random(8);
-        for (uint32_t a = 0; a < n; a++) {
-            const uint32_t cluster = random.below(40);
-            const bool candidate = random.once_in(12);
-            const float w = 30.0f + 60.0f * random.unit(), h = 30.0f + 60.0f * random.unit();
-            const float part[4] = {40.0f + 80.0f * float(cluster % 8) + 12.0f * random.unit(),
-                                   60.0f + 120.0f * float(cluster / 8) + 12.0f * random.unit(), w,
-                                   h};
-            for (uint32_t c = 0; c < 4; c++) {
-                tensor[c * size_t(n) + a] = part[c];
-            }
-            for (uint32_t c = 0; c < 80; c++) {
-                tensor[(4 + c) * size_t(n) + a] = 0.1f * random.unit();
-            }
-            if (candidate) {
-                tensor[(4 + cluster % 3) * size_t(n) + a] = 0.3f + 0.7f * random.unit();
-            }
-        }
+        const uint32_t n = YOLO_ANCHORS;
+        const std::vector<float> tensor = yolo_tensor(8);
         OnDevice<float> d_tensor(tensor);
         Pipeline pipeline(n);
-        Frame frame = plain_frame(n, 80, CENTRE);
-        frame.threshold = frame.lowest_threshold = 0.25f;
-        frame.boxes = {(uint64_t)d_tensor.at, 1, n};
-        frame.scores = {(uint64_t)(d_tensor.at + 4 * size_t(n)), 1, n};
-        Frame on_host = frame;
-        on_host.boxes.address = (uint64_t)tensor.data();
-        on_host.scores.address = (uint64_t)(tensor.data() + 4 * size_t(n));
-        const plain::Result expected = plain::run(on_host, false, false);
-        pipeline.enqueue(frame, false, false);
+        const KernelParams params = yolo_params(d_tensor.at, 1, n);
+        const KernelParams on_host = yolo_params(tensor.data(), 1, n);
+        const reference::Result expected = reference::run(on_host, false, false);
+        pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
         right &= same("yolov8", expected, pipeline);
-        print_times("yolov8 84x8400", pipeline.outcome->candidates, *pipeline.outcome,
-                    times_of(pipeline, frame));
+        print_times("yolov8 84x8400", pipeline.results->candidates, *pipeline.results,
+                    times_of(pipeline, params));
     }
+
+    right &= batches(true);
 
     printf("\n%-26s %6s %6s %6s | %7s %7s %7s | %8s %8s\n", "the paper's kernels, GPU us", "slots",
            "n", "left", "memset", "map", "reduce", "map+red.", "with it");

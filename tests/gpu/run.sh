@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs tests on a GPU, with what stage.sh has staged.
+# Runs tests on a GPU, with the folder made by stage.sh.
 #
 #   tests/gpu/run.sh FOLDER STEP...
 #
@@ -8,14 +8,15 @@
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
 #   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
-#   speed      the kernels against the paper's and, where there is PyTorch, against torchvision
-#   pipelines  what the element takes in a pipeline, from either memory
-#   evaluation nmsbench, and torchvision beside it where there is PyTorch; leaves tables and plots in
-#              evaluation.tar.gz, in $OUT or FOLDER
+#   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
+#   batch      times of batches only; needs nvcc
+#   pipelines  time per frame of the element in a pipeline, from host and device memory
+#   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
+#              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '2,16s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,17s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -25,7 +26,7 @@ if [ ! -d "$work" ]; then
     mkdir -p "$work"
     tar -C "$work" -xJf "$folder/programs.tar.xz"
     [ ! -e "$folder/gstreamer.tar.xz" ] || tar -C "$work" -xJf "$folder/gstreamer.tar.xz"
-    # The programs know the paths of the machine on which they were built.
+    # The programs contain paths of the machine on which they were built.
     checkout=$(cat "$folder/checkout")
     [ -e "$checkout" ] || { mkdir -p "$(dirname "$checkout")" && ln -s "$PWD" "$checkout"; }
     mkdir -p "$(cat "$folder/scratch")"
@@ -35,8 +36,8 @@ export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST
 export NMSFILTER_TEST_PLUGIN=$folder/libgstnmsfilter.so
 failed=()
 
-# program NAME [ARGUMENT...]: one test program, with the tests that are ignored without a GPU; its
-# summary, and what it says when it fails.
+# program NAME [ARGUMENT...]: runs one test program, with the tests that are ignored without a GPU.
+# Prints its summary, and its messages if it fails.
 program() {
     local name=$1 log
     shift
@@ -57,9 +58,11 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # These need Python packages, an inference element or the emulated drivers; the last two
-            # have steps of their own.
-            nmsbench | stock_* | half_precision | python_attach | cuda_absent | cuda_faults | cuda_streams) ;;
+            # cuda_absent needs the stub driver; the two after it have steps of their own.
+            nmsbench | cuda_absent | cuda_faults | cuda_streams) ;;
+            # What is left out needs Python packages or an inference element.
+            input) program "$name" --skip python_attach:: ;;
+            plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;
         esac
     done
@@ -89,7 +92,8 @@ sanitize() {
         for what in engine kernels; do
             if [ $what = engine ]; then
                 out=$(NMSFILTER_TEST_SCENES=40 timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 \
-                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --include-ignored --test-threads 1 2>&1)
+                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --skip memory:: \
+                    --include-ignored --test-threads 1 2>&1)
             else
                 out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
                     "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 60 check 2>&1)
@@ -113,6 +117,11 @@ speed() {
     fi
 }
 
+batch() {
+    bench
+    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 0 batch || failed+=(batch)
+}
+
 pipelines() {
     local head memory backend
     export GST_PLUGIN_PATH=$folder
@@ -120,7 +129,7 @@ pipelines() {
         for memory in system cuda; do
             for backend in cpu cuda auto; do
                 printf '%s from %s memory, backend=%s: ' $head $memory $backend
-                $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 head=$head memory=$memory \
+                $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 decoder=$head memory=$memory \
                     ! nmsfilter backend=$backend ! fakesink 2>&1 |
                     sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
             done

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Stages the tests for a GPU machine that has neither Rust nor GStreamer: run it where both are.
+# Makes a folder with the tests for a GPU machine without Rust and GStreamer. Needs both.
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER gets the test programs and the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and
-# GStreamer from the archive: one folder inside with a program `run` that runs a command with it.
-# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
-# tests/gpu/run.sh.
+# FOLDER receives the test programs, the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and
+# GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
+# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and
+# run tests/gpu/run.sh.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
@@ -32,7 +32,7 @@ for line in sys.stdin:
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
 [ ! -e "$data/data/recorded" ] || cp -r --parents -t "$folder/data" "$data/data/recorded"
-# Where the programs look for the checkout and for a place to write.
+# The paths at which the programs expect the checkout and a folder to write to.
 echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
 echo "$data" >"$folder/data-folder"

@@ -1,4 +1,4 @@
-"""Times torchvision.ops.nms on the GPU, on the boxes of bench.cu: by CUDA events, medians."""
+"""Times torchvision.ops.nms on the GPU for the boxes of bench.cu: CUDA events, medians."""
 
 import sys
 

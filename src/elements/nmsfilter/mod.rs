@@ -10,7 +10,10 @@
 
 mod class_rules;
 mod counted;
-pub(crate) mod enums;
+#[cfg(feature = "internals")]
+pub mod enums;
+#[cfg(not(feature = "internals"))]
+mod enums;
 mod error;
 mod imp;
 mod notices;

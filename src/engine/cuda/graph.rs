@@ -1,4 +1,4 @@
-//! A frame's four kernels as one launch.
+//! The four kernels as one launch of a CUDA graph.
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -7,106 +7,97 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::interface::{
-    DECODE_THREADS, Frame, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS, map_blocks,
-    reduce_blocks, workspace_bytes,
+    DECODE_THREADS, KernelParams, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS,
+    map_blocks, reduce_blocks, workspace_bytes,
 };
 use super::kernels::Kernels;
 use crate::device::{DeviceBuffer, DriverError, EdgeData, Stream};
 
-/// What a graph is instantiated for; frames that need memory for fewer candidates run on it, too.
+/// What a graph is instantiated for. Launches with fewer images and less capacity run on it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Candidates that there is memory for.
+    /// Candidates of an image that there is memory for.
     pub capacity: u32,
+    /// Images that there is memory for.
+    pub images: u32,
     pub precisions: [Precision; 2],
     pub multi_label: bool,
 }
 
 impl Shape {
-    /// Whether frames of `wanted` run on a graph of this.
+    /// Whether launches of `wanted` run on a graph of this shape.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
+            && self.images >= wanted.images
             && (self.precisions, self.multi_label) == (wanted.precisions, wanted.multi_label)
     }
 }
 
-/// An instantiated graph, with the memory that its kernels work in.
+/// An instantiated graph, with its kernels' workspace.
 #[derive(Debug)]
 pub(super) struct Graph {
     kernels: Arc<Kernels>,
     shape: Shape,
     workspace: DeviceBuffer,
+    /// The device addresses of headers and detections, where the last kernel writes.
+    results: [u64; 2],
     graph: sys::CUgraph,
     exec: sys::CUgraphExec,
-    decode: sys::CUgraphNode,
-    /// What the decode node has been told.
-    frame: Frame,
+    nodes: [sys::CUgraphNode; 4],
+    /// The parameters of the decode node.
+    params: KernelParams,
+    /// The images that the nodes' grids are for.
+    images: u32,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
 unsafe impl Send for Graph {}
 
+/// The kernels, in the order of their nodes.
+#[derive(Clone, Copy, Debug)]
+enum Kernel {
+    Decode,
+    Map,
+    Reduce,
+    Publish,
+}
+
+impl Kernel {
+    const ALL: [Self; 4] = [Self::Decode, Self::Map, Self::Reduce, Self::Publish];
+}
+
 impl Graph {
-    /// One whose last kernel writes to the device's address `outcome`.
+    /// A graph whose last kernel writes to the device addresses `results`: of the headers and of
+    /// the detections.
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
         shape: Shape,
-        outcome: u64,
+        results: [u64; 2],
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
-        let workspace = DeviceBuffer::new(device, workspace_bytes(shape.capacity))?;
-        // The header must be zero; of the rest nothing is read that was not written, but lanes may
-        // load what they then do not look at.
+        let bytes = workspace_bytes(shape.capacity) * shape.images as usize;
+        let workspace = DeviceBuffer::new(device, bytes)?;
+        // Headers must be zero. The rest is zeroed because some lanes load words of it that no
+        // kernel has written, and do not use them: tools report such loads.
         stream.zero(&workspace)?;
         let mut graph = Self {
             kernels: kernels.clone(),
             shape,
             workspace,
+            results,
             graph: null_mut(),
             exec: null_mut(),
-            decode: null_mut(),
-            frame: Frame::default(),
+            nodes: [null_mut(); 4],
+            params: KernelParams::default(),
+            images: shape.images,
         };
         let driver = device.enter()?;
         // SAFETY: the addresses are those of handles; `drop` destroys both.
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
-
-        let address = graph.workspace.address();
-        let map = map_blocks(device.multiprocessors(), shape.capacity);
-        let reduce = reduce_blocks(device.multiprocessors(), shape.capacity);
-        let mut last: sys::CUgraphNode = null_mut();
-        let mut add = |function, blocks, threads, parameters: &mut [*mut c_void]| {
-            let node = node(function, blocks, threads, parameters);
-            let before = last;
-            let (is_first, take_turns) = (before.is_null(), kernels.take_turns);
-            let waits_for =
-                if is_first || take_turns { (null(), 0) } else { (&raw const before, 1) };
-            // SAFETY: the parameters are as many and of such types as the kernel takes; the
-            // driver copies them.
-            unsafe {
-                let (nodes, count) = waits_for;
-                driver.cuGraphAddKernelNode(&mut last, graph.graph, nodes, count, &node)?;
-            }
-            if take_turns && !is_first {
-                let edge = EdgeData::IN_TURN;
-                // SAFETY: both are nodes of the graph, and each address is that of one thing.
-                let added = unsafe {
-                    driver.cuGraphAddDependencies_v2(graph.graph, &before, &last, &edge, 1)
-                };
-                added.expect("kernels take turns where the driver knows of it")?;
-            }
-            Ok::<_, DriverError>(last)
-        };
-        let workspace = (&raw const address).cast_mut().cast();
-        let frame = (&raw const graph.frame).cast_mut().cast();
-        let outcome = (&raw const outcome).cast_mut().cast();
-        let decode = kernels.decode(shape.precisions, shape.multi_label);
-        // `launch` sets the number of its blocks with the frame.
-        graph.decode = add(decode, 1, DECODE_THREADS, &mut [frame, workspace])?;
-        add(kernels.map, map, MAP_THREADS, &mut [workspace])?;
-        add(kernels.reduce, reduce, REDUCE_THREADS, &mut [workspace])?;
-        add(kernels.publish, 1, PUBLISH_THREADS, &mut [workspace, outcome])?;
+        for kernel in Kernel::ALL {
+            graph.add_node(kernel)?;
+        }
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
         // stream that the graph is launched into.
         // SAFETY: the address is that of a handle.
@@ -115,61 +106,139 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Whether frames of `wanted` run on it.
+    /// Adds the node of `kernel`, which depends on the node before.
+    fn add_node(&mut self, kernel: Kernel) -> Result<(), DriverError> {
+        let index = kernel as usize;
+        let before = index.checked_sub(1).map(|before| self.nodes[before]);
+        let programmatic = self.kernels.programmatic_launch;
+        let dependency = before.as_ref().filter(|_| !programmatic);
+        let (dependencies, count) =
+            dependency.map_or((null(), 0), |before| (std::ptr::from_ref(before), 1));
+        let mut node = null_mut();
+        let graph = self.graph;
+        let driver = self.kernels.device().enter()?;
+        // The launch sets decode's parameters, and its grid with them.
+        self.with_node_params(kernel, &self.params, |params| {
+            // SAFETY: the parameters are those that the kernel takes; the driver copies them.
+            unsafe { driver.cuGraphAddKernelNode(&mut node, graph, dependencies, count, params) }
+        })?;
+        self.nodes[index] = node;
+        if let Some(before) = before.filter(|_| programmatic) {
+            let edge = EdgeData::IN_TURN;
+            // SAFETY: both are nodes of the graph, and each address is that of one element.
+            let added =
+                unsafe { driver.cuGraphAddDependencies_v2(graph, &before, &node, &edge, 1) };
+            added.expect("programmatic launch is used only where the driver has this function")?;
+        }
+        Ok(())
+    }
+
+    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params`.
+    fn with_node_params<T>(
+        &self,
+        kernel: Kernel,
+        params: &KernelParams,
+        act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
+    ) -> T {
+        let (kernels, capacity) = (&*self.kernels, self.shape.capacity);
+        let images = self.images.max(1);
+        let multiprocessors = kernels.device().multiprocessors();
+        let (function, blocks, threads) = match kernel {
+            Kernel::Decode => {
+                let decode = kernels.decode(self.shape.precisions, self.shape.multi_label);
+                (decode, params.decode_blocks(), DECODE_THREADS)
+            }
+            Kernel::Map => {
+                (kernels.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS)
+            }
+            Kernel::Reduce => {
+                (kernels.reduce, reduce_blocks(multiprocessors, capacity, images), REDUCE_THREADS)
+            }
+            Kernel::Publish => (kernels.publish, 1, PUBLISH_THREADS),
+        };
+        fn address<T>(value: &T) -> *mut c_void {
+            std::ptr::from_ref(value).cast_mut().cast()
+        }
+        let (workspace, stride) = (self.workspace.address(), workspace_bytes(capacity) as u64);
+        let [headers, detections] = &self.results;
+        let (workspace, stride) = (address(&workspace), address(&stride));
+        let (mut of_decode, mut of_publish) = (
+            [address(params), workspace, stride],
+            [workspace, stride, address(headers), address(detections)],
+        );
+        let mut of_others = [workspace, stride];
+        let parameters: &mut [*mut c_void] = match kernel {
+            Kernel::Decode => &mut of_decode,
+            Kernel::Map | Kernel::Reduce => &mut of_others,
+            Kernel::Publish => &mut of_publish,
+        };
+        act(&sys::CUDA_KERNEL_NODE_PARAMS {
+            func: function,
+            gridDimX: blocks,
+            gridDimY: images,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: parameters.as_mut_ptr(),
+            extra: null_mut(),
+        })
+    }
+
+    /// Whether launches of `wanted` run on it.
     pub fn holds(&self, wanted: &Shape) -> bool {
         self.shape.holds(wanted)
     }
 
+    /// Candidates of an image that there is memory for.
     pub fn capacity(&self) -> u32 {
         self.shape.capacity
     }
 
-    /// Starts the kernels on `frame`.
-    pub fn launch(&mut self, stream: &Stream, frame: &Frame) -> Result<(), DriverError> {
-        let driver = self.kernels.device().enter()?;
-        if self.frame != *frame {
-            let address = self.workspace.address();
-            let mut parameters = [
-                (&raw const *frame).cast_mut().cast(),
-                (&raw const address).cast_mut().cast::<c_void>(),
-            ];
-            let function = self.kernels.decode(self.shape.precisions, self.shape.multi_label);
-            let node = node(function, frame.decode_blocks(), DECODE_THREADS, &mut parameters);
-            // SAFETY: the parameters are those that decode takes; the driver copies them.
-            unsafe { driver.cuGraphExecKernelNodeSetParams(self.exec, self.decode, &node) }?;
-            self.frame = *frame;
+    /// Images that there is memory for.
+    pub fn images(&self) -> u32 {
+        self.shape.images
+    }
+
+    /// Launches the kernels with `params`, asynchronously, in stream order.
+    pub fn launch(&mut self, stream: &Stream, params: &KernelParams) -> Result<(), DriverError> {
+        debug_assert!(params.images() <= self.shape.images, "the graph holds the launch");
+        if self.images != params.images() {
+            // After a failure the engine drops the graph.
+            self.images = params.images();
+            for kernel in [Kernel::Map, Kernel::Reduce, Kernel::Publish] {
+                self.update_node(kernel, params)?;
+            }
         }
-        // SAFETY: the frame's addresses are those of tensors that the caller holds until the
-        // stream is done, and the kernels stay within them and the workspace.
+        // Equal parameters have the same number of images.
+        if self.params != *params {
+            self.update_node(Kernel::Decode, params)?;
+            self.params = *params;
+        }
+        let driver = self.kernels.device().enter()?;
+        // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
+        // stream has completed the launch, and the kernels access no memory beyond them, the
+        // workspace and the results.
         unsafe { driver.cuGraphLaunch(self.exec, stream.handle()) }
     }
-}
 
-fn node(
-    function: sys::CUfunction,
-    blocks: u32,
-    threads: u32,
-    parameters: &mut [*mut c_void],
-) -> sys::CUDA_KERNEL_NODE_PARAMS {
-    sys::CUDA_KERNEL_NODE_PARAMS {
-        func: function,
-        gridDimX: blocks,
-        gridDimY: 1,
-        gridDimZ: 1,
-        blockDimX: threads,
-        blockDimY: 1,
-        blockDimZ: 1,
-        sharedMemBytes: 0,
-        kernelParams: parameters.as_mut_ptr(),
-        extra: null_mut(),
+    /// Sets the parameters and the grid of a node of the instantiated graph.
+    fn update_node(&self, kernel: Kernel, params: &KernelParams) -> Result<(), DriverError> {
+        let driver = self.kernels.device().enter()?;
+        let (exec, node) = (self.exec, self.nodes[kernel as usize]);
+        self.with_node_params(kernel, params, |params| {
+            // SAFETY: the parameters are those that the kernel takes; the driver copies them.
+            unsafe { driver.cuGraphExecKernelNodeSetParams(exec, node, params) }
+        })
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
         if let Ok(driver) = self.kernels.device().enter() {
-            // SAFETY: nobody else has them; the engine has waited for what it launched. The driver
-            // is given no null handles.
+            // SAFETY: the handles are owned, and the engine has waited for what it launched. Null
+            // handles are not destroyed.
             unsafe {
                 if !self.exec.is_null() {
                     let _ = driver.cuGraphExecDestroy(self.exec);
@@ -178,6 +247,95 @@ impl Drop for Graph {
                     let _ = driver.cuGraphDestroy(self.graph);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Results;
+    use super::*;
+    use crate::device::PinnedBuffer;
+    use crate::engine::Detection;
+
+    const SQUARES: u32 = 60;
+
+    /// A graph with its results, and squares in device memory.
+    struct Fixture {
+        graph: Graph,
+        results: Results,
+        squares: DeviceBuffer,
+        stream: Stream,
+    }
+
+    impl Fixture {
+        fn new(images: u32, capacity: u32) -> Self {
+            let kernels = Kernels::open(0).unwrap();
+            let device = kernels.device();
+            let stream = Stream::new(device).unwrap();
+            let mut results = Results::new(device).unwrap();
+            results.make_room(capacity, images).unwrap();
+            let shape =
+                Shape { capacity, images, precisions: [Precision::F32; 2], multi_label: false };
+            let graph = Graph::new(&kernels, &stream, shape, results.addresses()).unwrap();
+
+            let mut random = fastrand::Rng::with_seed(7);
+            let numbers: Vec<f32> = (0..images * SQUARES)
+                .flat_map(|_| {
+                    let (x, y, side) = (random.f32() * 90.0, random.f32() * 60.0, 20.0);
+                    [x, y, side + random.f32() * 20.0, random.f32()]
+                })
+                .collect();
+            let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+            let pinned = PinnedBuffer::new(device, bytes.len()).unwrap();
+            let squares = DeviceBuffer::new(device, bytes.len()).unwrap();
+            // SAFETY: the buffer has as many bytes, and nothing else accesses it.
+            unsafe { pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            stream.upload(&pinned, &squares, bytes.len()).unwrap();
+            stream.synchronize().unwrap();
+            Self { graph, results, squares, stream }
+        }
+
+        /// The candidates and the survivors of each of `images`, from image `first` on.
+        fn run(&mut self, first: u32, images: u32) -> Vec<(u32, Vec<Detection>)> {
+            let address = self.squares.address() + u64::from(first * SQUARES * 16);
+            let capacity = self.graph.capacity();
+            let params = KernelParams::of_squares(address, images, SQUARES, capacity);
+            self.results.clear(images);
+            self.graph.launch(&self.stream, &params).unwrap();
+            let bytes = self.results.wait(&self.stream, images).unwrap();
+            let of_image = |image| {
+                let header = self.results.header(image);
+                (header.candidates, self.results.survivors(image).to_vec())
+            };
+            let all: Vec<_> = (0..images).map(of_image).collect();
+            let survivors: usize = all.iter().map(|(_, survivors)| survivors.len()).sum();
+            assert_eq!(bytes as usize, 32 * images as usize + 28 * survivors);
+            all
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn batches_up_to_a_graphs_images_give_what_single_images_give() {
+        let mut fixture = Fixture::new(5, 64);
+        let single: Vec<_> = (0..5).flat_map(|image| fixture.run(image, 1)).collect();
+        assert!(single.iter().all(|(candidates, _)| *candidates == SQUARES));
+        assert!(
+            single.iter().all(|(_, survivors)| (2..SQUARES as usize).contains(&survivors.len()))
+        );
+        for images in [5, 2, 5, 3, 1, 4] {
+            assert_eq!(fixture.run(0, images), single[..images as usize], "{images} images");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn images_with_more_candidates_than_capacity_are_counted_and_have_no_survivors() {
+        let mut fixture = Fixture::new(3, SQUARES - 1);
+        for images in [3, 1, 2] {
+            let expected = vec![(SQUARES, Vec::new()); images as usize];
+            assert_eq!(fixture.run(0, images), expected, "{images} images");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the kernels are passed and what they give: kernels/interface.cuh, which says more.
+//! The interface of the kernels in Rust: their parameters, their results, grids and sizes of
+//! memory. kernels/interface.cuh documents it; a test compares both.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,7 +12,7 @@ pub(super) const MAP_THREADS: u32 = 512;
 pub(super) const REDUCE_THREADS: u32 = 512;
 pub(super) const PUBLISH_THREADS: u32 = 1024;
 
-/// What each element of a tensor is; the number by which decode kernels are found.
+/// The element type of a tensor, and its number in tables of decode kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     F32 = 0,
@@ -38,17 +39,19 @@ impl Precision {
 #[repr(C)]
 struct Field {
     address: u64,
+    image_stride: u64,
     anchor_stride: u64,
     component_stride: u64,
 }
 
 impl Field {
-    /// `tensor` is the device's address of the tensor's first element.
-    fn new(field: &decoder::Field, tensor: u64, precision: Precision) -> Self {
-        // Wraps only where there are no anchors, of which nothing is read: `check` has seen to it.
-        let offset = (field.offset as u64).wrapping_mul(precision.bytes());
+    fn new(field: &decoder::Field, tensor: &TensorSource) -> Self {
+        // `validate` ensures that this does not wrap where there are anchors. Without anchors nothing
+        // is read.
+        let offset = (field.offset as u64).wrapping_mul(tensor.precision.bytes());
         Self {
-            address: tensor.wrapping_add(offset),
+            address: tensor.address.wrapping_add(offset),
+            image_stride: field.image_stride as u64,
             anchor_stride: field.anchor_stride as u64,
             component_stride: field.component_stride as u64,
         }
@@ -57,17 +60,18 @@ impl Field {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Frame {
+pub(super) struct KernelParams {
     boxes: Field,
     scores: Field,
     objectness: Field,
     class_thresholds: u64,
-    listed: u32,
+    class_threshold_count: u32,
     threshold: f32,
     lowest_threshold: f32,
+    images: u32,
     anchors: u32,
     classes: u32,
-    lanes: u32,
+    lanes_per_anchor: u32,
     box_format: u32,
     scale: [f32; 2],
     min_size: [f32; 2],
@@ -84,43 +88,65 @@ pub(super) struct Frame {
     visible: [f32; 4],
     multi_label: u32,
     capacity: u32,
+    reserved: u32,
 }
 
-/// Where a frame's tensors lie on the GPU, by role.
+/// A tensor in device memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TensorSource {
+    /// The device address of the first element of image 0.
+    pub address: u64,
+    pub precision: Precision,
+}
+
+/// The inputs of a launch in device memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
-    /// Of the boxes' tensor, then of the scores', which may be the same.
-    pub addresses: [u64; 2],
-    pub precisions: [Precision; 2],
-    /// Of the list of thresholds by class.
+    /// The tensor of the boxes.
+    pub boxes: TensorSource,
+    /// The tensor of the scores and the objectness, which may be that of the boxes.
+    pub scores: TensorSource,
+    /// The device address of the list of thresholds by class.
     pub thresholds: u64,
 }
 
-/// The value of `Outcome::sequence` that says that the outcome is whole.
-pub(super) const WHOLE: u32 = 1;
+impl Source {
+    /// The precisions of boxes and scores.
+    pub fn precisions(&self) -> [Precision; 2] {
+        [self.boxes.precision, self.scores.precision]
+    }
+}
 
-impl Frame {
-    /// The frame for a workspace with memory for `capacity` candidates.
+/// The value of `ResultHeader::sequence` of a complete result.
+pub(super) const COMPLETE: u32 = 1;
+
+impl KernelParams {
+    /// The parameters for a workspace with memory for `capacity` candidates per image.
     pub fn new(source: &Source, layout: &Layout, params: &Params, capacity: u32) -> Self {
-        let [boxes, scores] = [0, 1].map(|i| (source.addresses[i], source.precisions[i]));
         let objectness = layout.objectness.as_ref();
         let thresholds = &params.thresholds;
         let visible = params.visible;
-        // Beyond what a u32 counts no cap can be reached: candidates are counted by one.
+        // Candidates are counted by a u32: a greater limit cannot be reached.
         let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
         Self {
-            boxes: Field::new(&layout.boxes, boxes.0, boxes.1),
-            scores: Field::new(&layout.scores, scores.0, scores.1),
+            boxes: Field::new(&layout.boxes, &source.boxes),
+            scores: Field::new(&layout.scores, &source.scores),
             objectness: objectness
-                .map(|field| Field::new(field, scores.0, scores.1))
+                .map(|field| Field::new(field, &source.scores))
                 .unwrap_or_default(),
             class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
-            listed: thresholds.per_class.len().min(layout.classes) as u32,
+            class_threshold_count: thresholds.per_class.len().min(layout.classes) as u32,
             threshold: thresholds.default,
             lowest_threshold: thresholds.lowest(layout.classes),
+            images: layout.images as u32,
             anchors: layout.anchors as u32,
             classes: layout.classes as u32,
-            lanes: lanes(layout.classes),
+            lanes_per_anchor: lanes_per_anchor(
+                layout.classes,
+                layout.scores.anchor_stride,
+                layout.anchors,
+                layout.images as u32,
+            ),
             box_format: layout.box_format as u32,
             scale: params.scale,
             min_size: params.sizes.min,
@@ -130,30 +156,61 @@ impl Frame {
             iou_threshold: params.iou_threshold,
             pixel_offset: params.pixel_offset,
             threshold_inclusive: params.threshold_inclusive.into(),
-            // With one class alone, no class need be looked up.
+            // With one class the kernels need not load classes.
             class_agnostic: (params.class_agnostic || layout.classes == 1).into(),
             max_candidates: cap(params.max_candidates),
             max_detections: cap(params.max_detections),
-            sequence: WHOLE,
+            sequence: COMPLETE,
             visible: [visible.left, visible.top, visible.right, visible.bottom],
             multi_label: params.multi_label.into(),
             capacity,
+            reserved: 0,
         }
     }
 
-    /// How many blocks decode gets: `decode_blocks`, or `decode_multi_blocks`.
+    /// The number of images.
+    pub fn images(&self) -> u32 {
+        self.images
+    }
+
+    /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the
+    /// other.
+    #[cfg(test)]
+    pub fn of_squares(address: u64, images: u32, squares: u32, capacity: u32) -> Self {
+        let image_stride = u64::from(squares) * 4;
+        let boxes = Field { address, image_stride, anchor_stride: 4, component_stride: 1 };
+        Self {
+            boxes,
+            scores: Field { address: address + 12, ..boxes },
+            images,
+            anchors: squares,
+            classes: 1,
+            lanes_per_anchor: 1,
+            box_format: 2,
+            scale: [1.0; 2],
+            max_size: [f32::INFINITY; 2],
+            iou_threshold: 0.3,
+            class_agnostic: 1,
+            sequence: COMPLETE,
+            visible: [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY, f32::INFINITY],
+            capacity,
+            ..Self::default()
+        }
+    }
+
+    /// Blocks of decode per image: `decode_blocks`, or `decode_multi_blocks`.
     pub fn decode_blocks(&self) -> u32 {
-        let shared_by = if self.multi_label == 0 { self.lanes } else { self.classes };
+        let shared_by = if self.multi_label == 0 { self.lanes_per_anchor } else { self.classes };
         let threads = u64::from(self.anchors) * u64::from(shared_by);
-        // It fits: `check` bounds anchors, and with multi_label pairs, by 32 bits.
+        // `validate` ensures that anchors, and with multi_label pairs, fit in 32 bits.
         threads.div_ceil(u64::from(DECODE_THREADS)).max(1) as u32
     }
 }
 
-/// What precedes the survivors.
+/// The counts of an image.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Outcome {
+pub(super) struct ResultHeader {
     pub sequence: u32,
     pub candidates: u32,
     pub rejected: u32,
@@ -164,34 +221,52 @@ pub(super) struct Outcome {
 }
 
 const _: () = assert!(
-    size_of::<Frame>() == 192 && size_of::<Outcome>() == 32 && size_of::<Detection>() == 28
+    size_of::<KernelParams>() == 224
+        && size_of::<ResultHeader>() == 32
+        && size_of::<Detection>() == 28
 );
 
-/// `lanes_for`
-pub(super) fn lanes(classes: usize) -> u32 {
-    if classes < 8 { 1 } else { 8 }
+/// Anchors of all images from which on decode has one thread per anchor.
+const SINGLE_LANE_ANCHORS: usize = 131_072;
+
+/// `lanes_per_anchor`
+fn lanes_per_anchor(classes: usize, anchor_stride: usize, anchors: usize, images: u32) -> u32 {
+    let is_large = images > 1 && anchors.saturating_mul(images as usize) >= SINGLE_LANE_ANCHORS;
+    if classes < 8 || (is_large && anchor_stride == 1) { 1 } else { 8 }
+}
+
+/// `blocks_per_image`
+fn blocks_per_image(blocks: u32, wanted: u32, images: u32) -> u32 {
+    (blocks / images.max(1)).min(wanted).max(1)
 }
 
 /// `map_blocks`
-pub(super) fn map_blocks(multiprocessors: u32, capacity: u32) -> u32 {
-    capacity.min(multiprocessors).max(1)
+pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
+    blocks_per_image(multiprocessors, capacity, images)
 }
 
 /// `reduce_blocks`
-pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32) -> u32 {
-    capacity.div_ceil(REDUCE_THREADS / 32).min(2 * multiprocessors).max(1)
+pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
+    blocks_per_image(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), images)
 }
 
-pub(super) const HEADER_BYTES: usize = 512;
+const HEADER_BYTES: usize = 512;
+const BYTES_PER_CANDIDATE: usize = 324;
 
-/// `workspace_bytes`
+/// `workspace_bytes`: of one image.
 pub(super) fn workspace_bytes(capacity: u32) -> usize {
-    HEADER_BYTES + (capacity as usize).next_multiple_of(4096) * 324
+    HEADER_BYTES + (capacity as usize).next_multiple_of(64) * BYTES_PER_CANDIDATE
 }
 
-/// `outcome_bytes`
-pub(super) fn outcome_bytes(capacity: u32) -> usize {
-    size_of::<Outcome>() + (capacity as usize * size_of::<Detection>()).next_multiple_of(16)
+/// `detections_offset`
+pub(super) fn detections_offset(images: u32) -> usize {
+    images as usize * size_of::<ResultHeader>()
+}
+
+/// `results_bytes`
+pub(super) fn results_bytes(capacity: u32, images: u32) -> usize {
+    let detections = images as usize * capacity as usize * size_of::<Detection>();
+    detections_offset(images) + detections.next_multiple_of(16)
 }
 
 #[cfg(test)]
@@ -204,7 +279,7 @@ mod tests {
     use crate::decoder::BoxFormat;
     use crate::engine::{Method, Overlap};
 
-    /// Asserts the offset of each field. The names are the same on both sides, but where another is
+    /// Asserts the offset of each field. The names are the same on both sides, unless another is
     /// given.
     macro_rules! fields {
         ($program:ident, $type:ident: $($field:ident $(as $theirs:ident)?),+ $(,)?) => {
@@ -214,7 +289,7 @@ mod tests {
                 let what = format!("offsetof({}, {name})", stringify!($type));
                 equal(&mut $program, &what, offset_of!($type, $field));
             )+
-            // With each field in its place and this size there is no other.
+            // With equal offsets and sizes there is no further field.
             equal(&mut $program, concat!("sizeof(", stringify!($type), ")"), size_of::<$type>());
             let $type { $($field: _),+ } = bytemuck::Zeroable::zeroed();
         };
@@ -225,20 +300,21 @@ mod tests {
             .unwrap();
     }
 
-    /// The C++ compiler is given what Rust has, as assertions.
+    /// Compiles Rust's values as assertions in C++.
     #[test]
     fn structures_constants_and_sizes_are_those_of_interface_cuh() {
         let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");
-        fields!(program, Field: address, anchor_stride, component_stride);
+        fields!(program, Field: address, image_stride, anchor_stride, component_stride);
         fields!(
-            program, Frame: boxes, scores, objectness, class_thresholds, listed, threshold,
-            lowest_threshold, anchors, classes, lanes, box_format, scale, min_size, max_size,
-            method, overlap, iou_threshold, pixel_offset, threshold_inclusive, class_agnostic,
-            max_candidates, max_detections, sequence, visible, multi_label, capacity,
+            program, KernelParams: boxes, scores, objectness, class_thresholds,
+            class_threshold_count, threshold, lowest_threshold, images, anchors, classes,
+            lanes_per_anchor, box_format, scale, min_size, max_size, method, overlap,
+            iou_threshold, pixel_offset, threshold_inclusive, class_agnostic, max_candidates,
+            max_detections, sequence, visible, multi_label, capacity, reserved,
         );
         fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
         fields!(
-            program, Outcome: sequence, candidates, rejected, survivors, rounds, nanoseconds,
+            program, ResultHeader: sequence, candidates, rejected, survivors, rounds, nanoseconds,
             reserved,
         );
         for (theirs, ours) in [
@@ -247,8 +323,9 @@ mod tests {
             ("REDUCE_THREADS", REDUCE_THREADS as usize),
             ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
             ("HEADER_BYTES", HEADER_BYTES),
+            ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
             ("CORNERS", BoxFormat::Corners as usize),
-            ("CENTRE", BoxFormat::Center as usize),
+            ("CENTER", BoxFormat::Center as usize),
             ("SQUARE", BoxFormat::Square as usize),
             ("GREEDY", Method::Greedy as usize),
             ("MAP_REDUCE", Method::MapReduce as usize),
@@ -259,21 +336,42 @@ mod tests {
         ] {
             equal(&mut program, theirs, ours);
         }
-        for classes in [1, 2, 7, 8, 9, 80] {
-            equal(&mut program, &format!("lanes_for({classes})"), lanes(classes) as usize);
+        for (classes, stride, anchors, images) in [
+            (1, 1, 8_400, 1),
+            (7, 1, 8_400, 64),
+            (8, 1, 8_400, 1),
+            (80, 1, 8_400, 15),
+            (80, 1, 8_400, 16),
+            (80, 84, 8_400, 64),
+            (80, 1, 131_072, 1),
+        ] {
+            let theirs = format!("lanes_per_anchor({classes}, {stride}, {anchors}, {images})");
+            let ours = lanes_per_anchor(classes, stride, anchors, images) as usize;
+            equal(&mut program, &theirs, ours);
         }
         for capacity in [0, 1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
             let workspace = workspace_bytes(capacity);
             equal(&mut program, &format!("workspace_bytes({capacity})"), workspace);
-            equal(&mut program, &format!("outcome_bytes({capacity})"), outcome_bytes(capacity));
-            let map = map_blocks(132, capacity) as usize;
-            equal(&mut program, &format!("map_blocks(132, {capacity})"), map);
-            let reduce = reduce_blocks(132, capacity) as usize;
-            equal(&mut program, &format!("reduce_blocks(132, {capacity})"), reduce);
+            for images in [1, 2, 64, 300] {
+                let map = map_blocks(132, capacity, images) as usize;
+                equal(&mut program, &format!("map_blocks(132, {capacity}, {images})"), map);
+                let reduce = reduce_blocks(132, capacity, images) as usize;
+                equal(&mut program, &format!("reduce_blocks(132, {capacity}, {images})"), reduce);
+                let results = results_bytes(capacity, images);
+                equal(&mut program, &format!("results_bytes({capacity}, {images})"), results);
+                let offset = detections_offset(images);
+                equal(&mut program, &format!("detections_offset({images})"), offset);
+            }
             for (theirs, classes, multi_label) in [("decode", 80, 0), ("decode_multi", 80, 1)] {
                 let anchors = capacity;
-                let frame = Frame { anchors, classes, lanes: 8, multi_label, ..Frame::default() };
-                let shared_by = if multi_label == 0 { frame.lanes } else { classes };
+                let frame = KernelParams {
+                    anchors,
+                    classes,
+                    lanes_per_anchor: 8,
+                    multi_label,
+                    ..KernelParams::default()
+                };
+                let shared_by = if multi_label == 0 { frame.lanes_per_anchor } else { classes };
                 let theirs = format!("{theirs}_blocks({anchors}, {shared_by})");
                 equal(&mut program, &theirs, frame.decode_blocks() as usize);
             }

@@ -9,21 +9,21 @@ use cudarc::driver::sys;
 use super::interface::Precision;
 use crate::device::{Device, DeviceError, DriverError};
 
-/// The kernels, for GPUs from some compute capability on.
+/// The kernels for GPUs from a compute capability on.
 struct Image {
     name: &'static str,
     from: (i32, i32),
-    /// Machine code, or PTX with a zero at its end.
+    /// Machine code, or PTX with a terminating zero.
     bytes: &'static [u8],
-    /// Whether it is compiled for the very GPU that it runs on, rather than for all `from` one on.
+    /// Whether it is compiled for one architecture, instead of for all from `from` on.
     is_native: bool,
 }
 
-/// From which compute capability on kernels wait for each other by themselves (`take_turn`,
-/// kernels/portable.cuh).
-const TURNS_FROM: (i32, i32) = (9, 0);
+/// The compute capability from which on the kernels use programmatic dependent launch
+/// (`grid_dependency_wait`, kernels/portable.cuh).
+const PROGRAMMATIC_LAUNCH_FROM: (i32, i32) = (9, 0);
 
-/// PTX, with the zero that the driver looks for.
+/// PTX with the terminating zero that the driver expects.
 macro_rules! ptx {
     ($name:literal) => {
         concat!(include_str!(concat!("../../../kernels/ptx/nmsfilter.", $name, ".ptx")), "\0")
@@ -31,7 +31,7 @@ macro_rules! ptx {
     };
 }
 
-/// The best first: machine code that build.rs was asked for, then PTX that was built ahead
+/// In the order of preference: machine code from build.rs, then the checked-in PTX
 /// (kernels/build.sh).
 const IMAGES: &[Image] = &[
     #[cfg(nmsfilter_native)]
@@ -46,24 +46,24 @@ const IMAGES: &[Image] = &[
     Image { name: "PTX sm_60", from: (6, 0), bytes: ptx!("sm_60"), is_native: false },
 ];
 
-/// Results of loading machine code on another GPU than it was compiled for.
+/// Errors of loading machine code on another GPU than it was compiled for.
 const OF_ANOTHER_GPU: [u32; 2] = [
     sys::CUresult::CUDA_ERROR_INVALID_IMAGE as u32,
     sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as u32,
 ];
 
-/// The kernels on one GPU, which every engine there shares.
+/// The kernels on one GPU, shared by all engines on it.
 #[derive(Debug)]
 pub(super) struct Kernels {
     device: Arc<Device>,
     module: sys::CUmodule,
-    /// What they come from.
+    /// The image that was loaded.
     pub image: &'static str,
-    /// Whether each waits for the one before by itself.
-    pub take_turns: bool,
+    /// Whether each kernel waits for the one before with a grid dependency wait.
+    pub programmatic_launch: bool,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
-    /// Likewise, with `multi_label`.
+    /// The same with `multi_label`.
     decode_multi: [[sys::CUfunction; 2]; 2],
     pub map: sys::CUfunction,
     pub reduce: sys::CUfunction,
@@ -75,11 +75,11 @@ unsafe impl Send for Kernels {}
 // SAFETY: as above; nothing is changed through them.
 unsafe impl Sync for Kernels {}
 
-/// The kernels in use.
+/// The kernels that are loaded.
 static LOADED: Mutex<Vec<Weak<Kernels>>> = Mutex::new(Vec::new());
 
 impl Kernels {
-    /// Those of GPU number `ordinal`: the ones in use, or loaded.
+    /// The kernels of GPU number `ordinal`, loaded if they are not.
     pub fn open(ordinal: u32) -> Result<Arc<Self>, DeviceError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|kernels| kernels.strong_count() > 0);
@@ -113,7 +113,7 @@ impl Kernels {
             device: device.clone(),
             module,
             image: image.name,
-            take_turns: target >= TURNS_FROM && driver.knows_edges(),
+            programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.knows_edges(),
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
             map: null_mut(),
@@ -144,7 +144,7 @@ impl Kernels {
         &self.device
     }
 
-    /// The one that decodes boxes and scores of these precisions.
+    /// The decode kernel for boxes and scores of these precisions.
     pub fn decode(&self, [boxes, scores]: [Precision; 2], multi_label: bool) -> sys::CUfunction {
         let all = if multi_label { &self.decode_multi } else { &self.decode };
         all[boxes as usize][scores as usize]
@@ -154,7 +154,8 @@ impl Kernels {
 impl Drop for Kernels {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: it was loaded in this context, and whoever runs its kernels holds it.
+            // SAFETY: it was loaded in this context, and everything that runs its kernels has a
+            // reference to it.
             let _ = unsafe { driver.cuModuleUnload(self.module) };
         }
     }

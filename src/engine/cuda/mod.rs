@@ -26,7 +26,7 @@ use crate::device::{Device, DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
 use graph::{Graph, Shape};
 use inputs::Inputs;
-use interface::{Frame, Precision, Source};
+use interface::{KernelParams, Precision, Source, TensorSource};
 use kernels::Kernels;
 use results::Results;
 use upload::Upload;
@@ -109,7 +109,7 @@ impl Cuda {
         Outcome {
             engine: self.name(),
             images: &self.on.images,
-            detections: self.on.results.survivors(self.on.images[0].survivors as u32),
+            detections: self.on.results.detections(),
             device: work,
         }
     }
@@ -119,9 +119,8 @@ impl Cuda {
 ///
 /// # Errors
 /// [`EngineError::Unsupported`] if they cannot.
-pub(super) fn supports(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+pub(super) fn supports(_layout: &Layout, params: &Params) -> Result<(), EngineError> {
     let what = match params.overlap {
-        _ if layout.images > 1 => format!("a batch of {} images", layout.images),
         Overlap::Iou | Overlap::Representative | Overlap::Smaller => return Ok(()),
         Overlap::Diou => format!("the overlap measure {}", params.overlap.name()),
     };
@@ -197,37 +196,34 @@ impl OnDevice {
             self.thresholds.clone_from(thresholds);
         }
 
-        let source = Source {
-            addresses,
-            precisions: roles.map(|index| Precision::of(tensors[index].element)),
-            thresholds: self.uploads[2].address(),
-        };
+        let [boxes, scores] = [0, 1].map(|role| TensorSource {
+            address: addresses[role],
+            precision: Precision::of(tensors[roles[role]].element),
+        });
+        let source = Source { boxes, scores, thresholds: self.uploads[2].address() };
         let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
-        // It fits: `validate` has seen to it.
-        let anchors = layout.anchors as u32;
-        let mut outcome = self.launch(anchors, &source, layout, params, &mut work)?;
-        if outcome.candidates > self.capacity() {
-            outcome = self.launch(outcome.candidates, &source, layout, params, &mut work)?;
+        // `validate` has bounded both by 32 bits.
+        let (images, anchors) = (layout.images as u32, layout.anchors as u32);
+        // A batch begins with less memory: few anchors become candidates.
+        let capacity = if images == 1 { anchors } else { anchors.min(CAPACITY_STEP) };
+        let mut candidates = self.launch(capacity, &source, layout, params, &mut work)?;
+        if candidates > self.capacity() {
+            candidates = self.launch(candidates, &source, layout, params, &mut work)?;
         }
-        if outcome.candidates > self.capacity() {
+        if candidates > self.capacity() {
             return Err(EngineError::NoResult);
         }
-        self.images.clear();
-        self.images.push(ImageCounts {
-            first: 0,
-            survivors: outcome.survivors as usize,
-            candidates: outcome.candidates as usize,
-            rejected: outcome.rejected as usize,
-        });
         Ok(Done { work })
     }
 
-    /// Candidates that there is memory for.
+    /// The candidates per image that there is memory for.
     fn capacity(&self) -> u32 {
         self.graph.as_ref().map_or(0, Graph::capacity)
     }
 
-    /// Runs the kernels once, with memory for `capacity` candidates or more, and adds to `work`.
+    /// Runs the kernels once, with memory for `capacity` candidates per image or more, and adds to
+    /// `work`. Returns the most candidates of an image; survivors are valid if there was memory for as
+    /// many.
     fn launch(
         &mut self,
         capacity: u32,
@@ -235,35 +231,62 @@ impl OnDevice {
         layout: &Layout,
         params: &Params,
         work: &mut DeviceWork,
-    ) -> Result<interface::Outcome, EngineError> {
-        let (precisions, multi_label) = (source.precisions, params.multi_label);
-        self.prepare(Shape { capacity, precisions, multi_label })?;
+    ) -> Result<u32, EngineError> {
+        let (precisions, multi_label) = (source.precisions(), params.multi_label);
+        let images = layout.images as u32;
+        self.prepare(Shape { capacity, images, precisions, multi_label })?;
         let graph = self.graph.as_mut().expect("just prepared");
-        let frame = Frame::new(source, layout, params, graph.capacity());
-        self.results.clear();
-        graph.launch(&self.stream, &frame)?;
-        let (outcome, downloaded) = self.results.wait(&self.stream)?;
+        let kernel_params = KernelParams::new(source, layout, params, graph.capacity());
+        self.results.clear(images);
+        graph.launch(&self.stream, &kernel_params)?;
+        let bytes_downloaded = self.results.wait(&self.stream, images)?;
+
+        self.images.clear();
+        let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
+        for image in 0..images {
+            let header = self.results.header(image);
+            self.images.push(ImageCounts {
+                first: self.results.first(image),
+                survivors: header.survivors as usize,
+                candidates: header.candidates as usize,
+                rejected: header.rejected as usize,
+            });
+            most = most.max(header.candidates);
+            rounds = rounds.max(header.rounds);
+            nanoseconds = nanoseconds.max(header.nanoseconds);
+        }
         *work += DeviceWork {
             bytes_uploaded: 0,
-            bytes_downloaded: downloaded,
+            bytes_downloaded,
             launches: 1,
-            rounds: outcome.rounds.into(),
-            time: Duration::from_nanos(outcome.nanoseconds.into()),
+            rounds: rounds.into(),
+            time: Duration::from_nanos(nanoseconds.into()),
         };
-        Ok(outcome)
+        Ok(most)
     }
 
-    /// Sees to a graph that holds `wanted`, and to room for as many survivors.
+    /// Provides a graph for `wanted`, and memory for as many survivors.
     fn prepare(&mut self, wanted: Shape) -> Result<(), DeviceError> {
-        if !self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
-            let before = self.graph.take().map_or(0, |graph| graph.capacity());
-            let capacity = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
-            let capacity = capacity.saturating_mul(CAPACITY_STEP).max(before);
-            self.results.make_room(capacity)?;
-            let shape = Shape { capacity, ..wanted };
-            let outcome = self.results.address();
-            self.graph = Some(Graph::new(&self.kernels, &self.stream, shape, outcome)?);
+        if self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
+            return Ok(());
         }
+        let steps = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
+        let mut shape = Shape { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
+        if let Some(before) = self.graph.take() {
+            // Memory that was needed before is kept, unless a batch of large images comes of it: then
+            // small batches of large images alternate with large batches of small ones.
+            let (capacity, images) =
+                (shape.capacity.max(before.capacity()), shape.images.max(before.images()));
+            let memory = |capacity: u32, images: u32| u64::from(capacity) * u64::from(images);
+            let needed = memory(shape.capacity, shape.images)
+                .max(memory(before.capacity(), before.images()));
+            if memory(capacity, images) <= 2 * needed {
+                (shape.capacity, shape.images) = (capacity, images);
+            }
+        }
+        self.results.make_room(shape.capacity, shape.images)?;
+        let results = self.results.addresses();
+        self.graph = Some(Graph::new(&self.kernels, &self.stream, shape, results)?);
         Ok(())
     }
 }

@@ -1,109 +1,134 @@
-//! Where the GPU leaves its results, and waiting for them.
+//! The memory that the kernels write results to, and waiting for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::interface::{Outcome, WHOLE, outcome_bytes};
+use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes};
 use crate::device::{Device, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
-/// How long a thread looks for a result without pause: longer than most frames take, and so short
-/// that a GPU busy with others' work costs no core.
-const PATIENCE: Duration = Duration::from_micros(200);
-/// How long it sleeps between later looks.
-const PAUSE: Duration = Duration::from_micros(50);
+/// The time for which a thread polls without pause: longer than most launches take, and short
+/// enough that little CPU time is used where the GPU is busy with other work.
+const SPIN_TIME: Duration = Duration::from_micros(200);
+/// The pause between polls after that.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// An outcome and the survivors behind it, in the host's memory, which the GPU writes to.
+/// The results of a batch in pinned host memory, which the GPU writes to: a header per image, then
+/// `capacity` detections per image, of which the first are the image's survivors.
 #[derive(Debug)]
 pub(super) struct Results {
     device: Arc<Device>,
     capacity: u32,
+    images: u32,
     buffer: PinnedBuffer,
 }
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
-        let buffer = PinnedBuffer::new(device, outcome_bytes(0))?;
-        Ok(Self { device: device.clone(), capacity: 0, buffer })
+        let buffer = PinnedBuffer::new(device, results_bytes(0, 1))?;
+        Ok(Self { device: device.clone(), capacity: 0, images: 1, buffer })
     }
 
-    /// Makes room for `capacity` survivors, elsewhere if need be.
-    pub fn make_room(&mut self, capacity: u32) -> Result<(), DriverError> {
-        if self.capacity < capacity {
-            self.buffer = PinnedBuffer::new(&self.device, outcome_bytes(capacity))?;
-            self.capacity = capacity;
+    /// Makes room for exactly `capacity` survivors of each of `images`. The addresses change.
+    pub fn make_room(&mut self, capacity: u32, images: u32) -> Result<(), DriverError> {
+        let bytes = results_bytes(capacity, images);
+        if self.buffer.len() < bytes {
+            // Nothing is left to write to the old buffer: every launch is waited for.
+            self.buffer = PinnedBuffer::new(&self.device, bytes)?;
         }
+        (self.capacity, self.images) = (capacity, images);
         Ok(())
     }
 
-    /// The device's address, where the last kernel writes.
-    pub fn address(&self) -> u64 {
-        self.buffer.address()
+    /// The device addresses of the headers and of the detections.
+    pub fn addresses(&self) -> [u64; 2] {
+        let headers = self.buffer.address();
+        [headers, headers + detections_offset(self.images) as u64]
     }
 
-    /// Makes ready for a frame.
-    pub fn clear(&mut self) {
-        sequence(&self.buffer).store(0, Ordering::Release);
+    /// Resets the headers of the first `images`, before a launch.
+    pub fn clear(&mut self, images: u32) {
+        for image in 0..images {
+            self.sequence(image).store(0, Ordering::Release);
+        }
     }
 
-    /// Waits for the outcome of what was launched; returns it and the bytes that came from the GPU.
+    /// Waits for the results of a launch with `images`. Returns the number of bytes written by the
+    /// GPU.
     ///
-    /// Waits for as long as the launch takes: there is no limit of its own. What bounds it is the
-    /// work before it on the GPU and the driver, which reports a launch that cannot end (on a GPU
-    /// that is lost, or after another kernel's fault) as an error of the stream.
-    pub fn wait(&mut self, stream: &Stream) -> Result<(Outcome, u64), EngineError> {
-        watch(sequence(&self.buffer), stream)?;
-        // SAFETY: an outcome is there, whole, and is written to no more.
-        let outcome = unsafe { self.buffer.as_ptr().cast::<Outcome>().read() };
-        if outcome.sequence != WHOLE || outcome.survivors > self.capacity {
-            return Err(EngineError::NoResult);
+    /// Waits for as long as the launch takes, without a limit of its own. The wait ends with the
+    /// work before the launch, or with an error of the stream: the driver reports a launch that
+    /// cannot end (a lost GPU, another kernel's fault).
+    pub fn wait(&mut self, stream: &Stream, images: u32) -> Result<u64, EngineError> {
+        let mut bytes = detections_offset(images);
+        for image in 0..images {
+            poll(self.sequence(image), stream)?;
+            let header = self.header(image);
+            if header.sequence != COMPLETE || header.survivors > self.capacity {
+                return Err(EngineError::NoResult);
+            }
+            bytes += header.survivors as usize * size_of::<Detection>();
         }
-        let survivors = outcome.survivors as usize * size_of::<Detection>();
-        Ok((outcome, (size_of::<Outcome>() + survivors) as u64))
+        Ok(bytes as u64)
     }
 
-    /// The first `count` survivors.
-    pub fn survivors(&self, count: u32) -> &[Detection] {
-        assert!(count <= self.capacity, "`wait` has checked it");
-        // SAFETY: as many detections are there, of which any bits are a value, and are written to
-        // no more before `self` is borrowed again.
+    /// The counts of an image, after `wait`.
+    pub fn header(&self, image: u32) -> ResultHeader {
+        assert!(image < self.images, "there are {} images", self.images);
+        // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to
+        // it after its sequence number, for which `wait` has waited.
+        unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(image as usize).read() }
+    }
+
+    /// The detections of all images. Those of an image begin at `first`; as many as its header
+    /// counts are survivors, the rest has no meaning.
+    pub fn detections(&self) -> &[Detection] {
+        let count = self.images as usize * self.capacity as usize;
+        // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to
+        // them only between `clear` and the end of `wait`, which borrow `self` mutably.
         unsafe {
-            let first = self.buffer.as_ptr().add(size_of::<Outcome>()).cast();
-            std::slice::from_raw_parts(first, count as usize)
+            let first = self.buffer.as_ptr().add(detections_offset(self.images)).cast();
+            std::slice::from_raw_parts(first, count)
         }
+    }
+
+    /// The index of an image's first detection.
+    pub fn first(&self, image: u32) -> usize {
+        image as usize * self.capacity as usize
+    }
+
+    /// The first word of an image's header, which the GPU writes last.
+    fn sequence(&self, image: u32) -> &AtomicU32 {
+        assert!(image < self.images, "there are {} images", self.images);
+        // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write
+        // to it, this word is accessed atomically only.
+        unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(image)).cast()) }
     }
 }
 
-/// The outcome's first word, which the GPU writes last.
-fn sequence(buffer: &PinnedBuffer) -> &AtomicU32 {
-    // SAFETY: an outcome begins the buffer, which is aligned to a page; this word of it is only
-    // ever seen as an atomic one while the GPU may write.
-    unsafe { AtomicU32::from_ptr(buffer.as_ptr().cast()) }
-}
-
-/// Waits until the GPU has said that the outcome is whole; looks without pause first, then at
-/// intervals, for as long as the stream has work and reports no error.
-fn watch(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
+/// Waits until the sequence number says that the image's results are complete: polls without pause
+/// first, then at intervals, for as long as the stream has work and reports no error.
+fn poll(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
     let began = Instant::now();
     loop {
         for _ in 0..64 {
-            if sequence.load(Ordering::Acquire) == WHOLE {
+            if sequence.load(Ordering::Acquire) == COMPLETE {
                 return Ok(());
             }
             std::hint::spin_loop();
         }
-        if began.elapsed() < PATIENCE {
+        if began.elapsed() < SPIN_TIME {
             continue;
         }
-        // Where work has failed, this says so.
+        // This is also where errors of the launch are reported.
         if stream.is_idle()? {
             return match sequence.load(Ordering::Acquire) {
-                WHOLE => Ok(()),
+                COMPLETE => Ok(()),
                 _ => Err(EngineError::NoResult),
             };
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }

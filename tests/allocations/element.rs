@@ -1,0 +1,196 @@
+//! A warm element allocates nothing per frame, and it passes allocation queries on: it does not
+//! touch pixels, so upstream and downstream can agree on memory and metadata without it.
+//!
+//! The counts are of Rust's allocator in the thread that pushes: all that the element, its engine
+//! and the Rust bindings allocate on their way, and nothing else, since GStreamer and GLib allocate
+//! with their own functions. So the tests prove that no vector, string or message of the
+//! element is allocated per frame; they do not count what GStreamer allocates for the metadata that
+//! is attached.
+
+use gst::prelude::*;
+use gst_check::Harness;
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+
+use crate::counting::allocations;
+use crate::support::pipeline;
+use crate::windows::windows;
+
+const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1";
+
+/// Three buffers that are used again and again.
+fn pool() -> gst::BufferPool {
+    let pool = gst::BufferPool::new();
+    let mut config = pool.config();
+    let caps: gst::Caps = CAPS.parse().unwrap();
+    config.set_params(Some(&caps), 640 * 480, 3, 3);
+    pool.set_config(config).unwrap();
+    pool.set_active(true).unwrap();
+    pool
+}
+
+/// Corners and scores of two classes for `count` boxes that overlap their neighbors, beside
+/// outputs that no decoder reads.
+fn several(count: usize) -> Vec<NewTensor> {
+    let (mut boxes, mut scores) = (Vec::new(), Vec::new());
+    for i in 0..count {
+        let [x, y] = [i % 50, i / 50].map(|step| step as f32 * 12.0);
+        boxes.extend([x, y, x + 20.0, y + 20.0]);
+        let score = 0.9 - i as f32 * 1e-4;
+        scores.extend(if i % 2 == 0 { [score, 0.1] } else { [0.1, score] });
+    }
+    let of = |id: &str, shape: &[usize], elements: Vec<f32>| {
+        NewTensor::from_vec(id, shape, elements).unwrap()
+    };
+    vec![
+        of("embedding", &[1, 128, 1, 1], vec![0.0; 128]),
+        of("scores", &[count, 2], scores),
+        of("prototypes", &[1, 32, 4, 4], vec![0.0; 512]),
+        of("boxes", &[count, 4], boxes),
+    ]
+}
+
+fn attach_all(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+    tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+}
+
+/// Allocations of each of twenty frames with pooled buffers, as `write` puts tensors on them; the
+/// number of boxes differs from frame to frame.
+fn warm_frames(
+    properties: &[(&str, &str)],
+    write: fn(&mut gst::BufferRef, &[NewTensor]),
+) -> Vec<usize> {
+    pipeline::init();
+    let mut element = gst::ElementFactory::make("nmsfilter");
+    for (name, value) in properties {
+        element = element.property_from_str(name, value);
+    }
+    let element = element.build().unwrap();
+    let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
+    harness.set_src_caps_str(CAPS);
+    let pool = pool();
+    let mut seen = std::collections::BTreeSet::new();
+    let tensors = [700, 400, 650, 20].map(several);
+    let mut frame = |tensors: &[NewTensor]| {
+        let mut buffer = pool.acquire_buffer(None).unwrap();
+        seen.insert(buffer.as_ptr() as usize);
+        write(buffer.get_mut().unwrap(), tensors);
+        let count = allocations(|| assert!(harness.push(buffer).is_ok()));
+        let regions = harness.pull().unwrap().iter_meta::<gst::Meta>().count();
+        assert!(regions > 5, "{properties:?}: {regions} metadata items");
+        count
+    };
+    // The first chooses the decoder, names the labels, looks for a GPU and grows the buffers; where
+    // there is a GPU, the ninth is its first.
+    for tensors in tensors.iter().cycle().take(16) {
+        frame(tensors);
+    }
+    let counts = (0..20).map(|i| frame(&tensors[i % tensors.len()])).collect();
+    assert!(seen.len() <= 3, "buffers come from the pool");
+    counts
+}
+
+#[test]
+fn the_element_allocates_nothing_once_warm() {
+    pipeline::init();
+    let mut harness = Harness::new("nmsfilter");
+    harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");
+    let tensors = [700, 400, 650]
+        .map(|count| NewTensor::from_vec("windows", &[count, 4], windows(count)).unwrap());
+    let mut frame = |tensor: &NewTensor| {
+        let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
+        attach(buffer.get_mut().unwrap(), tensor).unwrap();
+        let count = allocations(|| assert!(harness.push(buffer).is_ok()));
+        let regions = pipeline::regions(&harness.pull().unwrap()).len();
+        assert!(regions > 100, "{regions} regions");
+        count
+    };
+    // The first frame chooses the decoder, names the labels and grows the buffers.
+    frame(&tensors[0]);
+    for tensor in &tensors {
+        assert_eq!(frame(tensor), 0, "{:?}", tensor.shape);
+    }
+}
+
+/// With a bound that is reached by every frame, without tensors left, and with everything on.
+const PROPERTIES: [&[(&str, &str)]; 4] = [
+    &[],
+    &[("max-detections", "12")],
+    &[("attach", "roi"), ("keep-tensors", "false")],
+    &[("classes", "0,1"), ("class-thresholds", "1:0.5"), ("method", "map-reduce")],
+];
+
+#[test]
+fn a_warm_element_allocates_nothing_for_several_tensors_of_its_own_metadata() {
+    for properties in PROPERTIES {
+        assert_eq!(warm_frames(properties, attach_all), [0; 20], "{properties:?}");
+    }
+}
+
+#[cfg(feature = "v1_26")]
+#[test]
+fn a_warm_element_allocates_nothing_for_several_tensors_of_gstreamers_metadata() {
+    use gst_analytics::{TensorDataType, TensorDimOrder, TensorMeta, TensorView};
+    fn add(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+        let tensors = tensors.iter().map(|tensor| {
+            let id = gst::glib::Quark::from_str(&tensor.id);
+            let (order, data) = (TensorDimOrder::RowMajor, tensor.data.clone());
+            TensorView::new_simple(id, TensorDataType::Float32, data, order, &tensor.shape)
+        });
+        TensorMeta::add(buffer).set(tensors.collect::<Vec<_>>().into());
+    }
+    for properties in PROPERTIES {
+        assert_eq!(warm_frames(properties, add), [0; 20], "{properties:?}");
+    }
+}
+
+#[test]
+fn the_count_sees_what_a_new_plan_allocates() {
+    pipeline::init();
+    let mut harness = Harness::new("nmsfilter");
+    harness.set_src_caps_str(CAPS);
+    let mut buffer = gst::Buffer::new();
+    attach_all(buffer.get_mut().unwrap(), &several(20));
+    assert!(allocations(|| assert!(harness.push(buffer).is_ok())) > 0);
+}
+
+#[test]
+fn upstream_sees_the_metadata_and_the_pool_that_downstream_proposes_and_uses_the_pool() {
+    let pipeline = pipeline::parse(&format!(
+        "videotestsrc name=in num-buffers=9 ! {CAPS} ! nmsfilter name=nms ! fakesink name=out"
+    ));
+    let offered = gst::BufferPool::new();
+    let sink = pipeline.by_name("out").unwrap().static_pad("sink").unwrap();
+    sink.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, {
+        let offered = offered.clone();
+        move |_, info| {
+            let Some(gst::QueryViewMut::Allocation(query)) =
+                info.query_mut().map(|query| query.view_mut())
+            else {
+                return gst::PadProbeReturn::Ok;
+            };
+            query.add_allocation_pool(Some(&offered), 640 * 480, 4, 0);
+            query.add_allocation_meta::<gst_video::VideoMeta>(None);
+            query.add_allocation_meta::<gst_video::VideoCropMeta>(None);
+            gst::PadProbeReturn::Handled
+        }
+    });
+
+    let upstream = pipeline.by_name("nms").unwrap().static_pad("sink").unwrap();
+    let seen = pipeline::watch(&pipeline, "out", {
+        let (upstream, offered) = (upstream.clone(), offered.clone());
+        move |buffer| {
+            let mut query = gst::query::Allocation::new(upstream.current_caps().as_ref(), true);
+            assert!(upstream.query(&mut query));
+            let metas = [
+                query.find_allocation_meta::<gst_video::VideoMeta>(),
+                query.find_allocation_meta::<gst_video::VideoCropMeta>(),
+            ];
+            let pools: Vec<_> = query.allocation_pools().collect();
+            // SAFETY: the buffer lives; the field is set when it is acquired.
+            let from = unsafe { (*buffer.as_ptr()).pool };
+            (metas, pools == [(Some(offered.clone()), 640 * 480, 4, 0)], from == offered.as_ptr())
+        }
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    assert_eq!(*seen.lock().unwrap(), [([Some(0), Some(1)], true, true); 9]);
+}

@@ -1,0 +1,35 @@
+//! Once warm, an engine allocates nothing per frame.
+
+use gstnmsfilter::decoder;
+use gstnmsfilter::engine::{Method, Params};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::counting::allocations;
+use crate::support::engines;
+use crate::windows::windows;
+
+#[test]
+fn the_engine_allocates_nothing_once_warm() {
+    let (windows, columns) = (windows(700), vec![0.5f32; 84 * 2100]);
+    let yolov8 = |numbers: usize, anchors: usize| {
+        let all = &columns[..numbers * anchors];
+        [TensorView::from_slice("yolo-v8-out", &[1, numbers, anchors], all)]
+    };
+    let tensors = [
+        ([TensorView::from_slice("windows", &[700, 4], &windows)], false),
+        (yolov8(84, 2100), false),
+        // More candidates than anchors.
+        (yolov8(8, 200), true),
+    ];
+    let mut cpu = engines::fast();
+    for (tensors, multi_label) in &tensors {
+        let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
+        for method in [Method::None, Method::Greedy, Method::MapReduce] {
+            let params = Params { method, multi_label: *multi_label, ..Params::default() };
+            let mut run =
+                || assert!(cpu.run(tensors, &layout, &params).unwrap().image(0).candidates > 0);
+            run();
+            assert_eq!(allocations(run), 0, "{method:?}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The CUDA engine, and the CPU engine, on tensors in device memory.
+//!
+//! `NMSFILTER_TEST_SCENES` is the number of random scenes that are tried (300).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gstnmsfilter::device::{Device, DeviceBuffer, Stream};
+use gstnmsfilter::engine::{
+    ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Overlap, Params, Reference,
+};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::cuda_memory::{self, Uploader};
+use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::tensor::{Storage, TensorView};
+
+use crate::foreign_memory;
+use crate::outcome::{bytes_down, layout, over, scenes};
+use crate::support::engines::{self, bits};
+use crate::support::scene::Scene;
+use crate::support::{data, pipeline, skip};
+
+/// Copies of host tensors on a GPU.
+fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTensor> {
+    let copy = |tensor: &TensorView<'_>| {
+        let Storage::Host(bytes) = tensor.storage else { panic!("a tensor on the host") };
+        let data = gst::Buffer::from_mut_slice(bytes.to_vec());
+        let (element, shape) = (tensor.element, tensor.shape.clone());
+        uploader.upload(&NewTensor { id: tensor.id.to_owned(), element, shape, data }).unwrap()
+    };
+    tensors.iter().map(copy).collect()
+}
+
+fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
+    tensors.iter().collect()
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
+    engines::require_gpu();
+    pipeline::init();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut uploader = Uploader::new(0).unwrap();
+    let (mut candidates, mut left) = (0, 0);
+    let mut thresholds = Vec::new();
+    for seed in 0..scenes() {
+        let scene = Scene::any(seed);
+        let (tensors, layout) = scene.tensors();
+        let expected = reference.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        let copies = on_device(&mut uploader, &tensors);
+        let outcome = cuda.run(&attached(&copies).views(), &layout, &scene.params).unwrap();
+        let found = outcome.image(0);
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
+        // The tensors stay where they are; thresholds by class go up when they change.
+        let per_class = &scene.params.thresholds.per_class;
+        let changed = thresholds != *per_class;
+        thresholds.clone_from(per_class);
+        let up = if changed { 4 * per_class.len() as u64 } else { 0 };
+        assert_eq!(outcome.device().bytes_uploaded, up, "seed {seed}");
+        assert_eq!(outcome.device().bytes_downloaded, bytes_down(&outcome), "seed {seed}");
+        // Twice at most, and once where there is room for certain.
+        let most = if found.candidates <= layout.anchors { 1 } else { 2 };
+        assert!((1..=most).contains(&outcome.device().launches), "seed {seed}");
+        candidates += found.candidates;
+        left += found.survivors.len();
+    }
+    println!("{} scenes: {candidates} candidates, {left} survivors", scenes());
+    assert!(candidates as u64 > 50 * scenes() && left * 2 < candidates);
+}
+
+/// The paper's windows, in host and in device memory, in single and in half precision.
+#[test]
+#[ignore = "needs a GPU"]
+fn the_papers_windows_on_the_gpu() {
+    engines::require_gpu();
+    pipeline::init();
+    let windows = data::oscars();
+    let halves: Vec<half::f16> =
+        windows.iter().map(|&number| half::f16::from_f32(number)).collect();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut uploader = Uploader::new(0).unwrap();
+    let greedy = |iou_threshold| Params { iou_threshold, ..as_the_paper(Method::Greedy) };
+    let all = [as_the_paper(Method::MapReduce), greedy(0.3), greedy(0.5)];
+    for n in [1, 200, 360, 698, 1_027, 2_048, 2_895, 2_997] {
+        for params in &all {
+            for tensor in [
+                TensorView::from_slice("windows", &[n, 4], &windows[..n * 4]),
+                TensorView::from_slice("windows", &[n, 4], &halves[..n * 4]),
+            ] {
+                let tensors = [tensor];
+                let layout = layout(&tensors);
+                let expected = reference.run(&tensors, &layout, params).unwrap().image(0);
+                let outcome = cuda.run(&tensors, &layout, params).unwrap();
+                let found = outcome.image(0);
+                assert_eq!(bits(&expected), bits(&found), "{n} from the host");
+                let copies = on_device(&mut uploader, &tensors);
+                let outcome = cuda.run(&attached(&copies).views(), &layout, params).unwrap();
+                let found = outcome.image(0);
+                assert_eq!(bits(&expected), bits(&found), "{n} on the GPU");
+            }
+        }
+    }
+}
+
+fn as_the_paper(method: Method) -> Params {
+    Params {
+        method,
+        overlap: Overlap::Representative,
+        iou_threshold: 0.3,
+        pixel_offset: 1.0,
+        threshold_inclusive: true,
+        thresholds: ClassThresholds::uniform(f32::MIN),
+        ..Params::default()
+    }
+}
+
+/// A tensor whose memory is a GPU's own buffer, released into `released`.
+fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> gst::Buffer {
+    let released = released.clone();
+    let buffer = DeviceBuffer::new(device, bytes).unwrap();
+    let stream = Stream::new(device).unwrap();
+    stream.zero(&buffer).unwrap();
+    stream.synchronize().unwrap();
+    let memory = cuda_memory::from_buffer(buffer, bytes, move |_| {
+        released.fetch_add(1, Ordering::SeqCst);
+    });
+    let mut data = gst::Buffer::new();
+    data.make_mut().append_memory(memory);
+    data
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
+    engines::require_gpu();
+    pipeline::init();
+    let released = Arc::new(AtomicUsize::new(0));
+    let buffer = wrapped(&Device::open(0).unwrap(), 64, &released);
+    let copy = buffer.copy();
+    drop(buffer);
+    assert_eq!(released.load(Ordering::SeqCst), 0, "the copy shares it");
+    assert!(copy.peek_memory(0).map_readable().is_ok_and(|map| map.len() == 64));
+    assert!(copy.peek_memory(0).flags().contains(gst::MemoryFlags::READONLY));
+    drop(copy);
+    assert_eq!(released.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
+    engines::require_gpu();
+    pipeline::init();
+    let mut uploader = Uploader::new(0).unwrap();
+    let (mut reference, mut cpu) = (Reference::default(), Cpu::default());
+    for seed in 0..50 {
+        let scene = Scene::any(seed);
+        let (tensors, layout) = scene.tensors();
+        let expected = reference.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        let copies = on_device(&mut uploader, &tensors);
+        let found = cpu.run(&attached(&copies).views(), &layout, &scene.params).unwrap().image(0);
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
+    }
+}
+
+/// GStreamer's CUDA elements hand over their memory by the same protocol.
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_of_others_is_read_in_place() {
+    engines::require_gpu();
+    pipeline::init();
+    let windows = [10.0f32, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
+    let device = Device::open(0).unwrap();
+    for needs_sync in [false, true] {
+        let data = foreign_memory::buffer(&device, bytemuck::cast_slice(&windows), needs_sync);
+        let windows = [over("windows", &[2, 4], &data)];
+        let attached = attached(&windows);
+        let tensors = attached.views();
+        assert!(tensors[0].is_on_device());
+        let mut cuda = Cuda::new(Some(0)).unwrap();
+        let outcome = cuda.run(&tensors, &layout(&tensors), &Params::default()).unwrap();
+        let found = outcome.image(0);
+        assert_eq!((found.candidates, found.survivors.len()), (2, 1));
+        assert_eq!(outcome.device().bytes_uploaded, 0);
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_tensor_on_another_gpu_is_named_or_followed() {
+    engines::require_gpu();
+    pipeline::init();
+    if Device::open(1).is_err() {
+        skip::skip("a second GPU");
+        return;
+    }
+    let windows = [10.0f32, 10.0, 20.0, 0.9];
+    let tensors = [TensorView::from_slice("windows", &[1, 4], &windows)];
+    let layout = layout(&tensors);
+    let copies = on_device(&mut Uploader::new(1).unwrap(), &tensors);
+    let mut fixed = Cuda::new(Some(0)).unwrap();
+    let error = fixed.run(&attached(&copies).views(), &layout, &Params::default()).unwrap_err();
+    assert!(matches!(error, EngineError::OtherDevice { is: 1, expected: 0, .. }), "{error}");
+    assert!(
+        error.to_string().contains("lies on GPU 1, the element's is GPU 0; set cuda-device-id")
+    );
+    // What is wrong with one frame is not held against the next.
+    assert_eq!(fixed.run(&tensors, &layout, &Params::default()).unwrap().image(0).candidates, 1);
+    let mut free = Cuda::new(None).unwrap();
+    assert_eq!(
+        free.run(&attached(&copies).views(), &layout, &Params::default())
+            .unwrap()
+            .image(0)
+            .candidates,
+        1
+    );
+    assert_eq!(free.device().ordinal(), 1);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_tensor_whose_memory_is_too_short_is_refused_before_it_is_read() {
+    engines::require_gpu();
+    pipeline::init();
+    let data = wrapped(&Device::open(0).unwrap(), 64, &Arc::default());
+    let windows = [over("windows", &[5, 4], &data)];
+    let attached = attached(&windows);
+    let tensors = attached.views();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    let error = cuda.run(&tensors, &layout(&tensors), &Params::default()).unwrap_err();
+    let expected = "tensor windows (f32 5x4): its shape needs 80 bytes, but its memory holds 64";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+/// Frames, candidates, survivors and what moved, of a pipeline.
+fn counts(description: &str) -> [u64; 6] {
+    let ended = pipeline::run(&pipeline::parse(description));
+    assert_eq!(ended.error, None, "{description}");
+    assert_eq!(ended.warnings, Vec::<String>::new(), "{description}");
+    ["frames", "candidates", "survivors", "bytes-uploaded", "bytes-downloaded", "launches"]
+        .map(|name| ended.stats[0].get(name).unwrap())
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
+    engines::require_gpu();
+    for head in ["windows", "yolov5", "yolov8"] {
+        let source = format!(
+            "crowdtestsrc num-buffers=4 decoder={head} memory=%
+                ! video/x-raw,width=320,height=240 ! nmsfilter backend="
+        );
+        let run = |memory: &str, backend| {
+            counts(&format!("{}{backend} ! fakesink", source.replace('%', memory)))
+        };
+        let on_cpu = run("system", "cpu");
+        assert_eq!(on_cpu[3..], [0, 0, 0], "{head}");
+        for backend in ["cuda", "auto"] {
+            let [frames, candidates, survivors, up, down, launches] = run("cuda", backend);
+            assert_eq!([frames, candidates, survivors], on_cpu[..3], "{head}");
+            let expected = [0, 32 * frames + 28 * survivors, frames];
+            assert_eq!([up, down, launches], expected, "{head}, backend={backend}");
+        }
+        assert_eq!(run("cuda", "cpu"), on_cpu, "{head}");
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn recordings_are_replayed_from_the_gpu() {
+    engines::require_gpu();
+    let file = data::fixture("oscars/detections.txt");
+    let [frames, candidates, survivors, up, down, launches] = counts(&format!(
+        "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=1920,height=744
+           ! tensorreplay memory=cuda location={} ! nmsfilter score-threshold=0 ! fakesink",
+        file.display()
+    ));
+    assert_eq!([frames, candidates], [3, 3 * 2_997]);
+    assert_eq!([up, down, launches], [0, 32 * 3 + 28 * survivors, 3]);
+}

@@ -1,0 +1,12 @@
+//! The CUDA engine, and tensors in device memory. Run with `--include-ignored` and
+//! `NMSFILTER_TEST_BACKEND=cuda` on a machine with a GPU, or with the emulated driver of
+//! `kernels/emulate`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod device_tensors;
+mod engine;
+mod foreign_memory;
+mod memory;
+mod outcome;

@@ -1,0 +1,297 @@
+//! Device memory as GStreamer and other producers handle it: parts and copies of it, memory of
+//! other allocators, and when it may be read. Run where `NMSFILTER_TEST_BACKEND` is `cuda`; tests
+//! that need pending work of another producer run on the emulated GPU only.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gstnmsfilter::device::{Device, DeviceBuffer, Event};
+use gstnmsfilter::engine::{Cuda, Engine, EngineError, Params};
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader};
+use gstnmsfilter::input::custom_meta::NewTensor;
+
+use crate::foreign_memory;
+use crate::outcome::{layout, over};
+use crate::support::emulated::{self, Emulated, GstCuda};
+use crate::support::{engines, pipeline};
+
+/// The emulated driver; ends the test where the driver is another.
+macro_rules! needs_emulated_gpu {
+    () => {{
+        start();
+        let Some(emulated) = Emulated::get() else { return };
+        emulated
+    }};
+}
+
+fn start() {
+    engines::require_gpu();
+    pipeline::init();
+}
+
+const GST_CUDA_MEMORY_TYPE: &CStr = c"gst.cuda.memory";
+
+/// Two windows, of which the first suppresses the second.
+const WINDOWS: [f32; 8] = [10.0, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
+
+/// The numbers from 0 on in the GPU's memory.
+fn numbers(count: u8) -> gst::Buffer {
+    let bytes = gst::Buffer::from_mut_slice((0..count).collect::<Vec<u8>>());
+    let shape = [usize::from(count) / 4];
+    let tensor = NewTensor { data: bytes, ..NewTensor::from_vec("n", &shape, vec![0f32]).unwrap() };
+    Uploader::new(0).unwrap().upload(&tensor).unwrap().data
+}
+
+/// What the host reads of a buffer.
+fn on_host(buffer: &gst::BufferRef) -> Vec<u8> {
+    buffer.map_readable().unwrap().as_slice().to_vec()
+}
+
+/// The device's address of a buffer of f32.
+fn address(buffer: &gst::BufferRef) -> Option<u64> {
+    let tensor = [over("t", &[buffer.size() / 4], buffer)];
+    let tensors: Tensors<'_> = tensor.iter().collect();
+    tensors.views()[0].device().unwrap().map(|slice| slice.address())
+}
+
+/// Candidates and survivors of the windows in `data`.
+fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), EngineError> {
+    let windows = [over("windows", &[data.size() / 16, 4], data)];
+    let tensors: Tensors<'_> = windows.iter().collect();
+    let views = tensors.views();
+    let outcome = cuda.run(&views, &layout(&views), &Params::default())?;
+    assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read where it is");
+    let image = outcome.image(0);
+    Ok((image.candidates, image.survivors.len()))
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_part_of_a_buffer_is_the_same_memory_on_the_gpu() {
+    start();
+    let whole = numbers(64);
+    let base = address(&whole).unwrap();
+    let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 16..48).unwrap();
+    assert_eq!(on_host(&part), (16..48).collect::<Vec<u8>>());
+    assert_eq!(address(&part), Some(base + 16));
+    let part_of_part = part.copy_region(gst::BufferCopyFlags::MEMORY, 8..).unwrap();
+    drop((whole, part));
+    assert_eq!(on_host(&part_of_part), (24..48).collect::<Vec<u8>>());
+    assert_eq!(address(&part_of_part), Some(base + 24));
+    assert!(part_of_part.peek_memory(0).flags().contains(gst::MemoryFlags::READONLY));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_is_released_with_the_last_part_of_it() {
+    start();
+    let released = Arc::new(AtomicUsize::new(0));
+    let buffer = DeviceBuffer::new(&Device::open(0).unwrap(), 64).unwrap();
+    let memory = cuda_memory::from_buffer(buffer, 64, {
+        let released = released.clone();
+        move |_| {
+            released.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let part = memory.share(32..);
+    drop(memory);
+    assert_eq!(released.load(Ordering::SeqCst), 0);
+    drop(part);
+    assert_eq!(released.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
+    start();
+    let mut buffer = numbers(64);
+    let base = address(&buffer).unwrap();
+    buffer.make_mut().resize(4..24).unwrap();
+    assert_eq!(address(&buffer), Some(base + 4));
+    assert_eq!(on_host(&buffer), (4..24).collect::<Vec<u8>>());
+    // A part of it, and more than it.
+    let part = buffer.copy_region(gst::BufferCopyFlags::MEMORY, 4..8).unwrap();
+    assert_eq!((address(&part), on_host(&part)), (Some(base + 8), vec![8, 9, 10, 11]));
+    let too_long = [over("t", &[6], &buffer)];
+    let tensors: Tensors<'_> = too_long.iter().collect();
+    let error = tensors.views()[0].device().unwrap_err().to_string();
+    assert!(error.contains("needs 24 bytes, but its memory holds 20"), "{error}");
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_deep_copy_is_the_hosts_and_can_be_written() {
+    start();
+    let mut buffer = numbers(64);
+    let mut deep = buffer.copy_deep().unwrap();
+    assert_eq!((address(&deep), on_host(&deep)), (None, (0..64).collect::<Vec<u8>>()));
+    deep.make_mut().map_writable().unwrap().as_mut_slice()[0] = 9;
+    assert_eq!(on_host(&buffer)[0], 0, "the original is another's");
+
+    let copy = buffer.peek_memory(0).copy();
+    assert_eq!(copy.map_readable().unwrap().as_slice(), (0..64).collect::<Vec<u8>>());
+    // Memory that is read-only is replaced by a copy where a buffer is mapped for writing.
+    buffer.make_mut().map_writable().unwrap().as_mut_slice()[0] = 9;
+    assert_eq!((address(&buffer), on_host(&buffer)[0]), (None, 9));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
+    start();
+    let numbers: Vec<f32> = [0.0; 4].into_iter().chain(WINDOWS).chain([0.0; 4]).collect();
+    let tensor = NewTensor::from_vec("windows", &[4, 4], numbers).unwrap();
+    let data = Uploader::new(0).unwrap().upload(&tensor).unwrap().data;
+    let part = data.copy_region(gst::BufferCopyFlags::MEMORY, 16..48).unwrap();
+    assert_eq!(decode(&mut Cuda::new(Some(0)).unwrap(), &part).unwrap(), (2, 1));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
+    start();
+    let device = Device::open(0).unwrap();
+    let bytes = bytemuck::cast_slice(&WINDOWS);
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    for needs_sync in [false, true] {
+        let (data, _) = foreign_memory::buffer_of_type(MEMORY_TYPE, &device, bytes, needs_sync);
+        assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "needs_sync {needs_sync}");
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn the_event_of_memory_is_waited_for_whoever_made_it() {
+    let emulated = needs_emulated_gpu!();
+    let device = Device::open(0).unwrap();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    let bytes = bytemuck::cast_slice(&WINDOWS);
+    let producer = emulated.context(0);
+    let stream = emulated.stream(producer);
+
+    // Our own.
+    let buffer = DeviceBuffer::new(&device, 32).unwrap();
+    emulated.pending_copy(stream, buffer.address(), bytes);
+    // SAFETY: the event is never destroyed.
+    let event = unsafe { Event::from_raw(emulated.event(producer, stream)) };
+    let address = buffer.address();
+    // SAFETY: the buffer is there until it is released, and is written to before the event.
+    let memory =
+        unsafe { cuda_memory::wrap(&device, address, 32, Some(event), Box::new(|| drop(buffer))) };
+    let part = memory.share(..);
+    let mut data = gst::Buffer::new();
+    data.make_mut().append_memory(part);
+    drop(memory);
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "a part of our own");
+
+    // That of another copy of this crate, or of any other program.
+    for memory_type in [MEMORY_TYPE, GST_CUDA_MEMORY_TYPE] {
+        let (data, address) = foreign_memory::buffer_of_type(memory_type, &device, &[0; 32], true);
+        emulated.pending_copy(stream, address, bytes);
+        emulated::set_ready_event(data.peek_memory(0), emulated.event(producer, stream));
+        let before = emulated.context_waits();
+        assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "{memory_type:?}");
+        assert_eq!(emulated.context_waits(), before, "the event is enough");
+    }
+}
+
+/// In one test, since the library's functions are found from when it is loaded on.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_producers_pending_work_is_waited_for() {
+    let emulated = needs_emulated_gpu!();
+    let device = Device::open(0).unwrap();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    let bytes = bytemuck::cast_slice(&WINDOWS);
+    let producer = emulated.context(0);
+    let [stream, other] = [(); 2].map(|()| emulated.stream(producer));
+    let pending = |owner, needs_sync| {
+        let (data, address) =
+            foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, &[0; 32], needs_sync);
+        emulated.set_owner(address, owner);
+        emulated.pending_copy(stream, address, bytes);
+        data
+    };
+
+    // Where the stream is not known: the context that owns the memory.
+    let before = emulated.context_waits();
+    assert_eq!(decode(&mut cuda, &pending(producer, true)).unwrap(), (2, 1));
+    assert_eq!(emulated.context_waits(), before + 1);
+
+    // Where neither is known, nothing is read.
+    let data = pending(std::ptr::null_mut(), true);
+    let error = decode(&mut cuda, &data).unwrap_err();
+    let expected = "tensor windows (f32 2x4): its memory says that work on it is pending";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    assert!(!error.is_device_error(), "the GPU is not to blame");
+
+    // Where the stream is known: that stream, without blocking, for any owner of the memory.
+    let library = GstCuda::load();
+    for owner in [producer, std::ptr::null_mut()] {
+        let data = pending(owner, true);
+        library.set_stream(data.peek_memory(0), stream);
+        let before = emulated.context_waits();
+        assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1));
+        assert_eq!(emulated.context_waits(), before, "no thread waits for a context");
+    }
+
+    // Work that is not marked as pending is not waited for.
+    let data = pending(producer, false);
+    library.set_stream(data.peek_memory(0), stream);
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (0, 0), "the copy is not yet done");
+
+    // Nor is another stream's.
+    let (data, address) =
+        foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, true);
+    library.set_stream(data.peek_memory(0), stream);
+    emulated.pending_copy(other, address, &[0; 32]);
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "the other copy is not yet done");
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_that_the_engines_context_cannot_reach_is_refused() {
+    let emulated = needs_emulated_gpu!();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    let bytes = bytemuck::cast_slice(&WINDOWS);
+    let device = Device::open(0).unwrap();
+    let (data, address) =
+        foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, false);
+    emulated.set_owner(address, emulated.context(0));
+    emulated.set_device_pointer(address, 0);
+    let error = decode(&mut cuda, &data).unwrap_err();
+    let expected = format!(
+        "tensor windows (f32 2x4): its memory at {address:#x} is on GPU 0, where the element's \
+         context cannot access it"
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    assert!(!error.is_device_error(), "the GPU is not to blame");
+    // The next frame is another.
+    emulated.set_device_pointer(address, address);
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn kernels_read_memory_where_the_driver_says_that_they_can() {
+    let emulated = needs_emulated_gpu!();
+    let device = Device::open(0).unwrap();
+    let bytes = bytemuck::cast_slice(&WINDOWS);
+    let mapped =
+        |bytes| foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, false);
+    let ((data, address), (_elsewhere, pointer)) = (mapped(&[0; 32]), mapped(bytes));
+    emulated.set_device_pointer(address, pointer);
+    assert_eq!(decode(&mut Cuda::new(Some(0)).unwrap(), &data).unwrap(), (2, 1));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn the_engines_launches_have_the_highest_priority() {
+    let emulated = needs_emulated_gpu!();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    let data = foreign_memory::buffer(&Device::open(0).unwrap(), &[0; 32], false);
+    decode(&mut cuda, &data).unwrap();
+    assert_eq!(emulated.launch_priority(), -5, "of 0 to -5");
+}

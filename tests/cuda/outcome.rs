@@ -1,0 +1,29 @@
+//! What the tests of the engine share.
+
+use gstnmsfilter::decoder::{self, Layout};
+use gstnmsfilter::engine::Outcome;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::tensor::{ElementType, Shape, TensorView};
+
+/// How many random scenes are tried.
+pub fn scenes() -> u64 {
+    let said = std::env::var("NMSFILTER_TEST_SCENES").ok();
+    said.map_or(300, |said| said.parse().expect("NMSFILTER_TEST_SCENES is a number"))
+}
+
+/// How many bytes are copied to the host: the counts of each launch, and the survivors.
+pub fn bytes_down(outcome: &Outcome<'_>) -> u64 {
+    let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
+    32 * outcome.device().launches + 28 * survivors as u64
+}
+
+/// A tensor of f32 over the memory of a buffer.
+pub fn over(id: &str, shape: &[usize], data: &gst::BufferRef) -> NewTensor {
+    let (element, shape) = (ElementType::F32, Shape::new(shape).unwrap());
+    NewTensor { id: id.to_owned(), element, shape, data: data.to_owned() }
+}
+
+/// The layout of tensors that have ids.
+pub fn layout(tensors: &[TensorView<'_>]) -> Layout {
+    decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout
+}

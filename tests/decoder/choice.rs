@@ -1,0 +1,325 @@
+//! Which decoder reads which tensors, and why.
+
+use gstnmsfilter::decoder::{self, BoxFormat, Choice, ChoiceError, Options, Reason};
+use gstnmsfilter::engine::Params;
+use gstnmsfilter::tensor::{ElementType, TensorView};
+
+use crate::support::engines;
+
+const FACE_SCORES: &str = "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores";
+const FACE_BOXES: &str = "ssd-mobilenet-v1-variant-1-out-boxes";
+
+/// The choice among zeros of these ids and shapes.
+fn choose(tensors: &[(&str, &[usize])], decoder: Option<&str>) -> Result<Choice, ChoiceError> {
+    choose_with(tensors, decoder, Options::default())
+}
+
+fn choose_with(
+    tensors: &[(&str, &[usize])],
+    decoder: Option<&str>,
+    options: Options,
+) -> Result<Choice, ChoiceError> {
+    let zeros: Vec<Vec<f32>> =
+        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
+    let tensors: Vec<TensorView<'_>> = tensors
+        .iter()
+        .zip(&zeros)
+        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
+        .collect();
+    let decoder = decoder.map(|name| decoder::by_name(name).unwrap());
+    let choice = decoder::choose(&tensors, decoder, options)?;
+    // What is chosen can be read: no index is out of bounds.
+    engines::fast().run(&tensors, &choice.layout, &Params::default()).unwrap().image(0);
+    Ok(choice)
+}
+
+/// Name, anchors, classes and reason.
+fn chosen(tensors: &[(&str, &[usize])]) -> (&'static str, usize, usize, Reason) {
+    let choice = choose(tensors, None).unwrap_or_else(|error| panic!("{tensors:?}: {error}"));
+    (choice.decoder.name(), choice.layout.anchors, choice.layout.classes, choice.reason)
+}
+
+fn message(tensors: &[(&str, &[usize])], decoder: Option<&str>) -> String {
+    choose(tensors, decoder).err().expect("nothing fits").to_string()
+}
+
+#[test]
+fn ids_decide_first() {
+    use Reason::Id;
+    assert_eq!(chosen(&[("windows", &[7, 4])]), ("windows", 7, 1, Id));
+    assert_eq!(chosen(&[("yolo-v8-out", &[1, 84, 8400])]), ("yolov8", 8400, 80, Id));
+    assert_eq!(chosen(&[("yolo-v8-out", &[1, 8400, 84])]), ("yolov8", 8400, 80, Id));
+    assert_eq!(chosen(&[("yolo-v8-out-normalized", &[1, 5, 2100])]), ("yolov8", 2100, 1, Id));
+    assert_eq!(chosen(&[("yolo-v5-out", &[1, 25200, 85])]), ("yolov5", 25200, 80, Id));
+    let boxes: [(&str, &[usize]); 2] = [("scores", &[9, 3]), ("boxes", &[9, 4])];
+    assert_eq!(chosen(&boxes), ("boxes", 9, 3, Id));
+    let faces: [(&str, &[usize]); 2] = [(FACE_SCORES, &[1, 9, 2]), (FACE_BOXES, &[1, 9, 4])];
+    assert_eq!(chosen(&faces), ("ultraface", 9, 1, Id));
+}
+
+/// Options with this number of classes from `num-classes`.
+fn num_classes(num_classes: usize) -> Options {
+    Options { num_classes, ..Options::default() }
+}
+
+/// Options with this number of labels in the label file.
+fn labels(labels: usize) -> Options {
+    Options { labels, ..Options::default() }
+}
+
+/// Decoder and classes, or the error's text, of one tensor of unknown id with `decoder=auto`.
+fn by_shape(shape: &[usize], options: Options) -> Result<(&'static str, usize), String> {
+    let choice =
+        choose_with(&[("out", shape)], None, options).map_err(|error| error.to_string())?;
+    assert_eq!(choice.reason, Reason::Shape);
+    Ok((choice.decoder.name(), choice.layout.classes))
+}
+
+fn assert_asks(shape: &[usize], options: Options, parts: &[&str]) {
+    let text = by_shape(shape, options).expect_err("the shape does not tell the model");
+    for part in parts.iter().chain(&["can be read as", "set the property decoder"]) {
+        assert!(text.contains(part), "{shape:?}: expected {part:?} in: {text}");
+    }
+}
+
+#[test]
+fn a_shape_alone_tells_a_yolov8_output_of_the_known_number_of_classes() {
+    for options in [num_classes(52), labels(52), Options { labels: 9, ..num_classes(52) }] {
+        assert_eq!(by_shape(&[1, 56, 8400], options), Ok(("yolov8", 52)));
+        assert_eq!(by_shape(&[56, 8400], options), Ok(("yolov8", 52)));
+    }
+    let parts = ["yolov8 with 52 classes", "num-classes, which is 80"];
+    assert_asks(&[1, 56, 8400], num_classes(80), &parts);
+    let parts = ["yolov8 with 52 classes", "the label file has 80 labels"];
+    assert_asks(&[1, 56, 8400], labels(80), &parts);
+    assert_asks(&[1, 84, 8400], labels(79), &["yolov8 with 80 classes"]);
+    assert_asks(&[1, 5, 8400], num_classes(2), &["yolov8 with 1 classes"]);
+}
+
+#[test]
+fn with_no_number_known_a_shape_alone_tells_one_class_and_cocos_eighty() {
+    let unknown = Options::default();
+    assert_eq!(by_shape(&[1, 84, 8400], unknown), Ok(("yolov8", 80)));
+    assert_eq!(by_shape(&[84, 8400], unknown), Ok(("yolov8", 80)));
+    assert_eq!(by_shape(&[1, 5, 2100], unknown), Ok(("yolov8", 1)));
+}
+
+#[test]
+fn pose_segmentation_and_oriented_box_outputs_are_not_read_by_shape() {
+    for rows in [56, 116, 20, 6, 85] {
+        let reading = format!("yolov8 with {} classes", rows - 4);
+        let parts = [reading.as_str(), "num-classes", "rows beyond 4+C) are not read"];
+        assert_asks(&[1, rows, 8400], Options::default(), &parts);
+    }
+}
+
+#[test]
+fn a_transposed_output_is_not_read_by_shape() {
+    // RT-DETR, MMDetection, end to end, end to end with an angle.
+    for columns in [84, 5, 6, 7] {
+        let reading = format!("yolov8 with {} classes", columns - 4);
+        for options in [Options::default(), num_classes(columns - 4), labels(columns - 4)] {
+            assert_asks(&[1, 300, columns], options, &[&reading]);
+        }
+    }
+}
+
+#[test]
+fn windows_and_yolov5_are_never_chosen_by_shape() {
+    assert_asks(&[1, 30, 4], Options::default(), &["can be read as windows; set"]);
+    let text = by_shape(&[1, 25200, 85], Options::default()).unwrap_err();
+    assert_eq!(
+        text,
+        "the buffer's tensors (out (f32 1x25200x85)) can be read as yolov5 with 80 classes or \
+         yolov8 with 81 classes; set the property decoder to the right one, and for yolov8 \
+         num-classes to the model's number of classes; outputs of pose, segmentation and \
+         oriented-box models (rows beyond 4+C) are not read"
+    );
+    for (decoder, anchors, classes) in [("yolov5", 25200, 80), ("yolov8", 25200, 81)] {
+        let choice = choose(&[("out", &[1, 25200, 85])], Some(decoder)).unwrap();
+        assert_eq!((choice.layout.anchors, choice.layout.classes), (anchors, classes));
+    }
+}
+
+#[test]
+fn boxes_with_scores_are_never_chosen_by_shape() {
+    for scores in [&[30][..], &[1, 30], &[30, 1], &[1, 30, 80]] {
+        let text = message(&[("a", &[1, 30, 4]), ("b", scores)], None);
+        assert!(text.contains("can be read as windows or boxes"), "{text}");
+        assert!(choose(&[("a", &[1, 30, 4]), ("b", scores)], Some("boxes")).is_ok());
+    }
+    let text = message(&[("a", &[1, 9, 2]), ("b", &[1, 9, 4])], None);
+    assert!(text.contains("boxes or ultraface; set the property decoder"), "{text}");
+}
+
+#[test]
+fn scores_that_look_like_a_yolov8_output_are_not_read_as_one() {
+    // 84 boxes with scores of 8400 classes, of which the second is as YOLOv8's output.
+    let pair: [(&str, &[usize]); 2] = [("a", &[1, 84, 4]), ("b", &[1, 84, 8400])];
+    let text = message(&pair, None);
+    assert!(text.contains("windows or boxes or yolov8 with 80 classes"), "{text}");
+}
+
+#[test]
+fn ids_of_boxes_count_together_only() {
+    for (id, missing) in [("boxes", "scores"), ("scores", "boxes")] {
+        let text = message(&[(id, &[1, 30, 4])], None);
+        assert!(text.starts_with(&format!("tensor {id} (f32 1x30x4) has an id of decoder boxes")));
+        assert!(text.contains(&format!("also needs a tensor with the id {missing};")), "{text}");
+    }
+    let text = message(&[("boxes", &[1, 30, 4]), ("logits", &[1, 30, 80])], None);
+    assert!(text.contains("has an id of decoder boxes"), "{text}");
+    let text = message(&[(FACE_SCORES, &[1, 30, 2])], None);
+    assert!(text.contains(&format!("id {FACE_BOXES} or ultra-lightweight")), "{text}");
+    // It does not stand in the way of another output.
+    let other: [(&str, &[usize]); 2] = [("scores", &[1, 30]), ("a", &[1, 84, 8400])];
+    assert_eq!(chosen(&other).0, "yolov8");
+}
+
+#[test]
+fn num_classes_holds_for_known_ids_and_decoders_too() {
+    let yolov8: [(&str, &[usize]); 1] = [("yolo-v8-out", &[1, 84, 8400])];
+    assert_eq!(choose_with(&yolov8, None, num_classes(80)).unwrap().layout.classes, 80);
+    for (id, decoder) in [("yolo-v8-out", None), ("out", Some("yolov8"))] {
+        let error = choose_with(&[(id, &[1, 84, 8400])], decoder, num_classes(79)).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "tensor {id} (f32 1x84x8400): read by decoder yolov8 it has 80 classes, but \
+                 num-classes is 79; correct num-classes, or set it to 0 to take what the tensor has"
+            )
+        );
+    }
+    let windows: [(&str, &[usize]); 1] = [("windows", &[9, 4])];
+    assert!(choose_with(&windows, None, num_classes(2)).is_err());
+    let boxes: [(&str, &[usize]); 2] = [("scores", &[9, 3]), ("boxes", &[9, 4])];
+    assert!(choose_with(&boxes, None, num_classes(3)).is_ok());
+    assert!(choose_with(&boxes, None, num_classes(4)).is_err());
+}
+
+#[test]
+fn a_label_file_of_another_length_is_no_error_with_an_id_or_a_decoder() {
+    for (id, decoder) in [("yolo-v8-out", None), ("out", Some("yolov8"))] {
+        let choice = choose_with(&[(id, &[1, 56, 8400])], decoder, labels(80)).unwrap();
+        assert_eq!(choice.layout.classes, 52, "all rows beyond the box's are classes");
+    }
+}
+
+#[test]
+fn num_classes_tells_which_of_two_tensors_and_which_dimension() {
+    let two: [(&str, &[usize]); 2] = [("a", &[1, 116, 300]), ("b", &[1, 84, 300])];
+    let choice = choose_with(&two, Some("yolov8"), num_classes(80)).unwrap();
+    assert_eq!(choice.layout.boxes.tensor, 1);
+    // Fewer anchors than numbers.
+    for (shape, anchors) in [(&[1, 84, 21], 21), (&[1, 21, 84], 21)] {
+        let tensor: [(&str, &[usize]); 1] = [("yolo-v8-out", shape)];
+        let layout = choose_with(&tensor, None, num_classes(80)).unwrap().layout;
+        assert_eq!((layout.anchors, layout.classes), (anchors, 80), "{shape:?}");
+    }
+}
+
+#[test]
+fn tensors_of_other_use_do_not_stand_in_the_way() {
+    let (embedding, mask): (&[usize], &[usize]) = (&[1, 128, 1, 1], &[1, 32, 160, 160]);
+    assert_eq!(
+        chosen(&[("a", mask), ("yolo-v8-out", &[1, 84, 2100]), ("c", embedding)]).0,
+        "yolov8"
+    );
+    let choice = choose(&[("a", mask), ("b", &[1, 84, 2100])], None).unwrap();
+    assert_eq!(choice.layout.boxes.tensor, 1, "the layout points at the second tensor");
+}
+
+#[test]
+fn where_one_head_fits_twice_it_asks_for_ids() {
+    let text = message(&[("a", &[9, 4]), ("b", &[9, 4])], Some("boxes"));
+    assert!(text.contains("boxes in 2 ways; give the tensor that holds the detections an id"));
+    let text = message(&[("a", &[1, 84, 210]), ("b", &[1, 84, 420])], None);
+    assert!(text.contains("yolov8 in 2 ways; give the tensor"), "{text}");
+    let named: [(&str, &[usize]); 2] = [("scores", &[9, 4]), ("boxes", &[9, 4])];
+    assert_eq!(chosen(&named), ("boxes", 9, 4, Reason::Id));
+}
+
+#[test]
+fn an_output_on_its_side_is_not_read_as_another_head() {
+    let text = message(&[("yolo-v8-out", &[1, 84, 8400])], Some("yolov5"));
+    assert!(text.contains("decoder yolov5 expects one tensor [1,N,5+C], N >= 5+C"), "{text}");
+}
+
+#[test]
+fn duplicates_batches_and_misfits_are_named() {
+    let text = message(&[("yolo-v8-out", &[1, 6, 9]), ("yolo-v8-out", &[1, 6, 9])], None);
+    assert!(text.contains("two tensors have the id yolo-v8-out"), "{text}");
+    let text = message(&[("out", &[4, 84, 8400])], None);
+    assert!(text.contains("expected a batch dimension of 1, got 4"), "{text}");
+    let text = message(&[], None);
+    assert!(text.contains("no tensor fits any decoder"), "{text}");
+}
+
+#[test]
+fn scores_of_another_length_than_boxes_are_named_with_both_lengths() {
+    let expected = |boxes: &str, scores: &str| {
+        format!(
+            "tensor {boxes} (f32 9x4) has 9 boxes, tensor {scores} (f32 8x3) has scores for 8; \
+             expected one row of scores for each box"
+        )
+    };
+    let text = message(&[("boxes", &[9, 4]), ("scores", &[8, 3])], None);
+    assert_eq!(text, expected("boxes", "scores"));
+    let text = message(&[("b", &[8, 3]), ("a", &[9, 4])], Some("boxes"));
+    assert_eq!(text, expected("a", "b"));
+    let text = message(&[("boxes", &[9, 4]), ("scores", &[8])], None);
+    assert!(text.contains("tensor scores (f32 8) has scores for 8"), "{text}");
+    let text = message(&[(FACE_SCORES, &[1, 8, 2]), (FACE_BOXES, &[1, 9, 4])], None);
+    assert!(text.contains("has 9 boxes") && text.contains("has scores for 8"), "{text}");
+}
+
+#[test]
+fn boxes_of_another_format_are_named_with_what_to_set() {
+    let text = |boxes: &[usize], box_format| {
+        let options = Options { box_format, ..Options::default() };
+        let named: [(&str, &[usize]); 2] = [("boxes", boxes), ("scores", &[9])];
+        let unnamed: [(&str, &[usize]); 2] = [("a", boxes), ("b", &[9])];
+        let text = choose_with(&named, None, options).err().unwrap().to_string();
+        let other = choose_with(&unnamed, Some("boxes"), options).err().unwrap().to_string();
+        assert_eq!(text.replace("boxes (", "a ("), other);
+        text
+    };
+    assert_eq!(
+        text(&[9, 4], BoxFormat::Square),
+        "tensor boxes (f32 9x4): box-format=square needs [N,3], got 4 numbers per box; \
+         set box-format to corners or center"
+    );
+    assert_eq!(
+        text(&[1, 9, 3], BoxFormat::Corners),
+        "tensor boxes (f32 1x9x3): box-format=corners needs [N,4], got 3 numbers per box; \
+         set box-format to square"
+    );
+}
+
+#[test]
+fn integers_of_unknown_id_are_said_to_be_integers() {
+    let mut tensor = TensorView::from_slice::<f32>("out", &[1, 84, 0], &[]);
+    tensor.element = ElementType::Other("i8");
+    for decoder in [None, decoder::by_name("yolov8")] {
+        let error = decoder::choose(&[tensor.clone()], decoder, Options::default()).err().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("out (i8 1x84x0): expected elements of type f16 or f32"), "{text}");
+    }
+}
+
+#[test]
+fn boxes_have_as_many_numbers_as_their_format() {
+    for (format, numbers) in
+        [(BoxFormat::Corners, 4), (BoxFormat::Center, 4), (BoxFormat::Square, 3)]
+    {
+        let (boxes, scores) = (vec![0.0f32; 9 * numbers], [0.0f32; 9]);
+        let tensors = [
+            TensorView::from_slice("boxes", &[9, numbers], &boxes),
+            TensorView::from_slice("scores", &[9], &scores),
+        ];
+        let options = Options { box_format: format, ..Options::default() };
+        assert_eq!(decoder::choose(&tensors, None, options).unwrap().layout.box_format, format);
+        let wrong = [TensorView::from_slice("boxes", &[numbers, 9], &boxes), tensors[1].clone()];
+        assert!(decoder::choose(&wrong, None, options).is_err(), "{format:?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The elements `crowdtestsrc`, `roioverlay` and `tensorreplay`, and the string properties of all
+//! elements.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod crowdtestsrc;
+mod pool;
+mod roioverlay;
+mod strings;
+mod tensorreplay;

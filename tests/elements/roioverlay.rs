@@ -1,0 +1,443 @@
+//! Regions made visible: in their class's color, where they are, and nothing else changed.
+
+use gst_video::prelude::*;
+use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+
+use crate::support::pipeline::{self, intercept, parse, run, watch};
+
+const FORMATS: [&str; 20] = [
+    "I420", "YV12", "NV12", "NV21", "YUY2", "UYVY", "Y42B", "Y444", "GRAY8", "RGB", "BGR", "RGBx",
+    "BGRx", "xRGB", "xBGR", "RGBA", "BGRA", "ARGB", "ABGR", "GBR",
+];
+
+/// A region to draw: its type, class, confidence and pixels.
+type Region = (&'static str, i32, f64, (u32, u32, u32, u32));
+
+/// A picture as rows of red, green and blue.
+struct Picture {
+    width: usize,
+    rgb: Vec<u8>,
+}
+
+impl Picture {
+    fn at(&self, x: usize, y: usize) -> [u8; 3] {
+        let i = (y * self.width + x) * 3;
+        [self.rgb[i], self.rgb[i + 1], self.rgb[i + 2]]
+    }
+}
+
+/// Draws `regions` on a gray picture of this format.
+fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Region]) -> Picture {
+    let regions = regions.to_vec();
+    draw_what(format, width, height, overlay, move |buffer| {
+        for &(kind, class, confidence, rect) in &regions {
+            VideoRegionOfInterestMeta::add(buffer, kind, rect).add_param(
+                gst::Structure::builder("detection")
+                    .field("label_id", class)
+                    .field("confidence", confidence)
+                    .build(),
+            );
+        }
+    })
+}
+
+/// Draws the regions that `attach` adds on a gray picture of this format.
+fn draw_what(
+    format: &str,
+    width: usize,
+    height: usize,
+    overlay: &str,
+    attach: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> Picture {
+    let pipeline = parse(&format!(
+        "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=1 name=gray
+           ! video/x-raw,format={format},width={width},height={height}
+           ! roioverlay {overlay} ! videoconvert dither=none
+           ! video/x-raw,format=RGB ! fakesink name=out"
+    ));
+    intercept(&pipeline, "gray", attach);
+    let info = VideoInfo::builder(VideoFormat::Rgb, width as u32, height as u32).build().unwrap();
+    let pictures = watch(&pipeline, "out", move |buffer| {
+        let frame = VideoFrameRef::from_buffer_ref_readable(buffer, &info).unwrap();
+        let stride = frame.plane_stride()[0] as usize;
+        let rows = frame.plane_data(0).unwrap().chunks(stride).take(height);
+        rows.flat_map(|row| &row[..width * 3]).copied().collect::<Vec<u8>>()
+    });
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None, "{format}");
+    let rgb = pictures.lock().unwrap().remove(0);
+    Picture { width, rgb }
+}
+
+fn near(a: [u8; 3], b: [u8; 3], by: u8) -> bool {
+    a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= by)
+}
+
+/// How far a color can be off after its way through this format.
+fn rounding(format: &str) -> u8 {
+    let format: VideoFormat = format.parse().unwrap();
+    if gst_video::VideoFormatInfo::from_format(format).is_rgb() { 0 } else { 6 }
+}
+
+const GREY: [u8; 3] = [0x60; 3];
+/// The color of class 0.
+const YELLOW: [u8; 3] = [255, 214, 10];
+
+#[test]
+fn a_box_has_its_color_in_every_format_and_the_rest_stays() {
+    for format in FORMATS {
+        let region = [("face", 0, 0.9, (40, 30, 60, 50))];
+        let picture = draw(format, 160, 120, "labels=never line-width=4", &region);
+        // On the lines, well inside them.
+        for (x, y) in [(70, 32), (70, 77), (42, 55), (97, 55)] {
+            let color = picture.at(x, y);
+            // A gray picture shows the luma alone, by BT.601.
+            let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
+            assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
+        }
+        for (x, y) in [(5, 5), (70, 55), (150, 100), (70, 24), (110, 55)] {
+            let color = picture.at(x, y);
+            assert!(near(color, GREY, 2), "{format} at {x},{y}: {color:?}");
+        }
+    }
+}
+
+#[test]
+fn without_regions_nothing_is_drawn() {
+    for format in ["I420", "RGB"] {
+        let picture = draw(format, 64, 48, "", &[]);
+        assert!(picture.rgb.iter().all(|&byte| byte.abs_diff(0x60) <= 2), "{format}");
+    }
+}
+
+/// An odd width, where videoconvert reads all of an odd row: it leaves the last pixel of one of
+/// packed 4:2:2 undefined.
+fn odd_width(format: &str) -> usize {
+    if matches!(format, "YUY2" | "UYVY") { 66 } else { 65 }
+}
+
+#[test]
+fn regions_without_a_pixel_in_the_frame_draw_nothing() {
+    const FAR: u32 = u32::MAX;
+    let outside = [
+        (FAR, FAR, FAR, FAR),
+        (0, 0, 0, 0),
+        (10, 10, 0, 20),
+        (10, 10, 20, 0),
+        (66, 0, 30, 30),
+        (0, 49, 30, 30),
+        (FAR, 20, 30, 30),
+    ]
+    .map(|rect| ("face", 0, 0.9, rect));
+    for format in FORMATS {
+        let width = odd_width(format);
+        let nothing = draw(format, width, 49, "", &[]);
+        for labels in ["auto", "always", "never"] {
+            let picture = draw(format, width, 49, &format!("labels={labels}"), &outside);
+            assert!(picture.rgb == nothing.rgb, "{format}, labels={labels}");
+        }
+    }
+}
+
+#[test]
+fn a_region_that_leaves_the_frame_is_clipped_at_its_edges() {
+    let large = [("face", 0, 0.9, (40, 30, u32::MAX, u32::MAX))];
+    for format in FORMATS {
+        let width = odd_width(format);
+        let picture = draw(format, width, 49, "labels=never line-width=4", &large);
+        let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
+        // The left and the upper line, up to the frame's last row and column.
+        for (x, y) in [(42, 40), (42, 48), (55, 32), (64, 32)] {
+            let color = picture.at(x, y);
+            assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
+        }
+        // No line at the frame's edges, nor elsewhere.
+        for (x, y) in [(64, 42), (55, 48), (64, 48), (55, 42), (10, 10), (64, 24)] {
+            let color = picture.at(x, y);
+            assert!(near(color, GREY, 2), "{format} at {x},{y}: {color:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_as_wide_as_a_large_region_fills_it() {
+    let picture =
+        draw("RGB", 64, 48, "labels=never line-width=100", &[("face", 0, 0.9, (10, 10, 30, 20))]);
+    for (x, y, expected) in [(10, 10, YELLOW), (25, 20, YELLOW), (39, 29, YELLOW), (45, 20, GREY)] {
+        assert_eq!(picture.at(x, y), expected, "{x},{y}");
+    }
+}
+
+/// Adds a region as an element written in C can: its type is any bytes.
+fn add_region(buffer: &mut gst::BufferRef, kind: &std::ffi::CStr) {
+    // SAFETY: the buffer is writable; the type is copied.
+    unsafe {
+        gst_video::ffi::gst_buffer_add_video_region_of_interest_meta(
+            buffer.as_mut_ptr(),
+            kind.as_ptr(),
+            20,
+            40,
+            100,
+            50,
+        );
+    }
+}
+
+#[test]
+fn a_type_that_is_not_utf8_is_drawn_with_the_replacement_character() {
+    let overlay = "labels=always line-width=3";
+    let foreign = draw_what("RGB", 160, 120, overlay, |buffer| add_region(buffer, c"caf\xe9"));
+    let replaced = draw_what("RGB", 160, 120, overlay, |buffer| add_region(buffer, c"caf\u{fffd}"));
+    assert!(foreign.rgb == replaced.rgb);
+    // The box, and a label above it.
+    for (x, y) in [(70, 41), (21, 60), (22, 30)] {
+        assert!(!near(foreign.at(x, y), GREY, 8), "{x},{y}: {:?}", foreign.at(x, y));
+    }
+}
+
+#[test]
+fn a_region_without_a_type_is_drawn_as_one_whose_type_is_empty() {
+    let without = draw_what("RGB", 160, 120, "labels=always", |buffer| {
+        // SAFETY: the buffer is writable; zero is the quark of no string.
+        unsafe {
+            gst_video::ffi::gst_buffer_add_video_region_of_interest_meta_id(
+                buffer.as_mut_ptr(),
+                0,
+                20,
+                40,
+                100,
+                50,
+            );
+        }
+    });
+    let empty = draw_what("RGB", 160, 120, "labels=always", |buffer| add_region(buffer, c""));
+    assert!(without.rgb == empty.rgb);
+    assert!(!near(without.at(70, 40), GREY, 8));
+}
+
+#[test]
+fn numbers_of_other_types_and_those_that_are_no_numbers_count_as_none() {
+    let picture = |detection: gst::Structure| {
+        draw_what("RGB", 160, 120, "labels=always", move |buffer| {
+            VideoRegionOfInterestMeta::add(buffer, "face", (20, 40, 100, 50))
+                .add_param(detection.clone());
+        })
+        .rgb
+    };
+    pipeline::init();
+    let detection = || gst::Structure::builder("detection");
+    let none = picture(detection().build());
+    for other in [
+        detection().field("confidence", "0.9").field("label_id", "3").build(),
+        detection().field("confidence", 1i32).field("label_id", 3.0).build(),
+        detection().field("confidence", f64::NAN).build(),
+        detection().field("confidence", f64::NEG_INFINITY).build(),
+        // Another structure has other fields of these names.
+        gst::Structure::builder("tracking").field("confidence", 0.9).field("label_id", 3).build(),
+    ] {
+        assert!(picture(other.clone()) == none, "{other}");
+    }
+    assert!(picture(detection().field("confidence", 0.9).build()) != none);
+}
+
+#[test]
+fn a_label_longer_than_the_frame_is_cut_off_at_its_edge() {
+    let label: &'static str = "x".repeat(1 << 20).leak();
+    let region = |kind| [(kind, 0, 0.9, (20, 40, 100, 50))];
+    // 160 pixels have room for twenty characters.
+    let long = draw("RGB", 160, 120, "labels=always", &region(label));
+    let cut = draw("RGB", 160, 120, "labels=always", &region(&label[..40]));
+    assert!(long.rgb == cut.rgb);
+    let automatic = draw("RGB", 160, 120, "labels=auto", &region(label));
+    let confidence = draw("RGB", 160, 120, "labels=auto", &region(&label[..60]));
+    assert!(automatic.rgb == confidence.rgb);
+}
+
+/// Bytes around the picture that no element may change.
+const PADDING: u8 = 0xa5;
+
+/// A frame of mid-gray in memory of a layout of its own.
+struct Laid {
+    info: VideoInfo,
+    offsets: [usize; 4],
+    strides: [i32; 4],
+    size: usize,
+}
+
+impl Laid {
+    /// With `padding` bytes before each plane and behind each row, none behind the last.
+    fn padded(format: VideoFormat, [width, height]: [u32; 2], padding: usize) -> Self {
+        let info = VideoInfo::builder(format, width, height).build().unwrap();
+        let (mut offsets, mut strides, mut size) = ([0; 4], [0; 4], 0);
+        for (plane, [bytes, rows]) in planes(&info).into_iter().enumerate() {
+            offsets[plane] = size + padding;
+            strides[plane] = (bytes + padding) as i32;
+            size = offsets[plane] + (rows - 1) * (bytes + padding) + bytes;
+        }
+        Self { info, offsets, strides, size }
+    }
+
+    /// A buffer with one region, and the layout in its metadata.
+    fn buffer(&self) -> gst::Buffer {
+        let mut bytes = vec![PADDING; self.size];
+        for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
+            for row in 0..rows {
+                let at = self.offsets[plane] as isize + row as isize * self.strides[plane] as isize;
+                let row = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..at + len));
+                row.into_iter().for_each(|row| row.fill(0x60));
+            }
+        }
+        let mut buffer = gst::Buffer::from_mut_slice(bytes);
+        let writable = buffer.get_mut().unwrap();
+        // SAFETY: the buffer is writable; the arrays have an entry for each of at most 4 planes.
+        // The metadata itself is what is being tested.
+        unsafe {
+            use gst::glib::translate::IntoGlib;
+            gst_video::ffi::gst_buffer_add_video_meta_full(
+                writable.as_mut_ptr(),
+                gst_video::ffi::GST_VIDEO_FRAME_FLAG_NONE,
+                self.info.format().into_glib(),
+                self.info.width(),
+                self.info.height(),
+                self.info.n_planes(),
+                &self.offsets,
+                &self.strides,
+            );
+        }
+        VideoRegionOfInterestMeta::add(writable, "face", (0, 0, 1 << 20, 1 << 20));
+        VideoRegionOfInterestMeta::add(writable, "x", (1, 1, 40, 30));
+        buffer
+    }
+
+    /// What the overlay makes of it: its bytes, and whether there was a warning.
+    fn drawn(&self) -> (Vec<u8>, bool) {
+        pipeline::init();
+        let mut harness = gst_check::Harness::new("roioverlay");
+        harness.element().unwrap().set_property_from_str("labels", "always");
+        let bus = gst::Bus::new();
+        harness.element().unwrap().set_bus(Some(&bus));
+        harness.set_src_caps(self.info.to_caps().unwrap());
+        let out = harness.push_and_pull(self.buffer()).expect("the frame passes");
+        let warned = bus.pop_filtered(&[gst::MessageType::Warning]).is_some();
+        (out.map_readable().unwrap().to_vec(), warned)
+    }
+
+    /// The picture's samples, row by row, and all other bytes.
+    fn parted(&self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let (mut samples, mut others, mut end) = (Vec::new(), Vec::new(), 0);
+        for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
+            for row in 0..rows {
+                let at = self.offsets[plane] + row * self.strides[plane] as usize;
+                others.extend(&bytes[end..at]);
+                end = at + len;
+                samples.extend(&bytes[at..end]);
+            }
+        }
+        others.extend(&bytes[end..]);
+        (samples, others)
+    }
+}
+
+/// The bytes of a row and the rows of each plane.
+fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
+    let format = info.format_info();
+    let of = |plane: u32| {
+        let components = (0..info.n_components()).filter(|&c| format.plane()[c as usize] == plane);
+        let bytes = components.clone().map(|component| {
+            let i = component as usize;
+            let wide = format.scale_width(component as u8, info.width()) as usize;
+            (wide - 1) * format.pixel_stride()[i] as usize + format.poffset()[i] as usize + 1
+        });
+        // A pixel of four bytes has an unused one, which may come last; so has a pair of pixels.
+        let last = bytes.max().unwrap();
+        let unit = match info.format() {
+            VideoFormat::Yuy2 | VideoFormat::Uyvy => 4,
+            _ => format.pixel_stride()[components.clone().next().unwrap() as usize] as usize,
+        };
+        let rows = components.map(|c| format.scale_height(c as u8, info.height())).max().unwrap();
+        [last.next_multiple_of(unit), rows as usize]
+    };
+    (0..info.n_planes()).map(of).collect()
+}
+
+#[test]
+fn any_size_and_padding_has_the_same_picture_and_the_padding_stays() {
+    pipeline::init();
+    for format in FORMATS {
+        let format: VideoFormat = format.parse().unwrap();
+        for size in [[1, 1], [1, 9], [9, 1], [2, 3], [7, 5], [65, 49]] {
+            let tight = Laid::padded(format, size, 0);
+            let (expected, _) = tight.parted(&tight.drawn().0);
+            assert!(expected.iter().any(|&byte| byte != 0x60), "{format} {size:?}: nothing drawn");
+            for padding in [1, 13, 4096] {
+                let padded = Laid::padded(format, size, padding);
+                let (bytes, warned) = padded.drawn();
+                let (samples, others) = padded.parted(&bytes);
+                assert!(samples == expected, "{format} {size:?}, {padding} bytes of padding");
+                assert!(others.iter().all(|&byte| byte == PADDING), "{format} {size:?} {padding}");
+                assert!(!warned, "{format} {size:?} {padding}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_layout_that_leaves_the_memory_is_not_drawn_on_and_warned_of() {
+    pipeline::init();
+    let layout = |offset: usize, stride: i32, size: usize| {
+        let info = VideoInfo::builder(VideoFormat::Rgb, 64, 48).build().unwrap();
+        Laid { info, offsets: [offset, 0, 0, 0], strides: [stride, 0, 0, 0], size }
+    };
+    for (case, laid) in [
+        ("one byte is missing", layout(0, 192, 192 * 48 - 1)),
+        ("the plane begins too late", layout(193, 192, 192 * 48)),
+        ("the stride is too long", layout(0, 1 << 26, 192 * 48)),
+        ("the stride is shorter than a row", layout(0, 100, 192 * 48)),
+        ("there is no stride", layout(0, 0, 192 * 48)),
+        ("rows run upwards", layout(192 * 47, -192, 192 * 48)),
+    ] {
+        let before = laid.buffer().map_readable().unwrap().to_vec();
+        let (after, warned) = laid.drawn();
+        assert!(after == before, "{case}: bytes were changed");
+        assert!(warned, "{case}: no warning");
+    }
+}
+
+#[test]
+fn a_class_keeps_its_color_and_two_classes_differ() {
+    let regions = [
+        ("person", 3, 0.9, (10, 20, 30, 30)),
+        ("bicycle", 4, 0.9, (60, 20, 30, 30)),
+        ("person", 3, 0.5, (110, 20, 30, 30)),
+    ];
+    let picture = draw("RGB", 160, 120, "labels=never line-width=3", &regions);
+    let [first, other, again] = [25, 75, 125].map(|x| picture.at(x, 21));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn labels_are_drawn_where_they_have_room() {
+    let region = [("face", 0, 0.87, (40, 60, 100, 50))];
+    let above = |overlay: &str| {
+        let picture = draw("RGB", 200, 160, overlay, &region);
+        (42..140).flat_map(|x| (44..58).map(move |y| (x, y))).any(|(x, y)| {
+            // Dark text on the class's color.
+            let [r, g, b] = picture.at(x, y);
+            r < 70 && g < 70 && b < 70
+        })
+    };
+    assert!(above("labels=auto"));
+    assert!(above("labels=always"));
+    assert!(!above("labels=never"));
+}
+
+#[test]
+fn seven_hundred_regions_on_a_frame_of_1080p_are_drawn() {
+    let crowd: Vec<Region> = (0..700)
+        .map(|i| ("face", 0, 0.5, (i % 35 * 54, i / 35 * 53, 30 + i % 40, 30 + i % 40)))
+        .collect();
+    let picture = draw("NV12", 1920, 1080, "", &crowd);
+    let colored = picture.rgb.as_chunks::<3>().0.iter().filter(|&&rgb| near(rgb, YELLOW, 40));
+    assert!(colored.count() > 700 * 100);
+}

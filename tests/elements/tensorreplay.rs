@@ -1,0 +1,509 @@
+//! Recorded tensors: every format, every order of frames, every mistake.
+
+use std::path::{Path, PathBuf};
+
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::tensor::Elements;
+
+use crate::support::data;
+use crate::support::pipeline::{Ended, parse, run, watch};
+
+/// A folder of this test's own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{name}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What each of `frames` frames gets, as `id (type shape): first element`.
+fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
+           ! tensorreplay {properties} ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        let attached = Tensors::of(buffer).unwrap();
+        let tensors = attached.views();
+        let first = match tensors[0].elements().unwrap() {
+            Elements::F32(elements) => elements.first().copied(),
+            Elements::F16(elements) => elements.first().map(|element| element.to_f32()),
+            other => panic!("f32 and f16 are read, got {other:?}"),
+        };
+        format!("{}: {}", tensors[0], first.map_or("none".into(), |first| first.to_string()))
+    });
+    let ended = run(&pipeline);
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    (seen, ended)
+}
+
+fn ok(properties: &str, frames: u32) -> Vec<String> {
+    let (seen, ended) = replay(properties, frames);
+    assert_eq!(ended.error, None, "{properties}");
+    seen
+}
+
+fn refused(properties: &str) -> String {
+    let (seen, ended) = replay(properties, 3);
+    assert!(seen.is_empty(), "{properties}: {seen:?}");
+    ended.error().to_owned()
+}
+
+/// A .npy file of version 1.
+fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    // Structured types are a list, without quotes.
+    let quote = if descr.starts_with('[') { "" } else { "'" };
+    let mut header = format!(
+        "{{'descr': {quote}{descr}{quote}, 'fortran_order': {order}, 'shape': ({shape}), }}"
+    );
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.bytes());
+    file.extend(data);
+    file
+}
+
+fn bytes(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    numbers.into_iter().flat_map(f32::to_le_bytes).collect()
+}
+
+#[test]
+fn csv_is_one_tensor_of_windows_for_every_frame() {
+    let folder = Folder::new("csv");
+    let file = folder.file("crowd.csv", b"778,59,24,41.84\r\n\r\n 1 , 2,3, -4e0\n");
+    assert_eq!(ok(&format!("location={file}"), 2), ["windows (f32 2x4): 778"; 2]);
+    let file = folder.file("crowd.txt", b"");
+    assert_eq!(ok(&format!("location={file}"), 1), ["windows (f32 0x4): none"]);
+}
+
+#[test]
+fn npy_brings_its_shape_and_type() {
+    let folder = Folder::new("npy");
+    let single =
+        folder.file("out.npy", &npy("<f4", false, "1, 2, 3", &bytes((5..11).map(|i| i as f32))));
+    assert_eq!(ok(&format!("location={single}"), 1), ["out (f32 1x2x3): 5"]);
+    let half = [half::f16::from_f32(0.5); 4];
+    let half = folder.file("half.npy", &npy("<f2", false, "4,", bytemuck::cast_slice(&half)));
+    assert_eq!(ok(&format!("location={half} tensor-id=scores"), 1), ["scores (f16 4): 0.5"]);
+}
+
+#[test]
+fn raw_takes_shape_and_type_from_the_properties() {
+    let folder = Folder::new("raw");
+    let file = folder.file("out.raw", &bytes([7.0, 8.0]));
+    assert_eq!(ok(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);
+    let halves = ok(&format!("location={file} shape=4 element-type=f16"), 1);
+    assert!(halves[0].starts_with("out (f16 4): "), "{halves:?}");
+}
+
+#[test]
+fn a_file_of_several_tensors_has_one_for_each_frame_and_starts_over() {
+    let folder = Folder::new("several");
+    let raw = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let npy = folder.file("out.npy", &npy("<f4", false, "3, 1", &bytes([1.0, 2.0, 3.0])));
+    for file in [raw, npy] {
+        let seen = ok(&format!("location={file} shape=1"), 5);
+        assert_eq!(seen, [1, 2, 3, 1, 2].map(|first| format!("out (f32 1): {first}")));
+    }
+}
+
+#[test]
+fn without_repeat_the_stream_ends_with_the_recording() {
+    let folder = Folder::new("end");
+    let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    assert_eq!(ok(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
+    // One tensor is for every frame.
+    assert_eq!(ok(&format!("location={file} shape=3 repeat=false"), 9).len(), 9);
+}
+
+#[test]
+fn a_pattern_names_a_file_for_each_frame() {
+    let folder = Folder::new("pattern");
+    for i in 0..3 {
+        folder.file(&format!("{i:03}.raw"), &bytes([i as f32]));
+    }
+    let location = folder.0.join("%03d.raw");
+    let common = format!("location={} shape=1 tensor-id=out", location.display());
+    let seen = ok(&common, 5);
+    assert_eq!(seen, [0, 1, 2, 0, 1].map(|first| format!("out (f32 1): {first}")));
+    assert_eq!(ok(&format!("{common} repeat=false"), 5).len(), 3);
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let folder = Folder::new("mistakes");
+    let file = |name: &str, bytes: &[u8]| format!("location={}", folder.file(name, bytes));
+    let cases = [
+        ("".into(), "location is not set"),
+        ("location=/nowhere/out.npy".into(), "/nowhere/out.npy cannot be read: No such file"),
+        ("location=/tmp".into(), "/tmp is a directory; expected a regular file"),
+        (file("a.raw", b"1234"), "set the properties shape, as in 1x84x8400, and element-type"),
+        (file("b.raw", b"1234") + " shape=1,2", "shape: cannot read \"1,2\""),
+        (file("c.raw", b"1234") + " shape=1x1x1x1x1x1x1x1x1", "up to 8 dimensions"),
+        (
+            file("d.raw", b"123456") + " shape=1",
+            "d.raw holds 6 bytes; expected a multiple of 4, since a tensor of f32 1 takes 4 bytes, \
+             but 2 bytes are left over; set shape and element-type to what was recorded",
+        ),
+        (
+            file("short.raw", b"1234") + " shape=1x2",
+            "holds 4 bytes; expected a multiple of 8, since a tensor of f32 1x2 takes 8 bytes, but \
+             4 bytes are left over",
+        ),
+        (file("e.raw", b"") + " shape=1", "e.raw is empty; expected a tensor of f32 1, 4 bytes"),
+        (
+            file("f.raw", b"1234") + " shape=0x4",
+            "f.raw holds 4 bytes, but the shape 0x4 has no elements; set shape to dimensions \
+             above 0",
+        ),
+        (
+            file("g.raw", b"1234") + " shape=99999999999x99999999999",
+            "multiply to more elements than memory can hold",
+        ),
+        (file("a.csv", b"1,2,3,4\n1,2,3\n"), "a.csv, line 2: expected four numbers x,y,side,score"),
+        (
+            file("b.csv", b"1,2,3,x\n"),
+            "line 1: expected four numbers x,y,side,score, got \"1,2,3,x\"",
+        ),
+        (file("c.csv", b"1,2,3,4,5\n"), "line 1"),
+        (file("d.csv", b"1,2,3,4\n1,2,\xb5,4\n"), "d.csv is not valid UTF-8 in line 2"),
+        (
+            file("e.csv", b"\xff\xfe1\0"),
+            "e.csv is not valid UTF-8: it begins with the byte order mark of UTF-16; save it as UTF-8",
+        ),
+        ("location=/tmp/%s.npy shape=1".into(), "expected one %d or %05d and no other %"),
+        ("location=/tmp/%d-%d.npy shape=1".into(), "expected one %d or %05d and no other %"),
+        ("location=/tmp/%5d.npy shape=1".into(), "expected one %d or %05d and no other %"),
+        ("location=/tmp/%0+5d.npy shape=1".into(), "expected one %d or %05d and no other %"),
+        ("location=/nowhere/%d.raw shape=1".into(), "/nowhere/0.raw cannot be read"),
+    ];
+    for (properties, expected) in cases {
+        let message = refused(&properties);
+        assert!(message.contains(expected), "{properties}: {message}");
+    }
+}
+
+#[test]
+fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
+    let folder = Folder::new("arrays");
+    let array = |descr: &str| npy(descr, false, "1,", &[0; 8]);
+    let cut = npy("<f4", false, "2,", &[]);
+    let cases: [(&[u8], &[&str]); 22] = [
+        (b"no array", &["got \"no array\"", "\\x93NUMPY", "numpy.save", ".raw"]),
+        (b"", &["got \"\"", "numpy.save"]),
+        (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file for each array"]),
+        (b"\x93NUMPY\x04\x00more", &["version 4.0", "expected 1.0, 2.0 or 3.0", "numpy.save"]),
+        (&cut[..9], &["its header is cut short", "9 bytes"]),
+        (&cut[..40], &["its header is cut short", "40 bytes", "copy or save it again"]),
+        (&array("<f8"), &["got float64 ('<f8')", "array.astype(numpy.float32)"]),
+        (&array("=f8"), &["got float64 ('=f8')", "array.astype(numpy.float32)"]),
+        (&array(">f4"), &["got big-endian float32 ('>f4')", "array.astype('<f4')"]),
+        (&array(">f2"), &["got big-endian float16 ('>f2')", "array.astype('<f2')"]),
+        (&array("|i1"), &["got int8 ('|i1')", "(array - zero_point) * scale", "numpy.float32"]),
+        (&array("|u1"), &["got uint8 ('|u1')", "(array - zero_point) * scale", "numpy.float32"]),
+        (&array("<i8"), &["got int64 ('<i8')", "array.astype(numpy.float32)"]),
+        (&array("|b1"), &["got bool ('|b1')", "array.astype(numpy.float32)"]),
+        (&array("|O"), &["got Python objects ('|O')", "one numeric array", "numpy.float32"]),
+        (&array("<U8"), &["got '<U8'", "array.astype(numpy.float32)"]),
+        // A message is a C string, which a zero byte would end.
+        (&array("<f\0"), &["its header is not text"]),
+        (&npy("<f4", false, "1\0,", &[0; 4]), &["its header is not text"]),
+        (&array("[('x', '<f4')]"), &["got a structured type ([('x', '<f4')]", "each field"]),
+        (
+            &npy("<f4", true, "2, 2", &[0; 16]),
+            &["got Fortran order", "numpy.ascontiguousarray(array)"],
+        ),
+        (
+            &npy("<f4", false, "3,", &[0; 8]),
+            &["its header says f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
+        ),
+        (
+            &npy("<f4", false, "99999999999, 99999999999", &[0; 8]),
+            &["its header says f32 99999999999x99999999999", "8 bytes follow"],
+        ),
+    ];
+    for (i, (bytes, expected)) in cases.into_iter().enumerate() {
+        let name = format!("{i}.npy");
+        let message = refused(&format!("location={}", folder.file(&name, bytes)));
+        assert!(message.contains(&name), "{message}");
+        for expected in expected {
+            assert!(message.contains(expected), "expected {expected}: {message}");
+        }
+    }
+    let other = folder.file("other.npy", &npy("<f4", false, "3,", &[0; 12]));
+    let message = refused(&format!("location={other} shape=2"));
+    assert!(message.contains("has the shape 3, but the property shape says 2"), "{message}");
+}
+
+#[test]
+fn an_archive_of_arrays_is_named_as_one_before_it_is_read_as_raw() {
+    let folder = Folder::new("archive");
+    let file = folder.file("out.npz", b"PK\x03\x04");
+    for properties in [format!("location={file}"), format!("location={file} shape=1")] {
+        let message = refused(&properties);
+        for expected in ["out.npz", ".npz archive", "unzip", "one .npy file for each array"] {
+            assert!(message.contains(expected), "expected {expected}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_the_first_window_is_passed_over() {
+    let folder = Folder::new("bom");
+    let file = folder.file("crowd.csv", b"\xef\xbb\xbf778,59,24,41.84\r\n");
+    assert_eq!(ok(&format!("location={file}"), 1), ["windows (f32 1x4): 778"]);
+}
+
+#[test]
+fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
+    let folder = Folder::new("broken");
+    folder.file("0.raw", &bytes([0.0]));
+    folder.file("1.raw", b"12");
+    let location = folder.0.join("%d.raw");
+    let (seen, ended) = replay(&format!("location={} shape=1", location.display()), 3);
+    assert_eq!(seen.len(), 1);
+    assert!(ended.error().contains("1.raw holds 2 bytes"), "{}", ended.error());
+}
+
+#[test]
+fn a_pattern_whose_first_file_goes_away_is_an_error() {
+    use gst::prelude::*;
+    let folder = Folder::new("gone");
+    let file = folder.file("0.raw", &bytes([0.0]));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay name=replay location={} shape=1 ! fakesink",
+        folder.0.join("%d.raw").display()
+    ));
+    // Opened with the state, read with the first buffer.
+    let replay = pipeline.by_name("replay").unwrap();
+    replay.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+        let _ = std::fs::remove_file(&file);
+        gst::PadProbeReturn::Ok
+    });
+    let ended = run(&pipeline);
+    assert!(ended.error().contains("0.raw cannot be read: No such file"), "{}", ended.error());
+}
+
+#[test]
+fn a_file_of_a_pattern_holds_one_tensor() {
+    let folder = Folder::new("two-in-one");
+    folder.file("0.raw", &bytes([1.0, 2.0]));
+    let location = folder.0.join("%d.raw");
+    let message = refused(&format!("location={} shape=1", location.display()));
+    assert!(message.contains("0.raw holds 2 tensors; expected one"), "{message}");
+}
+
+#[test]
+fn the_files_of_a_pattern_share_the_id_of_the_first() {
+    let folder = Folder::new("pattern-id");
+    folder.file("out-0.raw", &bytes([5.0]));
+    folder.file("out-1.raw", &bytes([6.0]));
+    let location = folder.0.join("out-%d.raw");
+    let seen = ok(&format!("location={} shape=1", location.display()), 2);
+    assert_eq!(seen, ["out-0 (f32 1): 5", "out-0 (f32 1): 6"]);
+}
+
+#[test]
+fn each_of_several_elements_adds_its_tensor_behind_those_there() {
+    let folder = Folder::new("chain");
+    let scores = folder.file("scores.raw", &bytes([0.5, 0.25]));
+    let boxes = folder.file("boxes.raw", &bytes([0.0; 8]));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay location={scores} shape=1x2x1 ! tensorreplay location={boxes} shape=1x2x4
+           ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        Tensors::of(buffer)
+            .unwrap()
+            .views()
+            .iter()
+            .map(|tensor| tensor.to_string())
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(*seen.lock().unwrap(), [["scores (f32 1x2x1)", "boxes (f32 1x2x4)"]; 2]);
+}
+
+/// The addresses of the elements of each frame's tensor.
+fn addresses(properties: &str, frames: u32) -> Vec<usize> {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
+           ! tensorreplay {properties} ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        let attached = Tensors::of(buffer).unwrap();
+        let tensors = attached.views();
+        let Elements::F32(elements) = tensors[0].elements().unwrap() else {
+            panic!("f32 is replayed")
+        };
+        elements.as_ptr() as usize
+    });
+    assert_eq!(run(&pipeline).error, None, "{properties}");
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[test]
+fn frames_share_what_was_read() {
+    let folder = Folder::new("shared");
+    let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let every = addresses(&format!("location={file} shape=3"), 3);
+    assert_eq!(every, [every[0]; 3]);
+    let each = addresses(&format!("location={file} shape=1"), 4);
+    assert_eq!(each, [0, 4, 8, 0].map(|offset| each[0] + offset));
+}
+
+#[test]
+fn what_is_not_a_file_is_not_read() {
+    // Reading it would never end.
+    let message = refused("location=/dev/zero shape=1");
+    assert!(message.contains("/dev/zero is a device; expected a regular file"), "{message}");
+    // Opening it would never end.
+    let folder = Folder::new("fifo");
+    let fifo = folder.0.join("out.raw");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let message = refused(&format!("location={} shape=1", fifo.display()));
+    assert!(message.contains("out.raw is a FIFO; expected a regular file"), "{message}");
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let folder = Folder::new("large");
+    let path = folder.file("out.raw", b"");
+    // It takes no room on the disk.
+    std::fs::File::options().write(true).open(&path).unwrap().set_len((1 << 30) + 4).unwrap();
+    let message = refused(&format!("location={path} shape=1"));
+    assert!(message.contains("has 1073741828 bytes, more than the 1073741824"), "{message}");
+}
+
+/// The first error on the pipeline's bus.
+fn first_error(pipeline: &gst::Pipeline) -> gst::glib::Error {
+    use gst::prelude::*;
+    let message = pipeline.bus().unwrap().pop_filtered(&[gst::MessageType::Error]).unwrap();
+    let gst::MessageView::Error(error) = message.view() else { unreachable!() };
+    error.error()
+}
+
+#[test]
+fn the_kind_of_mistake_is_told_when_the_pipeline_is_prerolled() {
+    use gst::prelude::*;
+    let folder = Folder::new("kinds");
+    let fail = |properties: &str| {
+        let pipeline =
+            parse(&format!("videotestsrc ! tensorreplay {properties} ! fakesink name=out"));
+        assert!(pipeline.set_state(gst::State::Paused).is_err(), "{properties}");
+        let error = first_error(&pipeline);
+        pipeline.set_state(gst::State::Null).unwrap();
+        error
+    };
+    let raw = folder.file("out.raw", b"12");
+    let csv = folder.file("out.csv", b"1,2");
+    assert!(fail("").matches(gst::ResourceError::NotFound));
+    assert!(fail("location=/nowhere/out.npy").matches(gst::ResourceError::NotFound));
+    assert!(fail("location=/tmp").matches(gst::ResourceError::OpenRead));
+    assert!(fail(&format!("location={raw}")).matches(gst::LibraryError::Settings));
+    assert!(fail(&format!("location={raw} shape=1")).matches(gst::StreamError::Format));
+    assert!(fail(&format!("location={csv}")).matches(gst::StreamError::Format));
+}
+
+#[test]
+fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
+    use gst::prelude::*;
+    let folder = Folder::new("again");
+    let good = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let pipeline = parse(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay name=replay location=/nowhere/out.raw shape=1 ! fakesink name=out",
+    );
+    let seen = watch(&pipeline, "out", |buffer| {
+        let attached = Tensors::of(buffer).unwrap();
+        let tensors = attached.views();
+        let Elements::F32(elements) = tensors[0].elements().unwrap() else {
+            panic!("f32 is replayed")
+        };
+        elements[0]
+    });
+    let replay = pipeline.by_name("replay").unwrap();
+    assert!(pipeline.set_state(gst::State::Paused).is_err());
+    pipeline.set_state(gst::State::Ready).unwrap();
+    first_error(&pipeline);
+    replay.set_property("location", &good);
+    for _ in 0..3 {
+        assert_eq!(run(&pipeline).error, None);
+        assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [1.0, 2.0]);
+    }
+}
+
+#[test]
+fn a_flush_starts_the_recording_over() {
+    use gst::prelude::*;
+    let folder = Folder::new("flush");
+    let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
+           ! tensorreplay location={file} shape=1 ! fakesink name=out"
+    ));
+    let seen = watch(&pipeline, "out", |buffer| {
+        let attached = Tensors::of(buffer).unwrap();
+        let tensors = attached.views();
+        let Elements::F32(elements) = tensors[0].elements().unwrap() else {
+            panic!("f32 is replayed")
+        };
+        elements[0]
+    });
+    pipeline.set_state(gst::State::Paused).unwrap();
+    pipeline.state(gst::ClockTime::from_seconds(10)).0.unwrap();
+    seen.lock().unwrap().clear();
+    pipeline.seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO).unwrap();
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(seen.lock().unwrap()[0], 1.0);
+}
+
+#[test]
+fn the_papers_windows_have_the_shape_they_should() {
+    let file = data::fixture("oscars/detections.txt");
+    let seen = ok(&format!("location={}", file.display()), 1);
+    assert!(seen[0].starts_with("windows (f32 2997x4): 778"), "{seen:?}");
+}
+
+#[test]
+fn the_real_recordings_have_the_shapes_they_should() {
+    for (file, properties, expected) in [
+        (
+            "data/recorded/yolov5_decoder_input.raw",
+            "shape=1x6300x85",
+            "yolov5_decoder_input (f32 1x6300x85): ",
+        ),
+        (
+            "data/recorded/yolov8_decoder_input.raw",
+            "shape=1x2100x84",
+            "yolov8_decoder_input (f32 1x2100x84): ",
+        ),
+    ] {
+        let Some(path) = data::path(file) else { return };
+        let seen = ok(&format!("location={} {properties}", path.display()), 1);
+        assert!(seen[0].starts_with(expected), "{seen:?}");
+    }
+}

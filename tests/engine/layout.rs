@@ -1,0 +1,247 @@
+//! Layouts that do not fit the tensors: every engine gives an error and reads nothing.
+
+use gstnmsfilter::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::engine::{Cpu, Cuda, Detection, Engine, EngineError, Params, Reference};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::engines;
+
+const BOXES: [f32; 8] = [0.0, 0.0, 9.0, 9.0, 20.0, 0.0, 29.0, 9.0];
+const SCORES: [f32; 4] = [0.9, 0.1, 0.2, 0.8];
+
+/// Two anchors of two classes.
+fn tensors() -> [TensorView<'static>; 2] {
+    [
+        TensorView::from_slice("boxes", &[2, 4], &BOXES),
+        TensorView::from_slice("scores", &[2, 2], &SCORES),
+    ]
+}
+
+fn layout() -> Layout {
+    decoder::choose(&tensors(), None, Options::default()).unwrap().layout
+}
+
+fn every_engine() -> Vec<Box<dyn Engine>> {
+    let mut all: Vec<Box<dyn Engine>> =
+        vec![Box::new(Reference::default()), Box::new(Cpu::default())];
+    if engines::on_gpu() {
+        all.push(Box::new(Cuda::new(Some(0)).unwrap()));
+    }
+    all
+}
+
+/// The error that every engine gives; afterwards each does a sound frame as before.
+fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
+    let errors: Vec<EngineError> = every_engine()
+        .iter_mut()
+        .map(|engine| {
+            let error = engine.run(tensors, layout, &Params::default()).unwrap_err();
+            let sound = engine.run(&self::tensors(), &self::layout(), &Params::default());
+            assert_eq!(
+                sound.unwrap().image(0).survivors.len(),
+                2,
+                "{} after {error}",
+                engine.name()
+            );
+            error
+        })
+        .collect();
+    assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+    errors[0].clone()
+}
+
+fn boxes(change: impl FnOnce(&mut Field)) -> Layout {
+    let mut layout = layout();
+    change(&mut layout.boxes);
+    layout
+}
+
+fn scores(change: impl FnOnce(&mut Field)) -> Layout {
+    let mut layout = layout();
+    change(&mut layout.scores);
+    layout
+}
+
+#[test]
+fn a_field_of_a_tensor_that_is_not_there_is_an_error() {
+    for (field, layout) in
+        [("boxes", boxes(|field| field.tensor = 2)), ("scores", scores(|field| field.tensor = 2))]
+    {
+        let expected = EngineError::NoTensor { field, index: 2, tensors: 2 };
+        assert_eq!(error(&tensors(), &layout), expected);
+    }
+    let expected = EngineError::NoTensor { field: "boxes", index: 0, tensors: 0 };
+    assert_eq!(error(&[], &layout()), expected);
+    // Nor with nothing to read of it.
+    let empty = Layout { anchors: 0, ..scores(|field| field.tensor = usize::MAX) };
+    let expected = EngineError::NoTensor { field: "scores", index: usize::MAX, tensors: 2 };
+    assert_eq!(error(&tensors(), &empty), expected);
+}
+
+#[test]
+fn the_error_names_the_field_the_last_element_needed_and_the_elements_held() {
+    let found = error(&tensors(), &Layout { anchors: 3, ..layout() });
+    let expected = EngineError::FieldOutside {
+        field: "boxes",
+        tensor: "boxes (f32 2x4)".into(),
+        last: 11,
+        held: 8,
+    };
+    assert_eq!(found, expected);
+    assert_eq!(
+        found.to_string(),
+        "tensor boxes (f32 2x4): the layout's boxes need element 11, but it has 8 elements; \
+         correct the layout's offset, strides or number of anchors"
+    );
+}
+
+#[test]
+fn scores_fewer_than_boxes_are_an_error() {
+    let short = [tensors()[0].clone(), TensorView::from_slice("scores", &[1, 2], &SCORES[..2])];
+    let found = error(&short, &layout());
+    assert_eq!(parts(&found), ("scores", 3, 2));
+}
+
+#[test]
+fn the_first_element_beyond_a_tensor_is_one_too_many() {
+    for (layout, wanted) in [
+        (boxes(|field| field.offset = 1), ("boxes", 8, 8)),
+        (boxes(|field| field.anchor_stride = 5), ("boxes", 8, 8)),
+        (boxes(|field| field.component_stride = 2), ("boxes", 10, 8)),
+        (scores(|field| field.offset = 1), ("scores", 4, 4)),
+        (Layout { classes: 3, ..layout() }, ("scores", 4, 4)),
+        (Layout { objectness: Some(field(1, 3, 1)), ..layout() }, ("objectness", 4, 4)),
+    ] {
+        let found = error(&tensors(), &layout);
+        assert_eq!(parts(&found), wanted);
+    }
+}
+
+#[test]
+fn offsets_and_strides_that_overflow_are_errors() {
+    for layout in [
+        boxes(|field| field.offset = usize::MAX),
+        boxes(|field| field.anchor_stride = usize::MAX),
+        boxes(|field| field.component_stride = usize::MAX),
+        // Times the element's size, and times the anchors, this is a multiple of 2 to the 64.
+        boxes(|field| field.offset = 1 << 62),
+        scores(|field| field.anchor_stride = 1 << 63),
+        scores(|field| {
+            (field.offset, field.anchor_stride, field.component_stride) =
+                (usize::MAX, usize::MAX, usize::MAX);
+        }),
+        Layout {
+            anchors: u32::MAX as usize,
+            ..boxes(|field| field.anchor_stride = usize::MAX / 2)
+        },
+    ] {
+        parts(&error(&tensors(), &layout));
+    }
+}
+
+#[test]
+fn no_classes_and_too_many_are_errors() {
+    for classes in [0, 65_537, usize::MAX] {
+        // Strides of zero need no more elements.
+        let layout = Layout { classes, ..scores(|field| field.component_stride = 0) };
+        assert_eq!(error(&tensors(), &layout), EngineError::Classes { classes });
+    }
+}
+
+#[test]
+fn more_anchors_than_an_index_can_count_are_an_error() {
+    for anchors in [1 << 32, usize::MAX] {
+        let found = error(&tensors(), &Layout { anchors, ..layout() });
+        assert_eq!(found, EngineError::Anchors { anchors });
+    }
+}
+
+#[test]
+fn more_pairs_than_an_index_can_count_are_an_error_with_multi_label() {
+    let (anchors, classes) = (1 << 31, 2);
+    let layout = Layout { anchors, classes, ..layout() };
+    for mut engine in every_engine() {
+        let multi = Params { multi_label: true, ..Params::default() };
+        let found = engine.run(&tensors(), &layout, &multi).unwrap_err();
+        assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
+        assert!(found.to_string().contains("set multi-label to false"), "{found}");
+    }
+    // Without it, there are as many candidates as anchors at most.
+    parts(&error(&tensors(), &layout));
+}
+
+#[test]
+fn objectness_of_another_tensor_than_the_scores_is_an_error() {
+    let layout = Layout { objectness: Some(field(0, 0, 1)), ..layout() };
+    let expected = EngineError::ObjectnessApart { expected: 1, got: 0 };
+    assert_eq!(error(&tensors(), &layout), expected);
+}
+
+#[test]
+fn without_anchors_no_element_is_needed() {
+    let nowhere = Field {
+        tensor: 0,
+        offset: usize::MAX,
+        image_stride: 0,
+        anchor_stride: 1,
+        component_stride: 1,
+    };
+    let layout = Layout { anchors: 0, boxes: nowhere, scores: nowhere, ..layout() };
+    for multi_label in [false, true] {
+        let params = Params { multi_label, ..Params::default() };
+        for mut engine in every_engine() {
+            let outcome = engine.run(&tensors(), &layout, &params).unwrap();
+            let found = outcome.image(0);
+            assert_eq!((found.candidates, found.rejected), (0, 0), "{}", outcome.engine());
+        }
+    }
+}
+
+#[test]
+fn any_strides_that_fit_are_read() {
+    // Numbers of one anchor are two elements apart, those of the next begin one later.
+    let numbers: Vec<f32> = (0..4)
+        .flat_map(|i| [BOXES[i], BOXES[4 + i]])
+        .chain([0.5, 1.0])
+        .chain((0..2).flat_map(|c| [SCORES[c], SCORES[2 + c], -1.0]))
+        .collect();
+    let tensors = [TensorView::from_slice("numbers", &[numbers.len()], &numbers)];
+    let expected = [(1, 1, 0.8), (0, 0, 0.45)];
+    let layout = Layout {
+        boxes: Field {
+            tensor: 0,
+            offset: 0,
+            image_stride: 0,
+            anchor_stride: 1,
+            component_stride: 2,
+        },
+        scores: Field {
+            tensor: 0,
+            offset: 10,
+            image_stride: 0,
+            anchor_stride: 1,
+            component_stride: 3,
+        },
+        objectness: Some(field(0, 8, 1)),
+        ..layout()
+    };
+    for mut engine in every_engine() {
+        let outcome = engine.run(&tensors, &layout, &Params::default()).unwrap();
+        let found = outcome.image(0);
+        let of = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
+        let kept: Vec<_> = found.survivors.iter().map(of).collect();
+        assert_eq!(kept, expected, "{}", outcome.engine());
+    }
+}
+
+fn field(tensor: usize, offset: usize, anchor_stride: usize) -> Field {
+    Field { tensor, offset, image_stride: 0, anchor_stride, component_stride: 1 }
+}
+
+/// The field, the last element needed, the elements held.
+fn parts(error: &EngineError) -> (&'static str, u128, usize) {
+    match *error {
+        EngineError::FieldOutside { field, last, held, .. } => (field, last, held),
+        ref other => panic!("expected FieldOutside, got {other}"),
+    }
+}

@@ -1,0 +1,71 @@
+//! The paper's own windows, and what its own program leaves of them.
+
+use gstnmsfilter::decoder;
+use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::scratch::ScratchFile;
+use crate::support::{data, engines, replay};
+
+/// How many of the first `n` windows survive, by both engines and through a pipeline.
+fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
+    let tensors = [TensorView::from_slice("windows", &[n, 4], &windows[..n * 4])];
+    let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
+    let expected = reference.run(&tensors, &layout, params).unwrap().image(0);
+    let found = fast.run(&tensors, &layout, params).unwrap().image(0);
+    assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
+    let replayed = replayed(n, params);
+    let counts = [found.candidates, found.survivors.len()].map(|count| count as u64);
+    assert_eq!([replayed.candidates, replayed.survivors], counts, "{n} through a pipeline");
+    found.survivors.len()
+}
+
+/// The same from the first `n` lines of the paper's file, through a pipeline.
+fn replayed(n: usize, params: &Params) -> replay::Counts {
+    let text = data::fixture_text("oscars/detections.txt");
+    let lines: String = text.split_inclusive('\n').take(n).collect();
+    let file = ScratchFile::new("csv", lines.as_bytes());
+    let settings = replay::Settings::Params(params, decoder::BoxFormat::default());
+    replay::frame(&[format!("location={}", file.display())], settings)
+}
+
+/// Windows of any score, as the paper's program takes them.
+fn params(method: Method, overlap: Overlap, iou_threshold: f32) -> Params {
+    Params {
+        method,
+        overlap,
+        iou_threshold,
+        thresholds: ClassThresholds::uniform(0.0),
+        ..Params::default()
+    }
+}
+
+#[test]
+fn map_reduce_leaves_what_the_papers_program_leaves() {
+    let windows = data::oscars();
+    let paper = Params {
+        pixel_offset: 1.0,
+        threshold_inclusive: true,
+        ..params(Method::MapReduce, Overlap::Representative, 0.3)
+    };
+    let prefixes = [200, 360, 698, 1027, 2048, 2895, 2997];
+    let left = prefixes.map(|n| survivors(&windows, n, &paper));
+    assert_eq!(left, [26, 51, 95, 132, 144, 145, 145]);
+}
+
+#[test]
+fn greedy_at_iou_0_3_leaves_the_same_counts() {
+    let windows = data::oscars();
+    let greedy = params(Method::Greedy, Overlap::Iou, 0.3);
+    let left = [200, 360, 698, 1027, 2048, 2895].map(|n| survivors(&windows, n, &greedy));
+    assert_eq!(left, [26, 51, 95, 132, 144, 145]);
+}
+
+#[test]
+fn greedy_at_iou_0_5_leaves_more() {
+    let windows = data::oscars();
+    let greedy = params(Method::Greedy, Overlap::Iou, 0.5);
+    let left = [200, 360, 698, 1027, 2048, 2895, 2997].map(|n| survivors(&windows, n, &greedy));
+    assert_eq!(left, [26, 51, 95, 132, 154, 190, 201]);
+}

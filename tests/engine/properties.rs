@@ -1,0 +1,308 @@
+//! The engines held to each other and to the rules, on random scenes.
+//!
+//! A scene is drawn from a seed, which every failure names.
+
+use gstnmsfilter::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::engine::{Bounds, ClassThresholds, Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::engines::{self, bits};
+use crate::support::scene::Scene;
+
+fn survivors(
+    engine: &mut dyn Engine,
+    tensors: &[TensorView<'_>],
+    layout: &Layout,
+    params: &Params,
+) -> Vec<Detection> {
+    engine.run(tensors, layout, params).unwrap().image(0).survivors.to_vec()
+}
+
+/// Whether the first detection suppresses the second: by the reference engine, given these two alone.
+fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
+    if higher.class != lower.class && !params.class_agnostic {
+        return false;
+    }
+    let corners = |d: &Detection| [d.x1, d.y1, d.x2, d.y2];
+    let boxes = [corners(higher), corners(lower)].concat();
+    let tensors = [
+        TensorView::from_slice("boxes", &[2, 4], &boxes),
+        TensorView::from_slice("scores", &[2], &[1.0f32, 0.5]),
+    ];
+    let pair = Params {
+        method: Method::MapReduce,
+        overlap: params.overlap,
+        iou_threshold: params.iou_threshold,
+        threshold_inclusive: params.threshold_inclusive,
+        pixel_offset: params.pixel_offset,
+        ..Params::default()
+    };
+    let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
+    survivors(&mut Reference::default(), &tensors, &layout, &pair).len() == 1
+}
+
+fn ranked(detections: &[Detection]) -> bool {
+    let outranks = |a: &Detection, b: &Detection| {
+        a.score > b.score || (a.score == b.score && (a.anchor, a.class) < (b.anchor, b.class))
+    };
+    detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
+}
+
+/// What there was in scenes.
+#[derive(Default)]
+struct Counts {
+    candidates: usize,
+    survivors: usize,
+    rejected: usize,
+    /// Candidates of one scene, at most.
+    most: usize,
+    /// Candidates beyond one to an anchor, with `multi_label`.
+    further: usize,
+    /// Neighbors by rank of one anchor and one score.
+    ties: usize,
+}
+
+/// Runs scenes on both engines, which must agree to the last bit and in order.
+fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
+    let mut counts = Counts::default();
+    for (seed, scene) in scenes {
+        let (tensors, layout) = scene.tensors();
+        let expected = reference.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        let found = fast.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
+        counts.candidates += found.candidates;
+        counts.survivors += found.survivors.len();
+        counts.rejected += found.rejected;
+        counts.most = counts.most.max(found.candidates);
+        counts.further += found.candidates.saturating_sub(layout.anchors);
+        let is_tie = |pair: &&[Detection]| {
+            pair[0].anchor == pair[1].anchor && pair[0].score == pair[1].score
+        };
+        counts.ties += found.survivors.windows(2).filter(is_tie).count();
+    }
+    counts
+}
+
+#[test]
+fn fast_equals_reference_bit_for_bit_and_in_order() {
+    let scenes = engines::some(12_000);
+    let Counts { candidates, survivors: left, rejected, further, ties, .. } =
+        fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
+    println!("{candidates} candidates, {left} survivors, {rejected} rejected, {ties} ties");
+    // The scenes are worth something: there is much to suppress, to keep and to reject.
+    let of = |count: u64| (count * scenes / 12_000) as usize;
+    assert!(candidates > of(1_000_000) && left > of(100_000) && rejected > of(10_000));
+    assert!(left * 2 < candidates);
+    assert!(further > of(100_000) && ties > of(1_000), "{further} further, {ties} ties");
+}
+
+#[test]
+fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
+    let seeds = 0..engines::some(4_000);
+    let Counts { candidates, survivors: left, .. } =
+        fast_equals_reference(seeds.map(|seed| (seed, Scene::on_a_grid(seed))));
+    assert!(0 < left && left < candidates, "{left} of {candidates}");
+}
+
+#[test]
+fn crowds_of_ten_thousand_candidates_are_equal_too() {
+    let seeds = engines::some(12).max(4);
+    let Counts { most, .. } =
+        fast_equals_reference((0..seeds).map(|seed| (seed, Scene::large(seed, 10_000))));
+    assert!(most > 9_000, "at most {most} candidates");
+}
+
+#[test]
+fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
+    let mut fast = engines::fast();
+    let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
+    for seed in 0..scenes {
+        let scene = Scene::plain(seed, Method::Greedy);
+        let (tensors, layout) = scene.tensors();
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
+        let all = Params { method: Method::None, ..scene.params.clone() };
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        left += kept.len() as u64;
+        suppressed += (all.len() - kept.len()) as u64;
+        assert!(ranked(&kept) && ranked(&all), "seed {seed}");
+        for (rank, candidate) in all.iter().enumerate() {
+            let outranking = all[..rank].iter().filter(|other| kept.contains(other));
+            let met = outranking.into_iter().any(|other| conflict(other, candidate, &scene.params));
+            assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
+        }
+    }
+    assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
+}
+
+#[test]
+fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
+    let mut fast = engines::fast();
+    let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
+    for seed in 0..scenes {
+        let scene = Scene::plain(seed, Method::MapReduce);
+        let (tensors, layout) = scene.tensors();
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
+        let all = Params { method: Method::None, ..scene.params.clone() };
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        left += kept.len() as u64;
+        suppressed += (all.len() - kept.len()) as u64;
+        for (rank, candidate) in all.iter().enumerate() {
+            let met = all[..rank].iter().any(|other| conflict(other, candidate, &scene.params));
+            assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
+        }
+        // The paper's single pass is the first round of greedy: it keeps no more.
+        let greedy = Params { method: Method::Greedy, ..scene.params.clone() };
+        let greedy = survivors(&mut *fast, &tensors, &layout, &greedy);
+        assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
+    }
+    assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
+}
+
+/// Properties can be set to it, whatever their range: GLib's checks let it pass.
+#[test]
+fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
+    let not: [fn(&mut Params); 6] = [
+        |params| params.sizes.min[0] = f32::NAN,
+        |params| params.sizes.min[1] = f32::NAN,
+        |params| params.sizes.max[0] = f32::NAN,
+        |params| params.sizes.max[1] = f32::NAN,
+        |params| params.thresholds.default = f32::NAN,
+        |params| params.iou_threshold = f32::NAN,
+    ];
+    for spoil in not {
+        let scenes = (0..engines::some(100)).map(|seed| {
+            let mut scene = Scene::any(seed);
+            spoil(&mut scene.params);
+            (seed, scene)
+        });
+        let counts = fast_equals_reference(scenes);
+        assert!(counts.candidates > 0, "nothing was compared");
+    }
+}
+
+#[test]
+fn caps_keep_the_highest_ranked() {
+    let mut fast = engines::fast();
+    let (scenes, mut cut) = (engines::some(500), 0);
+    for seed in 0..scenes {
+        let scene = Scene::plain(seed, Method::Greedy);
+        let (tensors, layout) = scene.tensors();
+        let all = Params { method: Method::None, ..scene.params.clone() };
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        let cap = all.len() / 2 + 1;
+
+        let first = Params { method: Method::None, max_candidates: cap, ..scene.params.clone() };
+        let first = survivors(&mut *fast, &tensors, &layout, &first);
+        assert_eq!(first, all[..cap.min(all.len())], "seed {seed}: max-candidates {cap}");
+
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
+        let cap = kept.len() / 2 + 1;
+        let fewer = Params { max_detections: cap, ..scene.params.clone() };
+        let fewer = survivors(&mut *fast, &tensors, &layout, &fewer);
+        assert_eq!(fewer, kept[..cap.min(kept.len())], "seed {seed}: max-detections {cap}");
+        cut += (all.len() - first.len() + kept.len() - fewer.len()) as u64;
+    }
+    assert!(cut > scenes, "{cut} cut off");
+}
+
+#[test]
+fn multi_label_gives_for_each_class_what_a_tensor_of_that_class_alone_gives() {
+    let mut fast = engines::fast();
+    for seed in 0..engines::some(1_000) {
+        let scene = Scene::plain(seed, Method::None);
+        let (tensors, layout) = scene.tensors();
+        let multi = Params { multi_label: true, ..scene.params.clone() };
+        let found = fast.run(&tensors, &layout, &multi).unwrap().image(0);
+        let (counts, all) = ([found.candidates, found.rejected], found.survivors.to_vec());
+        assert!(ranked(&all), "seed {seed}");
+        let mut sums = [0, 0];
+        for class in 0..layout.classes {
+            let scores = Field { offset: layout.scores.index(0, class), ..layout.scores };
+            let alone = Layout { classes: 1, scores, ..layout.clone() };
+            let single = Params {
+                multi_label: false,
+                thresholds: ClassThresholds::uniform(multi.thresholds.of(class as u32)),
+                ..multi.clone()
+            };
+            let found = fast.run(&tensors, &alone, &single).unwrap().image(0);
+            sums = [sums[0] + found.candidates, sums[1] + found.rejected];
+            let of_class = all.iter().filter(|d| d.class as usize == class);
+            let of_class: Vec<_> = of_class.map(|&d| Detection { class: 0, ..d }).collect();
+            assert_eq!(of_class, found.survivors, "seed {seed}, class {class}");
+        }
+        assert_eq!(counts, sums, "seed {seed}");
+    }
+}
+
+#[test]
+fn boxes_that_cannot_be_seen_are_as_if_they_were_not_there_but_counted_as_rejected() {
+    let mut fast = engines::fast();
+    let mut unseen = 0;
+    for seed in 0..engines::some(1_000) {
+        let mut scene = Scene::plain(seed, Method::Greedy);
+        let visible = Bounds { left: 100.0, top: 50.0, right: 400.0, bottom: 300.0 };
+        scene.params.visible = visible;
+        let all = Params { method: Method::None, visible: Bounds::ANY, ..scene.params.clone() };
+        let (tensors, layout) = scene.tensors();
+        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        let is_seen = |d: &&Detection| {
+            d.x2 > visible.left
+                && d.x1 < visible.right
+                && d.y2 > visible.top
+                && d.y1 < visible.bottom
+        };
+        let seen: Vec<Detection> = all.iter().filter(is_seen).copied().collect();
+        let mut kept: Vec<Detection> = Vec::new();
+        for candidate in &seen {
+            if !kept.iter().any(|other| conflict(other, candidate, &scene.params)) {
+                kept.push(*candidate);
+            }
+        }
+        let found = fast.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        assert_eq!(found.survivors, kept, "seed {seed}");
+        let counts = [found.candidates, found.rejected];
+        assert_eq!(counts, [seen.len(), all.len() - seen.len()], "seed {seed}");
+        unseen += found.rejected;
+    }
+    assert!(unseen > 0);
+}
+
+#[test]
+fn permuting_the_rows_permutes_nothing_but_ties() {
+    let mut fast = engines::fast();
+    let (scenes, mut left) = (engines::some(500), 0);
+    for seed in 0..scenes {
+        let scene = Scene::without_ties(seed);
+        let (permuted, order) = scene.permuted(seed);
+        let run = |engine: &mut dyn Engine, scene: &Scene| {
+            let (tensors, layout) = scene.tensors();
+            survivors(engine, &tensors, &layout, &scene.params)
+        };
+        let expected = run(&mut *fast, &scene);
+        let mut found = run(&mut *fast, &permuted);
+        for detection in &mut found {
+            detection.anchor = order[detection.anchor as usize] as u32;
+        }
+        assert_eq!(expected, found, "seed {seed}");
+        left += found.len() as u64;
+    }
+    assert!(left > scenes, "{left} left");
+}
+
+#[test]
+fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
+    let mut fast = engines::fast();
+    let (scenes, mut left) = (engines::some(500), 0);
+    for seed in 0..scenes {
+        let half = Scene::plain(seed, Method::Greedy).rounded_to_half();
+        let (tensors, layout) = half.tensors();
+        let single = half.widened();
+        let (wide_tensors, wide_layout) = single.tensors();
+        let expected = survivors(&mut *fast, &wide_tensors, &wide_layout, &half.params);
+        let found = survivors(&mut *fast, &tensors, &layout, &half.params);
+        assert_eq!(expected, found, "seed {seed}");
+        left += found.len() as u64;
+    }
+    assert!(left > scenes, "{left} left");
+}

@@ -1,0 +1,132 @@
+//! Raw tensors that NNStreamer's tests recorded, and what its decoder makes of them.
+//!
+//! Its rules: boxes are made of whole pixels of a 320 x 320 picture, classes do not matter, and the
+//! IoU adds a pixel to the intersection's sides but not to the areas. For YOLOv5, objectness is
+//! compared with the threshold first and then multiplied, as ours does. Ours suppresses per class
+//! and computes in fractions of pixels. The counts come out the same; the test shows that both keep
+//! the same rows.
+
+use gstnmsfilter::decoder::{self, Coordinates, Options};
+use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::scratch::ScratchFile;
+use crate::support::{data, engines, replay};
+
+const SIDE: f32 = 320.0;
+
+fn read(name: &str) -> Option<Vec<f32>> {
+    let bytes = std::fs::read(data::path(&format!("data/recorded/{name}"))?).unwrap();
+    Some(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
+}
+
+/// Candidates and survivors by our rules, by both engines.
+fn ours(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec<Detection> {
+    let tensors = [TensorView::from_slice("recorded", shape, elements)];
+    let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
+    let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
+    let params = Params { scale: [SIDE; 2], ..params };
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
+    let expected = reference.run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
+    let found = fast.run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
+    assert_eq!(expected, found);
+    found
+}
+
+/// Greedy suppression by the recorder's rules.
+fn theirs(candidates: &[Detection], threshold: f32) -> Vec<u32> {
+    let whole = |d: &Detection| {
+        let (x, y) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
+        [x, y, (d.x2 - d.x1) as i32, (d.y2 - d.y1) as i32]
+    };
+    let iou = |a: [i32; 4], b: [i32; 4]| {
+        let side = |i: usize| ((a[i] + a[i + 2]).min(b[i] + b[i + 2]) - a[i].max(b[i]) + 1).max(0);
+        let both = (side(0) * side(1)) as f32;
+        both / ((a[2] * a[3] + b[2] * b[3]) as f32 - both)
+    };
+    let mut kept: Vec<&Detection> = Vec::new();
+    for candidate in candidates {
+        if kept.iter().all(|other| iou(whole(other), whole(candidate)) <= threshold) {
+            kept.push(candidate);
+        }
+    }
+    kept.iter().map(|d| d.anchor).collect()
+}
+
+fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2]) {
+    let all = Params { method: Method::None, ..Params::default() };
+    let candidates = ours(decoder, shape, elements, all);
+    let kept = ours(decoder, shape, elements, Params::default());
+    assert_eq!([candidates.len(), kept.len()], counts);
+    let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
+    let [_, rows, columns] = shape else { panic!("three dimensions") };
+    let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
+    let properties = [("decoder", decoder), ("coordinates", "normalized")];
+    let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
+    assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
+    let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
+    assert_eq!(kept, theirs(&candidates, 0.45));
+}
+
+#[test]
+fn yolov5_gives_56_candidates_and_4_survivors() {
+    let Some(elements) = read("yolov5_decoder_input.raw") else {
+        return;
+    };
+    compare("yolov5", &[1, 6300, 85], &elements, [56, 4]);
+}
+
+#[test]
+fn yolov8_gives_29_candidates_and_3_survivors() {
+    let Some(elements) = read("yolov8_decoder_input.raw") else {
+        return;
+    };
+    compare("yolov8", &[1, 2100, 84], &elements, [29, 3]);
+}
+
+#[test]
+fn a_layout_by_columns_gives_the_same_as_by_rows() {
+    let Some(elements) = read("yolov8_decoder_input.raw") else {
+        return;
+    };
+    let columns: Vec<f32> =
+        (0..84).flat_map(|number| elements.iter().skip(number).step_by(84).copied()).collect();
+    let by_rows = ours("yolov8", &[1, 2100, 84], &elements, Params::default());
+    let by_columns = ours("yolov8", &[1, 84, 2100], &columns, Params::default());
+    assert_eq!(by_rows.len(), 3);
+    assert_eq!(by_rows, by_columns);
+}
+
+/// The recorder drew its survivors on an empty picture: ours have the same edges.
+#[test]
+fn survivors_lie_where_the_recorder_drew_them() {
+    for (decoder, shape, count) in [("yolov5", [1, 6300, 85], 4), ("yolov8", [1, 2100, 84], 3)] {
+        let Some(elements) = read(&format!("{decoder}_decoder_input.raw")) else {
+            return;
+        };
+        let Some(golden) = data::path(&format!("data/recorded/{decoder}_result_golden.raw")) else {
+            return;
+        };
+        let golden = std::fs::read(golden).unwrap();
+        let drawn = |x: i32, y: i32| {
+            let inside = (0..320).contains(&x) && (0..320).contains(&y);
+            inside && golden[((y * 320 + x) * 4 + 3) as usize] != 0
+        };
+        let survivors = ours(decoder, &shape, &elements, Params::default());
+        assert_eq!(survivors.len(), count, "{decoder}");
+        for d in survivors {
+            // Its edges, a pixel either way; the recorder wrote its labels over the upper ones.
+            let (x1, y1) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
+            let (x2, y2) = (d.x2.min(319.0) as i32, d.y2.min(319.0) as i32);
+            let near = |x: i32, y: i32| (-1..=1).any(|dx| (-1..=1).any(|dy| drawn(x + dx, y + dy)));
+            let share = |drawn: usize, all: i32| drawn as f32 / all as f32;
+            let top = share((x1..x2).filter(|&x| near(x, y1)).count(), x2 - x1);
+            let bottom = share((x1..x2).filter(|&x| near(x, y2)).count(), x2 - x1);
+            let left = share((y1..y2).filter(|&y| near(x1, y)).count(), y2 - y1);
+            let right = share((y1..y2).filter(|&y| near(x2, y)).count(), y2 - y1);
+            let edges = [bottom, left, right];
+            assert!(edges.iter().all(|&edge| edge > 0.95), "{decoder}: {d:?}, {edges:?}");
+            assert!(top > 0.5, "{decoder}: {d:?}, {top} of the upper edge");
+        }
+    }
+}

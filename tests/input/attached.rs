@@ -1,0 +1,264 @@
+//! The plugin's own tensor metadata: what comes back, what it survives, and what is refused.
+
+use gst::glib;
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, remove};
+use gstnmsfilter::tensor::{ElementType, Elements, Shape, TensorError};
+use half::f16;
+
+use crate::support::pipeline::{init, intercept, parse, run, watch};
+
+fn tensor(id: &str) -> NewTensor {
+    NewTensor::from_vec::<f32>(id, &[1, 2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap()
+}
+
+fn ids(buffer: &gst::BufferRef) -> Vec<String> {
+    Tensors::of(buffer).unwrap().views().iter().map(|tensor| tensor.id.to_owned()).collect()
+}
+
+#[test]
+fn what_was_attached_is_read_back_in_order() {
+    init();
+    let mut buffer = gst::Buffer::new();
+    let buffer = buffer.get_mut().unwrap();
+    attach(buffer, &tensor("first")).unwrap();
+    let half = vec![f16::from_f32(0.5), f16::NAN];
+    attach(buffer, &NewTensor::from_vec("second", &[2], half).unwrap()).unwrap();
+
+    let attached = Tensors::of(buffer).unwrap();
+    let tensors = attached.views();
+    assert_eq!(tensors[0].to_string(), "first (f32 1x2x3)");
+    assert_eq!(tensors[1].to_string(), "second (f16 2)");
+    let Elements::F32(elements) = tensors[0].elements().unwrap() else {
+        panic!("f32 was attached")
+    };
+    assert_eq!(elements, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let Elements::F16(elements) = tensors[1].elements().unwrap() else {
+        panic!("f16 was attached")
+    };
+    assert!(elements[0] == f16::from_f32(0.5) && elements[1].is_nan());
+}
+
+#[test]
+fn copies_share_the_tensors_memory() {
+    init();
+    let mut buffer = gst::Buffer::with_size(16).unwrap();
+    attach(buffer.get_mut().unwrap(), &tensor("out")).unwrap();
+    let copy = buffer.copy();
+    let deep = buffer.copy_deep().unwrap();
+    let address = |buffer: &gst::BufferRef| {
+        let attached = Tensors::of(buffer).unwrap();
+        let tensors = attached.views();
+        let Elements::F32(elements) = tensors[0].elements().unwrap() else {
+            panic!("f32 was attached")
+        };
+        elements.as_ptr() as usize
+    };
+    assert_eq!(address(&copy), address(&buffer));
+    assert_eq!(address(&deep), address(&buffer));
+}
+
+#[test]
+fn removing_takes_all_of_them() {
+    init();
+    let mut buffer = gst::Buffer::new();
+    let buffer = buffer.get_mut().unwrap();
+    attach(buffer, &tensor("first")).unwrap();
+    attach(buffer, &tensor("second")).unwrap();
+    remove(buffer);
+    assert!(ids(buffer).is_empty());
+}
+
+/// What is left of a tensor behind these elements.
+fn behind(elements: &str) -> Vec<Vec<String>> {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=2 ! video/x-raw,format=I420,width=64,height=48
+           ! {elements} ! fakesink name=out"
+    ));
+    intercept(&pipeline, "in", |buffer| attach(buffer, &tensor("out")).unwrap());
+    let seen = watch(&pipeline, "out", ids);
+    assert_eq!(run(&pipeline).error, None, "{elements}");
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[test]
+fn tensors_stay_where_the_picture_stays() {
+    for elements in
+        ["identity", "queue ! queue", "tee ! queue", "videoconvert", "videobalance hue=1"]
+    {
+        assert_eq!(behind(elements), [["out"], ["out"]], "{elements}");
+    }
+}
+
+#[test]
+fn tensors_go_where_a_new_picture_is_made() {
+    for elements in [
+        "videoscale ! video/x-raw,width=32,height=24",
+        "videocrop left=8",
+        "videoflip video-direction=90r",
+        "videoconvert ! video/x-raw,format=RGB",
+    ] {
+        let none: [Vec<String>; 2] = Default::default();
+        assert_eq!(behind(elements), none, "{elements}");
+    }
+}
+
+#[test]
+fn both_branches_of_a_tee_have_the_tensors() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=2 ! tee name=t
+           t. ! queue ! fakesink name=one t. ! queue ! fakesink name=two",
+    );
+    intercept(&pipeline, "in", |buffer| attach(buffer, &tensor("out")).unwrap());
+    let (one, two) = (watch(&pipeline, "one", ids), watch(&pipeline, "two", ids));
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(*one.lock().unwrap(), [["out"], ["out"]]);
+    assert_eq!(*two.lock().unwrap(), [["out"], ["out"]]);
+}
+
+#[test]
+fn a_tensor_larger_than_its_memory_is_not_attached() {
+    init();
+    let mut buffer = gst::Buffer::new();
+    let mut wrong = tensor("out");
+    wrong.shape = Shape::new(&[1, 84, 8400]).unwrap();
+    let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "tensor out (f32 1x84x8400): its shape needs 2822400 bytes, but its memory holds 24; \
+         correct the shape or the memory"
+    );
+    wrong.shape = Shape::new(&[usize::MAX, 2]).unwrap();
+    let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
+    assert!(error.to_string().contains("multiply to more elements than memory can hold"));
+    wrong.element = ElementType::Other("i8");
+    let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
+    assert!(error.to_string().contains("expected elements of type f16 or f32"));
+    assert!(ids(&buffer).is_empty());
+}
+
+/// A buffer with metadata as another program might write it.
+fn foreign(write: impl FnOnce(&mut gst::StructureRef)) -> gst::Buffer {
+    init();
+    let mut buffer = gst::Buffer::new();
+    let mut meta = gst::meta::CustomMeta::add(buffer.get_mut().unwrap(), META_NAME).unwrap();
+    let structure = meta.mut_structure();
+    structure.set("id", "foreign");
+    structure.set("type", "f32");
+    structure.set("dims", gst::Array::new([2u64]));
+    structure.set("data", gst::Buffer::with_size(8).unwrap());
+    write(structure);
+    buffer
+}
+
+fn refused(write: impl FnOnce(&mut gst::StructureRef)) -> String {
+    Tensors::of(&foreign(write)).unwrap_err().to_string()
+}
+
+#[test]
+fn metadata_that_other_programs_write_is_read() {
+    let buffer = foreign(|_| {});
+    assert_eq!(Tensors::of(&buffer).unwrap().views()[0].to_string(), "foreign (f32 2)");
+    let scalar = foreign(|s| s.set("dims", gst::Array::new(Vec::<u64>::new())));
+    assert_eq!(Tensors::of(&scalar).unwrap().views()[0].to_string(), "foreign (f32 scalar)");
+}
+
+#[test]
+fn malformed_metadata_is_refused_with_the_reason() {
+    for field in ["id", "type", "dims", "data"] {
+        let message = refused(|s| s.remove_field(field));
+        assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is missing"));
+        let message = refused(|s| s.set(field, 0.5f64));
+        let expected = format!("the field {field} has the unexpected type gdouble");
+        assert!(message.ends_with(&expected), "{message}");
+    }
+    let message = refused(|s| s.set("type", "f64"));
+    let expected = "tensor foreign: expected elements of type f16 or f32, got f64; dequantize";
+    assert!(message.contains(expected), "{message}");
+    let message = refused(|s| s.set("dims", gst::Array::new([2i32])));
+    assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
+    for field in ["id", "type"] {
+        let message = refused(|s| s.set(field, None::<String>));
+        assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is NULL"));
+    }
+    for (dims, found) in
+        [(gst::Array::new(["2"]), "gchararray"), (gst::Array::new([-2i64]), "gint64")]
+    {
+        let message = refused(|s| s.set("dims", dims));
+        let expected = format!("expected dims of type uint64, got {found}");
+        assert!(message.ends_with(&expected), "{message}");
+    }
+    let message = refused(|s| s.set("data", None::<gst::Buffer>));
+    assert_eq!(message, "metadata NmsFilterTensor: the field data is NULL");
+    let message = refused(|s| s.set("dims", gst::Array::new([1u64; 9])));
+    assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
+}
+
+/// Puts bytes that are not UTF-8 into a field of type string, which `gst_structure_set` refuses to
+/// do but other functions of GStreamer do not.
+fn set_bytes(structure: &mut gst::StructureRef, field: &str) {
+    let field = std::ffi::CString::new(field).unwrap();
+    // SAFETY: the field is there, of type string, and the structure is mutable; the bytes end with
+    // a zero and are copied.
+    unsafe {
+        let value = gst::ffi::gst_structure_get_value(structure.as_ptr(), field.as_ptr());
+        glib::gobject_ffi::g_value_set_string(value.cast_mut(), c"\xff\xfe".as_ptr());
+    }
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused() {
+    for field in ["id", "type"] {
+        let message = refused(|s| set_bytes(s, field));
+        assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is not UTF-8"));
+    }
+}
+
+fn unmappable(buffer: &gst::BufferRef) -> TensorError {
+    Tensors::of(buffer).unwrap().views()[0].elements().unwrap_err()
+}
+
+#[test]
+fn memory_that_does_not_fit_the_shape_is_not_mapped() {
+    let short = foreign(|s| s.set("dims", gst::Array::new([3u64])));
+    assert!(matches!(unmappable(&short), TensorError::TooShort { needed: 12, held: 8, .. }));
+    let huge = foreign(|s| s.set("dims", gst::Array::new([u64::MAX / 2, 4])));
+    assert!(matches!(unmappable(&huge), TensorError::TooLarge { .. }));
+    let odd = foreign(|s| {
+        let whole = gst::Buffer::with_size(64).unwrap();
+        let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 1..9).unwrap();
+        s.set("data", part);
+    });
+    let error = unmappable(&odd);
+    assert!(matches!(error, TensorError::Misaligned { align: 4, .. }));
+    let expected = "no multiple of 4 bytes; copy the elements to memory that is aligned";
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[test]
+fn an_empty_tensor_maps_to_nothing() {
+    let empty = foreign(|s| {
+        s.set("dims", gst::Array::new([0u64, 4]));
+        s.set("data", gst::Buffer::new());
+    });
+    let attached = Tensors::of(&empty).unwrap();
+    let tensors = attached.views();
+    assert!(matches!(tensors[0].elements().unwrap(), Elements::F32([])));
+}
+
+#[test]
+fn sixteen_tensors_are_read_and_the_rest_counted() {
+    init();
+    let mut buffer = gst::Buffer::new();
+    for i in 0..20usize {
+        let found = {
+            let tensors = Tensors::of(&buffer).unwrap();
+            (tensors.len(), tensors.unread())
+        };
+        assert_eq!(found, (i.min(16), i.saturating_sub(16)));
+        attach(buffer.get_mut().unwrap(), &tensor(&i.to_string())).unwrap();
+    }
+    let ids = ids(&buffer);
+    assert_eq!(ids.first().unwrap(), "0");
+    assert_eq!(ids.last().unwrap(), "15");
+}

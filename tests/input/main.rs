@@ -1,0 +1,8 @@
+//! Input: the plugin's tensor metadata, attached by this crate and by a Python program. Another
+//! program, `attached_foreign`, tests the metadata of a different writer.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod attached;
+mod python_attach;

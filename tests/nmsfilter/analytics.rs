@@ -1,0 +1,333 @@
+//! With GStreamer's analytics library: objects beside regions, and tensors in `GstTensorMeta`.
+
+use gst_analytics::{
+    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
+};
+use gst_video::VideoRegionOfInterestMeta;
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+
+use crate::support::pipeline::{init, intercept, parse, run, watch};
+
+/// Id, label, left, top, width, height of an object or region.
+type Object = (u32, String, [i32; 4]);
+
+#[derive(Debug, PartialEq)]
+struct Attached {
+    relation: bool,
+    objects: Vec<Object>,
+    regions: Vec<Object>,
+}
+
+fn look(buffer: &gst::BufferRef) -> Attached {
+    let relation = buffer.meta::<AnalyticsRelationMeta>();
+    let objects = relation.iter().flat_map(|relation| {
+        relation.iter::<AnalyticsODMtd>().map(|object| {
+            let place = object.location().unwrap();
+            let label = object.obj_type().unwrap().as_str().to_string();
+            (object.id(), label, [place.x, place.y, place.w, place.h])
+        })
+    });
+    let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
+        let (x, y, w, h) = region.rect();
+        let rect = [x, y, w, h].map(|side| side as i32);
+        (region.id() as u32, region.roi_type().to_owned(), rect)
+    });
+    Attached {
+        relation: relation.is_some(),
+        objects: objects.collect(),
+        regions: regions.collect(),
+    }
+}
+
+fn windows(count: usize) -> NewTensor {
+    init();
+    let rows = (0..count).flat_map(|i| {
+        let (x, y) = (i % 100 * 6, i / 100 * 6);
+        [x as f32, y as f32, 5.0, 0.9 - i as f32 * 1e-4]
+    });
+    NewTensor::from_vec::<f32>("windows", &[count, 4], rows.collect()).unwrap()
+}
+
+fn frame(
+    properties: &str,
+    prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> Attached {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms {properties} ! fakesink"
+    ));
+    intercept(&pipeline, "in", prepare);
+    let seen = watch(&pipeline, "nms", look);
+    assert_eq!(run(&pipeline).error, None, "{properties}");
+    seen.lock().unwrap().remove(0)
+}
+
+#[test]
+fn each_region_has_an_object_with_its_id() {
+    let tensor = windows(7);
+    let found = frame("", move |buffer| attach(buffer, &tensor).unwrap());
+    assert_eq!(found.objects.len(), 7);
+    assert_eq!(found.objects, found.regions);
+}
+
+#[test]
+fn the_relation_meta_is_there_even_without_objects() {
+    let tensor = windows(7);
+    let found = frame("score-threshold=1", move |buffer| attach(buffer, &tensor).unwrap());
+    assert_eq!(found, Attached { relation: true, objects: vec![], regions: vec![] });
+    let without = frame("", |_| {});
+    assert!(!without.relation, "a frame without tensors says nothing of what is there");
+}
+
+#[test]
+fn either_kind_can_be_had_alone() {
+    let tensor = windows(3);
+    let roi = frame("attach=roi", move |buffer| attach(buffer, &tensor).unwrap());
+    assert_eq!((roi.relation, roi.regions.len()), (false, 3));
+    let tensor = windows(3);
+    let objects = frame("attach=analytics", move |buffer| attach(buffer, &tensor).unwrap());
+    assert_eq!((objects.objects.len(), objects.regions.len()), (3, 0));
+}
+
+#[test]
+fn objects_of_others_stay_and_ids_still_tie() {
+    let tensor = windows(4);
+    let found = frame("", move |buffer| {
+        let mut relation = AnalyticsRelationMeta::add(buffer);
+        let kind = gst::glib::Quark::from_str("other");
+        relation.add_od_mtd(kind, 1, 2, 3, 4, 0.5).unwrap();
+        relation.add_od_mtd(kind, 5, 6, 7, 8, 0.5).unwrap();
+        attach(buffer, &tensor).unwrap();
+    });
+    assert_eq!(found.objects.len(), 6);
+    assert_eq!(found.objects[2..], found.regions);
+}
+
+#[test]
+fn thousands_of_objects_are_attached() {
+    let tensor = windows(5_000);
+    let found = frame("score-threshold=0 max-detections=0", move |buffer| {
+        attach(buffer, &tensor).unwrap();
+    });
+    assert_eq!(found.objects.len(), 5_000);
+    assert_eq!(found.objects, found.regions);
+}
+
+#[test]
+fn a_second_nmsfilter_that_attaches_the_objects_again_says_what_to_set() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! nmsfilter attach=analytics ! nmsfilter attach=analytics name=nms ! fakesink",
+    );
+    let tensor = windows(3);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    let seen = watch(&pipeline, "nms", |buffer| look(buffer).objects.len());
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None);
+    assert_eq!(*seen.lock().unwrap(), [6, 6, 6]);
+    assert_eq!(ended.warnings.len(), 1, "{:?}", ended.warnings);
+    assert!(ended.warnings[0].contains("keep-tensors=false"), "{:?}", ended.warnings);
+}
+
+#[cfg(feature = "v1_26")]
+mod tensor_meta {
+    use gst_analytics::{TensorDataType, TensorDimOrder, TensorMeta, TensorView};
+    use gstnmsfilter::input::Tensors;
+    use gstnmsfilter::tensor::{Elements, MAX_RANK};
+
+    use super::*;
+
+    fn tensor(id: &str, data_type: TensorDataType, dims: &[usize], bytes: usize) -> TensorView {
+        let data = gst::Buffer::from_mut_slice(vec![0u8; bytes]);
+        let id = gst::glib::Quark::from_str(id);
+        TensorView::new_simple(id, data_type, data, TensorDimOrder::RowMajor, dims)
+    }
+
+    fn window(x: f32) -> TensorView {
+        let data =
+            gst::Buffer::from_slice(bytemuck::cast::<[f32; 4], [u8; 16]>([x, 9.0, 30.0, 0.9]));
+        let id = gst::glib::Quark::from_str("windows");
+        TensorView::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, &[1, 4])
+    }
+
+    fn add(buffer: &mut gst::BufferRef, tensors: Vec<TensorView>) {
+        TensorMeta::add(buffer).set(tensors.into());
+    }
+
+    #[test]
+    fn every_tensor_of_every_meta_is_listed() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        let writable = buffer.get_mut().unwrap();
+        add(
+            writable,
+            vec![
+                tensor("a", TensorDataType::Float32, &[1, 2], 8),
+                tensor("b", TensorDataType::Float16, &[2], 4),
+            ],
+        );
+        attach(writable, &windows(1)).unwrap();
+        let listed: Vec<_> =
+            tensor::read(&buffer).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(listed, ["a (f32 1x2)", "b (f16 2)", "windows (f32 1x4)"]);
+    }
+
+    #[test]
+    fn types_that_cannot_be_read_are_listed_by_name_and_not_mapped() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int32, &[2], 8)]);
+        let attached = Tensors::of(&buffer).unwrap();
+        let tensors = attached.views();
+        assert_eq!(tensors[0].to_string(), "a (i32 2)");
+        let error = tensors[0].map().unwrap_err().to_string();
+        assert!(error.contains("expected elements of type f16 or f32"), "{error}");
+    }
+
+    #[test]
+    fn memory_shorter_than_the_shape_is_not_mapped() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        // GStreamer refuses to make one; nothing keeps the memory as it was.
+        let mut short = tensor("a", TensorDataType::Float32, &[1, 84, 8400], 2_822_400);
+        short.data_mut().set_size(64);
+        add(buffer.get_mut().unwrap(), vec![short]);
+        let error = Tensors::of(&buffer).unwrap().views()[0].map().unwrap_err().to_string();
+        assert!(error.contains("needs 2822400 bytes, but its memory holds 64"), "{error}");
+    }
+
+    #[test]
+    fn tensors_of_too_many_dimensions_or_beyond_the_sixteenth_are_counted() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        let deep = tensor("a", TensorDataType::Float32, &[1; MAX_RANK + 1], 4);
+        let flat = || tensor("b", TensorDataType::Float32, &[1], 4);
+        let mut all = vec![deep];
+        all.extend(std::iter::repeat_with(flat).take(18));
+        add(buffer.get_mut().unwrap(), all);
+        attach(buffer.get_mut().unwrap(), &windows(1)).unwrap();
+        let attached = Tensors::of(&buffer).unwrap();
+        let tensors = attached.views();
+        assert_eq!((tensors.len(), tensors.unread()), (16, 1 + 2 + 1));
+    }
+
+    #[test]
+    fn tensors_of_too_many_dimensions_earn_a_warning() {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+               ! nmsfilter name=nms ! fakesink",
+        );
+        intercept(&pipeline, "in", |buffer| {
+            let deep = tensor("a", TensorDataType::Float32, &[1; MAX_RANK + 1], 4);
+            add(buffer, vec![deep, window(1.0)]);
+        });
+        let ended = run(&pipeline);
+        assert_eq!((ended.error, ended.warnings.len()), (None, 1));
+        let expected = "carries 2 tensors, of which 1 are read: at most 16, each of at most 8";
+        assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
+    }
+
+    #[test]
+    fn an_id_that_is_not_utf8_is_no_known_id() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        // SAFETY: the text ends with a zero; GLib copies it.
+        let id: gst::glib::Quark = unsafe {
+            let quark = gst::glib::ffi::g_quark_from_string(c"windows\xff".as_ptr());
+            gst::glib::translate::from_glib(quark)
+        };
+        let data = gst::Buffer::with_size(16).unwrap();
+        let order = TensorDimOrder::RowMajor;
+        let tensor = TensorView::new_simple(id, TensorDataType::Float32, data, order, &[1, 4]);
+        add(buffer.get_mut().unwrap(), vec![tensor]);
+        let attached = Tensors::of(&buffer).unwrap();
+        let tensors = attached.views();
+        assert_eq!(tensors[0].to_string(), "(an id that is not UTF-8) (f32 1x4)");
+    }
+
+    #[test]
+    fn copies_have_the_tensors_once_and_removing_takes_all() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        add(buffer.get_mut().unwrap(), vec![window(1.0)]);
+        let mut copy = buffer.copy();
+        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
+        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
+        let attached = Tensors::of(&copy).unwrap();
+        let tensors = attached.views();
+        assert_eq!(tensors.len(), 1);
+        assert!(matches!(tensors[0].elements().unwrap(), Elements::F32([1.0, 9.0, 30.0, _])));
+        drop(mapped);
+        drop(tensors);
+        tensor::remove(copy.get_mut().unwrap());
+        assert!(tensor::read(&copy).unwrap().is_empty());
+    }
+
+    /// The first versions of 1.26 have one for each buffer.
+    #[cfg(feature = "v1_28")]
+    #[test]
+    fn several_metas_on_a_buffer_are_read_in_order_and_copied() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        let writable = buffer.get_mut().unwrap();
+        add(writable, vec![window(1.0), tensor("a", TensorDataType::Float16, &[3], 6)]);
+        // GStreamer makes it empty.
+        TensorMeta::add(writable);
+        add(writable, vec![tensor("b", TensorDataType::Float64, &[1], 8)]);
+        let expected = ["windows (f32 1x4)", "a (f16 3)", "b (f64 1)"];
+        let listed = |buffer: &gst::BufferRef| -> Vec<_> {
+            Tensors::of(buffer).unwrap().views().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(listed(&buffer), expected);
+
+        let mut copy = gst::Buffer::new();
+        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
+        assert_eq!(listed(&copy), expected);
+        let address = |buffer: &gst::BufferRef| {
+            let attached = Tensors::of(buffer).unwrap();
+            let tensors = attached.views();
+            let Elements::F32(elements) = tensors[0].elements().unwrap() else {
+                panic!("it is f32")
+            };
+            elements.as_ptr() as usize
+        };
+        assert_eq!(address(&copy), address(&buffer), "the memory is shared");
+        drop(buffer);
+        assert_eq!(listed(&copy), expected, "the copy owns what it needs");
+    }
+
+    #[test]
+    fn a_tensor_without_memory_and_name_is_listed_and_not_mapped() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        // SAFETY: this makes a tensor of one dimension with everything zero, for us to keep.
+        let bare: TensorView = unsafe {
+            gst::glib::translate::from_glib_full(gst_analytics::ffi::gst_tensor_alloc(1))
+        };
+        add(buffer.get_mut().unwrap(), vec![bare, window(1.0)]);
+        let attached = Tensors::of(&buffer).unwrap();
+        let tensors = attached.views();
+        assert_eq!(tensors.len(), 2);
+        assert_eq!((tensors[0].id, &tensors[0].shape[..]), ("", &[0][..]));
+        assert_eq!(tensors[1].id, "windows");
+        assert!(tensors[0].map().is_err());
+    }
+
+    /// Behind a tee the buffer is shared, and 1.26 copies it without its tensors.
+    #[test]
+    fn both_branches_of_a_tee_are_decoded_and_keep_their_tensors() {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480 ! tee name=t
+               t. ! queue ! nmsfilter name=one ! fakesink
+               t. ! queue ! nmsfilter name=two ! fakesink",
+        );
+        intercept(&pipeline, "in", |buffer| add(buffer, vec![window(10.0)]));
+        let count = |buffer: &gst::BufferRef| {
+            (look(buffer).objects.len(), tensor::read(buffer).unwrap().len())
+        };
+        let (one, two) = (watch(&pipeline, "one", count), watch(&pipeline, "two", count));
+        assert_eq!(run(&pipeline).error, None);
+        assert_eq!(*one.lock().unwrap(), [(1, 1); 3]);
+        assert_eq!(*two.lock().unwrap(), [(1, 1); 3]);
+    }
+}

@@ -1,0 +1,417 @@
+//! Errors of `nmsfilter` for tensors and properties that it cannot use, and the anchors that it
+//! rejects.
+//!
+//! No case may panic, block or produce a box.
+
+use gst::prelude::*;
+use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach};
+use gstnmsfilter::tensor::{ElementType, Shape};
+
+use crate::support::pipeline::{self, Ended, intercept, parse, regions, run, watch};
+
+/// Two frames of 640x480 through `nmsfilter` with these properties; `prepare` writes to each.
+fn filter(
+    properties: &str,
+    prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> Ended {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=2 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms {properties} ! fakesink"
+    ));
+    intercept(&pipeline, "in", prepare);
+    let seen = watch(&pipeline, "nms", regions);
+    let ended = run(&pipeline);
+    let found: usize = seen.lock().unwrap().iter().map(Vec::len).sum();
+    assert!(found == 0, "{properties}: there must be no box, but there are {found}");
+    ended
+}
+
+fn tensor(id: &str, shape: &[usize], elements: Vec<f32>) -> NewTensor {
+    pipeline::init();
+    NewTensor::from_vec(id, shape, elements).unwrap()
+}
+
+/// The error that these tensors end with.
+fn refused(properties: &str, tensors: Vec<NewTensor>) -> String {
+    let ended = filter(properties, move |buffer| {
+        for tensor in &tensors {
+            attach(buffer, tensor).unwrap();
+        }
+    });
+    ended.error().to_owned()
+}
+
+/// Candidates and rejected rows of each frame with this tensor.
+fn counts(properties: &str, tensors: Vec<NewTensor>) -> [u64; 2] {
+    let ended = filter(properties, move |buffer| {
+        for tensor in &tensors {
+            attach(buffer, tensor).unwrap();
+        }
+    });
+    assert_eq!(ended.error, None, "{properties}");
+    ["candidates", "rejected"].map(|name| ended.stats[0].get::<u64>(name).unwrap() / 2)
+}
+
+/// Metadata as a careless program might write it: the shape is not held to the memory.
+fn claim(buffer: &mut gst::BufferRef, id: &str, dims: &[u64], bytes: usize) {
+    gstnmsfilter::input::custom_meta::register();
+    let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
+    let structure = meta.mut_structure();
+    structure.set("id", id);
+    structure.set("type", "f32");
+    structure.set("dims", gst::Array::new(dims.iter().copied()));
+    structure.set("data", gst::Buffer::from_mut_slice(vec![0u8; bytes]));
+}
+
+fn assert_says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "expected {part:?} in: {message}");
+    }
+}
+
+#[test]
+fn a_short_buffer() {
+    let ended = filter("", |buffer| claim(buffer, "yolo-v8-out", &[1, 84, 8400], 1024));
+    assert_says(
+        ended.error(),
+        &["yolo-v8-out (f32 1x84x8400)", "needs 2822400 bytes, but its memory holds 1024"],
+    );
+}
+
+#[test]
+fn ten_million_rows_claimed() {
+    let ended = filter("", |buffer| claim(buffer, "windows", &[10_000_000, 4], 64));
+    assert_says(ended.error(), &["needs 160000000 bytes, but its memory holds 64"]);
+}
+
+#[test]
+fn dimensions_that_overflow() {
+    let ended = filter("", |buffer| claim(buffer, "windows", &[u64::MAX / 2, 4], 64));
+    assert_says(ended.error(), &["rows are more than the 4294967295 supported"]);
+}
+
+#[test]
+fn columns_that_overflow() {
+    let ended = filter("", |buffer| claim(buffer, "yolo-v8-out", &[1, 8, 1 << 62], 64));
+    assert_says(ended.error(), &["rows are more than the 4294967295 supported"]);
+}
+
+#[test]
+fn more_rows_than_can_be_counted() {
+    let ended = filter("decoder=boxes", |buffer| {
+        claim(buffer, "boxes", &[1 << 33, 4], 0);
+        claim(buffer, "scores", &[1 << 33], 0);
+    });
+    assert_says(ended.error(), &["8589934592 rows are more than the 4294967295 supported"]);
+}
+
+#[test]
+fn absurdly_many_classes() {
+    let ended = filter("decoder=boxes", |buffer| {
+        claim(buffer, "boxes", &[1, 4], 16);
+        claim(buffer, "scores", &[1, 1 << 20], 4 << 20);
+    });
+    assert_says(ended.error(), &["1048576 classes are more than the 65536 supported"]);
+}
+
+#[test]
+fn a_wrong_rank() {
+    let message = refused("", vec![tensor("yolo-v8-out", &[84], vec![0.0; 84])]);
+    assert_says(&message, &["yolo-v8-out (f32 84)", "decoder yolov8 expects one tensor [1,4+C,N]"]);
+    let message = refused("", vec![tensor("out", &[1, 1, 84, 1], vec![0.0; 84])]);
+    assert_says(
+        &message,
+        &["no tensor fits any decoder", "windows (one tensor [N,4]", "out (f32 1x1x84x1)"],
+    );
+}
+
+#[test]
+fn a_wrong_shape_for_the_decoder_that_was_set() {
+    let message = refused("decoder=windows", vec![tensor("out", &[2, 5], vec![0.0; 10])]);
+    assert_says(&message, &["out (f32 2x5)", "decoder windows expects one tensor [N,4]"]);
+    let two = vec![tensor("a", &[2, 5], vec![0.0; 10]), tensor("b", &[3], vec![0.0; 3])];
+    let message = refused("decoder=windows", two);
+    assert_says(
+        &message,
+        &["decoder windows, which expects one tensor [N,4]", "a (f32 2x5), b (f32 3)"],
+    );
+}
+
+#[test]
+fn a_wrong_element_type() {
+    let ended = filter("", |buffer| {
+        let mut meta = {
+            gstnmsfilter::input::custom_meta::register();
+            gst::meta::CustomMeta::add(buffer, META_NAME).unwrap()
+        };
+        let structure = meta.mut_structure();
+        structure.set("id", "windows");
+        structure.set("type", "u8");
+        structure.set("dims", gst::Array::new([1u64, 4]));
+        structure.set("data", gst::Buffer::with_size(4).unwrap());
+    });
+    assert_says(ended.error(), &["tensor windows: expected elements of type f16 or f32, got u8"]);
+    let wrong = NewTensor {
+        id: "windows".into(),
+        element: ElementType::Other("i32"),
+        shape: Shape::new(&[1, 4]).unwrap(),
+        data: gst::Buffer::with_size(16).unwrap(),
+    };
+    let mut buffer = gst::Buffer::new();
+    let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err().to_string();
+    assert_says(&error, &["windows (i32 1x4)", "expected elements of type f16 or f32"]);
+}
+
+#[test]
+fn a_batch_of_frames() {
+    let batch = tensor("yolo-v8-out", &[2, 6, 10], vec![0.0; 120]);
+    let message = refused("", vec![batch.clone()]);
+    assert_says(
+        &message,
+        &["expected a batch dimension of 1, got 2", "one frame's output per buffer"],
+    );
+    let unnamed = NewTensor { id: "out".into(), ..batch };
+    assert_says(&refused("", vec![unnamed]), &["expected a batch dimension of 1, got 2"]);
+}
+
+#[test]
+fn two_tensors_with_one_id() {
+    let out = tensor("yolo-v8-out", &[1, 6, 10], vec![0.0; 60]);
+    let message = refused("", vec![out.clone(), out]);
+    assert_says(&message, &["two tensors have the id yolo-v8-out; expected one"]);
+}
+
+#[test]
+fn shapes_that_do_not_tell_the_model() {
+    let message = refused("", vec![tensor("out", &[1, 100, 85], vec![0.0; 8500])]);
+    assert_says(
+        &message,
+        &[
+            "out (f32 1x100x85)",
+            "read as yolov5 with 80 classes or yolov8 with 81 classes; set the property decoder",
+            "num-classes to the model's number of classes",
+        ],
+    );
+    let pair =
+        || vec![tensor("a", &[1, 9, 2], vec![0.0; 18]), tensor("b", &[1, 9, 4], vec![0.0; 36])];
+    let message = refused("", pair());
+    assert_says(&message, &["read as windows or boxes or ultraface; set the property decoder"]);
+    let two = vec![tensor("a", &[9, 4], vec![0.0; 36]), tensor("b", &[7, 4], vec![0.0; 28])];
+    assert_says(&refused("decoder=windows", two), &["windows in 2 ways; give the tensor", "an id"]);
+}
+
+/// 200 people with 17 keypoints each, all over the threshold if keypoints are taken for scores.
+fn pose() -> Vec<NewTensor> {
+    let elements = (0..56 * 200).map(|i| if i / 200 < 4 { 40.0 } else { 0.9 });
+    vec![tensor("output0", &[1, 56, 200], elements.collect())]
+}
+
+#[test]
+fn a_pose_output_without_id_gives_an_error_and_no_boxes() {
+    let labels = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("person.txt");
+    std::fs::write(&labels, "person\n").unwrap();
+    let labels = format!("label-file={}", labels.display());
+    for (properties, part) in [
+        ("", "num-classes to the model's number of classes"),
+        ("num-classes=1", "num-classes, which is 1"),
+        (labels.as_str(), "the label file has 1 labels"),
+    ] {
+        let message = refused(properties, pose());
+        let reading = "output0 (f32 1x56x200)) can be read as yolov8 with 52 classes";
+        assert_says(&message, &[reading, part, "rows beyond 4+C) are not read"]);
+    }
+    let message = refused("decoder=yolov8 num-classes=1", pose());
+    assert_says(&message, &["it has 52 classes, but num-classes is 1"]);
+}
+
+#[test]
+fn a_lone_tensor_named_boxes_is_not_read_as_windows() {
+    let boxes =
+        || vec![tensor("boxes", &[1, 2, 4], vec![10.0, 10.0, 50.0, 50.0, 0.0, 0.0, 9.0, 9.0])];
+    assert_says(&refused("", boxes()), &["boxes (f32 1x2x4) has an id of decoder boxes", "scores"]);
+}
+
+#[test]
+fn an_error_names_the_properties_that_are_set_as_users_type_them() {
+    let message = refused("backend=cpu model-width=640 iou-threshold=0.5 classes=1,2", window());
+    let changed = "; iou-threshold=0.5 classes=\"1\\,2\" model-width=640 backend=cpu";
+    assert!(message.ends_with(changed), "{message}");
+    let message = refused("backend=cpu decoder=boxes", window());
+    assert!(message.ends_with("frame 640x480; decoder=boxes backend=cpu"), "{message}");
+}
+
+#[test]
+fn no_rows_at_all() {
+    assert_eq!(counts("", vec![tensor("windows", &[0, 4], vec![])]), [0, 0]);
+    assert_eq!(counts("", vec![tensor("yolo-v8-out", &[1, 84, 0], vec![])]), [0, 0]);
+    assert_eq!(counts("", vec![tensor("yolo-v5-out", &[1, 0, 85], vec![])]), [0, 0]);
+    let pair = vec![tensor("boxes", &[0, 4], vec![]), tensor("scores", &[0], vec![])];
+    assert_eq!(counts("", pair), [0, 0]);
+}
+
+#[test]
+fn no_row_above_the_threshold() {
+    let faint = tensor("windows", &[2, 4], vec![1.0, 1.0, 9.0, 0.1, 5.0, 5.0, 9.0, 0.2499]);
+    assert_eq!(counts("", vec![faint]), [0, 0]);
+}
+
+#[test]
+fn scores_that_are_not_finite_are_rejected() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let rows = [[1.0, 1.0, 9.0, nan], [1.0, 1.0, 9.0, inf], [1.0, 1.0, 9.0, -inf]];
+    let windows = tensor("windows", &[3, 4], rows.as_flattened().to_vec());
+    assert_eq!(counts("", vec![windows]), [0, 3]);
+    let mut rows = [[5.0, 5.0, 2.0, 2.0, 0.0, 0.0]; 6];
+    rows[0][4..].copy_from_slice(&[nan, 0.9]);
+    rows[1][4..].copy_from_slice(&[0.9, nan]);
+    let yolov5 = tensor("yolo-v5-out", &[1, 6, 6], rows.as_flattened().to_vec());
+    assert_eq!(counts("", vec![yolov5]), [0, 2]);
+}
+
+#[test]
+fn coordinates_that_are_not_finite_are_rejected() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let rows =
+        [[nan, 1.0, 9.0, 0.9], [1.0, inf, 9.0, 0.9], [1.0, 1.0, nan, 0.9], [1.0, 1.0, inf, 0.9]];
+    let windows = tensor("windows", &[4, 4], rows.as_flattened().to_vec());
+    assert_eq!(counts("", vec![windows]), [0, 4]);
+}
+
+#[test]
+fn negative_and_huge_sizes_are_rejected_and_empty_slots_passed_over() {
+    let rows = [
+        [1.0, 1.0, -9.0, 0.9],
+        [1.0, 1.0, 2.0e9, 0.9],
+        [-3.0e38, 1.0, 3.0e38, 0.9],
+        [1.0, 1.0, 0.0, 0.9],
+    ];
+    let windows = tensor("windows", &[4, 4], rows.as_flattened().to_vec());
+    assert_eq!(counts("", vec![windows]), [0, 3]);
+}
+
+#[test]
+fn a_box_outside_the_frame_is_rejected() {
+    let outside = tensor("windows", &[1, 4], vec![700.0, 10.0, 50.0, 0.9]);
+    assert_eq!(counts("", vec![outside]), [0, 1]);
+}
+
+#[test]
+fn metadata_without_fields() {
+    let ended = filter("", |buffer| {
+        gstnmsfilter::input::custom_meta::register();
+        gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
+    });
+    assert_says(ended.error(), &["metadata NmsFilterTensor: the field id is missing"]);
+}
+
+fn window() -> Vec<NewTensor> {
+    vec![tensor("windows", &[1, 4], vec![10.0, 10.0, 50.0, 0.1])]
+}
+
+#[test]
+fn a_model_of_half_known_size() {
+    let message = refused("model-width=640", window());
+    assert_says(&message, &["model-width and model-height go together; got 640 and 0"]);
+}
+
+#[test]
+fn letterboxing_into_a_model_of_unknown_size() {
+    let message = refused("letterbox=center", window());
+    assert_says(&message, &["letterbox needs the size of the model's input: set model-width"]);
+}
+
+#[test]
+fn classes_that_nobody_knows() {
+    let message = refused("classes=cat", window());
+    assert_says(&message, &["classes: there is no class \"cat\"", "0 labels loaded"]);
+    let message = refused("class-thresholds=dog:0.5", window());
+    assert_says(&message, &["class-thresholds: there is no class \"dog\""]);
+    let message = refused("class-thresholds=0.5", window());
+    assert_says(&message, &["cannot read \"0.5\"; expected CLASS:THRESHOLD"]);
+}
+
+#[test]
+fn a_label_file_that_is_not_there() {
+    let message = refused("label-file=/nowhere/coco.txt", window());
+    assert_says(&message, &["/nowhere/coco.txt", "No such file or directory"]);
+}
+
+#[test]
+fn a_label_file_that_is_no_text() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("labels.bin");
+    std::fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
+    let message = refused(&format!("label-file={}", file.display()), window());
+    assert_says(&message, &["labels.bin", "valid UTF-8"]);
+}
+
+#[test]
+fn an_engine_that_is_not_there() {
+    use gstnmsfilter::device::{Device, DeviceError};
+    let message = refused("backend=cuda cuda-device-id=77", window());
+    let why = match Device::open(77).unwrap_err() {
+        DeviceError::NoDriver => "there is no NVIDIA driver (libcuda cannot be loaded)",
+        DeviceError::NoDevice => "the NVIDIA driver finds no GPU",
+        _ => "there is no GPU 77; the driver counts",
+    };
+    assert_says(&message, &[why, "backend=cuda needs an NVIDIA GPU, backend=auto does without"]);
+}
+
+#[cfg(not(feature = "v1_24"))]
+#[test]
+fn metadata_that_this_build_cannot_write() {
+    let message = refused("attach=analytics", window());
+    assert_says(
+        &message,
+        &["attach=analytics needs a plugin built for GStreamer 1.24", "attach=roi"],
+    );
+}
+
+#[test]
+fn values_outside_their_range_are_not_taken() {
+    pipeline::init();
+    for (property, value, kept) in
+        [("iou-threshold", "1.2", 0.45), ("iou-threshold", "-0.1", 0.45), ("min-size", "-3", 0.0)]
+    {
+        let pipeline =
+            parse(&format!("fakesrc ! nmsfilter name=nms {property}={value} ! fakesink"));
+        let nms = pipeline.by_name("nms").unwrap();
+        assert_eq!(nms.property::<f32>(property), kept, "{property}={value}");
+    }
+}
+
+#[test]
+fn after_an_error_it_runs_again() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=2 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let good = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    intercept(&pipeline, "in", {
+        let good = good.clone();
+        move |buffer| match good.load(std::sync::atomic::Ordering::SeqCst) {
+            true => attach(buffer, &tensor("windows", &[1, 4], vec![9.0, 9.0, 9.0, 0.9])).unwrap(),
+            false => claim(buffer, "windows", &[9, 4], 8),
+        }
+    });
+    let seen = watch(&pipeline, "nms", regions);
+    for _ in 0..3 {
+        good.store(false, std::sync::atomic::Ordering::SeqCst);
+        assert!(run(&pipeline).error().contains("its memory holds 8"));
+        good.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(run(&pipeline).error, None);
+    }
+    assert_eq!(seen.lock().unwrap().len(), 6);
+    assert!(seen.lock().unwrap().iter().all(|regions| regions.len() == 1));
+}
+
+#[test]
+fn a_buffer_before_caps() {
+    pipeline::init();
+    let mut harness = gst_check::Harness::new("nmsfilter");
+    harness.push_event(gst::event::StreamStart::new("test"));
+    let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+    harness.push_event(gst::event::Segment::new(&segment));
+    let mut buffer = gst::Buffer::new();
+    attach(buffer.get_mut().unwrap(), &window()[0]).unwrap();
+    assert!(harness.push(buffer).is_err());
+}

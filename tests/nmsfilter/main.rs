@@ -1,0 +1,13 @@
+//! The element `nmsfilter`: regions and analytics metadata, properties, streams that change, input
+//! that it refuses, warnings.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[cfg(feature = "v1_24")]
+mod analytics;
+mod bad_input;
+mod notices;
+mod regions;
+mod settings;
+mod stream;

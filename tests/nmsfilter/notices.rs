@@ -1,0 +1,149 @@
+//! Warnings of `nmsfilter`, each given once per run.
+
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+
+use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
+
+/// `count` windows that do not overlap.
+fn windows(count: usize) -> NewTensor {
+    init();
+    let rows = (0..count).flat_map(|i| [(i % 60) as f32 * 10.0, (i / 60) as f32 * 10.0, 8.0, 0.9]);
+    NewTensor::from_vec::<f32>("windows", &[count, 4], rows.collect()).unwrap()
+}
+
+/// Three frames of 640x480 with these tensors through these elements, of which the last is named
+/// `nms`: how many regions leave with each, and how it ended.
+fn frames(elements: &str, tensors: Vec<NewTensor>) -> (Vec<usize>, Ended) {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! {elements} ! fakesink"
+    ));
+    intercept(&pipeline, "in", move |buffer| {
+        tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+    });
+    let seen = watch(&pipeline, "nms", |buffer| regions(buffer).len());
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None, "{elements}");
+    let seen = seen.lock().unwrap().clone();
+    (seen, ended)
+}
+
+fn assert_warns_once(ended: &Ended, parts: &[&str]) {
+    let [warning] = &ended.warnings[..] else { panic!("one warning, got {:?}", ended.warnings) };
+    for part in parts {
+        assert!(warning.contains(part), "expected {part:?} in: {warning}");
+    }
+}
+
+#[test]
+fn a_second_nmsfilter_that_attaches_everything_again_says_what_to_set() {
+    let (seen, ended) = frames("nmsfilter ! nmsfilter name=nms", vec![windows(5)]);
+    assert_eq!(seen, [10; 3]);
+    assert_warns_once(
+        &ended,
+        &["already carries the best region that is about to be attached", "keep-tensors=false"],
+    );
+    let elements = "nmsfilter keep-tensors=false ! nmsfilter name=nms";
+    let (seen, ended) = frames(elements, vec![windows(5)]);
+    assert_eq!((seen, ended.warnings), (vec![5; 3], vec![]));
+}
+
+#[test]
+fn regions_of_other_types_or_places_are_no_repetition() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let tensor = windows(2);
+    intercept(&pipeline, "in", move |buffer| {
+        use gst_video::VideoRegionOfInterestMeta as Region;
+        Region::add(buffer, "truth", (0, 0, 8, 8));
+        Region::add(buffer, "object", (0, 0, 8, 9));
+        attach(buffer, &tensor).unwrap();
+    });
+    let ended = run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+}
+
+#[test]
+fn more_tensors_than_are_read_are_counted_in_a_warning() {
+    let other = |i: usize| NewTensor::from_vec(&format!("other-{i}"), &[1], vec![0.0f32]).unwrap();
+    let with_others = |count: usize| {
+        let mut tensors = vec![windows(2)];
+        tensors.extend((0..count).map(other));
+        frames("nmsfilter name=nms", tensors)
+    };
+    let (seen, ended) = with_others(15);
+    assert_eq!((seen, ended.warnings), (vec![2; 3], vec![]));
+    let (seen, ended) = with_others(19);
+    assert_eq!(seen, [2; 3]);
+    assert_warns_once(&ended, &["carries 20 tensors, of which 16 are read"]);
+}
+
+#[test]
+fn the_default_bound_of_detections_is_told_when_it_is_reached() {
+    let of = |properties: &str, count| {
+        frames(&format!("nmsfilter name=nms {properties}"), vec![windows(count)])
+    };
+    let (seen, ended) = of("", 1200);
+    assert_eq!(seen, [1000; 3]);
+    assert_warns_once(
+        &ended,
+        &["1000 detections or more", "set max-detections to a larger number, or to 0"],
+    );
+
+    for (properties, count, left) in [
+        ("", 999, 999),
+        ("max-detections=0", 1200, 1200),
+        ("max-detections=1100", 1200, 1100),
+        ("max-detections=10", 1200, 10),
+    ] {
+        let (seen, ended) = of(properties, count);
+        assert_eq!((seen, ended.warnings), (vec![left; 3], vec![]), "{properties}");
+    }
+}
+
+/// Log lines of the element at level INFO with "max-detections" in them.
+#[test]
+fn a_bound_that_was_set_is_told_in_the_log_alone() {
+    use std::sync::{Arc, Mutex};
+    init();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    gst::log::set_active(true);
+    gst::log::set_threshold_for_name("nmsfilter", gst::DebugLevel::Info);
+    let function = gst::log::add_log_function({
+        let lines = lines.clone();
+        move |category, level, _, _, _, object, message| {
+            let named = object.is_some_and(|object| object.to_string().contains("bounded"));
+            let text = message.get().map(|text| text.to_string()).unwrap_or_default();
+            if category.name() == "nmsfilter" && named && text.contains("max-detections=7") {
+                lines.lock().unwrap().push((level, text));
+            }
+        }
+    });
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=bounded max-detections=7 ! fakesink",
+    );
+    let tensor = windows(9);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    let ended = run(&pipeline);
+    gst::log::remove_log_function(function);
+    gst::log::unset_threshold_for_name("nmsfilter");
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    let expected = (gst::DebugLevel::Info, "max-detections=7 is reached".to_owned());
+    assert_eq!(*lines.lock().unwrap(), [expected]);
+}
+
+#[test]
+fn a_new_run_tells_again() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+           ! nmsfilter ! nmsfilter name=nms ! fakesink",
+    );
+    let tensor = windows(2);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    for _ in 0..2 {
+        assert_warns_once(&run(&pipeline), &["keep-tensors=false"]);
+    }
+}

@@ -1,0 +1,224 @@
+//! Properties changed one after the other while frames are decoded: which values take effect, which
+//! do not, and the warnings.
+
+use gst::glib;
+use gst::glib::translate::IntoGlib;
+use gst::prelude::*;
+use gstnmsfilter::decoder::BoxFormat;
+use gstnmsfilter::elements::nmsfilter::enums;
+use gstnmsfilter::engine::{Method, Overlap};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+
+use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
+
+/// A frame, and the property that gets a value before it.
+type Change = (u64, &'static str, &'static str);
+
+/// A box of 40 x 40 pixels, class 0 of two.
+fn output() -> NewTensor {
+    init();
+    let mut elements = vec![0.0; 6 * 10];
+    for (number, value) in [100.0, 100.0, 40.0, 40.0, 0.9].into_iter().enumerate() {
+        elements[number * 10] = value;
+    }
+    NewTensor::from_vec("yolo-v8-out", &[1, 6, 10], elements).unwrap()
+}
+
+/// What leaves `nmsfilter` with each frame, and how the stream ended, under these changes. There
+/// are 50 frames to a second.
+fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,\
+         framerate=50/1 ! nmsfilter name=nms ! fakesink"
+    ));
+    let tensor = output();
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    let nms = pipeline.by_name("nms").unwrap();
+    nms.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, {
+        let nms = nms.clone();
+        move |_, info| {
+            let frame = info.buffer().unwrap().offset();
+            for (_, property, value) in changes.iter().filter(|change| change.0 == frame) {
+                nms.set_property_from_str(property, value);
+            }
+            gst::PadProbeReturn::Ok
+        }
+    });
+    let seen = watch(&pipeline, "nms", |buffer| {
+        let found = regions(buffer)
+            .into_iter()
+            .map(|(kind, [x, y, w, h])| format!("{kind} {x},{y} {w}x{h}"));
+        found.collect::<Vec<_>>().join(" ")
+    });
+    let ended = run(&pipeline);
+    let seen = seen.lock().unwrap().clone();
+    (seen, ended)
+}
+
+const WHOLE: &str = "class-0 80,80 40x40";
+
+#[test]
+fn the_models_size_may_be_set_one_side_after_the_other() {
+    let (seen, ended) = stream(
+        60,
+        &[
+            (2, "model-width", "320"),
+            (5, "model-height", "240"),
+            (8, "model-height", "0"),
+            (9, "model-width", "0"),
+        ],
+    );
+    assert_eq!(ended.error, None);
+    assert_eq!(ended.warnings, [] as [&str; 0], "for less than a second");
+    let scaled = "class-0 160,160 80x80";
+    let expected: Vec<&str> =
+        (0..60).map(|frame| if (5..9).contains(&frame) { scaled } else { WHOLE }).collect();
+    assert_eq!(seen, expected);
+}
+
+/// Settings that stay impossible to use, and what the warning begins with.
+const IMPOSSIBLE: [(&[Change], &str); 8] = [
+    (&[(3, "model-width", "320")], "model-width and model-height go together; got 320 and 0"),
+    (
+        &[(3, "letterbox", "center")],
+        "letterbox needs the size of the model's input: set model-width",
+    ),
+    (&[(3, "classes", "cat")], "classes: there is no class \"cat\""),
+    (&[(3, "class-thresholds", "cat:0.5")], "class-thresholds: there is no class \"cat\""),
+    (&[(3, "max-size", "8"), (3, "min-size", "9")], "min-size is 9 and max-size 8"),
+    (
+        &[(3, "num-classes", "80")],
+        "tensor yolo-v8-out (f32 1x6x10): read by decoder yolov8 it has 2",
+    ),
+    (&[(3, "decoder", "boxes")], "no tensor fits decoder boxes"),
+    #[cfg(not(feature = "v1_24"))]
+    (&[(3, "attach", "analytics")], "attach=analytics needs a plugin built for GStreamer 1.24"),
+    #[cfg(feature = "v1_24")]
+    (&[(3, "model-height", "320")], "model-width and model-height go together; got 0 and 320"),
+];
+
+#[test]
+fn settings_that_cannot_be_used_leave_the_earlier_ones_in_force_with_one_warning() {
+    for (changes, expected) in IMPOSSIBLE {
+        // 150 frames are three seconds.
+        let (seen, ended) = stream(150, changes);
+        assert_eq!(ended.error, None, "{changes:?}");
+        assert_eq!(seen, [WHOLE; 150], "{changes:?}");
+        let [warning] = &ended.warnings[..] else {
+            panic!("{changes:?}: one warning, got {:?}", ended.warnings)
+        };
+        assert!(warning.starts_with(expected), "{changes:?}: {warning}");
+        assert!(warning.ends_with("; the settings from before the change stay in force"));
+        let (_, ended) = stream(53, changes);
+        assert_eq!(ended.warnings, [] as [&str; 0], "{changes:?}: not before a second is over");
+    }
+}
+
+#[test]
+fn before_the_first_decoded_frame_the_same_settings_are_an_error() {
+    for (changes, expected) in IMPOSSIBLE {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+               ! nmsfilter name=nms ! fakesink",
+        );
+        let tensor = output();
+        intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+        let nms = pipeline.by_name("nms").unwrap();
+        for (_, property, value) in changes {
+            nms.set_property_from_str(property, value);
+        }
+        let seen = watch(&pipeline, "nms", regions);
+        let ended = run(&pipeline);
+        assert!(ended.error().contains(expected), "{changes:?}: {}", ended.error());
+        assert_eq!(seen.lock().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn settings_made_whole_again_come_into_force_all_at_once() {
+    let (seen, ended) = stream(
+        300,
+        &[(3, "letterbox", "center"), (4, "score-threshold", "0.95"), (200, "letterbox", "none")],
+    );
+    assert_eq!(ended.error, None);
+    assert_eq!(ended.warnings.len(), 1);
+    let expected: Vec<&str> = (0..300).map(|frame| if frame < 200 { WHOLE } else { "" }).collect();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn another_mistake_after_the_first_is_told_too() {
+    let (_, ended) = stream(
+        200,
+        &[(3, "letterbox", "center"), (100, "classes", "cat"), (101, "letterbox", "none")],
+    );
+    assert_eq!(ended.error, None);
+    let [first, second] = &ended.warnings[..] else { panic!("two: {:?}", ended.warnings) };
+    assert!(first.starts_with("letterbox needs") && second.starts_with("classes:"), "{second}");
+}
+
+#[test]
+fn tensors_that_no_settings_fit_are_an_error_of_the_settings_that_are_set() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=9 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let (two, four) =
+        (output(), NewTensor::from_vec("out", &[1, 8, 10], vec![0.0f32; 80]).unwrap());
+    let nms = pipeline.by_name("nms").unwrap();
+    intercept(&pipeline, "in", move |buffer| {
+        let early = buffer.offset() < 3;
+        attach(buffer, if early { &two } else { &four }).unwrap();
+        if buffer.offset() == 2 {
+            nms.set_property("num-classes", 5u32);
+        }
+    });
+    let ended = run(&pipeline);
+    assert!(ended.error().contains("num-classes, which is 5"), "{}", ended.error());
+}
+
+#[test]
+fn settings_for_another_model_come_into_force_with_its_tensors() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=9 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let first = output();
+    let boxes = NewTensor::from_vec("a", &[1, 4], vec![10.0f32, 10.0, 30.0, 40.0]).unwrap();
+    let scores = NewTensor::from_vec("b", &[1], vec![0.9f32]).unwrap();
+    let nms = pipeline.by_name("nms").unwrap();
+    intercept(&pipeline, "in", move |buffer| {
+        match buffer.offset() {
+            frame if frame < 5 => attach(buffer, &first).unwrap(),
+            _ => [&boxes, &scores].into_iter().for_each(|tensor| attach(buffer, tensor).unwrap()),
+        }
+        if buffer.offset() == 2 {
+            nms.set_property_from_str("decoder", "boxes");
+        }
+    });
+    let seen = watch(&pipeline, "nms", |buffer| regions(buffer).remove(0).1);
+    let ended = run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    let (seen, first, second) = (seen.lock().unwrap(), [80, 80, 40, 40], [10, 10, 20, 30]);
+    assert_eq!(*seen, [first, first, first, first, first, second, second, second, second]);
+}
+
+#[test]
+fn values_of_the_core_are_named_as_the_properties_name_them() {
+    let formats = glib::EnumClass::new::<enums::BoxFormat>();
+    for format in [enums::BoxFormat::Corners, enums::BoxFormat::Center, enums::BoxFormat::Square] {
+        let nick = formats.value(format.into_glib()).unwrap().nick();
+        assert_eq!(nick, BoxFormat::from(format).name());
+    }
+    let methods = glib::EnumClass::new::<enums::Method>();
+    for method in [enums::Method::Greedy, enums::Method::MapReduce, enums::Method::None] {
+        let nick = methods.value(method.into_glib()).unwrap().nick();
+        assert_eq!(nick, Method::from(method).name());
+    }
+    let overlaps = glib::EnumClass::new::<enums::Overlap>();
+    use enums::Overlap::{Diou, Iou, Representative, Smaller};
+    for overlap in [Iou, Representative, Smaller, Diou] {
+        let nick = overlaps.value(overlap.into_glib()).unwrap().nick();
+        assert_eq!(nick, Overlap::from(overlap).name());
+    }
+}

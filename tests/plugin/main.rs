@@ -1,0 +1,18 @@
+//! The plugin as an application uses it: what it registers, the pipelines in `pipelines/`, and
+//! `nmsfilter` behind models, compared with NumPy and with GStreamer's own tensor decoders.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod frame;
+mod greedy;
+mod half_precision;
+mod picture;
+mod pipelines;
+mod python;
+mod registry;
+mod stock;
+#[cfg(feature = "v1_28")]
+mod stock_decoders;
+mod stock_inference;
+mod tensors;

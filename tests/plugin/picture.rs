@@ -1,0 +1,108 @@
+//! Pieces of pipelines around pictures: read, scale, record, draw.
+
+use std::path::{Path, PathBuf};
+
+use gst::prelude::*;
+
+use crate::python::{self, Picture};
+use crate::stock::Model;
+use crate::support::scratch::Scratch;
+use crate::support::skip::skip;
+use crate::support::{data, pipeline};
+
+/// Elements that read a picture.
+pub fn picture(file: &str) -> Option<String> {
+    let file = data::path(file)?;
+    let decoder = match file.extension()?.to_str()? {
+        "png" => "pngdec",
+        _ => "jpegdec",
+    };
+    Some(format!("filesrc location={} ! {decoder} ! videoconvert", file.display()))
+}
+
+/// Elements that scale to the model's input.
+pub fn scaled(model: &Model, borders: bool) -> String {
+    let [w, h] = model.size;
+    format!(
+        "videoscale add-borders={borders}
+           ! video/x-raw,format=RGB,width={w},height={h},pixel-aspect-ratio=1/1"
+    )
+}
+
+/// Elements that draw the regions and write the picture to a file, for inspection.
+pub fn drawn(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(format!("{name}.png"));
+    format!(
+        "roioverlay ! videoconvert ! pngenc ! multifilesink max-files=1 location={}",
+        file.display()
+    )
+}
+
+/// The picture that these elements give.
+pub fn pixels(source: &str) -> Picture {
+    let pipeline = pipeline::parse(&format!(
+        "{source} ! videoconvert ! video/x-raw,format=RGBA ! fakesink name=out"
+    ));
+    let sink = pipeline.by_name("out").unwrap();
+    let pad = sink.static_pad("sink").unwrap();
+    let pictures = pipeline::watch(&pipeline, "out", move |buffer| {
+        let caps = pad.current_caps().expect("caps come before buffers");
+        let info = gst_video::VideoInfo::from_caps(&caps).unwrap();
+        Picture {
+            // Rows of four bytes per pixel have no padding.
+            rgba: buffer.map_readable().unwrap().to_vec(),
+            size: [info.width(), info.height()],
+        }
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    let mut pictures = pictures.lock().unwrap();
+    pictures.pop().expect("there is a picture")
+}
+
+/// A model's outputs for a picture, in files that are removed when this is dropped.
+pub struct Recording {
+    model: &'static Model,
+    folder: Scratch,
+}
+
+impl Recording {
+    /// Makes it; `None` (reported as a skip) where something is missing.
+    pub fn of(model: &'static Model, picture: &Picture) -> Option<Self> {
+        let folder = python::record(&data::path(model.file)?, picture, model.range)?;
+        Some(Self { model, folder })
+    }
+
+    /// The files, one for each output.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let file = |[output, _]: &[&str; 2]| self.folder.join(format!("{output}.npy"));
+        self.model.outputs.iter().map(file).collect()
+    }
+
+    /// Elements that attach them.
+    pub fn replay(&self) -> String {
+        let ids = self.model.outputs.iter().map(|[_, id]| id);
+        let element = |(id, file): (&&str, PathBuf)| {
+            format!("tensorreplay location={} tensor-id={id}", file.display())
+        };
+        let elements: Vec<String> = ids.zip(self.files()).map(element).collect();
+        elements.join(" ! ")
+    }
+}
+
+/// Elements that read an H.264 video, or `None` (reported as a skip) where none decodes it.
+pub fn video(file: &str) -> Option<String> {
+    let file = data::path(file)?;
+    let decoders = ["avdec_h264", "openh264dec"];
+    let has = |element: &&str| gst::ElementFactory::find(element).is_some();
+    let decoder = decoders.into_iter().find(has);
+    let Some(decoder) = decoder.filter(|_| has(&"h264parse")) else {
+        skip(&format!("h264parse and one of {decoders:?}"));
+        return None;
+    };
+    Some(format!(
+        "filesrc location={} ! qtdemux ! h264parse ! {decoder} ! videoconvert",
+        file.display()
+    ))
+}

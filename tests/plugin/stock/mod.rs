@@ -1,0 +1,95 @@
+//! GStreamer's own inference element and tensor decoders.
+
+#[cfg(feature = "v1_28")]
+pub mod decoders;
+
+use std::path::{Path, PathBuf};
+
+use crate::support::data;
+use crate::support::scratch::Scratch;
+
+/// A detector, and the settings that the stock elements need for it.
+pub struct Model {
+    /// Its file among the real inputs.
+    pub file: &'static str,
+    /// The head that reads its output.
+    pub head: &'static str,
+    /// Its input, in pixels.
+    pub size: [u32; 2],
+    /// What black and white become.
+    pub range: [f32; 2],
+    /// Its outputs, and the ids that GStreamer has for them.
+    pub outputs: &'static [[&'static str; 2]],
+}
+
+pub static ULTRAFACE: Model = Model {
+    file: "data/models/version-RFB-640.onnx",
+    head: "ultraface",
+    size: [640, 480],
+    range: [-1.0, 1.0],
+    outputs: &[
+        ["scores", "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
+        ["boxes", "ssd-mobilenet-v1-variant-1-out-boxes"],
+    ],
+};
+
+pub static YOLOV8: Model = Model {
+    file: "data/models/yolov8n_int8_640.onnx",
+    head: "yolov8",
+    size: [640, 640],
+    range: [0.0, 1.0],
+    outputs: &[["output0", "yolo-v8-out"]],
+};
+
+/// Half precision, and so nothing for `onnxinference`; takes pictures of any size.
+pub static YOLOV5_HALF: Model = Model {
+    file: "data/models/yolov5n_fp16.onnx",
+    head: "yolov5",
+    size: [640, 640],
+    range: [0.0, 1.0],
+    outputs: &[["output", "yolo-v5-out"]],
+};
+
+/// `onnxinference` with this model as a piece of a pipeline, or `None` where the element is
+/// missing, or the model, which is reported as a skip.
+pub fn onnxinference(model: &Model) -> Option<String> {
+    let file = data::path(model.file)?;
+    let factory = gst::ElementFactory::find("onnxinference")?;
+    let element = factory.create().build().unwrap();
+    // From 1.28 on a .modelinfo file beside the model has the rest.
+    if !gst::prelude::ObjectExt::has_property(&element, "input-image-format") {
+        return Some(format!("onnxinference model-file={}", file.display()));
+    }
+    let [low, high] = model.range;
+    let scale = 255.0 / (high - low);
+    Some(format!(
+        "onnxinference model-file={} input-image-format=chw input-tensor-scale={scale} \
+         input-tensor-offset={}",
+        with_ids(&file, model).display(),
+        low * scale,
+    ))
+}
+
+/// A copy of the model with the ids that GStreamer has for its outputs: 1.26 looks the ids up in
+/// the file's `metadata_props`.
+fn with_ids(file: &Path, model: &Model) -> PathBuf {
+    let mut bytes = std::fs::read(file).unwrap();
+    // Protocol Buffers add up: fields written after the end are as good as any before.
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).ok().filter(|&length| length < 128);
+        let length = length.expect("one byte holds the length");
+        [&[number << 3 | 2, length], content].concat()
+    };
+    for [output, id] in model.outputs {
+        let entry = [field(1, output.as_bytes()), field(2, id.as_bytes())].concat();
+        bytes.extend(field(14, &entry));
+    }
+    let name = file.file_name().expect("it is a file");
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // Other tests may be using it, so it appears whole.
+    let folder = Scratch::new();
+    let unfinished = folder.join(name);
+    std::fs::write(&unfinished, bytes).unwrap();
+    std::fs::rename(unfinished, &copy).unwrap();
+    copy
+}

@@ -1,0 +1,186 @@
+//! Functions of the emulated driver (kernels/emulate/libcuda.cpp) that the real one does not have:
+//! contexts and streams of other producers, and work that is pending there.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+
+use gst::glib::translate::IntoGlib;
+use gstnmsfilter::device::Driver;
+
+use super::skip::skip;
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+const RTLD_NOW: c_int = 2;
+const RTLD_NOLOAD: c_int = 4;
+
+/// The emulated driver, loaded.
+#[derive(Clone, Copy)]
+pub struct Emulated {
+    library: NonNull<c_void>,
+}
+
+// SAFETY: a library's handle may be used from any thread.
+unsafe impl Send for Emulated {}
+// SAFETY: as above; nothing is changed through it.
+unsafe impl Sync for Emulated {}
+
+/// A `CUcontext`, `CUstream` or `CUevent`.
+pub type Handle = *mut c_void;
+
+impl Emulated {
+    /// `None` (reported as a skip) where the driver is a different one, or there is none.
+    pub fn get() -> Option<Self> {
+        let library = Driver::get().ok().and_then(|_| {
+            // SAFETY: it names a library that is loaded, or gives none.
+            NonNull::new(unsafe { dlopen(c"libcuda.so.1".as_ptr(), RTLD_NOW | RTLD_NOLOAD) })
+        });
+        let found = library.map(|library| Self { library });
+        let found = found.filter(|emulated| emulated.has(c"nmsfilter_emulated_context"));
+        if found.is_none() {
+            skip("the emulated driver (kernels/emulate/libcuda.sh)");
+        }
+        found
+    }
+
+    fn has(self, name: &CStr) -> bool {
+        // SAFETY: the library is loaded.
+        let function = unsafe { dlsym(self.library.as_ptr(), name.as_ptr()) };
+        !function.is_null()
+    }
+
+    /// A function of the library, of the type `T`.
+    fn function<T: Copy>(self, name: &CStr) -> T {
+        // SAFETY: the library is loaded; callers state the type that the function has.
+        unsafe {
+            let function = dlsym(self.library.as_ptr(), name.as_ptr());
+            assert!(!function.is_null(), "{name:?} is exported");
+            std::mem::transmute_copy(&function)
+        }
+    }
+
+    /// A context on the GPU of this number, as of a producer that calls `cuCtxCreate`.
+    pub fn context(self, ordinal: c_int) -> Handle {
+        type Create = unsafe extern "C" fn(c_int) -> Handle;
+        // SAFETY: as libcuda.cpp declares it.
+        unsafe { self.function::<Create>(c"nmsfilter_emulated_context")(ordinal) }
+    }
+
+    /// Calls `act` while `context` is current.
+    pub fn within<T>(self, context: Handle, act: impl FnOnce() -> T) -> T {
+        let driver = Driver::get().unwrap();
+        // SAFETY: the context lives, and what is pushed is popped.
+        unsafe {
+            driver.cuCtxPushCurrent_v2(context.cast()).unwrap();
+            let done = act();
+            driver.cuCtxPopCurrent_v2(&mut null_mut()).unwrap();
+            done
+        }
+    }
+
+    /// A stream of `context`.
+    pub fn stream(self, context: Handle) -> Handle {
+        let mut stream = null_mut();
+        self.within(context, || {
+            // SAFETY: the address is that of a handle.
+            unsafe { Driver::get().unwrap().cuStreamCreate(&mut stream, 0) }.unwrap();
+        });
+        stream.cast()
+    }
+
+    /// An event that stands for what is on `stream`, a stream of `context`, so far.
+    pub fn event(self, context: Handle, stream: Handle) -> Handle {
+        type Create = unsafe extern "C" fn(*mut Handle, c_int) -> c_int;
+        type Record = unsafe extern "C" fn(Handle, Handle) -> c_int;
+        let mut event = null_mut();
+        self.within(context, || {
+            // SAFETY: as the driver declares them; the address is that of a handle.
+            unsafe {
+                assert_eq!(self.function::<Create>(c"cuEventCreate")(&mut event, 0), 0);
+                assert_eq!(self.function::<Record>(c"cuEventRecord")(event, stream), 0);
+            }
+        });
+        event
+    }
+
+    /// Adds a copy of `bytes` to `stream`, which is not executed before it is waited for.
+    pub fn pending_copy(self, stream: Handle, to: u64, bytes: &[u8]) {
+        type Copy = unsafe extern "C" fn(Handle, u64, *const u8, usize);
+        let copy = self.function::<Copy>(c"nmsfilter_emulated_pending_copy");
+        // SAFETY: as libcuda.cpp declares it.
+        unsafe { copy(stream, to, bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// Names the owner of the allocation at `address`; null: the driver names none.
+    pub fn set_owner(self, address: u64, owner: Handle) {
+        type Set = unsafe extern "C" fn(u64, Handle);
+        // SAFETY: as libcuda.cpp declares it.
+        unsafe { self.function::<Set>(c"nmsfilter_emulated_set_owner")(address, owner) };
+    }
+
+    /// The address at which kernels read the allocation at `address`; 0: they cannot read it.
+    pub fn set_device_pointer(self, address: u64, pointer: u64) {
+        type Set = unsafe extern "C" fn(u64, u64);
+        let set = self.function::<Set>(c"nmsfilter_emulated_set_device_pointer");
+        // SAFETY: as libcuda.cpp declares it.
+        unsafe { set(address, pointer) };
+    }
+
+    fn count(self, name: &CStr) -> c_int {
+        type Count = unsafe extern "C" fn() -> c_int;
+        // SAFETY: as libcuda.cpp declares it.
+        unsafe { self.function::<Count>(name)() }
+    }
+
+    /// How often this thread has waited for all work of a context.
+    pub fn context_waits(self) -> c_int {
+        self.count(c"nmsfilter_emulated_context_waits")
+    }
+
+    /// The priority of the stream of this thread's last launch.
+    pub fn launch_priority(self) -> c_int {
+        self.count(c"nmsfilter_emulated_launch_priority")
+    }
+
+    /// How many times primary contexts are retained.
+    pub fn contexts_in_use(self) -> c_int {
+        self.count(c"nmsfilter_emulated_contexts_in_use")
+    }
+}
+
+/// The stand-in for GStreamer's CUDA library (kernels/emulate/gstcuda.cpp), loaded.
+pub struct GstCuda(Emulated);
+
+impl GstCuda {
+    /// Loads it from the folder that `NMSFILTER_EMULATED_CUDA` names.
+    pub fn load() -> Self {
+        let folder = std::env::var("NMSFILTER_EMULATED_CUDA").expect("it names the folder");
+        let path = CString::new(format!("{folder}/gstcuda/libgstcuda-1.0.so.0")).unwrap();
+        // SAFETY: the library has no initializers but its own tables'.
+        let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
+        let library = NonNull::new(library).expect("kernels/emulate/libcuda.sh has built it");
+        Self(Emulated { library })
+    }
+
+    /// Makes `memory` a `GstCudaMemory` of this stream; null: of the default stream.
+    pub fn set_stream(&self, memory: &gst::MemoryRef, stream: Handle) {
+        type Set = unsafe extern "C" fn(*const gst::ffi::GstMemory, Handle);
+        let set = self.0.function::<Set>(c"nmsfilter_emulated_set_stream");
+        // SAFETY: as gstcuda.cpp declares it; the memory is no more than a key there.
+        unsafe { set(memory.as_ptr(), stream) };
+    }
+}
+
+/// Attaches the event that readers wait for, as any producer of such memory may: documented at
+/// `tensor::memory::READY_EVENT`.
+pub fn set_ready_event(memory: &gst::MemoryRef, event: Handle) {
+    let quark = gst::glib::Quark::from_str("nmsfilter.cuda.ready-event");
+    let object = memory.as_ptr() as *mut gst::ffi::GstMiniObject;
+    // SAFETY: a memory is a mini object; the event is not owned by it.
+    unsafe {
+        gst::ffi::gst_mini_object_set_qdata(object, quark.into_glib(), event, None);
+    }
+}

@@ -1,0 +1,49 @@
+//! The engine under test: `Cpu`, or `Cuda` where `NMSFILTER_TEST_BACKEND` is `cuda`.
+
+use std::sync::{Arc, LazyLock};
+
+use gstnmsfilter::device::Device;
+use gstnmsfilter::engine::{Cpu, Cuda, Engine, ImageOutcome};
+
+/// Kept open, because creating a context for every engine takes long.
+static GPU: LazyLock<Arc<Device>> =
+    LazyLock::new(|| Device::open(0).expect("NMSFILTER_TEST_BACKEND=cuda needs a GPU"));
+
+/// Whether the tests are to run on a GPU.
+pub fn on_gpu() -> bool {
+    match std::env::var("NMSFILTER_TEST_BACKEND").as_deref() {
+        Ok("cuda") => true,
+        Ok("cpu") | Err(_) => false,
+        Ok(other) => panic!("expected NMSFILTER_TEST_BACKEND to be cpu or cuda, got {other}"),
+    }
+}
+
+/// A new engine under test, to compare with `Reference`.
+pub fn fast() -> Box<dyn Engine> {
+    match on_gpu() {
+        true => Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load")),
+        false => Box::new(Cpu::default()),
+    }
+}
+
+/// How many of `count` scenes to try: all of them, or fewer where `NMSFILTER_TEST_FEWER` divides
+/// them, as for the emulated GPU, which is slow.
+pub fn some(count: u64) -> u64 {
+    let said = std::env::var("NMSFILTER_TEST_FEWER").ok();
+    count / said.map_or(1, |said| said.parse().expect("NMSFILTER_TEST_FEWER is a number"))
+}
+
+/// Ends a test that needs a GPU where there is none. Such tests are marked `#[ignore = "needs a
+/// GPU"]`.
+pub fn require_gpu() {
+    assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
+}
+
+/// The bits of the survivors, and the counts of candidates and of rejected anchors.
+pub fn bits(outcome: &ImageOutcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
+    let survivors = outcome.survivors.iter().map(|d| {
+        let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);
+        [x1, y1, x2, y2, score, d.class, d.anchor]
+    });
+    (survivors.collect(), outcome.candidates, outcome.rejected)
+}

@@ -1,0 +1,139 @@
+//! Pipelines: from a description, run to their end, with the buffers that pass an element.
+
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
+
+/// Initializes GStreamer and registers the plugin, once.
+pub fn init() {
+    use std::sync::Once;
+    static INIT: Once = Once::new();
+    INIT.call_once(|| {
+        gst::init().unwrap();
+        gstnmsfilter::plugin_register_static().unwrap();
+    });
+}
+
+/// How a run ended: the error's text, if it was one, and the other messages of interest.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// The first error and its debug details.
+    pub error: Option<String>,
+    /// Warnings.
+    pub warnings: Vec<String>,
+    /// Messages `nmsfilter-stats`.
+    pub stats: Vec<gst::Structure>,
+}
+
+impl Ended {
+    /// The error; panics if there was none.
+    pub fn error(&self) -> &str {
+        self.error.as_deref().expect("the pipeline ends with an error")
+    }
+}
+
+/// Runs `pipeline` until it ends by itself; then stops it.
+pub fn run(pipeline: &gst::Pipeline) -> Ended {
+    let mut ended = Ended::default();
+    let bus = pipeline.bus().unwrap();
+    // A state change that fails has posted why.
+    let _ = pipeline.set_state(gst::State::Playing);
+    while let Some(message) = bus.timed_pop(gst::ClockTime::from_seconds(120)) {
+        if note(&mut ended, &message) {
+            break;
+        }
+    }
+    pipeline.set_state(gst::State::Null).unwrap();
+    while let Some(message) = bus.pop() {
+        note(&mut ended, &message);
+    }
+    ended
+}
+
+/// Notes a message; true at the end.
+fn note(ended: &mut Ended, message: &gst::Message) -> bool {
+    match message.view() {
+        gst::MessageView::Eos(_) => return true,
+        gst::MessageView::Error(error) => {
+            let text = format!("{} {}", error.error(), error.debug().unwrap_or_default());
+            ended.error.get_or_insert(text);
+            return true;
+        }
+        gst::MessageView::Warning(warning) => ended.warnings.push(warning.error().to_string()),
+        gst::MessageView::Element(element) => {
+            let structure = element.structure().filter(|s| s.name() == "nmsfilter-stats");
+            ended.stats.extend(structure.map(|s| s.to_owned()));
+        }
+        _ => {}
+    }
+    false
+}
+
+/// The pipeline of this description; its `nmsfilter` elements have the backend that
+/// `NMSFILTER_TEST_BACKEND` names, unless the description sets one.
+pub fn parse(description: &str) -> gst::Pipeline {
+    init();
+    let pipeline: gst::Pipeline = gst::parse::launch(description)
+        .unwrap_or_else(|error| panic!("{description}: {error}"))
+        .downcast()
+        .expect("several elements make a pipeline");
+    if let Ok(backend) = std::env::var("NMSFILTER_TEST_BACKEND")
+        && !description.contains("backend=")
+    {
+        for element in pipeline.iterate_recurse().into_iter().flatten() {
+            if element.factory().is_some_and(|factory| factory.name() == "nmsfilter") {
+                element.set_property_from_str("backend", &backend);
+            }
+        }
+    }
+    pipeline
+}
+
+/// Collects the result of `look` for each buffer that leaves the element of this name.
+pub fn watch<T: Send + 'static>(
+    pipeline: &gst::Pipeline,
+    element: &str,
+    look: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
+) -> Arc<Mutex<Vec<T>>> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let element = pipeline.by_name(element).expect("the pipeline has this element");
+    let pad = element.static_pad("src").or_else(|| element.static_pad("sink")).unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, {
+        let seen = seen.clone();
+        move |_, info| {
+            let buffer = info.buffer().expect("it is a probe for buffers");
+            seen.lock().unwrap().push(look(buffer));
+            gst::PadProbeReturn::Ok
+        }
+    });
+    seen
+}
+
+/// Applies `act` to each buffer that leaves the element of this name.
+pub fn intercept(
+    pipeline: &gst::Pipeline,
+    element: &str,
+    act: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) {
+    let element = pipeline.by_name(element).expect("the pipeline has this element");
+    let pad = element.static_pad("src").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        act(info.buffer_mut().expect("it is a probe for buffers").make_mut());
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// The type of a region, and its left, top, width and height in pixels.
+pub type Region = (String, [u32; 4]);
+
+/// The regions on `buffer`, in order.
+pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
+    buffer
+        .iter_meta::<VideoRegionOfInterestMeta>()
+        .map(|region| {
+            let (x, y, w, h) = region.rect();
+            (region.roi_type().to_owned(), [x, y, w, h])
+        })
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! Tensors written to files, replayed by `tensorreplay` and decoded by `nmsfilter` in a pipeline.
+//!
+//! No type of GStreamer is in the signatures, so that the callers compile without it.
+
+use gst::prelude::*;
+use gstnmsfilter::decoder::BoxFormat;
+use gstnmsfilter::engine::Params;
+
+use super::pipeline::{parse, run};
+use super::scratch::ScratchFile;
+
+/// How many anchors became candidates, and how many of these survived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counts {
+    pub candidates: u64,
+    pub survivors: u64,
+}
+
+/// How `nmsfilter` is set up.
+#[derive(Clone, Copy)]
+pub enum Settings<'a> {
+    /// With the parameters of an engine and a format of boxes.
+    Params(&'a Params, BoxFormat),
+    /// With these properties: name and value.
+    Properties(&'a [(&'a str, &'a str)]),
+}
+
+/// Runs one frame of 4096x4096 with recordings through `nmsfilter`.
+///
+/// A recording is a `location` of `tensorreplay`, with further properties of it.
+pub fn frame(recordings: &[String], settings: Settings<'_>) -> Counts {
+    let replays: String =
+        recordings.iter().map(|recording| format!("! tensorreplay {recording} ")).collect();
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY8,width=4096,height=4096
+           {replays} ! nmsfilter name=nms ! fakesink"
+    ));
+    set_up(&pipeline.by_name("nms").unwrap(), settings);
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None, "{recordings:?}");
+    let count = |name| ended.stats[0].get::<u64>(name).unwrap();
+    assert_eq!(count("rejected"), 0, "these inputs are valid: {recordings:?}");
+    Counts { candidates: count("candidates"), survivors: count("survivors") }
+}
+
+fn set_up(nms: &gst::Element, settings: Settings<'_>) {
+    let (params, format) = match settings {
+        Settings::Params(params, format) => (params, format),
+        Settings::Properties(properties) => {
+            for (name, value) in properties {
+                nms.set_property_from_str(name, value);
+            }
+            return;
+        }
+    };
+    nms.set_property_from_str("method", params.method.name());
+    nms.set_property_from_str("overlap", params.overlap.name());
+    nms.set_property("iou-threshold", params.iou_threshold);
+    nms.set_property("threshold-inclusive", params.threshold_inclusive);
+    nms.set_property("pixel-offset", params.pixel_offset as u32);
+    nms.set_property("class-agnostic", params.class_agnostic);
+    nms.set_property("score-threshold", params.thresholds.default);
+    nms.set_property("max-detections", u32::try_from(params.max_detections).unwrap_or(0));
+    nms.set_property_from_str("box-format", format.name());
+}
+
+/// Boxes and their scores by class, through two files.
+pub fn boxes(boxes: &[f32], scores: &[f32], format: BoxFormat, params: &Params) -> Counts {
+    let numbers = format.components();
+    let rows = boxes.len() / numbers;
+    let classes = scores.len().checked_div(rows).unwrap_or(1);
+    let files =
+        [("boxes", numbers, boxes), ("scores", classes, scores)].map(|(id, columns, all)| {
+            let file = ScratchFile::new("raw", bytemuck::cast_slice(all));
+            let location = file.display();
+            let recording = format!("location={location} shape={rows}x{columns} tensor-id={id}");
+            (file, recording)
+        });
+    let recordings = files.each_ref().map(|(_, recording)| recording.clone());
+    frame(&recordings, Settings::Params(params, format))
+}

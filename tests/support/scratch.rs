@@ -1,0 +1,66 @@
+//! Folders and files that exist while a test uses them.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A path that no other test, of this program or another, uses.
+fn unique_path(suffix: &str) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let n = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("scratch-{}-{n}{suffix}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// A folder that is removed when this is dropped.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new, empty one.
+    pub fn new() -> Self {
+        let folder = unique_path("");
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Deref for Scratch {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left behind does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file that is removed when this is dropped.
+pub struct ScratchFile(PathBuf);
+
+impl ScratchFile {
+    /// A new one that holds `bytes`; `tensorreplay` chooses a format by the extension.
+    pub fn new(extension: &str, bytes: &[u8]) -> Self {
+        let path = unique_path(&format!(".{extension}"));
+        std::fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+}
+
+impl Deref for ScratchFile {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
