@@ -181,12 +181,12 @@ impl ImageCounts {
 pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and thresholds by class if they changed.
     pub bytes_uploaded: u64,
-    /// Bytes copied from the GPU: 32 for the counts, and `size_of::<Detection>()` (28) for each survivor.
+    /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor.
     pub bytes_downloaded: u64,
     /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
     /// them.
     pub launches: u64,
-    /// The greatest dependency depth of a decision: the number of rounds of the reduce kernel.
+    /// The greatest dependency depth of a decision, over all images.
     pub rounds: u64,
     /// The time from the start of the first kernel to the end of the last kernel, by the GPU's global timer,
     /// whose resolution is about a microsecond on some GPUs.

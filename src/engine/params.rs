@@ -20,7 +20,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Its name, as a value of the property `method`.
+    /// The value of the property `method`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Greedy => "greedy",
