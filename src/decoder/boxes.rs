@@ -1,3 +1,6 @@
+//! The decoder `boxes`: boxes and scores in two tensors, as SSD, RetinaNet and most other detectors
+//! export them after decoding anchors. The format of the boxes is [`Options::box_format`].
+
 use super::layout::{
     Layout, LayoutError, Matrix, check_batch, check_classes, check_element_type, check_images,
     check_lengths, shape_error,
@@ -5,7 +8,7 @@ use super::layout::{
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
-/// Boxes and scores in two tensors, as SSD, RetinaNet and most detectors export them once decoded.
+/// Reads boxes `[N,4]` or `[N,3]` and scores `[N]` or `[N,C]`.
 pub struct Boxes;
 
 impl Decoder for Boxes {

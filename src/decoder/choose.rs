@@ -1,29 +1,33 @@
-//! Which decoder reads the tensors of a buffer.
+//! The choice of a decoder.
 //!
-//! 1. *By id.* The first decoder of which all roles are found by tensor id; with `decoder` set, that
-//!    decoder alone is looked at. Ids of a decoder with several roles count together only: a tensor
-//!    `boxes` without `scores` is no reason to choose `boxes`.
-//! 2. *By decoder.* Where `decoder` is set and the ids are others: the only way in which the
-//!    tensors fit that decoder.
-//! 3. *By shape alone.* Where `decoder` is `auto` and the ids are unknown, only what no other
-//!    family of models has is accepted ([`Decoder::is_certain`]): a YOLOv8 output as exported,
-//!    `[1,4+C,N]`, whose `C` is the known number of classes, or with no number known, 1 or 80
-//!    (COCO's). It must be the only such tensor, and no two tensors may fit `boxes` or
-//!    `ultraface`. Everything else that some decoder could read is an error that lists the readings
-//!    and says what to set. So:
-//!    - `[1,N,4]` alone is never read as `windows`;
-//!    - `[1,N,4]` with `[1,N,C]` is not read: DETR's normalized center boxes with logits,
-//!      YOLO-NAS's corners and UltraFace's outputs have these shapes;
-//!    - `[1,N,5+C]` is not read as `yolov5`: YOLOX's raw output has the same shape and another
+//! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a
+//! [`Choice`], or an error that says what to set.
+//!
+//! 1. *By id.* The first decoder for all of whose roles there is a tensor with a known id. If
+//!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`
+//!    does not select `boxes`.
+//! 2. *By decoder.* If `decoder` is set and the ids are unknown: the only assignment of tensors to
+//!    roles that fits that decoder. Several are an error.
+//! 3. *By shape.* If `decoder` is `auto` and the ids are unknown, a decoder is chosen only if no
+//!    other model family has such an output ([`Decoder::is_unambiguous`]): a YOLOv8 output as
+//!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
+//!    80 (COCO). It must be the only such tensor, and no two tensors may fit `boxes` or
+//!    `ultraface`. Everything else that some decoder could read is an error that lists the
+//!    decoders. Therefore:
+//!    - `[1,N,4]` alone is not read as `windows`;
+//!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
+//!      of YOLO-NAS, and the outputs of UltraFace have these shapes;
+//!    - `[1,N,5+C]` is not read as `yolov5`: the raw output of YOLOX has the same shape and another
 //!      formula;
 //!    - `[1,N,4+C]` is not read as a transposed `yolov8`: RT-DETR (`[1,300,84]`, normalized),
-//!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have it;
-//!    - `[1,K,N]` with other rows than `4+C` is not read: pose, segmentation and oriented-box
-//!      models add rows of another meaning.
+//!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have that
+//!      shape;
+//!    - `[1,K,N]` with `K` other than `4+C` is not read: pose, segmentation and oriented-box models
+//!      add rows with another meaning.
 //!
-//! The known number of classes is [`Options::num_classes`], or the number of labels of the label
-//! file where that is 0. `num_classes` also holds for the other two ways: tensors of another
-//! number of classes are an error. A label file of another length is not.
+//! The known number of classes is [`Options::num_classes`], or the number of labels of the label file if that
+//! is 0. In all three ways, tensors with another number of classes than `num_classes` are an error; a label
+//! file of another length is not.
 
 use std::fmt;
 
@@ -32,23 +36,23 @@ use arrayvec::ArrayVec;
 use super::{DECODERS, Decoder, Layout, LayoutError, MAX_INPUTS, Options};
 use crate::tensor::TensorView;
 
-/// A decoder and where in the buffer's tensors its numbers lie.
+/// A decoder and its layout of the buffer's tensors.
 #[derive(Clone)]
 pub struct Choice {
     /// The decoder.
     pub decoder: &'static dyn Decoder,
-    /// Its layout; fields point at the tensors given to [`choose`].
+    /// The layout. [`Field::tensor`](super::Field::tensor) is an index of the tensors passed to [`choose`].
     pub layout: Layout,
-    /// What spoke for it.
+    /// How the decoder was chosen.
     pub reason: Reason,
 }
 
-/// What spoke for a decoder.
+/// How a decoder was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The tensors bear its ids.
+    /// The tensors have ids of this decoder.
     Id,
-    /// No known ids, but the shapes fit this decoder, and no other or it is the wanted one.
+    /// The ids are unknown; the shapes fit this decoder, which either was set or is the only possible one.
     Shape,
 }
 
@@ -61,31 +65,31 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why there is no decoder for a buffer's tensors.
+/// Why no decoder was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
-    /// A decoder is right by id or by `decoder`, but the tensor does not fit it.
+    /// The decoder was determined by id or set, but the tensors do not fit it.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Nothing fits.
+    /// No tensor fits.
     #[error("no tensor fits {wanted}; the buffer carries {tensors}")]
     NoFit {
-        /// What was looked for.
+        /// The decoders that were considered.
         wanted: String,
-        /// What there is.
+        /// The tensors, as displayed.
         tensors: String,
     },
-    /// More than one reading fits, or one that other models' outputs fit too.
+    /// The tensors fit several decoders, or one whose shapes other model families have too.
     #[error("the buffer's tensors ({tensors}) can be read as {readings}; {advice}")]
     Ambiguous {
-        /// What there is.
+        /// The tensors, as displayed.
         tensors: String,
-        /// The readings.
+        /// The decoders, with numbers of classes.
         readings: String,
-        /// How to decide.
+        /// Which properties to set.
         advice: String,
     },
-    /// A tensor has an id of a decoder that reads several, and another of these is not there.
+    /// A tensor has an id of a decoder with several roles, and there is no tensor for another role.
     #[error(
         "tensor {tensor} has an id of decoder {decoder}, which also needs a tensor with the id \
          {missing}; the buffer carries {tensors}: set the ids, or the property decoder"
@@ -95,12 +99,12 @@ pub enum ChoiceError {
         tensor: String,
         /// The decoder's name.
         decoder: &'static str,
-        /// The ids of which one is missing.
+        /// The ids of the missing role.
         missing: String,
-        /// What there is.
+        /// The tensors, as displayed.
         tensors: String,
     },
-    /// Two tensors bear the id that a decoder looks for.
+    /// Two tensors have ids of the same role.
     #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
     Duplicate {
         /// The id.
@@ -108,15 +112,15 @@ pub enum ChoiceError {
     },
 }
 
-/// Which tensor plays each role of a decoder.
-type Places = ArrayVec<usize, MAX_INPUTS>;
+/// The index of the tensor for each role of a decoder.
+type Assignment = ArrayVec<usize, MAX_INPUTS>;
 
-/// Finds the decoder for `tensors`: `wanted`, or where that is `None` the one whose ids they have, or
-/// else the one that their shapes tell for certain, as said in the module's source.
+/// Chooses the decoder for `tensors`: `wanted`, or if that is `None`, the one whose ids the tensors
+/// have, or else the only one that the shapes allow (see the documentation of this module).
 ///
 /// # Errors
-/// Where no decoder fits, the shapes leave it open which one does, the right one finds a shape or
-/// type it cannot read, or another number of classes than `options` says.
+/// If no decoder fits, if several fit, if the chosen decoder does not support a shape or an element
+/// type, or if the number of classes is not [`Options::num_classes`].
 pub fn choose(
     tensors: &[TensorView<'_>],
     wanted: Option<&'static dyn Decoder>,
@@ -125,8 +129,8 @@ pub fn choose(
     let decoders =
         DECODERS.into_iter().filter(|decoder| wanted.is_none_or(|w| w.name() == decoder.name()));
     for decoder in decoders {
-        if let Some(places) = places_by_id(tensors, decoder)? {
-            let layout = layout(tensors, decoder, &places, options)?;
+        if let Some(assignment) = assignment_by_id(tensors, decoder)? {
+            let layout = layout(tensors, decoder, &assignment, options)?;
             return Ok(Choice { decoder, layout, reason: Reason::Id });
         }
     }
@@ -136,105 +140,105 @@ pub fn choose(
     }
 }
 
-/// The only way in which `tensors`, whatever their ids, fit `decoder`.
+/// Chooses the only assignment of `tensors`, regardless of their ids, to the roles of `decoder`.
 fn by_decoder(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
     let all: Vec<usize> = (0..tensors.len()).collect();
-    let Readings { mut fits, misfits } = readings(tensors, &[decoder], &all, options);
+    let Readings { mut fits, errors } = readings(tensors, &[decoder], &all, options);
     match fits.len() {
         1 => Ok(fits.remove(0)),
-        0 => Err(no_fit(tensors, Some(decoder), misfits)),
-        _ => Err(several_ways(tensors, &fits)),
+        0 => Err(no_fit(tensors, Some(decoder), errors)),
+        _ => Err(several_readings(tensors, &fits)),
     }
 }
 
-/// The only reading of the tensors of unknown ids that their shapes tell for certain.
+/// Chooses the only unambiguous decoder for the tensors with unknown ids.
 fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, ChoiceError> {
     let unknown: Vec<usize> = (0..tensors.len()).filter(|&i| !is_known(tensors[i].id)).collect();
-    // Readings of another number of classes are listed, too.
+    // The error lists readings with any number of classes.
     let any_number =
         Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
-    let Readings { fits, misfits } = readings(tensors, &DECODERS, &unknown, any_number);
+    let Readings { fits, errors } = readings(tensors, &DECODERS, &unknown, any_number);
 
     let pair = fits.iter().any(|fit| fit.decoder.roles().len() > 1);
-    let is_certain =
-        |fit: &&Choice| !pair && fit.decoder.is_certain(&fit.layout, options.known_classes());
-    let mut certain: Vec<Choice> = fits.iter().filter(is_certain).cloned().collect();
-    match certain.len() {
-        1 => return Ok(certain.remove(0)),
+    let is_unambiguous =
+        |fit: &&Choice| !pair && fit.decoder.is_unambiguous(&fit.layout, options.known_classes());
+    let mut unambiguous: Vec<Choice> = fits.iter().filter(is_unambiguous).cloned().collect();
+    match unambiguous.len() {
+        1 => return Ok(unambiguous.remove(0)),
         0 => {}
-        _ => return Err(several_ways(tensors, &certain)),
+        _ => return Err(several_readings(tensors, &unambiguous)),
     }
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
     }
     match fits.is_empty() {
-        true => Err(no_fit(tensors, None, misfits)),
-        false => Err(uncertain(tensors, &fits, options)),
+        true => Err(no_fit(tensors, None, errors)),
+        false => Err(ambiguous(tensors, &fits, options)),
     }
 }
 
-/// Whether any decoder knows the id.
+/// Whether the id is an id of any decoder.
 fn is_known(id: &str) -> bool {
     DECODERS.iter().flat_map(|decoder| decoder.roles()).any(|role| role.ids.contains(&id))
 }
 
-/// The ways in which decoders can and cannot read tensors.
+/// The assignments of tensors to roles that fit, and the errors of those that do not.
 struct Readings {
     fits: Vec<Choice>,
-    misfits: Vec<LayoutError>,
+    errors: Vec<LayoutError>,
 }
 
-/// Every way in which one of `decoders` reads those of `tensors` that `among` names.
+/// Tries every assignment of the tensors with indices `among` to the roles of each of `decoders`.
 fn readings(
     tensors: &[TensorView<'_>],
     decoders: &[&'static dyn Decoder],
     among: &[usize],
     options: Options,
 ) -> Readings {
-    let mut readings = Readings { fits: Vec::new(), misfits: Vec::new() };
+    let mut readings = Readings { fits: Vec::new(), errors: Vec::new() };
     for &decoder in decoders {
-        for places in assignments(among, decoder.roles().len()) {
-            match layout(tensors, decoder, &places, options) {
+        for assignment in assignments(among, decoder.roles().len()) {
+            match layout(tensors, decoder, &assignment, options) {
                 Ok(layout) => readings.fits.push(Choice { decoder, layout, reason: Reason::Shape }),
-                Err(error) => readings.misfits.push(error),
+                Err(error) => readings.errors.push(error),
             }
         }
     }
     readings
 }
 
-/// The tensor for each role by its ids, or `None` where one is not there.
-fn places_by_id(
+/// The assignment of tensors to roles by id; `None` if there is no tensor for a role.
+fn assignment_by_id(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
-) -> Result<Option<Places>, ChoiceError> {
-    let mut places = Places::new();
+) -> Result<Option<Assignment>, ChoiceError> {
+    let mut assignment = Assignment::new();
     for role in decoder.roles() {
         let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
-        let Some(place) = named.next() else {
+        let Some(index) = named.next() else {
             return Ok(None);
         };
         if let Some(other) = named.next() {
             return Err(ChoiceError::Duplicate { id: tensors[other].id.to_owned() });
         }
-        places.push(place);
+        assignment.push(index);
     }
-    Ok(Some(places))
+    Ok(Some(assignment))
 }
 
-/// Every way to give `roles` different ones of `tensors`.
-fn assignments(tensors: &[usize], roles: usize) -> Vec<Places> {
-    let mut all = vec![Places::new()];
+/// All assignments of different elements of `tensors` to `roles` roles.
+fn assignments(tensors: &[usize], roles: usize) -> Vec<Assignment> {
+    let mut all = vec![Assignment::new()];
     for _ in 0..roles {
         all = all
             .iter()
-            .flat_map(|places| {
-                tensors.iter().filter(|i| !places.contains(i)).map(|&i| {
-                    let mut longer = places.clone();
+            .flat_map(|assignment| {
+                tensors.iter().filter(|i| !assignment.contains(i)).map(|&i| {
+                    let mut longer = assignment.clone();
                     longer.push(i);
                     longer
                 })
@@ -247,12 +251,12 @@ fn assignments(tensors: &[usize], roles: usize) -> Vec<Places> {
 fn layout(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
-    places: &[usize],
+    assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
     let chosen: ArrayVec<&TensorView<'_>, MAX_INPUTS> =
-        places.iter().map(|&i| &tensors[i]).collect();
-    let layout = decoder.layout(&chosen, options)?.place(places);
+        assignment.iter().map(|&i| &tensors[i]).collect();
+    let layout = decoder.layout(&chosen, options)?.with_tensors(assignment);
     let (classes, expected) = (layout.classes, options.num_classes);
     if expected > 0 && classes != expected {
         let tensor = tensors[layout.scores.tensor].to_string();
@@ -272,17 +276,17 @@ fn list(tensors: &[TensorView<'_>]) -> String {
 fn no_fit(
     tensors: &[TensorView<'_>],
     wanted: Option<&'static dyn Decoder>,
-    misfits: Vec<LayoutError>,
+    errors: Vec<LayoutError>,
 ) -> ChoiceError {
-    // These say more than the list of what fits nothing; so does the only reading there was.
+    // An error with a rank, or the only error, is more specific than the list of all tensors.
     let rank = |error: &&LayoutError| match wanted {
         Some(_) => error.rank(),
         None => error.rank().filter(|_| matches!(error, LayoutError::Batch { .. })),
     };
-    let telling = misfits.iter().filter(|error| rank(error).is_some()).min_by_key(rank);
-    let integers = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
-    let only = misfits.first().filter(|_| misfits.len() == 1 || misfits.iter().all(integers));
-    if let Some(error) = telling.or(only) {
+    let specific = errors.iter().filter(|error| rank(error).is_some()).min_by_key(rank);
+    let is_element_type = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
+    let only = errors.first().filter(|_| errors.len() == 1 || errors.iter().all(is_element_type));
+    if let Some(error) = specific.or(only) {
         return error.clone().into();
     }
     let wanted = match wanted {
@@ -298,7 +302,7 @@ fn no_fit(
     ChoiceError::NoFit { wanted, tensors: list(tensors) }
 }
 
-/// The error for ids of a decoder of which a role is missing, if there are any.
+/// The error for a tensor with an id of a decoder, if there is no tensor for another role of that decoder.
 fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
     let found = |ids: &[&str]| tensors.iter().find(|tensor| ids.contains(&tensor.id));
     DECODERS.iter().find_map(|decoder| {
@@ -313,8 +317,8 @@ fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
     })
 }
 
-/// The error for one decoder that can read the tensors in several ways.
-fn several_ways(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
+/// The error for one decoder that fits several assignments of tensors to roles.
+fn several_readings(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
     ChoiceError::Ambiguous {
         tensors: list(tensors),
         readings: format!("{} in {} ways", fits[0].decoder.name(), fits.len()),
@@ -322,8 +326,8 @@ fn several_ways(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
     }
 }
 
-/// The error for shapes that do not tell which model they come from.
-fn uncertain(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> ChoiceError {
+/// The error for shapes that several model families have.
+fn ambiguous(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> ChoiceError {
     let mut readings: Vec<String> = fits
         .iter()
         .map(|fit| match fit.decoder.roles() {

@@ -1,21 +1,26 @@
+//! Layouts, and what decoders need to make them.
+//!
+//! In: the shapes of tensors, as matrices. Out: a [`Layout`] of [`Field`]s, or the [`LayoutError`]
+//! that says why the shape does not fit.
+
 use super::{Decoder, MAX_CLASSES, Options};
 use crate::tensor::{ElementType, TensorView};
 
-/// How numbers make a box.
+/// The components of a box.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum BoxFormat {
-    /// left, top, right, bottom
+    /// Left, upper, right and lower edge.
     #[default]
     Corners = 0,
-    /// center x, center y, width, height
+    /// Center x, center y, width, height.
     Center = 1,
-    /// left, top, side; a side of zero marks an empty slot
+    /// Left edge, upper edge, side; a side of zero marks an empty slot.
     Square = 2,
 }
 
 impl BoxFormat {
-    /// How many numbers there are to a box.
+    /// The number of components of a box.
     pub fn components(self) -> usize {
         match self {
             Self::Corners | Self::Center => 4,
@@ -23,7 +28,7 @@ impl BoxFormat {
         }
     }
 
-    /// Its value of the property `box-format`.
+    /// The value of the property `box-format`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Corners => "corners",
@@ -33,21 +38,22 @@ impl BoxFormat {
     }
 }
 
-/// What a tensor's coordinates are measured in.
+/// The unit of a tensor's coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Coordinates {
-    /// As the decoder knows; by an id that ends in `-normalized`; else pixels.
+    /// As the decoder defines it. If it does not: normalized if the tensor's id ends in `-normalized`, pixels
+    /// otherwise.
     #[default]
     Auto = 0,
     /// Pixels of the model's input.
     Pixels = 1,
-    /// 0 to 1 across the model's input.
+    /// Fractions of the width and height of the model's input, 0 to 1.
     Normalized = 2,
 }
 
 impl Coordinates {
-    /// Whether the coordinates of `tensor` are normalized, where its decoder does not know.
+    /// Whether the coordinates of `tensor` are normalized, if its decoder does not define it.
     pub(super) fn normalized(self, tensor: &TensorView<'_>) -> bool {
         match self {
             Self::Auto => tensor.id.ends_with("-normalized"),
@@ -57,71 +63,71 @@ impl Coordinates {
     }
 }
 
-/// Which elements of a tensor hold the numbers of one kind: number `c` of anchor `a` of image `i` is
-/// element `offset + i * image_stride + a * anchor_stride + c * component_stride`.
+/// The elements of a tensor for one kind of value (boxes, scores, objectness): component `c` of anchor `a` of
+/// image `i` is element `offset + i * image_stride + a * anchor_stride + c * component_stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Index of the tensor among those of the buffer.
+    /// The index of the tensor.
     pub tensor: usize,
-    /// Elements before the first number.
+    /// The index of the first element.
     pub offset: usize,
-    /// Elements from one image's numbers to the next image's.
+    /// Elements between corresponding components of consecutive images.
     pub image_stride: usize,
-    /// Elements from one anchor's numbers to the next anchor's.
+    /// Elements between corresponding components of consecutive anchors.
     pub anchor_stride: usize,
-    /// Elements from one of an anchor's numbers to the next.
+    /// Elements between consecutive components of an anchor.
     pub component_stride: usize,
 }
 
 impl Field {
-    /// The field of image `image` as that of a batch of one.
+    /// The field of image `image`, as a batch of one image.
     pub(crate) fn of_image(self, image: usize) -> Self {
         Self { offset: self.offset + image * self.image_stride, ..self }
     }
 
-    /// The element that holds number `component` of `anchor` of the first image.
+    /// The index of the element for `component` of `anchor` of the first image.
     pub fn index(&self, anchor: usize, component: usize) -> usize {
         self.offset + anchor * self.anchor_stride + component * self.component_stride
     }
 }
 
-/// Which elements hold each anchor's box, scores and objectness.
+/// The elements for each anchor's box, scores and objectness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The name of the decoder that laid it out.
+    /// The name of the decoder that made the layout.
     pub decoder: &'static str,
-    /// How many images the tensors hold; each is decoded and suppressed by itself.
+    /// The number of images in the tensors. Each image is decoded and suppressed separately.
     pub images: usize,
-    /// How many anchors an image has; each gives at most one candidate.
+    /// The number of anchors of an image. An anchor is one location for which the model predicts a box.
     pub anchors: usize,
-    /// How many class scores there are to a row, at least one.
+    /// The number of class scores of an anchor, at least one.
     pub classes: usize,
-    /// The numbers that make the box.
+    /// The components of the box: [`BoxFormat::components`] of them.
     pub boxes: Field,
-    /// How they make it.
+    /// The meaning of the components of the box.
     pub box_format: BoxFormat,
-    /// The class scores.
+    /// The class scores: [`classes`](Self::classes) components.
     pub scores: Field,
-    /// The score for there being any object, by which class scores are multiplied.
+    /// The score that there is any object, by which class scores are multiplied: one component.
     pub objectness: Option<Field>,
-    /// Whether coordinates run from 0 to 1; they are pixels of the model's input otherwise.
+    /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
     pub normalized: bool,
 }
 
 impl Layout {
-    /// Whether the other differs in nothing that parameters or labels depend on.
+    /// Whether parameters and labels are the same for both layouts.
     pub fn has_same_params(&self, other: &Self) -> bool {
         (self.decoder, self.classes, self.normalized)
             == (other.decoder, other.classes, other.normalized)
     }
 
-    /// The indices of the tensors that it reads, each once.
+    /// The indices of the tensors that the layout reads, without duplicates.
     pub fn tensors(&self) -> impl Iterator<Item = usize> {
         let second = (self.scores.tensor != self.boxes.tensor).then_some(self.scores.tensor);
         std::iter::once(self.boxes.tensor).chain(second)
     }
 
-    /// The layout of image `image` as that of a batch of one.
+    /// The layout of image `image`, as a batch of one image.
     pub(crate) fn of_image(&self, image: usize) -> Self {
         Self {
             images: 1,
@@ -132,13 +138,13 @@ impl Layout {
         }
     }
 
-    /// Points each field at the buffer's tensors, `places[role]` being that of a role.
-    pub(super) fn place(mut self, places: &[usize]) -> Self {
+    /// Replaces the number of the role in each field by the index of the tensor for that role.
+    pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
         for field in [Some(&mut self.boxes), Some(&mut self.scores), self.objectness.as_mut()]
             .into_iter()
             .flatten()
         {
-            field.tensor = places[field.tensor];
+            field.tensor = tensors[field.tensor];
         }
         self
     }
@@ -148,17 +154,17 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The shape is another decoder's, or nobody's.
+    /// The decoder does not support the shape.
     #[error("tensor {tensor}: decoder {decoder} expects {expected}")]
     Shape {
         /// The tensor, as displayed.
         tensor: String,
         /// The decoder's name.
         decoder: &'static str,
-        /// The shape it takes.
+        /// The expected shapes.
         expected: &'static str,
     },
-    /// The first of three dimensions is not 1.
+    /// The first of three dimensions is not 1, and [`Options::batch`] is not set.
     #[error(
         "tensor {tensor}: expected a batch dimension of 1, got {batch}; \
          nmsfilter reads one frame's output per buffer"
@@ -166,10 +172,10 @@ pub enum LayoutError {
     Batch {
         /// The tensor, as displayed.
         tensor: String,
-        /// Its first dimension.
+        /// The first dimension.
         batch: usize,
     },
-    /// Boxes of another format than `box-format` says.
+    /// The number of components of a box is not that of `box-format`.
     #[error(
         "tensor {tensor}: box-format={} needs [N,{}], got {numbers} numbers per box; \
          set box-format to {}",
@@ -180,12 +186,12 @@ pub enum LayoutError {
     BoxFormat {
         /// The tensor, as displayed.
         tensor: String,
-        /// What the property says.
+        /// The value of `box-format`.
         format: BoxFormat,
-        /// How many numbers there are to a box.
+        /// The number of components per box.
         numbers: usize,
     },
-    /// Boxes and scores differ in number.
+    /// The numbers of boxes and scores differ.
     #[error(
         "tensor {boxes} has {box_count} boxes, tensor {scores} has scores for {score_count}; \
          expected one row of scores for each box"
@@ -193,14 +199,14 @@ pub enum LayoutError {
     Lengths {
         /// The tensor with the boxes, as displayed.
         boxes: String,
-        /// How many it has.
+        /// The number of boxes.
         box_count: usize,
         /// The tensor with the scores, as displayed.
         scores: String,
-        /// How many boxes it has scores for.
+        /// The number of boxes that there are scores for.
         score_count: usize,
     },
-    /// Boxes and scores are of batches of different size.
+    /// The batch sizes of boxes and scores differ.
     #[error(
         "tensor {boxes} is a batch of {box_images}, tensor {scores} one of {score_images}; \
          expected the same number of images"
@@ -208,20 +214,20 @@ pub enum LayoutError {
     Images {
         /// The tensor with the boxes, as displayed.
         boxes: String,
-        /// How many images it has.
+        /// The number of images of the boxes.
         box_images: usize,
         /// The tensor with the scores, as displayed.
         scores: String,
-        /// How many images it has.
+        /// The number of images of the scores.
         score_images: usize,
     },
-    /// Neither f16 nor f32.
+    /// The element type is neither f16 nor f32.
     #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
     ElementType {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// Another number than `num-classes` says.
+    /// The number of classes is not that of `num-classes`.
     #[error(
         "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but num-classes is \
          {expected}; correct num-classes, or set it to 0 to take what the tensor has"
@@ -231,24 +237,24 @@ pub enum LayoutError {
         tensor: String,
         /// The decoder's name.
         decoder: &'static str,
-        /// What the shape gives.
+        /// The number of classes by the shape.
         classes: usize,
-        /// What the property says.
+        /// The value of `num-classes`.
         expected: usize,
     },
-    /// More than [`MAX_CLASSES`].
+    /// There are more classes than 65536.
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
     Classes {
         /// The tensor, as displayed.
         tensor: String,
-        /// What its shape makes of it.
+        /// The number of classes by the shape.
         classes: usize,
     },
 }
 
 impl LayoutError {
-    /// How little it says beyond that the tensor looks like another decoder's, which is `None`. Of
-    /// several errors the one of least rank tells most.
+    /// The rank of the error among those of several decoders: lower is more specific. `None` if the tensor is
+    /// probably the output of another model family.
     pub(super) fn rank(&self) -> Option<u8> {
         match self {
             Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
@@ -259,7 +265,7 @@ impl LayoutError {
     }
 }
 
-/// A tensor as a batch of matrices, one per image.
+/// The shape of a tensor as a batch of matrices, one per image.
 pub(super) struct Matrix {
     pub images: usize,
     pub rows: usize,
@@ -267,7 +273,11 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Takes `[rows, columns]`, `[1, rows, columns]`, and with [`Options::batch`] any number of images.
+    /// The matrices of a tensor `[rows, columns]`, `[1, rows, columns]`, or with [`Options::batch`]
+    /// `[images, rows, columns]`.
+    ///
+    /// # Errors
+    /// If the tensor has another number of dimensions, another batch dimension or another element type.
     pub fn of(
         tensor: &TensorView<'_>,
         decoder: &dyn Decoder,
@@ -284,7 +294,8 @@ impl Matrix {
         }
     }
 
-    /// The field whose anchors are rows; its numbers begin at `column`. `tensor` is the tensor's index.
+    /// The field whose anchors are rows and whose components start at `column`. `tensor` is the number of the
+    /// tensor's role.
     pub fn anchors_in_rows(&self, tensor: usize, column: usize) -> Field {
         Field {
             tensor,
@@ -295,7 +306,8 @@ impl Matrix {
         }
     }
 
-    /// The field whose anchors are columns; its numbers begin at `row`. `tensor` is the tensor's index.
+    /// The field whose anchors are columns and whose components start at `row`. `tensor` is the number of the
+    /// tensor's role.
     pub fn anchors_in_columns(&self, tensor: usize, row: usize) -> Field {
         Field {
             tensor,
@@ -306,14 +318,14 @@ impl Matrix {
         }
     }
 
-    /// The elements of an image. The shape is a claim that was not compared with memory yet, so the
-    /// product can overflow; engines refuse a field beyond the memory.
+    /// The number of elements of an image. The shape has not been checked against the memory yet,
+    /// so the product can overflow; engines return an error for a field beyond the memory.
     fn elements(&self) -> usize {
         self.rows.saturating_mul(self.columns)
     }
 }
 
-/// The error for a shape that the decoder does not take.
+/// The error for a shape that the decoder does not support.
 pub(super) fn shape_error(tensor: &TensorView<'_>, decoder: &dyn Decoder) -> LayoutError {
     let (decoder, expected) = (decoder.name(), decoder.expects());
     LayoutError::Shape { tensor: tensor.to_string(), decoder, expected }
@@ -337,7 +349,7 @@ pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutEr
     }
 }
 
-/// Both tensors with the boxes that they are for.
+/// Checks that both tensors have the same number of boxes.
 pub(super) fn check_lengths(
     (boxes, box_count): (&TensorView<'_>, usize),
     (scores, score_count): (&TensorView<'_>, usize),
@@ -349,7 +361,7 @@ pub(super) fn check_lengths(
     Err(LayoutError::Lengths { boxes, box_count, scores, score_count })
 }
 
-/// Both tensors with the images that they are for.
+/// Checks that both tensors have the same number of images.
 pub(super) fn check_images(
     (boxes, box_images): (&TensorView<'_>, usize),
     (scores, score_images): (&TensorView<'_>, usize),

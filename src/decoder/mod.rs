@@ -1,8 +1,9 @@
-//! What a model's raw output means.
+//! Decoders: the meaning of a model's raw output.
 //!
-//! One file per family of output says which tensor ids and shapes it takes and where in them a
-//! row's box, scores and objectness lie: a [`Layout`]. Engines read rows through the layout, so
-//! that a decoder says it once. [`choose`] finds the decoder for the tensors of a buffer.
+//! In: the ids, element types and shapes of tensors. Out: a [`Layout`], which says which elements
+//! are the box, the scores and the objectness of each anchor; no element is read. There is one file
+//! per model family. [`choose`] finds the decoder for the tensors of a buffer. Engines read tensors
+//! by the layout alone.
 
 mod boxes;
 mod choose;
@@ -19,36 +20,36 @@ pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
 use crate::tensor::TensorView;
 
-/// The most classes a layout can have; more is taken for a misread shape.
+/// The greatest number of classes of a layout. A greater number is treated as a misread shape.
 pub const MAX_CLASSES: usize = 65_536;
 
-/// The most tensors that one decoder reads.
+/// The greatest number of tensors that a decoder reads.
 pub const MAX_INPUTS: usize = 2;
 
-/// A family of model output.
+/// The output of a model family.
 pub trait Decoder: Send + Sync {
-    /// The name by which `decoder` selects it.
+    /// The decoder's value of the property `decoder`.
     fn name(&self) -> &'static str;
 
-    /// What it takes, for messages.
+    /// The expected shapes, for messages.
     fn expects(&self) -> &'static str;
 
-    /// The tensors it reads, in the order in which [`layout`](Self::layout) wants them.
+    /// The tensors that the decoder reads, in the order in which [`layout`](Self::layout) takes them.
     fn roles(&self) -> &'static [Role];
 
-    /// Where box, scores and objectness lie in `tensors`, one per role.
+    /// The layout of `tensors`, of which there is one per role.
     ///
     /// # Errors
-    /// Where a shape or element type does not fit.
+    /// If a shape or an element type does not fit.
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
 
-    /// Whether no other family of models has an output of this layout, given the number of classes
-    /// where it is known, so that a shape alone decides.
-    fn is_certain(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
+    /// Whether the shape alone is enough to choose this decoder, because no other model family has an output
+    /// of this layout. `classes` is the number of classes, if known.
+    fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
         false
     }
 
-    /// What the model's classes are called, where that is known without a label file.
+    /// The name of a class, if it is known without a label file.
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
@@ -57,42 +58,42 @@ pub trait Decoder: Send + Sync {
 /// One of the tensors that a decoder reads.
 #[derive(Debug)]
 pub struct Role {
-    /// What it holds, for messages.
+    /// The name of the role.
     pub name: &'static str,
-    /// The ids under which producers are known to write it.
+    /// The tensor ids that producers use for it.
     pub ids: &'static [&'static str],
 }
 
-/// What tensors do not say of themselves.
+/// Properties of the model's output that ids and shapes do not determine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How the `boxes` decoder's four numbers make a box.
+    /// The box format of the decoder `boxes`; other decoders have a fixed one.
     pub box_format: BoxFormat,
-    /// What coordinates are measured in.
+    /// The unit of coordinates.
     pub coordinates: Coordinates,
-    /// How many classes the model has; 0 where that is unknown. Tensors of another number of
-    /// classes are refused.
+    /// The number of classes of the model; 0 if unknown. Tensors with another number of classes are an error.
     pub num_classes: usize,
-    /// How many labels the label file has; 0 without one. It stands in for
-    /// [`num_classes`](Self::num_classes) where a shape alone must tell the model, and refuses
-    /// nothing.
+    /// The number of labels of the label file; 0 without one. If [`num_classes`](Self::num_classes) is 0, it
+    /// replaces it when a decoder is chosen by shape; tensors with another number of classes are no error.
     pub labels: usize,
-    /// Whether a first of three dimensions other than 1 is a batch of images; an error otherwise.
+    /// Whether the first of three dimensions can be other than 1, for a batch of images. If not,
+    /// such a shape is an error.
     pub batch: bool,
 }
 
 impl Options {
-    /// The number of classes, from whatever tells it.
+    /// The number of classes by [`num_classes`](Self::num_classes), else by
+    /// [`labels`](Self::labels); `None` if both are 0.
     pub fn known_classes(&self) -> Option<usize> {
         [self.num_classes, self.labels].into_iter().find(|&number| number > 0)
     }
 }
 
-/// Every decoder; a new one is a line here.
+/// All decoders, in the order in which tensor ids are compared.
 pub const DECODERS: [&dyn Decoder; 5] =
     [&windows::Windows, &boxes::Boxes, &yolov5::Yolov5, &yolov8::Yolov8, &ultraface::UltraFace];
 
-/// The decoder of that name.
+/// The decoder with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Decoder> {
     DECODERS.into_iter().find(|decoder| decoder.name() == name)
 }

@@ -1,11 +1,13 @@
+//! The decoder `ultraface`: Ultra-Light-Fast-Generic-Face-Detector, with the scores of background
+//! and face per anchor, and normalized corners.
+
 use super::layout::{
     BoxFormat, Coordinates, Layout, LayoutError, Matrix, check_images, check_lengths, shape_error,
 };
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
-/// Ultra-Light-Fast-Generic-Face-Detector: per anchor the scores of background and face, and
-/// normalized corners.
+/// Reads scores `[1,N,2]` and boxes `[1,N,4]`.
 pub struct UltraFace;
 
 impl Decoder for UltraFace {
@@ -18,7 +20,7 @@ impl Decoder for UltraFace {
     }
 
     fn roles(&self) -> &'static [Role] {
-        // GStreamer's ids are those of the 320 x 240 model, for every size of it.
+        // GStreamer uses the ids of the 320 x 240 model for all sizes of the model.
         &[
             Role {
                 name: "scores",

@@ -1,9 +1,11 @@
+//! The decoder `windows`: square windows with a score and one class, the input of Oro et al. 2020.
+//! The row of an anchor is left, top, side, score; a side of zero marks an empty slot.
+
 use super::layout::{BoxFormat, Layout, LayoutError, Matrix, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
-/// The paper's input: square windows with a score and one class. A row is left, top, side,
-/// score; a side of zero marks an empty slot.
+/// Reads one tensor `[N,4]`.
 pub struct Windows;
 
 impl Decoder for Windows {

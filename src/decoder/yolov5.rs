@@ -1,13 +1,14 @@
+//! The decoder `yolov5`: YOLOv5, v6 and v7. The row of an anchor is center x, center y, width,
+//! height, objectness and one score per class, which is multiplied by objectness.
+
 use super::layout::{BoxFormat, Layout, LayoutError, Matrix, check_classes, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
-/// YOLOv5 (also v6 and v7): a row is center x, center y, width, height, objectness and one score
-/// per class. A row whose objectness is below the threshold is dropped, then one whose
-/// objectness x best class is.
+/// Reads one tensor `[1,N,5+C]`.
 ///
-/// A model has at least as many anchors as numbers per anchor; what has fewer is a YOLOv8 output
-/// or something else on its side, and read by rows it would give boxes of nonsense.
+/// A model has at least as many anchors as values per anchor (`N >= 5+C`). A tensor with fewer is
+/// the output of another model family or is transposed, and is an error.
 pub struct Yolov5;
 
 impl Decoder for Yolov5 {

@@ -1,8 +1,9 @@
-//! The CUDA driver's entry points: the one seam between this crate and NVIDIA's library.
+//! The functions of the CUDA driver API, loaded at run time.
 //!
-//! cudarc finds and opens the library and declares its types. Its functions are not called: they
-//! panic where the library or a symbol is missing, and a code that a newer driver returns does not
-//! fit their result type.
+//! In: arguments as in the documentation of the CUDA driver API. Out: `Ok`, or a [`DriverError`]
+//! that names the function and the result. cudarc locates and opens the library and declares its
+//! types. Its functions are not used: they panic if the library or a symbol is missing, and their
+//! result type cannot represent result codes of newer drivers.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::panic::catch_unwind;
@@ -13,27 +14,28 @@ use once_cell::sync::OnceCell;
 
 use super::DeviceError;
 
-/// A call that the driver refused, or an error that it had to tell of from before.
+/// A call of the driver that did not return success: the call failed, or it reports the failure of earlier
+/// asynchronous work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {name} ({description})")]
 pub struct DriverError {
     /// The driver's function.
     pub call: &'static str,
-    /// The result's number.
+    /// The result, a `CUresult`.
     pub code: u32,
-    /// The result's name.
+    /// The name of the result, from `cuGetErrorName`.
     pub name: String,
-    /// What the driver says of it.
+    /// The description of the result, from `cuGetErrorString`.
     pub description: String,
 }
 
 impl DriverError {
-    /// Whether it says that work is still under way.
+    /// Whether the result is `CUDA_ERROR_NOT_READY`: work has not completed yet.
     pub fn is_not_ready(&self) -> bool {
         self.code == NOT_READY
     }
 
-    /// Whether it says that an argument is not what it should be.
+    /// Whether the result is `CUDA_ERROR_INVALID_VALUE`.
     pub(super) fn is_invalid_value(&self) -> bool {
         self.code == INVALID_VALUE
     }
@@ -46,27 +48,27 @@ const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 macro_rules! driver {
     (
         required { $($name:ident($($argument:ident: $type:ty),*);)* }
-        optional { $($newer:ident($($of_newer:ident: $type_of_newer:ty),*);)* }
+        optional { $($optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
     ) => {
-        /// The driver's functions: each there, but for those that return an `Option`.
-        #[allow(non_snake_case, reason = "they bear the driver's names")]
+        /// The driver's functions. Functions that old drivers do not have return an `Option`.
+        #[allow(non_snake_case, reason = "fields have the names of the driver's functions")]
         pub struct Driver {
             error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             error_string: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
-            $($newer: Option<unsafe extern "C" fn($($type_of_newer),*) -> c_uint>,)*
+            $($optional_name: Option<unsafe extern "C" fn($($optional_type),*) -> c_uint>,)*
         }
 
         impl Driver {
             fn load() -> Result<Self, DeviceError> {
-                // SAFETY: opening the driver's library runs its initializers, which is what
-                // everyone who uses it does.
+                // SAFETY: the library is NVIDIA's driver, whose initializers have no preconditions.
                 let library = catch_unwind(|| unsafe {
                     sys::is_culib_present().then(|| sys::culib())
                 });
                 let library = library.ok().flatten().ok_or(DeviceError::NoDriver)?;
                 let missing = |symbol| move |_| DeviceError::OldDriver { symbol };
-                // SAFETY: the types are those of the driver's documentation, as cudarc has them.
+                // SAFETY: the function types are those of the documentation of the driver API, with cudarc's
+                // declarations of its types. The library is never unloaded.
                 unsafe {
                     Ok(Self {
                         error_name: *library.get(b"cuGetErrorName\0").map_err(missing("cuGetErrorName"))?,
@@ -74,8 +76,8 @@ macro_rules! driver {
                         $($name: *library
                             .get(concat!(stringify!($name), "\0").as_bytes())
                             .map_err(missing(stringify!($name)))?,)*
-                        $($newer: library
-                            .get(concat!(stringify!($newer), "\0").as_bytes())
+                        $($optional_name: library
+                            .get(concat!(stringify!($optional_name), "\0").as_bytes())
                             .ok()
                             .map(|function| *function),)*
                     })
@@ -83,37 +85,36 @@ macro_rules! driver {
             }
 
             $(
-                /// As the driver's documentation has it.
+                /// Calls the driver's function of this name.
                 ///
                 /// # Errors
-                /// Where it does not return success.
+                /// If it does not return `CUDA_SUCCESS`.
                 ///
                 /// # Safety
-                /// As the driver's documentation has it.
-                #[allow(non_snake_case, reason = "it bears the driver's name")]
+                /// As in the documentation of the driver API: pointers and handles must be valid.
+                #[allow(non_snake_case, reason = "the method has the name of the driver's function")]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), DriverError> {
-                    // SAFETY: the caller answers for the arguments.
+                    // SAFETY: the caller guarantees that the arguments are valid for the call.
                     self.call(stringify!($name), || unsafe { (self.$name)($($argument),*) })
                 }
             )*
 
             $(
-                /// As the driver's documentation has it; none where this driver is older than the
-                /// function.
+                /// Calls the driver's function of this name; `None` if this driver does not have it.
                 ///
                 /// # Errors
-                /// Where it does not return success.
+                /// If it does not return `CUDA_SUCCESS`.
                 ///
                 /// # Safety
-                /// As the driver's documentation has it.
-                #[allow(non_snake_case, reason = "it bears the driver's name")]
-                pub unsafe fn $newer(
+                /// As in the documentation of the driver API: pointers and handles must be valid.
+                #[allow(non_snake_case, reason = "the method has the name of the driver's function")]
+                pub unsafe fn $optional_name(
                     &self,
-                    $($of_newer: $type_of_newer),*
+                    $($optional_argument: $optional_type),*
                 ) -> Option<Result<(), DriverError>> {
-                    let function = self.$newer?;
-                    // SAFETY: the caller answers for the arguments.
-                    Some(self.call(stringify!($newer), || unsafe { function($($of_newer),*) }))
+                    let function = self.$optional_name?;
+                    // SAFETY: the caller guarantees that the arguments are valid for the call.
+                    Some(self.call(stringify!($optional_name), || unsafe { function($($optional_argument),*) }))
                 }
             )*
         }
@@ -181,7 +182,7 @@ required {
     cuGraphDestroy(graph: sys::CUgraph);
 }
 optional {
-    // From CUDA 12.3 on; later than the types in use.
+    // CUDA 12.3 and later; cudarc's types are those of CUDA 11.4.
     cuGraphAddDependencies_v2(
         graph: sys::CUgraph,
         from: *const sys::CUgraphNode,
@@ -192,7 +193,7 @@ optional {
 }
 }
 
-/// `CUgraphEdgeData`: from which port of a node to which of the next, and of what kind.
+/// `CUgraphEdgeData`: the ports that a graph edge connects, and the type of the dependency.
 #[repr(C)]
 pub struct EdgeData {
     from_port: u8,
@@ -202,23 +203,23 @@ pub struct EdgeData {
 }
 
 impl EdgeData {
-    /// From a kernel to one that may take its place before its turn comes, and waits for it by
-    /// itself: from CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, of the kind
-    /// CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
+    /// Programmatic dependent launch: the dependent kernel may be launched before the kernel that
+    /// it depends on has completed, and waits for it by `griddepcontrol.wait`. `from_port` is
+    /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `kind` is `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
     pub const IN_TURN: Self = Self { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
 }
 
 impl Driver {
-    /// The driver, initialized; the same for the whole process.
+    /// The initialized driver, which is loaded once per process.
     ///
     /// # Errors
-    /// Where there is no driver, or one that lacks a function, or no device. A later call tries
-    /// again: devices can appear.
+    /// If there is no driver, if it has no function of a required name, or if there is no GPU. The
+    /// next call tries again, since a GPU can become available.
     pub fn get() -> Result<&'static Self, DeviceError> {
         static DRIVER: OnceCell<Driver> = OnceCell::new();
         DRIVER.get_or_try_init(|| {
             let driver = Self::load()?;
-            // SAFETY: it is the call to make first, and can be repeated.
+            // SAFETY: `cuInit` has no preconditions and can be called again.
             match unsafe { driver.cuInit(0) } {
                 Ok(()) => Ok(driver),
                 Err(error) if error.code == NO_DEVICE => Err(DeviceError::NoDevice),
@@ -227,36 +228,36 @@ impl Driver {
         })
     }
 
-    /// Whether [`EdgeData`] can be told to it.
+    /// Whether the driver supports edges with [`EdgeData`].
     pub fn knows_edges(&self) -> bool {
         self.cuGraphAddDependencies_v2.is_some()
     }
 
-    /// The driver's version, as in 11040 for CUDA 11.4.
+    /// The latest CUDA version that the driver supports: 1000 x major + 10 x minor.
     ///
     /// # Errors
-    /// Where the driver does not say.
+    /// If the call fails.
     pub fn version(&self) -> Result<i32, DriverError> {
         let mut version = 0;
-        // SAFETY: the address is that of a number.
+        // SAFETY: `version` is valid for writes.
         unsafe { self.cuDriverGetVersion(&mut version) }?;
         Ok(version)
     }
 
-    /// What comes of `function`, which is named `name`.
+    /// Calls `function`, which is the driver's function `name`, and checks its result.
     fn call(
         &self,
         name: &'static str,
         function: impl FnOnce() -> c_uint,
     ) -> Result<(), DriverError> {
         #[cfg(feature = "fault-injection")]
-        if let Some(code) = super::fault::strike(name) {
+        if let Some(code) = super::fault::injected_code(name) {
             return self.check(name, code);
         }
         let code = function();
         #[cfg(feature = "fault-injection")]
         if code == SUCCESS {
-            super::fault::note(name);
+            super::fault::record(name);
         }
         self.check(name, code)
     }
@@ -265,14 +266,16 @@ impl Driver {
         if code == SUCCESS {
             return Ok(());
         }
-        // Asked for in a loop while work is under way; nobody reads its text.
+        // The result of polling for work that has not completed: the text is not needed, and would
+        // be allocated.
         if code == NOT_READY {
             let (name, description) = Default::default();
             return Err(DriverError { call, code, name, description });
         }
         let text = |of: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
             let mut text = null();
-            // SAFETY: the driver returns a static text, or an error and no text.
+            // SAFETY: `text` is valid for writes. On success the driver stores the address of a
+            // static C string.
             unsafe {
                 match of(code, &mut text) == SUCCESS && !text.is_null() {
                     true => CStr::from_ptr(text).to_string_lossy().into_owned(),

@@ -1,28 +1,31 @@
-//! Failures of the driver on demand, and an account of what it has been asked for: for tests.
+//! Fault injection into calls of the driver, for tests (feature `fault-injection`).
+//!
+//! In: the calls that are to fail, and how. Out: the number of injected failures, and the number of
+//! resources that were acquired and not released.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A failure to come.
+/// A planned failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// The driver's function that fails.
     pub call: &'static str,
-    /// How many calls of it succeed first.
+    /// The number of calls that succeed first.
     pub after: usize,
-    /// How many fail then; `usize::MAX` for all.
+    /// The number of calls that fail after that; `usize::MAX` for all.
     pub times: usize,
-    /// What it returns.
+    /// The result of a call that fails, a `CUresult`.
     pub code: u32,
 }
 
-static ARMED: AtomicUsize = AtomicUsize::new(0);
-static STRUCK: AtomicU32 = AtomicU32::new(0);
+static PENDING: AtomicUsize = AtomicUsize::new(0);
+static INJECTED: AtomicU32 = AtomicU32::new(0);
 
-static HELD: AtomicI64 = AtomicI64::new(0);
+static OUTSTANDING: AtomicI64 = AtomicI64::new(0);
 
-/// What is asked for, and how it is given back.
-const PAIRS: [(&str, &str); 10] = [
+/// Functions that acquire a resource, each with the function that releases it.
+const ACQUIRE_RELEASE: [(&str, &str); 10] = [
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
     ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
     ("cuModuleLoadData", "cuModuleUnload"),
@@ -35,17 +38,18 @@ const PAIRS: [(&str, &str); 10] = [
     ("cuGraphInstantiateWithFlags", "cuGraphExecDestroy"),
 ];
 
-/// How much has been asked for and not been given back: contexts, memory, streams, graphs.
-pub fn held() -> i64 {
-    HELD.load(Ordering::SeqCst)
+/// The number of resources (contexts, modules, memory, streams, events, graphs) that were acquired and not
+/// released.
+pub fn outstanding() -> i64 {
+    OUTSTANDING.load(Ordering::SeqCst)
 }
 
-/// Notes that `call` has succeeded.
-pub(super) fn note(call: &str) {
-    if PAIRS.iter().any(|(asked, _)| *asked == call) {
-        HELD.fetch_add(1, Ordering::SeqCst);
-    } else if PAIRS.iter().any(|(_, given)| *given == call) {
-        HELD.fetch_sub(1, Ordering::SeqCst);
+/// Records that `call` has succeeded.
+pub(super) fn record(call: &str) {
+    if ACQUIRE_RELEASE.iter().any(|(acquire, _)| *acquire == call) {
+        OUTSTANDING.fetch_add(1, Ordering::SeqCst);
+    } else if ACQUIRE_RELEASE.iter().any(|(_, release)| *release == call) {
+        OUTSTANDING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -54,22 +58,22 @@ fn faults() -> MutexGuard<'static, Vec<Fault>> {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Replaces all failures to come.
-pub fn arm(to_come: &[Fault]) {
+/// Replaces all planned failures and resets the count of injected ones.
+pub fn inject(planned: &[Fault]) {
     let mut faults = faults();
-    *faults = to_come.to_vec();
-    ARMED.store(faults.len(), Ordering::SeqCst);
-    STRUCK.store(0, Ordering::SeqCst);
+    *faults = planned.to_vec();
+    PENDING.store(faults.len(), Ordering::SeqCst);
+    INJECTED.store(0, Ordering::SeqCst);
 }
 
-/// How many calls have failed since [`arm`].
-pub fn struck() -> u32 {
-    STRUCK.load(Ordering::SeqCst)
+/// The number of failures that were injected since the last call of [`inject`].
+pub fn injected() -> u32 {
+    INJECTED.load(Ordering::SeqCst)
 }
 
-/// What `call` is to return, if it is to fail.
-pub(super) fn strike(call: &str) -> Option<u32> {
-    if ARMED.load(Ordering::SeqCst) == 0 {
+/// The result that `call` is to return, if it is to fail.
+pub(super) fn injected_code(call: &str) -> Option<u32> {
+    if PENDING.load(Ordering::SeqCst) == 0 {
         return None;
     }
     let mut faults = faults();
@@ -81,6 +85,6 @@ pub(super) fn strike(call: &str) -> Option<u32> {
     if fault.times != usize::MAX {
         fault.times -= 1;
     }
-    STRUCK.fetch_add(1, Ordering::SeqCst);
+    INJECTED.fetch_add(1, Ordering::SeqCst);
     Some(fault.code)
 }

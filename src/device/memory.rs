@@ -1,3 +1,8 @@
+//! Device memory and pinned host memory.
+//!
+//! In: a size. Out: buffers that are freed when dropped, with their device address.
+//! [`Device::locate`] says on which GPU the memory at an address is.
+
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -7,7 +12,7 @@ use sys::CUpointer_attribute_enum as Attribute;
 
 use super::{Device, DriverError};
 
-/// Memory of a GPU.
+/// Device memory.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     device: Arc<Device>,
@@ -16,34 +21,34 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// `len` bytes of anything, aligned to 256.
+    /// Allocates `len` uninitialized bytes, aligned to at least 256 bytes.
     ///
     /// # Errors
-    /// Where there are not so many.
+    /// If the driver cannot allocate the memory.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, DriverError> {
         let mut address = 0;
-        // SAFETY: the address is that of a device address; `drop` frees what it gets. The driver
-        // refuses to allocate nothing.
+        // SAFETY: `address` is valid for writes; `drop` frees the allocation. An allocation of 0
+        // bytes would be an error.
         unsafe { device.enter()?.cuMemAlloc_v2(&mut address, len.max(1)) }?;
         Ok(Self { device: device.clone(), address, len })
     }
 
-    /// The device's address of the first byte.
+    /// The device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The GPU whose memory it is.
+    /// The GPU that the memory is on.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -52,14 +57,14 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: it was allocated in this context and nobody else frees it; the driver waits
-            // for work that uses it.
+            // SAFETY: the address was returned by `cuMemAlloc_v2` in this context, and is freed
+            // once. `cuMemFree` waits for work that uses the memory.
             let _ = unsafe { driver.cuMemFree_v2(self.address) };
         }
     }
 }
 
-/// Memory of the host that a GPU can reach.
+/// Pinned (page-locked) host memory that is mapped into the address space of the GPU.
 #[derive(Debug)]
 pub struct PinnedBuffer {
     device: Arc<Device>,
@@ -68,76 +73,84 @@ pub struct PinnedBuffer {
     len: usize,
 }
 
-// SAFETY: it is memory, owned; what is shared of it is up to who uses its address.
+// SAFETY: the allocation is owned and not bound to a thread. Accesses through its addresses are unsafe and
+// synchronized by the code that makes them.
 unsafe impl Send for PinnedBuffer {}
 
 impl PinnedBuffer {
-    /// `len` zeros, aligned to a page.
+    /// Allocates `len` bytes of zeros, aligned to a page.
     ///
     /// # Errors
-    /// Where there are not so many.
+    /// If the driver cannot allocate or map the memory.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, DriverError> {
         let driver = device.enter()?;
         let mut host: *mut c_void = null_mut();
-        // SAFETY: the address is that of an address; `drop` frees what it gets.
+        // SAFETY: `host` is valid for writes; `drop` frees the allocation.
         unsafe { driver.cuMemHostAlloc(&mut host, len.max(1), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
         let mut buffer = Self {
             device: device.clone(),
-            host: NonNull::new(host.cast()).expect("the driver allocates somewhere"),
+            host: NonNull::new(host.cast()).expect("the address of an allocation is not null"),
             address: 0,
             len,
         };
-        // SAFETY: the memory was just allocated, `len` bytes of it.
+        // SAFETY: the allocation has at least `len` bytes, and no other code uses it yet.
         unsafe { buffer.host.as_ptr().write_bytes(0, len) };
-        // SAFETY: it is mapped memory of this context.
+        // SAFETY: `buffer.address` is valid for writes, and `host` was allocated as mapped memory
+        // in this context.
         unsafe { driver.cuMemHostGetDevicePointer_v2(&mut buffer.address, host, 0) }?;
         Ok(buffer)
     }
 
-    /// The device's address of the first byte.
+    /// The device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The host's address of the first byte.
+    /// The host address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.host.as_ptr()
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: it was allocated in this context and nobody else frees it; the driver waits
-            // for work that uses it.
+            // SAFETY: the address was returned by `cuMemHostAlloc` in this context, and is freed
+            // once. `cuMemFreeHost` waits for work that uses the memory.
             let _ = unsafe { driver.cuMemFreeHost(self.host.as_ptr().cast()) };
         }
     }
 }
 
-/// Where the memory at an address is, as a context of one GPU sees it.
+/// The location of memory, as seen from the context of one GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// Kernels of the context access it at this address.
+    /// Kernels of the context can access it at this device address.
     Accessible(u64),
-    /// On this GPU, in memory that the context cannot access, as memory of another context may be.
+    /// On this GPU, but the context cannot access it, for example because it belongs to another context.
     Inaccessible,
-    /// On the GPU of this number, which is another.
+    /// On another GPU, which has this number.
     OtherDevice(u32),
-    /// The driver knows of no memory there.
+    /// The driver has no memory at this address.
     Unknown,
 }
 
 impl Device {
-    /// Where the memory at `address` is, as this device's context sees it: one call of the driver.
+    /// The location of the memory at `address`, as seen from this device's context. It takes one
+    /// call of the driver.
     ///
     /// # Errors
-    /// Where the driver cannot be called; an address of which it knows nothing is no error.
+    /// If the call fails. An unknown address is not an error.
     pub fn locate(&self, address: u64) -> Result<Location, DriverError> {
         let (mut memory_type, mut ordinal, mut pointer) = (0u32, 0i32, 0u64);
         let attributes = [
@@ -147,14 +160,14 @@ impl Device {
         ];
         let values: [*mut c_void; 3] =
             [(&raw mut memory_type).cast(), (&raw mut ordinal).cast(), (&raw mut pointer).cast()];
-        // SAFETY: as many attributes as values, each of its attribute's type; any address may be
-        // asked about.
+        // SAFETY: there are 3 attributes and 3 values, and each value is valid for writes of its
+        // attribute's type. The address can be any.
         let known = unsafe {
             self.enter()?.cuPointerGetAttributes(3, attributes.as_ptr(), values.as_ptr(), address)
         };
         match known {
             Err(error) if !error.is_invalid_value() => return Err(error),
-            // What an address has not got is zero, and every known address has a memory type.
+            // Attributes that do not apply to an address are zero, and every known address has a memory type.
             Err(_) => return Ok(Location::Unknown),
             Ok(()) if memory_type == 0 => return Ok(Location::Unknown),
             Ok(()) => {}
@@ -167,18 +180,19 @@ impl Device {
         })
     }
 
-    /// Waits for all work in the context that owns the memory at `address`; false, without waiting,
-    /// where the driver names none, as for stream-ordered allocations.
+    /// Waits for all work in the context that owns the memory at `address`. Returns false without
+    /// waiting if the driver has no context for the memory, as for stream-ordered allocations.
     ///
     /// # Errors
-    /// Where that work failed.
+    /// If that work failed.
     pub fn wait_for_owner(&self, address: u64) -> Result<bool, DriverError> {
         let driver = self.enter()?;
         let mut context: sys::CUcontext = null_mut();
         let value = (&raw mut context).cast();
         let attribute = Attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
-        // SAFETY: the attribute is a context; any address may be asked about. What is pushed is
-        // popped.
+        // SAFETY: `value` is valid for writes of a context, the type of the attribute; the address
+        // can be any. The context exists, since it owns memory that the caller uses, and it is
+        // popped after it was pushed.
         unsafe {
             let known = driver.cuPointerGetAttribute(value, attribute, address).is_ok();
             if !known || context.is_null() {

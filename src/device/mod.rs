@@ -1,6 +1,7 @@
-//! An NVIDIA GPU: the driver, a context, memory.
+//! The CUDA driver API: devices, contexts, memory, streams and events.
 //!
-//! Nothing here is linked to: where there is no driver, [`Device::open`] says so.
+//! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the call that
+//! failed. The driver's library is loaded at run time; without it, [`Device::open`] returns an error.
 
 mod driver;
 #[cfg(feature = "fault-injection")]
@@ -28,46 +29,46 @@ pub enum DeviceError {
     /// The driver's library is not installed.
     #[error("there is no NVIDIA driver (libcuda cannot be loaded)")]
     NoDriver,
-    /// The driver's library lacks a function.
+    /// The driver's library has no function of this name.
     #[error("the NVIDIA driver has no {symbol}; install one for CUDA 11.4 or later")]
     OldDriver {
-        /// The function.
+        /// The name of the function.
         symbol: &'static str,
     },
-    /// There is a driver and no GPU.
+    /// There is a driver but no GPU.
     #[error("the NVIDIA driver finds no GPU")]
     NoDevice,
     /// There is no GPU of this number.
-    #[error("there is no GPU {ordinal}; the driver counts {count}, from 0 on")]
+    #[error("there is no GPU {ordinal}; the driver reports {count}, numbered from 0")]
     NoSuchDevice {
-        /// The number asked for.
+        /// The requested number.
         ordinal: u32,
-        /// How many there are.
+        /// The number of GPUs.
         count: i32,
     },
-    /// The GPU is older than the kernels know.
+    /// The compute capability of the GPU is too low for the kernels.
     #[error("GPU {name} has compute capability {major}.{minor}; 6.0 or later is needed")]
     OldDevice {
-        /// Its name.
+        /// The name of the GPU.
         name: String,
-        /// Its compute capability before the dot.
+        /// The major number of the compute capability.
         major: i32,
-        /// Its compute capability behind the dot.
+        /// The minor number of the compute capability.
         minor: i32,
     },
-    /// A call failed.
+    /// A call of the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
 impl DeviceError {
-    /// Whether it only says that this machine has no GPU to use.
+    /// Whether the error is that this machine has no driver or no GPU.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::NoDriver | Self::NoDevice)
     }
 }
 
-/// A GPU with its primary context, which everyone in the process who uses it shares.
+/// A GPU with its primary context, which all users of the GPU in a process share.
 pub struct Device {
     driver: &'static Driver,
     handle: sys::CUdevice,
@@ -78,21 +79,21 @@ pub struct Device {
     multiprocessors: u32,
 }
 
-// SAFETY: a context may be used from any thread that has made it current.
+// SAFETY: a context can be used from any thread that has made it current, as `enter` does.
 unsafe impl Send for Device {}
-// SAFETY: as above; the driver's calls are safe from several threads at once.
+// SAFETY: the driver's functions are thread-safe, and `Device` has no mutable state of its own.
 unsafe impl Sync for Device {}
 
-/// The devices in use.
+/// The devices that are open.
 static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
 
 impl Device {
-    /// GPU number `ordinal`: the one in use, or its primary context retained. The context is
-    /// released when the last user lets go, so that a GPU whose context an error has spoilt can be
-    /// opened afresh.
+    /// Opens GPU number `ordinal` and retains its primary context; returns the open device if there
+    /// is one. The context is released when the last reference is dropped. After an error that
+    /// leaves the context unusable, the GPU can be opened again once all references are dropped.
     ///
     /// # Errors
-    /// Where there is no driver or no such GPU, or it cannot be used.
+    /// If there is no driver or no such GPU, if the GPU is too old, or if the context cannot be retained.
     pub fn open(ordinal: u32) -> Result<Arc<Self>, DeviceError> {
         let driver = Driver::get()?;
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +109,7 @@ impl Device {
 
     fn retain(driver: &'static Driver, ordinal: u32) -> Result<Self, DeviceError> {
         let mut count = 0;
-        // SAFETY: the address is that of a number.
+        // SAFETY: `count` is valid for writes.
         unsafe { driver.cuDeviceGetCount(&mut count) }?;
         let number = i32::try_from(ordinal).ok().filter(|&ordinal| ordinal < count);
         let number = match number {
@@ -119,7 +120,7 @@ impl Device {
 
         let mut handle = 0;
         let mut name = [0u8; 128];
-        // SAFETY: the addresses are those of a handle and of as many bytes as stated.
+        // SAFETY: `handle` is valid for writes, and `name` for writes of the length that is passed.
         unsafe {
             driver.cuDeviceGet(&mut handle, number)?;
             driver.cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as i32 - 1, handle)?;
@@ -128,7 +129,7 @@ impl Device {
         let name = name.to_string_lossy().into_owned();
         let attribute = |attribute| {
             let mut value = 0;
-            // SAFETY: the address is that of a number.
+            // SAFETY: `value` is valid for writes, and `handle` is a device of the driver.
             unsafe { driver.cuDeviceGetAttribute(&mut value, attribute, handle) }?;
             Ok::<_, DriverError>(value)
         };
@@ -140,7 +141,8 @@ impl Device {
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
 
         let mut context = null_mut();
-        // SAFETY: the address is that of a handle; `drop` releases what is retained.
+        // SAFETY: `context` is valid for writes, and `handle` is a device of the driver. `drop` releases the
+        // context.
         unsafe { driver.cuDevicePrimaryCtxRetain(&mut context, handle) }?;
         Ok(Self {
             driver,
@@ -153,36 +155,37 @@ impl Device {
         })
     }
 
-    /// Its number.
+    /// The number of the GPU, from 0.
     pub fn ordinal(&self) -> u32 {
         self.ordinal
     }
 
-    /// Its compute capability.
+    /// The compute capability, major and minor number.
     pub fn capability(&self) -> (i32, i32) {
         self.capability
     }
 
-    /// How many multiprocessors it has.
+    /// The number of multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
     }
 
-    /// The driver, with this device's context current on this thread for as long as the guard
-    /// lives; whatever was current before is so again afterwards.
+    /// Makes this device's context current on the calling thread, and returns the driver as a guard. When the
+    /// guard is dropped, the previous context is current again.
     ///
     /// # Errors
-    /// Where the context cannot be made current.
-    pub fn enter(&self) -> Result<Entered<'_>, DriverError> {
-        // SAFETY: the context is retained; the guard pops it.
+    /// If the context cannot be made current.
+    pub fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
+        // SAFETY: the context is valid, because `self` retains it. The guard pops it.
         unsafe { self.driver.cuCtxPushCurrent_v2(self.context) }?;
-        Ok(Entered { device: self, thread: std::marker::PhantomData })
+        Ok(ContextGuard { device: self, thread: std::marker::PhantomData })
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: it was retained once. An error has nobody to hear it, and spoils nothing.
+        // SAFETY: the context was retained once for `self`. An error cannot be returned from
+        // `drop`; the context then stays retained.
         let _ = unsafe { self.driver.cuDevicePrimaryCtxRelease_v2(self.handle) };
     }
 }
@@ -201,14 +204,14 @@ impl fmt::Debug for Device {
     }
 }
 
-/// A device's context, current on this thread.
-pub struct Entered<'a> {
+/// The driver, while a device's context is current on this thread.
+pub struct ContextGuard<'a> {
     device: &'a Device,
-    /// A context is current on one thread.
+    /// Makes the guard neither `Send` nor `Sync`: a context is current on one thread.
     thread: std::marker::PhantomData<*const ()>,
 }
 
-impl std::ops::Deref for Entered<'_> {
+impl std::ops::Deref for ContextGuard<'_> {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
@@ -216,9 +219,9 @@ impl std::ops::Deref for Entered<'_> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for ContextGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: it pops what `enter` pushed.
+        // SAFETY: `enter` pushed the context on this thread, and the guard cannot be sent to another one.
         let _ = unsafe { self.device.driver.cuCtxPopCurrent_v2(&mut null_mut()) };
     }
 }

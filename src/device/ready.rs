@@ -1,22 +1,26 @@
 //! When device memory may be read.
+//!
+//! In: how the producer of memory announces that its work has completed. Out: [`Ready`], by which a
+//! reader makes its stream wait.
 
 use super::{Event, ForeignStream};
 
-/// What must have completed before device memory may be read.
+/// The work that must have completed before device memory may be read.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Ready {
-    /// Nothing: it may be read at once.
+    /// Nothing: the memory may be read immediately.
     Now,
-    /// This event.
+    /// This event. The reader's stream waits.
     After(Event),
-    /// The work that has been submitted to this stream so far. The GPU waits, and no thread.
+    /// The work that has been submitted to this stream so far. The reader's stream waits.
     AfterStream(ForeignStream),
     /// All work in the context that owns the memory. The calling thread waits.
     AfterOwner,
 }
 
-/// The name of the data (`gst_mini_object_set_qdata`) by which memory carries the event, a `CUevent`,
-/// after which it may be read. The event must exist for as long as the memory. Whoever attaches one
-/// to memory also sets `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`, for readers that do not know of it.
+/// The name of the qdata (`gst_mini_object_set_qdata`) of a `GstMemory` for the event, a `CUevent`,
+/// after which the memory may be read. The event must exist for as long as the memory. A producer
+/// that sets it also sets `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`, for readers that do not support the
+/// event.
 pub const READY_EVENT: &str = "nmsfilter.cuda.ready-event";

@@ -1,3 +1,8 @@
+//! Streams and events.
+//!
+//! In: work for a GPU. Out: the work is done asynchronously, in stream order;
+//! [`Stream::synchronize`] waits for it.
+
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -5,39 +10,40 @@ use cudarc::driver::sys;
 
 use super::{Device, DeviceBuffer, DriverError, PinnedBuffer};
 
-/// Work for a GPU, done in the order in which it is given.
+/// A CUDA stream: work for a GPU that is done in the order of submission.
 #[derive(Debug)]
 pub struct Stream {
     device: Arc<Device>,
     handle: sys::CUstream,
 }
 
-// SAFETY: a stream may be used from any thread in whose context it is.
+// SAFETY: a stream can be used from any thread on which its context is current, as every method makes it.
 unsafe impl Send for Stream {}
 
 impl Stream {
-    /// One that waits for no other.
+    /// Creates a non-blocking stream, which does not wait for the default stream.
     ///
     /// # Errors
-    /// Where there can be no more.
+    /// If the driver cannot create it.
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         let mut handle = null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: the address is that of a handle; `drop` destroys it.
+        // SAFETY: `handle` is valid for writes; `drop` destroys the stream.
         unsafe { device.enter()?.cuStreamCreate(&mut handle, flags) }?;
         Ok(Self { device: device.clone(), handle })
     }
 
-    /// One that waits for no other and has the highest priority that the GPU offers: its kernels
-    /// start before pending blocks of streams with a lower one. Those that run already go on.
+    /// Creates a non-blocking stream with the highest priority of the GPU: blocks of its kernels
+    /// are scheduled before pending blocks of streams with a lower priority. Running blocks are not
+    /// preempted.
     ///
     /// # Errors
-    /// Where there can be no more.
+    /// If the driver cannot create it.
     pub fn with_highest_priority(device: &Arc<Device>) -> Result<Self, DriverError> {
         let driver = device.enter()?;
         let (mut least, mut greatest, mut handle) = (0, 0, null_mut());
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: the addresses are those of numbers and of a handle; `drop` destroys it.
+        // SAFETY: `least`, `greatest` and `handle` are valid for writes; `drop` destroys the stream.
         unsafe {
             driver.cuCtxGetStreamPriorityRange(&mut least, &mut greatest)?;
             driver.cuStreamCreateWithPriority(&mut handle, flags, greatest)?;
@@ -56,23 +62,23 @@ impl Stream {
         self.handle
     }
 
-    /// Sets all of `buffer` to zero, in time.
+    /// Sets all bytes of `buffer` to zero, asynchronously, in stream order.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the call fails.
     pub fn zero(&self, buffer: &DeviceBuffer) -> Result<(), DriverError> {
         let driver = self.device.enter()?;
-        // SAFETY: the buffer has as many bytes.
+        // SAFETY: the buffer has `buffer.len()` bytes, and freeing it waits for the work.
         unsafe { driver.cuMemsetD8Async(buffer.address(), 0, buffer.len(), self.handle) }
     }
 
-    /// Copies the first `len` bytes of `from` to `to`, in time.
+    /// Copies the first `len` bytes of `from` to `to`, asynchronously, in stream order.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the call fails.
     ///
     /// # Panics
-    /// Where either is shorter.
+    /// If `from` or `to` has fewer than `len` bytes.
     pub fn upload(
         &self,
         from: &PinnedBuffer,
@@ -81,49 +87,50 @@ impl Stream {
     ) -> Result<(), DriverError> {
         assert!(len <= from.len() && len <= to.len(), "a copy stays within its buffers");
         let (driver, from) = (self.device.enter()?, from.as_ptr().cast_const().cast());
-        // SAFETY: both have as many bytes, and the driver waits for the copy before it frees
-        // either.
+        // SAFETY: both buffers have at least `len` bytes, and freeing either waits for the copy.
         unsafe { driver.cuMemcpyHtoDAsync_v2(to.address(), from, len, self.handle) }
     }
 
-    /// Copies as many bytes as `to` has from the device's `address`, and waits until it is done.
+    /// Copies `to.len()` bytes from the device address `address`, in stream order, and waits until
+    /// the copy has completed.
     ///
     /// # Errors
-    /// Where the driver refuses, or work before it failed.
+    /// If the call fails, or earlier work of the stream failed.
     ///
     /// # Safety
-    /// As many bytes must be there.
+    /// `address` must be valid for reads of `to.len()` bytes.
     pub unsafe fn download(&self, address: u64, to: &mut [u8]) -> Result<(), DriverError> {
         let driver = self.device.enter()?;
-        // SAFETY: the caller answers for the source; nobody else sees the destination before the
-        // copy is done.
+        // SAFETY: the caller guarantees the source. The destination is borrowed exclusively until
+        // the copy has completed.
         unsafe {
             driver.cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), address, to.len(), self.handle)?;
         }
         self.synchronize()
     }
 
-    /// Lets later work wait for `event`.
+    /// Makes later work of this stream wait for `event`. The calling thread does not wait.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the call fails.
     pub fn wait_for(&self, event: Event) -> Result<(), DriverError> {
-        // SAFETY: whoever made the `Event` has said that it lives.
+        // SAFETY: the event exists, as `Event::from_raw` requires.
         unsafe { self.device.enter()?.cuStreamWaitEvent(self.handle, event.0, 0) }
     }
 
-    /// Lets later work wait for what has been added to `other` so far. The calling thread does not
-    /// wait.
+    /// Makes later work of this stream wait for the work that has been submitted to `other` so far.
+    /// The calling thread does not wait.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If a call fails.
     pub fn wait_for_stream(&self, other: ForeignStream) -> Result<(), DriverError> {
         let driver = self.device.enter()?;
         let (mut context, mut event) = (null_mut(), null_mut());
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-        // SAFETY: `other` exists, as `ForeignStream::from_raw` requires; an event is of the context that is
-        // current, and must be of its stream's. What is pushed is popped, what is created is
-        // destroyed: the driver frees an event once nothing waits for it.
+        // SAFETY: `other` exists, as `ForeignStream::from_raw` requires. The event is created in
+        // the context of `other`, since it is recorded there; the context is popped after it was
+        // pushed. The event is destroyed once; the driver frees it after the work that waits for
+        // it.
         unsafe {
             driver.cuStreamGetCtx(other.0, &mut context)?;
             driver.cuCtxPushCurrent_v2(context)?;
@@ -137,12 +144,12 @@ impl Stream {
         }
     }
 
-    /// Whether all work is done.
+    /// Whether all work of the stream has completed.
     ///
     /// # Errors
-    /// Where work failed.
+    /// If work failed.
     pub fn is_idle(&self) -> Result<bool, DriverError> {
-        // SAFETY: the stream lives.
+        // SAFETY: the stream exists until `drop`.
         match unsafe { self.device.enter()?.cuStreamQuery(self.handle) } {
             Ok(()) => Ok(true),
             Err(error) if error.is_not_ready() => Ok(false),
@@ -150,12 +157,12 @@ impl Stream {
         }
     }
 
-    /// Waits until all work is done.
+    /// Waits until all work of the stream has completed.
     ///
     /// # Errors
-    /// Where work failed.
+    /// If work failed.
     pub fn synchronize(&self) -> Result<(), DriverError> {
-        // SAFETY: the stream lives.
+        // SAFETY: the stream exists until `drop`.
         unsafe { self.device.enter()?.cuStreamSynchronize(self.handle) }
     }
 }
@@ -163,46 +170,46 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: nobody uses it any more.
+            // SAFETY: the stream is owned and is destroyed once. Pending work completes.
             let _ = unsafe { driver.cuStreamDestroy_v2(self.handle) };
         }
     }
 }
 
-/// An event of the driver's, made and recorded by somebody else.
+/// A CUDA event that other code created and records.
 #[derive(Clone, Copy, Debug)]
 pub struct Event(sys::CUevent);
 
-// SAFETY: an event may be waited for from any thread.
+// SAFETY: a stream can wait for an event from any thread.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: a handle is immutable, and the driver's functions are thread-safe.
 unsafe impl Sync for Event {}
 
 impl Event {
     /// The event of this handle, a `CUevent`.
     ///
     /// # Safety
-    /// It must live for as long as anybody may wait for it.
+    /// The event must exist for as long as this value or a copy of it is used.
     pub unsafe fn from_raw(handle: *mut std::ffi::c_void) -> Self {
         Self(handle.cast())
     }
 
-    /// Its handle, a `CUevent`.
+    /// The handle, a `CUevent`.
     pub fn as_raw(self) -> *mut std::ffi::c_void {
         self.0.cast()
     }
 }
 
-/// A stream that somebody else works on.
+/// A CUDA stream that other code created.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignStream(sys::CUstream);
 
 impl ForeignStream {
-    /// The stream of this handle, a `CUstream` that `cuStreamCreate` made: none of the default
-    /// streams, which are those of whatever context is current.
+    /// The stream of this handle, a `CUstream` created by `cuStreamCreate`. It must not be one of
+    /// the default streams, whose handles depend on the current context.
     ///
     /// # Safety
-    /// It must exist for as long as this is used.
+    /// The stream must exist for as long as this value or a copy of it is used.
     pub unsafe fn from_raw(handle: *mut std::ffi::c_void) -> Self {
         Self(handle.cast())
     }

@@ -1,4 +1,8 @@
-//! The engine that goes to where the tensor lies, and where that is the host, to whoever is faster.
+//! The engine of [`Backend::Auto`](super::Backend::Auto): chooses between the CPU and a GPU for each run.
+//!
+//! In: as for any engine. Out: the outcome of [`Cuda`] or [`Cpu`], which are equal except for the
+//! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU; for
+//! tensors in host memory the faster engine is chosen by measurement ([`Trial`]).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -7,34 +11,31 @@ use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params, cuda};
 use crate::decoder::Layout;
 use crate::tensor::TensorView;
 
-/// Decodes on the GPU what lies there. What lies on the host is tried on both: each engine does
-/// eight frames, then frames go to the one with the lower mean time, but for one in 256 by which the
-/// other is judged anew. Both give the same bits, so nobody can tell but by the time. After a failure
-/// of the GPU everything is done on the CPU.
+/// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor. After a
+/// failure of the GPU every run is on the CPU.
 ///
-/// The GPU is opened at the first frame: without tensors no context is ever made, and what opening
-/// takes does not stop a stream that already runs.
+/// The GPU is opened at the first run, so that a stream without tensors creates no CUDA context.
 #[derive(Debug)]
 pub struct Auto {
     cpu: Cpu,
-    /// Which GPU is wanted, where that is said.
+    /// The number of the GPU to use, if one was given.
     ordinal: Option<u32>,
-    /// `None` before the first frame, and where there is none.
+    /// `None` before the first run, and if there is no GPU.
     cuda: Option<Cuda>,
     trial: Trial,
-    /// Who did the last frame.
+    /// Whether the last run was on the GPU.
     on_cuda: bool,
-    /// Why there is no GPU, or none any more.
+    /// Why the GPU is not used.
     failure: Option<EngineError>,
-    /// Whether the failure need not be told.
-    has_told: bool,
-    /// What it runs on, where that is news.
+    /// Whether `failure` was returned already, or is not a failure because the machine has no GPU.
+    is_failure_reported: bool,
+    /// What the engine runs on, if that has changed since the last call of `take_description`.
     description: Option<String>,
 }
 
 impl Auto {
-    /// Between the CPU and GPU number `ordinal`; without a number the first GPU, or the one where
-    /// tensors turn out to lie.
+    /// An engine that chooses between the CPU and GPU number `ordinal`; if that is `None`, the first GPU, or
+    /// the GPU that the tensors are on.
     pub fn new(ordinal: Option<u32>) -> Self {
         Self {
             cpu: Cpu::default(),
@@ -43,12 +44,12 @@ impl Auto {
             trial: Trial::default(),
             on_cuda: false,
             failure: None,
-            has_told: false,
+            is_failure_reported: false,
             description: None,
         }
     }
 
-    /// Whether there is a GPU to use; opens it where that has not been tried.
+    /// Whether the GPU can be used. Opens it at the first call.
     fn has_cuda(&mut self) -> bool {
         if self.cuda.is_none() && self.failure.is_none() {
             match Cuda::new(self.ordinal) {
@@ -58,8 +59,8 @@ impl Auto {
                 }
                 Err(error) => {
                     self.description = Some(format!("the CPU ({error})"));
-                    // That a machine has no GPU is no failure.
-                    self.has_told = error.is_absence();
+                    // A machine without a GPU is not a failure.
+                    self.is_failure_reported = error.is_absence();
                     self.failure = Some(error.into());
                 }
             }
@@ -88,9 +89,9 @@ impl Engine for Auto {
         match cuda.map(|cuda| cuda.frame(tensors, layout, params)) {
             Some(Ok(done)) => {
                 if !on_device {
-                    self.trial.note(true, began.elapsed());
+                    self.trial.record(true, began.elapsed());
                 }
-                return Ok(self.cuda.as_ref().expect("it did the frame").outcome(done));
+                return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(done));
             }
             Some(Err(error)) if error.is_device_error() => {
                 self.failure = Some(error);
@@ -101,14 +102,14 @@ impl Engine for Auto {
         }
         let outcome = self.cpu.run(tensors, layout, params)?;
         if !on_device && is_supported {
-            self.trial.note(false, began.elapsed());
+            self.trial.record(false, began.elapsed());
         }
         Ok(outcome)
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {
-        let failure = self.failure.as_ref().filter(|_| !self.has_told);
-        self.has_told |= failure.is_some();
+        let failure = self.failure.as_ref().filter(|_| !self.is_failure_reported);
+        self.is_failure_reported |= failure.is_some();
         failure
     }
 
@@ -128,42 +129,44 @@ impl fmt::Display for Auto {
     }
 }
 
-/// Who is faster with tensors on the host.
+/// Measures which engine is faster for tensors in host memory.
 ///
-/// Each engine does [`Trial::EACH`] frames, of which the first is not counted: it allocates. From
-/// then on frames go to the one with the lower time, a mean that follows the last frames; one frame
-/// in [`Trial::INTERVAL`] goes to the other, so that neither judgement grows old.
+/// Each engine first runs [`Trial::TRIAL_FRAMES`] frames, of which the first is not counted, since
+/// it allocates. After that the engine with the lower mean time runs. One frame in
+/// [`Trial::RETRIAL_INTERVAL`] is run by the other engine, so that its mean time stays current.
 #[derive(Debug, Default)]
 struct Trial {
     frames: u64,
-    cpu: Mean,
-    cuda: Mean,
+    cpu: MeanTime,
+    cuda: MeanTime,
 }
 
+/// An exponential moving average.
 #[derive(Debug, Default)]
-struct Mean {
+struct MeanTime {
     frames: u64,
     nanoseconds: f64,
 }
 
 impl Trial {
-    const EACH: u64 = 8;
-    const INTERVAL: u64 = 256;
+    const TRIAL_FRAMES: u64 = 8;
+    const RETRIAL_INTERVAL: u64 = 256;
 
+    /// Whether the next frame is to be run on the GPU.
     fn wants_cuda(&self) -> bool {
-        if self.frames < 2 * Self::EACH {
-            return self.frames >= Self::EACH;
+        if self.frames < 2 * Self::TRIAL_FRAMES {
+            return self.frames >= Self::TRIAL_FRAMES;
         }
         let is_faster = self.cuda.nanoseconds < self.cpu.nanoseconds;
-        is_faster != self.frames.is_multiple_of(Self::INTERVAL)
+        is_faster != self.frames.is_multiple_of(Self::RETRIAL_INTERVAL)
     }
 
-    fn note(&mut self, on_cuda: bool, time: Duration) {
+    fn record(&mut self, on_cuda: bool, time: Duration) {
         self.frames += 1;
         let mean = if on_cuda { &mut self.cuda } else { &mut self.cpu };
         mean.frames += 1;
         let time = time.as_nanos() as f64;
-        // The first frame gives way to the second at once; then each moves the mean by an eighth.
+        // The second frame replaces the first; each later frame has a weight of one eighth.
         let weight = if mean.frames <= 2 { 1.0 } else { 0.125 };
         mean.nanoseconds += (time - mean.nanoseconds) * weight;
     }
@@ -173,43 +176,44 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Who does each of the first `count` frames, and what each takes there, in microseconds.
+    /// Whether each of the next `count` frames is run on the GPU, if a frame takes `cpu` or `cuda`
+    /// microseconds.
     fn frames(trial: &mut Trial, count: u64, cpu: u64, cuda: u64) -> Vec<bool> {
         let one = |_| {
             let on_cuda = trial.wants_cuda();
-            trial.note(on_cuda, Duration::from_micros(if on_cuda { cuda } else { cpu }));
+            trial.record(on_cuda, Duration::from_micros(if on_cuda { cuda } else { cpu }));
             on_cuda
         };
         (0..count).map(one).collect()
     }
 
     #[test]
-    fn each_is_tried_then_the_faster_goes_on() {
+    fn each_engine_is_measured_then_the_faster_is_used() {
         for (cpu, cuda) in [(100, 20), (20, 100)] {
             let mut trial = Trial::default();
-            let who = frames(&mut trial, 200, cpu, cuda);
-            assert_eq!(who[..8], [false; 8]);
-            assert_eq!(who[8..16], [true; 8]);
-            assert!(who[16..].iter().all(|&on_cuda| on_cuda == (cuda < cpu)));
+            let choices = frames(&mut trial, 200, cpu, cuda);
+            assert_eq!(choices[..8], [false; 8]);
+            assert_eq!(choices[8..16], [true; 8]);
+            assert!(choices[16..].iter().all(|&on_cuda| on_cuda == (cuda < cpu)));
         }
     }
 
     #[test]
-    fn a_slow_first_frame_does_not_count() {
+    fn the_first_frame_of_an_engine_is_not_counted() {
         let mut trial = Trial::default();
-        trial.note(false, Duration::from_micros(10));
-        trial.note(true, Duration::from_millis(900));
-        trial.note(true, Duration::from_micros(5));
+        trial.record(false, Duration::from_micros(10));
+        trial.record(true, Duration::from_millis(900));
+        trial.record(true, Duration::from_micros(5));
         assert_eq!(trial.cuda.nanoseconds, 5_000.0);
     }
 
     #[test]
-    fn the_slower_is_asked_again_and_taken_when_it_has_become_the_faster() {
+    fn the_slower_engine_is_measured_again_and_used_once_it_is_faster() {
         let mut trial = Trial::default();
         frames(&mut trial, 200, 20, 100);
-        let who = frames(&mut trial, 20_000, 20, 10);
-        assert!(who[..50].iter().all(|&on_cuda| !on_cuda));
-        let last = &who[19_000..];
+        let choices = frames(&mut trial, 20_000, 20, 10);
+        assert!(choices[..50].iter().all(|&on_cuda| !on_cuda));
+        let last = &choices[19_000..];
         assert!(last.iter().filter(|&&on_cuda| on_cuda).count() > 990, "the GPU is the faster now");
     }
 }

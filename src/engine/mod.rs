@@ -1,40 +1,50 @@
-//! Decode, map, reduce, order, publish: from a decoder's rows to surviving detections.
+//! Decoding and suppression: the rules, and the engines that implement them.
 //!
-//! Every engine gives the same survivors, in the same order, with the same bits. [`Reference`] is
-//! the plain version that is obviously right; [`Cpu`] and [`Cuda`] are built for speed and held to it
-//! by tests; [`select`] chooses, and with [`Backend::Auto`] goes to where the tensor lies.
+//! In: tensors, the [`Layout`] that says which of their elements belong to which anchor, and [`Params`].
+//! Out: an [`Outcome`], which has the surviving detections of each image of the batch in descending rank.
 //!
-//! # From row to candidate
-//! All arithmetic is IEEE single precision without contraction; f16 elements are widened first.
+//! The rules below are the specification. Every engine returns the same survivors, in the same order, with
+//! the same bits. [`Reference`] implements the rules one by one, without optimization; tests compare [`Cpu`]
+//! and [`Cuda`] with it. [`select`] creates the engine of a [`Backend`].
 //!
-//! 1. Where there is objectness: a row is *rejected* where it is not finite, dropped where it is
-//!    below the lowest threshold of any class.
-//! 2. The best class is the first of the greatest scores; scores that are not a number lose. The
-//!    row is rejected where the best is not finite.
-//! 3. Its score is the best, or objectness times the best; rejected where that is not finite.
-//!    Minus zero counts as zero.
-//! 4. The row is dropped where objectness or score is below the threshold of its class.
-//! 5. The box's numbers are multiplied by [`Params::scale`], then made into corners. The row is
-//!    rejected where a corner is not finite, a side is negative or longer than [`MAX_SIDE`];
-//!    dropped as an empty slot where a side is zero; dropped where a side is outside
-//!    [`Params::sizes`].
-//! 6. The row is rejected where the box does not intersect [`Params::visible`]: where its right
-//!    edge is at or left of the left bound, its left edge at or right of the right bound, and
-//!    likewise vertically. A box that cannot be seen takes no place of a cap and suppresses none.
+//! # From anchor to candidate
+//! An anchor becomes a candidate, or it is *rejected* (invalid, and counted) or *dropped* (not counted). All
+//! arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add); f16
+//! elements are converted to f32 first.
 //!
-//! With [`Params::multi_label`] each pair of anchor and class is decoded by these rules as if the
-//! anchor had that class alone: the lowest threshold of rule 1 is that of the class, and the counts
-//! are of pairs.
+//! 1. If the layout has objectness: an anchor is rejected if its objectness is not finite, and dropped if it
+//!    is below the lowest threshold of any class.
+//! 2. The best class is the first class with the greatest score; NaN is less than any other score. The anchor
+//!    is rejected if the greatest score is not finite.
+//! 3. The candidate's score is the greatest class score, multiplied by objectness if there is any. The anchor
+//!    is rejected if the score is not finite. Minus zero is replaced by zero.
+//! 4. The anchor is dropped if its objectness or its score is below the threshold of the best class.
+//! 5. The components of the box are multiplied by [`Params::scale`], then converted to corners. The anchor is
+//!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_SIDE`]. It is dropped
+//!    if a side is zero (an empty slot) or outside [`Params::sizes`].
+//! 6. The anchor is rejected if its box does not intersect [`Params::visible`], that is, if the right edge is
+//!    not to the right of the left bound, the left edge is not to the left of the right bound, the lower edge
+//!    is not below the upper bound, or the upper edge is not above the lower bound. So a box that is outside
+//!    the visible part suppresses no other box and does not count toward [`Params::max_candidates`].
+//!
+//! With [`Params::multi_label`] these rules apply to each pair of anchor and class, as if the anchor had that
+//! class alone: the lowest threshold in rule 1 is the threshold of the class, and the counts are counts of
+//! pairs.
 //!
 //! # Order and suppression
-//! A candidate *outranks* another where its score is higher, or equal and its row comes first, or
-//! with [`Params::multi_label`] of the same row and its class comes first.
-//! [`Params::max_candidates`] keeps the highest-ranked candidates. Two candidates of one class (of
-//! any two with [`Params::class_agnostic`]) *meet* where their boxes intersect and [`Overlap`]
-//! says that they overlap too much. `greedy` keeps a candidate where no kept one that outranks it
-//! meets it; `map-reduce` where none at all that outranks it does (Oro et al. 2020, whose strict
-//! comparison of scores keeps both of two equal ones; here they are ranked by their rows); `none` keeps
-//! all. [`Params::max_detections`] then keeps the highest-ranked survivors.
+//! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and
+//! its anchor comes first, or, with [`Params::multi_label`], if scores and anchors are equal and
+//! its class comes first. [`Params::max_candidates`] keeps the highest-ranked candidates. Two
+//! candidates *conflict* if their classes are equal (or [`Params::class_agnostic`] is set), their
+//! boxes intersect and the measure [`Overlap`] exceeds the threshold.
+//!
+//! - [`Method::Greedy`] keeps a candidate if it conflicts with no survivor that outranks it.
+//! - [`Method::MapReduce`] keeps a candidate if it conflicts with no candidate that outranks it (Oro et al.
+//!   2020). The paper compares scores strictly, so that two equal scores do not suppress each other; here
+//!   equal scores are ranked by anchor.
+//! - [`Method::None`] keeps all candidates.
+//!
+//! [`Params::max_detections`] then keeps the highest-ranked survivors.
 
 mod auto;
 mod cpu;
@@ -64,10 +74,10 @@ use crate::device::{DeviceError, DriverError};
 use crate::geometry::Corners;
 use crate::tensor::{TensorError, TensorView};
 
-/// The longest side of a box, in pixels; areas and their sums stay far from overflow.
+/// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
 pub const MAX_SIDE: f32 = 1.0e9;
 
-/// The most images of a batch: the greatest y dimension of a CUDA grid.
+/// The greatest number of images in a batch: the greatest y dimension of a CUDA grid.
 pub const MAX_IMAGES: usize = 65_535;
 
 /// A candidate or survivor.
@@ -76,22 +86,22 @@ pub const MAX_IMAGES: usize = 65_535;
 pub struct Detection {
     /// Left edge, in pixels of the model's input.
     pub x1: f32,
-    /// Upper edge.
+    /// Upper edge, in pixels of the model's input.
     pub y1: f32,
     /// Right edge; `x2 > x1`.
     pub x2: f32,
     /// Lower edge; `y2 > y1`.
     pub y2: f32,
-    /// Score; finite.
+    /// Score; finite, never minus zero.
     pub score: f32,
-    /// Index of its class.
+    /// Index of the class, from 0.
     pub class: u32,
-    /// The row it comes from.
+    /// Index of the anchor, from 0, within the image.
     pub anchor: u32,
 }
 
 impl Detection {
-    /// Its box.
+    /// The box.
     #[inline(always)]
     pub(crate) fn corners(&self) -> Corners {
         let &Self { x1, y1, x2, y2, .. } = self;
@@ -104,7 +114,7 @@ impl Detection {
 pub struct Outcome<'a> {
     engine: &'static str,
     images: &'a [ImageCounts],
-    /// Those that [`ImageCounts::first`] counts in.
+    /// The survivors of all images; [`ImageCounts::first`] is an index into them.
     detections: &'a [Detection],
     device: DeviceWork,
 }
@@ -113,18 +123,20 @@ pub struct Outcome<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ImageOutcome<'a> {
-    /// The surviving detections, by rank.
+    /// The surviving detections, in descending rank.
     pub survivors: &'a [Detection],
-    /// How many anchors, or pairs with [`Params::multi_label`], became candidates, before any cap.
+    /// The number of anchors, or of pairs with [`Params::multi_label`], that became candidates, before
+    /// [`Params::max_candidates`] was applied.
     pub candidates: usize,
-    /// How many were rejected, for numbers that make no sense or for a box outside the visible bounds.
+    /// The number of anchors, or of pairs, that were rejected for invalid values or for a box outside
+    /// [`Params::visible`].
     pub rejected: usize,
 }
 
-/// An image's counts, and where its survivors are.
+/// The counts of an image, and the index of its first survivor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ImageCounts {
-    /// The index of the first survivor.
+    /// The index of the first survivor in [`Outcome::detections`].
     pub first: usize,
     pub survivors: usize,
     pub candidates: usize,
@@ -132,12 +144,12 @@ pub(crate) struct ImageCounts {
 }
 
 impl<'a> Outcome<'a> {
-    /// The name of the engine that made it.
+    /// The name of the engine that ran.
     pub fn engine(&self) -> &'static str {
         self.engine
     }
 
-    /// What was done on a GPU.
+    /// The work that was done on a GPU.
     pub fn device(&self) -> DeviceWork {
         self.device
     }
@@ -164,20 +176,20 @@ impl ImageCounts {
     }
 }
 
-/// What a run did on a GPU; nothing, for the CPU.
+/// The work of a run on a GPU; all fields are zero if the run was on the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceWork {
-    /// Bytes copied to it: tensors that were not there already, thresholds by class that changed.
+    /// Bytes copied to the GPU: tensors in host memory, and thresholds by class if they changed.
     pub bytes_uploaded: u64,
-    /// Bytes that came from it: 32 with the counts, 28 for each survivor.
+    /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor.
     pub bytes_downloaded: u64,
-    /// Launches, of all kernels at once: one to a frame, two where candidates did not fit the
-    /// memory for them.
+    /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
+    /// them.
     pub launches: u64,
-    /// The longest chain of decisions that waited for one another.
+    /// The greatest dependency depth of a decision, over all images.
     pub rounds: u64,
-    /// From the first kernel's beginning to the last one's end, by the GPU's clock, which some
-    /// GPUs advance once in a microsecond only.
+    /// The time from the start of the first kernel to the end of the last kernel, by the GPU's global timer,
+    /// whose resolution is about a microsecond on some GPUs.
     pub time: Duration,
 }
 
@@ -191,54 +203,55 @@ impl std::ops::AddAssign for DeviceWork {
     }
 }
 
-/// Why an engine gives no result.
+/// Why an engine returns no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// A tensor's memory cannot be read.
     #[error(transparent)]
-    TensorView(#[from] TensorError),
-    /// More rows than an index can count.
-    #[error("{anchors} rows are more than the {} supported", u32::MAX)]
+    Tensor(#[from] TensorError),
+    /// The layout has more anchors than a 32-bit index can address.
+    #[error("{anchors} anchors are more than the {} supported", u32::MAX)]
     Anchors {
-        /// Rows there are.
+        /// The number of anchors.
         anchors: usize,
     },
-    /// No class, or more than a decoder may have.
+    /// The layout has no class, or more than 65536.
     #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
     Classes {
-        /// Classes there are.
+        /// The number of classes.
         classes: usize,
     },
-    /// No image, or more than [`MAX_IMAGES`].
+    /// The layout has no image, or more than [`MAX_IMAGES`].
     #[error("the layout has {images} images; expected 1 to {MAX_IMAGES}")]
     Images {
         /// The number of images.
         images: usize,
     },
-    /// The engine cannot do what is asked.
+    /// The engine does not implement a feature that the layout or the parameters need.
     #[error("the engine {engine} does not support {what}; choose the backend {instead}")]
     Unsupported {
         /// The engine's name.
         engine: &'static str,
-        /// What it does not support.
+        /// The feature.
         what: String,
-        /// The backend that does.
+        /// The backend that supports it.
         instead: &'static str,
     },
-    /// With `multi_label`, more pairs of anchor and class than an index can count.
+    /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
+    /// can address.
     #[error(
         "{anchors} anchors of {classes} classes are more pairs than the {} that multi-label \
          supports; set multi-label to false",
         u32::MAX
     )]
     Pairs {
-        /// Anchors there are.
+        /// The number of anchors.
         anchors: usize,
-        /// Classes of each.
+        /// The number of classes.
         classes: usize,
     },
-    /// A field of the layout is of a tensor that there is not.
+    /// A field of the layout has the index of a tensor that does not exist.
     #[error(
         "the layout's {field} are of tensor {index}, but there are {tensors} tensors; \
          make the layout for the tensors that are passed"
@@ -248,10 +261,10 @@ pub enum EngineError {
         field: &'static str,
         /// The tensor's index.
         index: usize,
-        /// How many tensors there are.
+        /// The number of tensors.
         tensors: usize,
     },
-    /// A field of the layout addresses elements beyond its tensor's last.
+    /// A field of the layout addresses elements beyond the last element of its tensor.
     #[error(
         "tensor {tensor}: the layout's {field} need element {last}, but it has {held} elements; \
          correct the layout's offset, strides or number of anchors"
@@ -261,44 +274,44 @@ pub enum EngineError {
         field: &'static str,
         /// The tensor, as displayed.
         tensor: String,
-        /// The index of the last element needed.
+        /// The index of the last element that the field addresses.
         last: u128,
-        /// Elements there are.
+        /// The number of elements of the tensor.
         held: usize,
     },
-    /// Objectness is of another tensor than the class scores.
+    /// Objectness is in another tensor than the class scores.
     #[error("the layout's objectness is of tensor {got}; expected that of the scores, {expected}")]
     ObjectnessApart {
-        /// The scores' tensor.
+        /// The index of the tensor with the scores.
         expected: usize,
-        /// The objectness's tensor.
+        /// The index of the tensor with the objectness.
         got: usize,
     },
-    /// The GPU cannot be used, or no more.
+    /// The GPU cannot be used, or a call of the driver failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A tensor lies on another GPU than the engine's.
+    /// A tensor is in the memory of another GPU than the engine's.
     #[error(
-        "tensor {tensor} lies on GPU {is}, the element's is GPU {expected}; \
+        "tensor {tensor} is on GPU {is}, the element's is GPU {expected}; \
          set cuda-device-id to {is}, or to -1 to follow the tensors"
     )]
     OtherDevice {
         /// The tensor, as displayed.
         tensor: String,
-        /// Where it lies.
+        /// The number of the GPU that the tensor is on.
         is: u32,
-        /// Where it should.
+        /// The number of the engine's GPU.
         expected: u32,
     },
-    /// A tensor's memory gives an address that is no GPU's.
+    /// A tensor's memory has a device address that is not in the memory of any GPU.
     #[error("tensor {tensor}: its memory gives the address {address:#x}, which is on no GPU")]
     NotOnDevice {
         /// The tensor, as displayed.
         tensor: String,
-        /// What it gives.
+        /// The device address.
         address: u64,
     },
-    /// A tensor's memory is on the engine's GPU, where the engine's context cannot access it.
+    /// A tensor's memory is on the engine's GPU, but the engine's context cannot access it.
     #[error(
         "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the element's \
          context cannot access it; allocate it in the GPU's primary context \
@@ -307,12 +320,12 @@ pub enum EngineError {
     Inaccessible {
         /// The tensor, as displayed.
         tensor: String,
-        /// Its address.
+        /// The device address.
         address: u64,
         /// The number of the GPU.
         ordinal: u32,
     },
-    /// A producer is at work on a tensor's memory, and nothing says where.
+    /// A producer's work on a tensor's memory is pending, and its stream and its context are unknown.
     #[error(
         "tensor {tensor}: its memory says that work on it is pending \
          (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
@@ -323,7 +336,7 @@ pub enum EngineError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The kernels came to an end without saying what came of it.
+    /// The kernels completed without writing a result.
     #[error("the GPU ended its work without a result")]
     NoResult,
 }
@@ -335,15 +348,16 @@ impl From<DriverError> for EngineError {
 }
 
 impl EngineError {
-    /// Whether the GPU is to blame, rather than what it was given.
+    /// Whether the GPU or its driver failed, as opposed to an error in the tensors, the layout or the
+    /// parameters.
     pub fn is_device_error(&self) -> bool {
         matches!(self, Self::Device(_) | Self::NoResult)
     }
 }
 
-/// Something that decodes and suppresses.
+/// An implementation of decoding and suppression.
 pub trait Engine: Send {
-    /// The name by which `stats` shows it.
+    /// The name of the engine, as in the property `stats`.
     fn name(&self) -> &'static str;
 
     /// Whether the engine can run this layout with these parameters. [`run`](Self::run) returns the
@@ -355,12 +369,11 @@ pub trait Engine: Send {
         Ok(())
     }
 
-    /// Decodes `tensors` as `layout` says and suppresses as `params` say, each image of the batch by
-    /// itself.
+    /// Decodes `tensors` by `layout` and suppresses by `params`, each image of the batch separately.
     ///
     /// # Errors
     /// If a tensor's memory cannot be read, if `layout` addresses a tensor or an element that does not
-    /// exist, if the engine does not support the layout or the parameters, and if the GPU fails.
+    /// exist, if the engine does not support the layout or the parameters, or if the GPU fails.
     fn run(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -368,12 +381,12 @@ pub trait Engine: Send {
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError>;
 
-    /// The failure after which the engine went on without the GPU; told once.
+    /// The failure of the GPU after which the engine continues on the CPU. Returned once, then `None`.
     fn take_failure(&mut self) -> Option<&EngineError> {
         None
     }
 
-    /// What the engine runs on, for a log, where it has come to be known since it was last told.
+    /// What the engine runs on, for a log, if that has changed since the last call.
     fn take_description(&mut self) -> Option<String> {
         None
     }

@@ -1,23 +1,26 @@
-//! What to make candidates of and how to suppress them.
+//! The parameters of engines.
+//!
+//! In: the element's properties or a program's settings. Out: [`Params`], which every engine takes.
+//! Lengths are in pixels of the model's input.
 
 use crate::geometry::{Bounds, Overlap};
 
-/// Which candidates survive.
+/// The method of suppression: which candidates survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Method {
-    /// Those that no survivor suppresses: exact greedy suppression.
+    /// Candidates that conflict with no survivor of higher rank: exact greedy suppression.
     #[default]
     Greedy = 0,
-    /// Those that no higher-ranked candidate suppresses, whether it survives or not: the paper's
-    /// single pass.
+    /// Candidates that conflict with no candidate of higher rank, whether that one survives or not:
+    /// the single pass of Oro et al. 2020.
     MapReduce = 1,
-    /// All of them.
+    /// All candidates.
     None = 2,
 }
 
 impl Method {
-    /// Its name, as a value of the property `method`.
+    /// The value of the property `method`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Greedy => "greedy",
@@ -30,9 +33,9 @@ impl Method {
 /// The score that a candidate of each class must reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassThresholds {
-    /// For classes beyond [`per_class`](Self::per_class).
+    /// The threshold of classes beyond the end of [`per_class`](Self::per_class).
     pub default: f32,
-    /// By class; infinity keeps a class out, since scores are finite.
+    /// The thresholds by class. Infinity excludes a class, since scores are finite.
     pub per_class: Vec<f32>,
 }
 
@@ -47,12 +50,13 @@ impl ClassThresholds {
         self.per_class.get(class as usize).copied().unwrap_or(self.default)
     }
 
-    /// The lowest threshold of any of `classes` classes: a row below it is no candidate,
-    /// whatever its class.
+    /// The lowest threshold of the first `classes` classes. An anchor with a score below it does
+    /// not become a candidate, whatever its class. A threshold of NaN counts as minus infinity,
+    /// since no score is below it.
     pub fn lowest(&self, classes: usize) -> f32 {
         let listed = &self.per_class[..self.per_class.len().min(classes)];
         let beyond = if classes > listed.len() { self.default } else { f32::INFINITY };
-        // No score is below a threshold that is not a number.
+        // No score is below NaN.
         let bound = |threshold: f32| match threshold.is_nan() {
             true => f32::NEG_INFINITY,
             false => threshold,
@@ -61,52 +65,51 @@ impl ClassThresholds {
     }
 }
 
-/// The sides that a box can have, in pixels of the model's input. A limit that is not a number
-/// limits nothing.
+/// The limits of a box's sides, inclusive, in pixels of the model's input. A limit of NaN has no effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeLimits {
-    /// Least width and height.
+    /// Minimum width and height.
     pub min: [f32; 2],
-    /// Greatest width and height.
+    /// Maximum width and height.
     pub max: [f32; 2],
 }
 
 impl SizeLimits {
-    /// Any size.
+    /// No limits.
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
-/// What to make candidates of and how to suppress them.
+/// Parameters of decoding and suppression. The rules of the engines say where each of them applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Which candidates survive.
+    /// The method of suppression.
     pub method: Method,
-    /// When two boxes overlap too much.
+    /// The measure by which two boxes conflict.
     pub overlap: Overlap,
-    /// `t`, 0 to 1.
+    /// The threshold `t` of [`overlap`](Self::overlap), 0 to 1.
     pub iou_threshold: f32,
-    /// Whether `>` is `>=` in [`overlap`](Self::overlap). Boxes must intersect in either case.
+    /// Whether an overlap equal to the threshold is a conflict. Boxes must intersect in either case.
     pub threshold_inclusive: bool,
-    /// Pixels by which sides and intersections are longer than their coordinates' difference: 0,
-    /// or 1 as in older programs.
+    /// Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are
+    /// indices of the first and the last pixel.
     pub pixel_offset: f32,
-    /// Whether boxes of different classes suppress each other.
+    /// Whether candidates of different classes can conflict.
     pub class_agnostic: bool,
-    /// Scores to reach.
+    /// The score that a candidate of each class must reach.
     pub thresholds: ClassThresholds,
-    /// SizeLimits allowed.
+    /// The limits of a box's sides.
     pub sizes: SizeLimits,
-    /// Where boxes can be seen; those that do not intersect it are rejected.
+    /// The visible part of the model's input. Boxes that do not intersect it are rejected.
     pub visible: Bounds,
-    /// Whether every class of an anchor that reaches its threshold gives a candidate, rather than
-    /// the best class alone.
+    /// Whether every class of an anchor that reaches its threshold becomes a candidate, rather than the best
+    /// class alone.
     pub multi_label: bool,
-    /// Pixels of the model's input per unit of the tensor, horizontally and vertically: 1 for
-    /// pixels, the input's size for normalized coordinates.
+    /// Pixels of the model's input per unit of the tensor, horizontally and vertically: 1 if coordinates are
+    /// pixels, the size of the model's input if they are normalized.
     pub scale: [f32; 2],
-    /// How many candidates enter suppression; 0 for all.
+    /// The greatest number of candidates per image that are compared; 0 for all.
     pub max_candidates: usize,
-    /// How many survivors are published; 0 for all.
+    /// The greatest number of survivors per image; 0 for all.
     pub max_detections: usize,
 }
 
@@ -130,7 +133,7 @@ impl Default for Params {
     }
 }
 
-/// `cap`, where 0 stands for no cap.
+/// `cap` as a number of items, where 0 means no limit.
 pub(super) fn cap(cap: usize) -> usize {
     if cap == 0 { usize::MAX } else { cap }
 }

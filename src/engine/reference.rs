@@ -1,7 +1,7 @@
-//! The oracle of every test.
+//! The reference engine, with which tests compare the other engines.
 //!
-//! In: tensors, layout, parameters. Out: survivors and counts, by the rules of the module `engine`, one
-//! after the other. Nothing here is optimized.
+//! In: tensors, layout, parameters. Out: survivors and counts. It applies the rules of the module
+//! [`engine`](super) one after the other, without optimization: O(n^2) comparisons of n candidates.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::decoder::{BoxFormat, Field, Layout};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::tensor::{Elements, TensorView};
 
-/// The plain engine.
+/// The engine that implements the rules without optimization.
 #[derive(Debug, Default)]
 pub struct Reference {
     images: Vec<ImageCounts>,
@@ -61,7 +61,7 @@ impl Engine for Reference {
     }
 }
 
-/// The survivors of a batch of one, and its counts.
+/// The survivors and the counts of a batch of one image.
 fn run_image(
     layout: &Layout,
     params: &Params,
@@ -69,7 +69,7 @@ fn run_image(
 ) -> (Vec<Detection>, ImageCounts) {
     let mut candidates = Vec::new();
     let mut rejected = 0;
-    let mut decode_all = |layout: &Layout, params: &Params, first_class: u32| {
+    let mut decode_anchors = |layout: &Layout, params: &Params, first_class: u32| {
         for anchor in 0..layout.anchors {
             match decode(layout, params, anchor, number) {
                 Verdict::Candidate(mut candidate) => {
@@ -81,14 +81,14 @@ fn run_image(
             }
         }
     };
-    // Without anchors the layout's offsets and strides can be any.
+    // `validate` does not check offsets and strides if there are no anchors.
     if params.multi_label && layout.anchors > 0 {
         for class in 0..layout.classes as u32 {
             let (layout, params) = single_class(layout, params, class);
-            decode_all(&layout, &params, class);
+            decode_anchors(&layout, &params, class);
         }
     } else {
-        decode_all(layout, params, 0);
+        decode_anchors(layout, params, 0);
     }
     let count = candidates.len();
 
@@ -100,7 +100,7 @@ fn run_image(
     (survivors, counts)
 }
 
-/// The layout and parameters that read the scores of `class` as if anchors had no other class.
+/// The layout and the parameters for the pairs of `class`: anchors with that class alone.
 fn single_class(layout: &Layout, params: &Params, class: u32) -> (Layout, Params) {
     let scores = Field { offset: layout.scores.index(0, class as usize), ..layout.scores };
     let thresholds = ClassThresholds::uniform(params.thresholds.of(class));
@@ -154,15 +154,18 @@ fn decode(
     }
 
     let [sx, sy] = params.scale;
-    let part = |component| number(&layout.boxes, anchor, component);
+    let component = |index| number(&layout.boxes, anchor, index);
     let (x1, y1, x2, y2) = match layout.box_format {
-        BoxFormat::Corners => (part(0) * sx, part(1) * sy, part(2) * sx, part(3) * sy),
+        BoxFormat::Corners => {
+            (component(0) * sx, component(1) * sy, component(2) * sx, component(3) * sy)
+        }
         BoxFormat::Center => {
-            let (cx, cy, w, h) = (part(0) * sx, part(1) * sy, part(2) * sx, part(3) * sy);
+            let (cx, cy, w, h) =
+                (component(0) * sx, component(1) * sy, component(2) * sx, component(3) * sy);
             (cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0)
         }
         BoxFormat::Square => {
-            let (x, y, side) = (part(0), part(1), part(2));
+            let (x, y, side) = (component(0), component(1), component(2));
             (x * sx, y * sy, x * sx + side * sx, y * sy + side * sy)
         }
     };
@@ -210,7 +213,7 @@ fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
     survivors
 }
 
-/// Whether `higher`, which outranks `lower`, suppresses it: the exact test for every pair.
+/// Whether `higher`, which outranks `lower`, conflicts with it: the exact test.
 fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
         return false;
@@ -229,7 +232,7 @@ fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
 }
 
-/// The limit of a measure for one pair.
+/// The intersection above which a pair conflicts, by the measure that visits it.
 struct Limit {
     threshold: f32,
     pair: Pair,

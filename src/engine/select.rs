@@ -1,33 +1,37 @@
+//! From a [`Backend`] to its engine.
+//!
+//! In: the backend and, optionally, the number of a GPU. Out: the engine, and what it runs on as text.
+
 use super::auto::Auto;
 use super::{Cpu, Cuda, Engine, EngineError};
 
-/// Where to decode and suppress.
+/// The processor that decodes and suppresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Backend {
-    /// Where the tensor lies; from the host's memory, where it takes less time.
+    /// The GPU for tensors in device memory; for tensors in host memory, the processor that takes less time.
     #[default]
     Auto = 0,
-    /// On the CPU.
+    /// The CPU.
     Cpu = 1,
-    /// On an NVIDIA GPU.
+    /// An NVIDIA GPU.
     Cuda = 2,
 }
 
-/// What [`select`] comes to.
+/// The result of [`select`].
 pub struct Selection {
     /// The engine.
     pub engine: Box<dyn Engine>,
-    /// What it runs on, for a log, as far as that is known:
-    /// [`take_description`](Engine::take_description) has the rest.
+    /// What the engine runs on, for a log. If that becomes known later,
+    /// [`take_description`](Engine::take_description) returns it.
     pub description: String,
 }
 
-/// The engine for `backend`, on GPU number `ordinal` if on any; without a number on the first, or
-/// on the one where tensors turn out to lie. [`Backend::Auto`] touches no GPU here.
+/// The engine for `backend`. If it uses a GPU, that is GPU number `ordinal`; if `ordinal` is
+/// `None`, the first GPU, or the GPU that the tensors are on. [`Backend::Auto`] opens no GPU here.
 ///
 /// # Errors
-/// Where `backend` is [`Backend::Cuda`] and the GPU cannot be used.
+/// If `backend` is [`Backend::Cuda`] and the GPU cannot be used.
 pub fn select(backend: Backend, ordinal: Option<u32>) -> Result<Selection, EngineError> {
     Ok(match backend {
         Backend::Cpu => {

@@ -1,12 +1,14 @@
-//! What every engine checks of a layout before it reads anything: [`Layout`]'s fields are public,
-//! so nothing else says that they address elements that there are.
+//! The checks that every engine makes before it reads an element.
+//!
+//! In: tensors, layout, parameters. Out: an error if the layout addresses anything that does not exist. The
+//! fields of [`Layout`] are public, so a program can pass any values.
 
 use super::{EngineError, MAX_IMAGES, Params};
 use crate::decoder::{Field, Layout, MAX_CLASSES};
 use crate::tensor::{TensorError, TensorView};
 
-/// Checks that indices can be counted, and that every number that `layout` addresses is an element
-/// of its tensor. Reads no element and, unless there is an error, allocates nothing.
+/// Checks that indices fit 32 bits, and that every element that `layout` addresses is within the shape of its
+/// tensor. Reads no element and, unless there is an error, does not allocate.
 pub(super) fn validate(
     tensors: &[TensorView<'_>],
     layout: &Layout,
@@ -16,7 +18,7 @@ pub(super) fn validate(
     if images == 0 || images > MAX_IMAGES {
         return Err(EngineError::Images { images });
     }
-    // Anchors, and with multi_label pairs of anchor and class, are counted by u32.
+    // The index of an anchor, and with multi_label of a pair of anchor and class, is a u32.
     if u32::try_from(anchors).is_err() {
         return Err(EngineError::Anchors { anchors });
     }
@@ -39,8 +41,8 @@ pub(super) fn validate(
     Ok(())
 }
 
-/// Checks that `components` numbers of each of `anchors` anchors of each of `images` images are elements
-/// of the tensor.
+/// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`
+/// images, are within the shape of the tensor.
 fn check_field(
     name: &'static str,
     field: Field,
@@ -52,22 +54,22 @@ fn check_field(
         index: field.tensor,
         tensors: tensors.len(),
     })?;
-    let held = tensor
+    let elements = tensor
         .shape
         .elements()
         .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
     if anchors == 0 {
         return Ok(());
     }
-    // Images, anchors and components fit 32 bits, so that nothing overflows here.
+    // Numbers of images, anchors and components fit 32 bits, and strides 64 bits: no overflow in 128 bits.
     let steps = |count: usize, stride: usize| (count as u128 - 1) * stride as u128;
     let last = field.offset as u128
         + steps(images, field.image_stride)
         + steps(anchors, field.anchor_stride)
         + steps(components, field.component_stride);
-    if last >= held as u128 {
+    if last >= elements as u128 {
         let tensor = tensor.to_string();
-        return Err(EngineError::FieldOutside { field: name, tensor, last, held });
+        return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
     }
     Ok(())
 }

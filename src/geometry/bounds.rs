@@ -1,4 +1,4 @@
-//! A rectangle that boxes must intersect.
+//! The rectangle that boxes must intersect, in pixels of the model's input.
 
 /// A rectangle in pixels of the model's input.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// All of the plane.
+    /// The whole plane.
     pub const ANY: Self = Self {
         left: f32::NEG_INFINITY,
         top: f32::NEG_INFINITY,
@@ -22,8 +22,8 @@ impl Bounds {
         bottom: f32::INFINITY,
     };
 
-    /// Whether a box of these edges (left, upper, right, lower) has area in common with it; boxes
-    /// that only touch it have none.
+    /// Whether the intersection with a box of these edges (left, upper, right, lower) has an area.
+    /// A box that only touches the rectangle does not intersect it.
     #[inline(always)]
     pub fn intersects(&self, [x1, y1, x2, y2]: [f32; 4]) -> bool {
         let is_beside = (x2 <= self.left) | (x1 >= self.right);

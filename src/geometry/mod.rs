@@ -1,4 +1,4 @@
-//! Boxes: which region of the image a candidate covers, and when two candidates overlap too much.
+//! Boxes: the region of the image that a candidate covers, and the overlap of two boxes.
 //!
 //! In: corners and areas, in pixels of the model's input. Out: whether a box intersects [`Bounds`], and the
 //! [`Overlap`] measures with the bounds that let engines skip pairs of boxes.
@@ -9,7 +9,7 @@ pub mod overlap;
 pub use bounds::Bounds;
 pub use overlap::Overlap;
 
-/// An axis-aligned box: left, upper, right and lower edge.
+/// An axis-aligned box by its edges, in pixels of the model's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Corners {
     /// Left edge.
@@ -23,20 +23,21 @@ pub struct Corners {
 }
 
 impl Corners {
-    /// The area, with sides that are `offset` pixels longer than the difference of their edges.
+    /// The area in square pixels, with `offset` pixels added to the length of each side.
     #[inline(always)]
     pub fn area(&self, offset: f32) -> f32 {
         (self.x2 - self.x1 + offset) * (self.y2 - self.y1 + offset)
     }
 }
 
-/// The lesser of two numbers: one instruction, unlike `f32::min`, which treats NaN apart.
+/// The lesser of two numbers; `b` if either is NaN. It compiles to one instruction, unlike
+/// `f32::min`, which returns the number that is not NaN.
 #[inline(always)]
 pub(crate) fn lesser(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
-/// The greater of two numbers; as [`lesser`].
+/// The greater of two numbers; `b` if either is NaN. See [`lesser`].
 #[inline(always)]
 pub(crate) fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }

@@ -1,4 +1,7 @@
-//! The memory of a `GstBuffer`, mapped when an engine needs it.
+//! The memory of a `GstBuffer` as the memory of a tensor.
+//!
+//! In: a borrowed buffer. Out: its bytes in host memory or its device address, mapped when an
+//! engine needs them.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -6,8 +9,8 @@ use std::fmt;
 use super::cuda_memory::{self, DeviceMapping};
 use crate::tensor::{DeviceSlice, Mappable};
 
-/// A buffer that holds a tensor's elements. Each of its two mappings is made on first use and ends
-/// with this value.
+/// A buffer that holds a tensor's elements. The host mapping and the device mapping are each made
+/// on first use, and end when this is dropped.
 pub(crate) struct BufferMemory<'a> {
     buffer: &'a gst::BufferRef,
     host: OnceCell<gst::BufferMap<'a, gst::buffer::Readable>>,
@@ -32,7 +35,7 @@ impl Mappable for BufferMemory<'_> {
     fn map_host(&self) -> Result<&[u8], String> {
         if self.host.get().is_none() {
             let map = self.buffer.map_readable().map_err(|cause| cause.to_string())?;
-            // The cell is empty.
+            // The cell was empty, so `set` succeeds.
             let _ = self.host.set(map);
         }
         Ok(self.host.get().map_or(&[], |map| map.as_slice()))
@@ -43,7 +46,7 @@ impl Mappable for BufferMemory<'_> {
             let Some(mapping) = DeviceMapping::new(self.buffer)? else {
                 return Ok(None);
             };
-            // The cell is empty.
+            // The cell was empty, so `set` succeeds.
             let _ = self.device.set(mapping);
         }
         Ok(self.device.get().map(DeviceMapping::slice))

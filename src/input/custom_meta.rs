@@ -1,18 +1,21 @@
-//! The plugin's own tensor metadata, for any GStreamer from 1.20 on.
+//! The plugin's own tensor metadata, for GStreamer 1.20 and later.
+//!
+//! In: a [`NewTensor`] to [`attach`] to a buffer. Out: the tensors of a buffer, for
+//! [`Tensors::of`](super::Tensors::of).
 //!
 //! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can
-//! write it without this crate's headers. Its structure has four fields:
+//! write it without headers of this crate. Its structure has four fields:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | `id` | string | the output's name |
+//! | `id` | string | the name of the model's output |
 //! | `type` | string | `f32` or `f16` |
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
 //!
-//! The metadata follows the buffer through queues, tees and copies. It has a tag that no other
-//! element knows, so that an element which makes a new picture (scaled, cropped, flipped,
-//! converted) drops it: where the picture has moved, its coordinates would be wrong.
+//! The metadata stays on the buffer through queues and tees, and is copied with it. Other elements
+//! do not support one of its tags, so elements that transform the video frame (scale, crop, flip,
+//! convert) do not copy it to the new frame, for which the coordinates would be wrong.
 
 use std::sync::OnceLock;
 
@@ -27,47 +30,48 @@ pub const META_NAME: &str = "NmsFilterTensor";
 
 const TAGS: &[&str] = &["video", "nmsfilter-tensor"];
 
-/// The metadata's type. Names are compared by GStreamer at the cost of an allocation each time.
+/// The metadata's API type. It is cached, since GStreamer's comparison by name allocates.
 static API: OnceLock<gst::glib::Type> = OnceLock::new();
 
-/// Registers the metadata with GStreamer; repeated calls do nothing.
+/// Registers the metadata with GStreamer; further calls have no effect.
 ///
-/// What reads and writes the metadata calls this itself.
+/// [`attach`] and [`Tensors::of`](super::Tensors::of) call it.
 pub fn register() {
     api();
 }
 
-/// The metadata's type, registered if need be: another copy of this crate in the same program, as
-/// in a plugin beside an application, has its own [`API`] and may have written what this one reads.
+/// The metadata's API type, registered if necessary. Another copy of this crate in the process (for
+/// example in an application that also loads the plugin) has its own [`API`], but uses the same
+/// registered type.
 fn api() -> gst::glib::Type {
     *API.get_or_init(|| {
-        // An application that embeds this crate may also have loaded the plugin.
+        // Another copy of this crate may have registered it.
         if !gst::meta::CustomMeta::is_registered(META_NAME) {
             gst::meta::CustomMeta::register(META_NAME, TAGS);
         }
         gst::glib::Type::from_name(format!("{META_NAME}-api"))
-            .expect("GStreamer names a custom metadata's type so")
+            .expect("the API type of custom metadata has this name")
     })
 }
 
-/// A tensor to attach: it owns a reference to its memory.
+/// A tensor to attach. It owns a reference to its memory.
 #[derive(Clone, Debug)]
 pub struct NewTensor {
-    /// The output's name.
+    /// The name of the model's output, by which a decoder is chosen.
     pub id: String,
-    /// What each element is.
+    /// The type of each element.
     pub element: ElementType,
     /// Dimensions, slowest first.
     pub shape: Shape,
-    /// The elements; the memory is shared, not copied.
+    /// The elements, row-major and contiguous. The memory is shared, not copied.
     pub data: gst::Buffer,
 }
 
 impl NewTensor {
-    /// A tensor that takes over `elements`.
+    /// A tensor that owns `elements`. The number of elements is checked by [`attach`].
     ///
     /// # Errors
-    /// Where `shape` has too many dimensions.
+    /// If `shape` has more than [`MAX_RANK`] dimensions.
     pub fn from_vec<T: Element>(
         id: &str,
         shape: &[usize],
@@ -83,13 +87,13 @@ impl NewTensor {
         })
     }
 
-    /// The tensor as a reader of a buffer sees it.
+    /// The tensor as if it was read from a buffer.
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
         AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
     }
 }
 
-/// Shows a vector of elements to GStreamer as bytes.
+/// A vector of elements as bytes.
 struct Pod<T>(Vec<T>);
 
 impl<T: Element> AsRef<[u8]> for Pod<T> {
@@ -98,10 +102,10 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
     }
 }
 
-/// Attaches `tensor` to `buffer`, after any that are attached already.
+/// Attaches `tensor` to `buffer`, after the tensors that are attached already.
 ///
 /// # Errors
-/// Where the element type is neither f16 nor f32, or the memory is shorter than the shape says.
+/// If the element type is neither f16 nor f32, or if the memory is smaller than the shape requires.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
     tensor.as_attached().view().checked_len()?;
 
@@ -116,11 +120,11 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
     Ok(())
 }
 
-/// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were
-/// attached; those beyond its capacity are only counted.
+/// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were attached.
+/// Tensors beyond its capacity are only counted.
 ///
 /// # Errors
-/// Where a structure lacks a field, has one of another type, or text that is not UTF-8.
+/// If a field of a structure is missing, has another type, or is text that is not UTF-8.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
@@ -142,8 +146,9 @@ pub(super) fn read<'a>(
 /// The structure of a metadata item, for as long as its buffer is borrowed.
 fn structure<'a>(meta: &gst::MetaRef<'a, gst::meta::CustomMeta>) -> &'a gst::StructureRef {
     let structure: *const gst::StructureRef = meta.structure();
-    // SAFETY: the structure belongs to the metadata and that to the buffer, which `'a` borrows
-    // immutably; `structure()` merely ties its result to the shorter borrow of `meta`.
+    // SAFETY: the structure is owned by the metadata, and the metadata by the buffer, which is
+    // borrowed immutably for `'a`. `structure()` returns it with the shorter lifetime of the borrow
+    // of `meta`.
     unsafe { &*structure }
 }
 
@@ -175,7 +180,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     Ok(AttachedTensor::new(id, element, shape, Some(data)))
 }
 
-/// The value of a field, which is of type `T`.
+/// The value of a field of type `T`.
 fn value<'a, T: StaticType>(
     structure: &'a gst::StructureRef,
     name: &str,
@@ -199,7 +204,7 @@ fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
     value::<T>(structure, name)?.get::<T>().map_err(|_| is_null(name))
 }
 
-/// A field of type string; the bindings would panic at one that is not UTF-8.
+/// The text of a field of type string. The bindings would panic if it is not UTF-8.
 fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, InputError> {
     let text = text::of_value(value::<String>(structure, name)?)
         .map_err(|_| InputError::Malformed { problem: format!("the field {name} is not UTF-8") })?;

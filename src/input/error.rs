@@ -1,4 +1,4 @@
-//! Errors of tensor metadata.
+//! Errors of readers and writers of tensor metadata.
 
 use super::custom_meta;
 use crate::tensor::TensorError;
@@ -7,13 +7,13 @@ use crate::tensor::TensorError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// The plugin's own metadata lacks a field or has one of another type.
+    /// A field of the plugin's own metadata is missing or has another type.
     #[error("metadata {name}: {problem}", name = custom_meta::META_NAME)]
     Malformed {
-        /// What is wrong with it.
+        /// The problem, for a message.
         problem: String,
     },
-    /// The tensor itself.
+    /// The tensor's shape, element type or memory is invalid.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }

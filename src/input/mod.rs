@@ -1,9 +1,9 @@
 //! From a video buffer to its tensors.
 //!
-//! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and give the
-//! plain [`TensorView`]s that decoders and engines take. There is one reader per kind of metadata:
+//! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
+//! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
 //! [`custom_meta`] for the plugin's own (any GStreamer) and, with the cargo feature `v1_26`,
-//! `tensor_meta` for `GstTensorMeta`. [`cuda_memory`] reads and makes memory that is in device memory.
+//! `tensor_meta` for `GstTensorMeta`. [`cuda_memory`] reads and creates `GstMemory` in device memory.
 
 mod buffer_memory;
 pub mod cuda_memory;
@@ -18,7 +18,7 @@ use crate::tensor::{ElementType, Shape, Storage, TensorView};
 use buffer_memory::BufferMemory;
 pub use error::InputError;
 
-/// The most tensors that are read from one buffer; further ones are only counted.
+/// The greatest number of tensors that are read from a buffer; further tensors are only counted.
 pub const MAX_TENSORS: usize = 16;
 
 /// The tensors of one buffer, in the order in which they were attached. Memory that was mapped through
@@ -83,7 +83,7 @@ impl<'a> Tensors<'a> {
         Ok(tensors)
     }
 
-    /// Views of them. Nothing is mapped yet.
+    /// Views of the tensors. No memory is mapped yet.
     pub fn views(&self) -> TensorViews<'_> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
     }
@@ -129,7 +129,7 @@ pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     custom_meta::remove(buffer);
 }
 
-/// Tensors that are not attached to a buffer, as a reader of a buffer sees them.
+/// Tensors that are not attached to a buffer, as if they were read from one.
 impl<'a> FromIterator<&'a custom_meta::NewTensor> for Tensors<'a> {
     fn from_iter<I: IntoIterator<Item = &'a custom_meta::NewTensor>>(tensors: I) -> Self {
         let mut read = Self::default();

@@ -1,8 +1,8 @@
-//! Tensors in `GstTensorMeta`, as GStreamer's own inference elements write them (1.26 and later).
+//! The reader of `GstTensorMeta`, which GStreamer's inference elements write (1.26 and later).
 //!
-//! `dims_order` is a label that producers set differently for the same bytes, so it is not read:
-//! decoders decide by id and shape. Nothing in the metadata ties the memory's size to the shape;
-//! [`TensorView`](crate::tensor::TensorView) checks that.
+//! In: a buffer. Out: its tensors. `dims_order` is not read, because producers set it differently
+//! for the same bytes; decoders use ids and shapes. The metadata does not guarantee that the size
+//! of the memory matches the shape; [`TensorView`](crate::tensor::TensorView) checks it.
 
 use gst::glib::translate::ToGlibPtr;
 use gst_analytics::{TensorDataType, TensorMeta};
@@ -11,8 +11,8 @@ use super::{AttachedTensor, Tensors};
 use crate::tensor::{ElementType, Shape};
 use crate::text;
 
-/// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`; those beyond its
-/// capacity or with more than [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions are only counted.
+/// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`. Tensors beyond its
+/// capacity, or with more than [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions, are only counted.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
     for meta in buffer.iter_meta::<TensorMeta>() {
         for tensor in slice(&meta) {
@@ -29,31 +29,32 @@ pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
 /// The tensors of a metadata item, for as long as its buffer is borrowed.
 fn slice<'a>(meta: &gst::MetaRef<'a, TensorMeta>) -> &'a [gst_analytics::Tensor] {
     let tensors: *const [gst_analytics::Tensor] = meta.as_slice();
-    // SAFETY: the array belongs to the metadata and that to the buffer, which `'a` borrows
-    // immutably; `as_slice()` merely ties its result to the shorter borrow of `meta`.
+    // SAFETY: the array is owned by the metadata, and the metadata by the buffer, which is borrowed
+    // immutably for `'a`. `as_slice()` returns it with the shorter lifetime of the borrow of
+    // `meta`.
     unsafe { &*tensors }
 }
 
-/// GStreamer's side of the tensor.
+/// The C structure of the tensor.
 fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
     let raw: *const gst_analytics::ffi::GstTensor = tensor.to_glib_none().0;
-    // SAFETY: `raw` points to a live GstTensor for as long as `tensor` is borrowed.
+    // SAFETY: `raw` points to a `GstTensor` that is valid for as long as `tensor` is borrowed.
     unsafe { &*raw }
 }
 
-/// The id of a tensor whose own is not UTF-8, so that no decoder knows it.
+/// The id for a tensor whose id is not UTF-8. It is not an id of any decoder.
 const NOT_UTF8: &str = "(an id that is not UTF-8)";
 
-/// The tensor's name; unlike the binding's `id()`, this allows for there being none, as in a
-/// tensor that has not been filled in, and for bytes that are not UTF-8.
+/// The tensor's id. Unlike `id()` of the bindings, this supports tensors without an id and ids that
+/// are not UTF-8.
 fn id(tensor: &gst_analytics::Tensor) -> &'static str {
     text::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
 }
 
-/// The tensor's memory; unlike the binding's `data()`, this allows for there being none.
+/// The tensor's memory. Unlike `data()` of the bindings, this supports tensors without memory.
 fn data(tensor: &gst_analytics::Tensor) -> Option<&gst::BufferRef> {
     let data = raw(tensor).data;
-    // SAFETY: a buffer that is not NULL lives as long as its tensor.
+    // SAFETY: the tensor owns a reference to the buffer if the pointer is not NULL.
     (!data.is_null()).then(|| unsafe { gst::BufferRef::from_ptr(data) })
 }
 
@@ -75,9 +76,9 @@ fn element_type(data_type: TensorDataType) -> ElementType {
     }
 }
 
-/// Copies the tensors of `from` to `to` where that has none.
+/// Copies the `GstTensorMeta` of `from` to `to`, if `to` has none.
 ///
-/// GStreamer 1.26 cannot copy this metadata with a buffer; 1.28 does so itself.
+/// GStreamer 1.26 does not copy this metadata with a buffer; GStreamer 1.28 does.
 pub fn copy(from: &gst::BufferRef, to: &mut gst::BufferRef) {
     if to.meta::<TensorMeta>().is_some() {
         return;

@@ -1,11 +1,13 @@
-//! Objects in `GstAnalyticsRelationMeta`.
+//! The writer of `GstAnalyticsODMtd`: objects in a `GstAnalyticsRelationMeta`.
 //!
-//! That metadata has an adjacency matrix with a byte for each pair of objects, whether or not there
-//! are relations: n objects take n squared bytes, 1 MB for 1000 and 70 MB for 8400. It has at least
-//! as many rows as there are objects, whatever it is created with; a smaller initial order only
-//! makes it grow, with a copy of the matrix at each step. So the limit on the number of regions
-//! is what bounds it. A copy of the buffer copies the matrix, and an element downstream that adds
-//! an object (a tracker) doubles its order, since it grows by the initial order.
+//! In: regions in pixels of the video frame. Out: one object per region.
+//!
+//! The relation metadata has an adjacency matrix with a byte for each pair of objects, even without
+//! relations: n objects take n^2 bytes, 1 MB for 1000 and 70 MB for 8400. The matrix has at least
+//! one row per object; if the initial order is smaller, the matrix grows, and is copied at each
+//! step. So only the limit on the number of regions bounds its size. A copy of the buffer copies
+//! the matrix. A downstream element that adds an object, such as a tracker, doubles the order,
+//! since the matrix grows by its initial order.
 
 use gst::glib;
 use gst_analytics::{
@@ -15,13 +17,14 @@ use gst_analytics::{
 
 use super::{Labels, Region};
 
-/// Bytes that one object takes in the relation metadata.
+/// The size in bytes of one object in the relation metadata.
 const OBJECT_SIZE: usize = 56;
 
-/// Adds one object per region; returns the id of the first, the others count up from it.
+/// Adds one object per region. Returns the id of the first object; the ids of the other objects
+/// follow in order.
 ///
-/// The metadata is sized for the frame: left to itself it grows by small steps and copies a
-/// square matrix at each, which takes seconds for thousands of objects.
+/// The metadata is created with the size for all regions. With the default size it would grow by
+/// small steps with a copy of the matrix at each, which takes seconds for thousands of objects.
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
@@ -40,14 +43,16 @@ pub(super) fn attach(
     Ok(first_id)
 }
 
-/// Whether there is an object with this label and these pixels: left, top, width, height.
+/// Whether the buffer has an object with this label and these pixels (left, top, width, height).
 pub(super) fn is_attached(buffer: &gst::BufferRef, label: glib::Quark, pixels: [u32; 4]) -> bool {
     let pixels = pixels.map(|side| side as i32);
     buffer.iter_meta::<AnalyticsRelationMeta>().any(|meta| {
         meta.iter::<AnalyticsODMtd>().any(|object| {
-            let place = object.location();
+            let location = object.location();
             object.obj_type() == Some(label)
-                && place.is_ok_and(|place| [place.x, place.y, place.w, place.h] == pixels)
+                && location.is_ok_and(|location| {
+                    [location.x, location.y, location.w, location.h] == pixels
+                })
         })
     })
 }

@@ -1,3 +1,7 @@
+//! The names of classes.
+//!
+//! In: a label file and the decoder. Out: for each class a quark, and the structure that its regions share.
+
 use std::path::{Path, PathBuf};
 
 use gst::glib;
@@ -6,11 +10,12 @@ use super::roi;
 use crate::decoder::Decoder;
 use crate::file::{self, FileError, TextError};
 
-/// The largest label file, in bytes: 64 for each of as many classes as there can be.
-const LARGEST_FILE: u64 = 4 << 20;
+/// The maximum size of a label file in bytes: 64 for each of
+/// [`MAX_CLASSES`](crate::decoder::MAX_CLASSES) classes.
+const MAX_FILE_SIZE: u64 = 4 << 20;
 
-/// Why labels cannot be read: the file is missing, is no regular file, is too large, or is no text
-/// in UTF-8.
+/// Why labels cannot be read: the file is missing, is not a regular file, is too large, or is not
+/// text in UTF-8.
 #[derive(Debug, thiserror::Error)]
 #[error("the label file {path:?} {cause}")]
 pub struct LabelError {
@@ -26,29 +31,30 @@ enum Cause {
     Text(#[from] TextError),
 }
 
-/// What classes are called: by the label file, by the decoder, or by number (`class-7`).
+/// The names of classes: from the label file, else from the decoder, else made from the number (`class-7`).
 #[derive(Default)]
 pub struct Labels {
     from_file: Vec<String>,
     decoder: Option<&'static dyn Decoder>,
-    /// By class, those that were seen.
-    seen: Vec<Option<Label>>,
+    /// The labels by class, each made at its first use.
+    cached: Vec<Option<Label>>,
 }
 
-/// What all regions of a class share.
+/// The label of a class, and the structure that all regions of the class share.
 pub(super) struct Label {
-    /// The class's name, never empty. Quarks are never freed and cost a lock to look up.
+    /// The name of the class, never empty. Quarks are never freed, and looking one up takes a lock.
     pub quark: glib::Quark,
-    /// The structure of a region's metadata, but for what differs from region to region.
+    /// The structure of a region's metadata; its confidence and coordinates are set for each region.
     pub detection: gst::Structure,
 }
 
 impl Labels {
     /// Reads one label per line, the first for class 0. The text is UTF-8, with or without a byte
-    /// order mark. A blank line is a class without a label; those after the last label are none.
+    /// order mark. A blank line is a class without a label; blank lines after the last label are
+    /// ignored.
     ///
     /// # Errors
-    /// Where the file cannot be read, is no regular file, has more than 4 MiB, or is not UTF-8.
+    /// If the file cannot be read, is not a regular file, has more than 4 MiB, or is not UTF-8.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
         let from_file =
             Self::read(path).map_err(|cause| LabelError { path: path.to_owned(), cause })?;
@@ -56,38 +62,37 @@ impl Labels {
     }
 
     fn read(path: &Path) -> Result<Vec<String>, Cause> {
-        let bytes = file::read(path, LARGEST_FILE)?;
+        let bytes = file::read(path, MAX_FILE_SIZE)?;
         let lines = file::text(&bytes)?.trim_end().lines();
         Ok(lines.map(|line| line.trim().to_owned()).collect())
     }
 
-    /// The class of this label in the label file; `None` for an empty one, which classes without a
-    /// label share.
+    /// The class with this label in the label file; `None` for an empty label.
     pub fn class(&self, label: &str) -> Option<u32> {
-        let is_it = |name: &String| !name.is_empty() && name == label;
-        let class = self.from_file.iter().position(is_it)?;
+        let matches = |name: &String| !name.is_empty() && name == label;
+        let class = self.from_file.iter().position(matches)?;
         u32::try_from(class).ok()
     }
 
-    /// How many classes the label file names.
+    /// The number of labels of the label file.
     pub fn count(&self) -> usize {
         self.from_file.len()
     }
 
-    /// Takes the names that `decoder` knows where the label file has no line.
+    /// Uses the names of `decoder` for classes for which the label file has no line.
     pub fn set_decoder(&mut self, decoder: &'static dyn Decoder) {
         self.decoder = Some(decoder);
-        self.seen.clear();
+        self.cached.clear();
     }
 
     /// The label of `class`, which is below [`MAX_CLASSES`](crate::decoder::MAX_CLASSES).
     pub(super) fn of(&mut self, class: u32) -> &Label {
         let index = class as usize;
-        if index >= self.seen.len() {
-            self.seen.resize_with(index + 1, || None);
+        if index >= self.cached.len() {
+            self.cached.resize_with(index + 1, || None);
         }
-        let Self { from_file, decoder, seen } = self;
-        seen[index].get_or_insert_with(|| {
+        let Self { from_file, decoder, cached } = self;
+        cached[index].get_or_insert_with(|| {
             let name = match from_file.get(index) {
                 Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
                 None => decoder.and_then(|decoder| decoder.label(class)),
@@ -105,7 +110,7 @@ impl Labels {
 mod tests {
     use super::*;
 
-    /// A label file of this content, loaded.
+    /// Writes a label file with this content and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
         let file = format!("nmsfilter-labels-{}-{name}.txt", std::process::id());
         let path = std::env::temp_dir().join(file);
@@ -119,12 +124,12 @@ mod tests {
         load(name, bytes).unwrap().from_file
     }
 
-    fn refused(result: Result<Labels, LabelError>) -> String {
-        result.err().expect("the label file is refused").to_string()
+    fn error_text(result: Result<Labels, LabelError>) -> String {
+        result.err().expect("the label file is not accepted").to_string()
     }
 
     #[test]
-    fn a_line_is_a_label_without_the_white_space_around_it() {
+    fn a_line_is_a_label_and_is_trimmed() {
         assert_eq!(
             names("plain", b"person\n traffic light\t\ncat"),
             ["person", "traffic light", "cat"]
@@ -133,59 +138,59 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_label() {
+    fn a_byte_order_mark_is_not_part_of_the_first_label() {
         assert_eq!(names("bom", b"\xef\xbb\xbfperson\r\ncat\r\n"), ["person", "cat"]);
     }
 
     #[test]
-    fn blank_lines_at_the_end_are_no_labels() {
+    fn blank_lines_at_the_end_are_ignored() {
         assert_eq!(names("blank", b"person\n\ncat\n\n \t\n\r\n"), ["person", "", "cat"]);
         assert_eq!(load("empty", b"\n\n").unwrap().count(), 0);
     }
 
     #[test]
-    fn utf16_is_refused_with_what_to_do() {
-        let message = refused(load("utf16", b"\xff\xfep\0\n\0"));
+    fn utf16_is_an_error_that_suggests_utf8() {
+        let message = error_text(load("utf16", b"\xff\xfep\0\n\0"));
         assert!(message.contains("byte order mark of UTF-16; save it as UTF-8"), "{message}");
     }
 
     #[test]
-    fn what_is_no_text_in_utf8_is_refused_with_its_line() {
-        let message = refused(load("latin1", b"tea\ncaf\xe9\n"));
+    fn invalid_utf8_and_zero_bytes_are_errors_that_name_the_line() {
+        let message = error_text(load("latin1", b"tea\ncaf\xe9\n"));
         assert!(message.contains("is not valid UTF-8 in line 2; save it as UTF-8"), "{message}");
-        let message = refused(load("zero", b"per\0son\n"));
+        let message = error_text(load("zero", b"per\0son\n"));
         assert!(message.contains("has a zero byte in line 1"), "{message}");
     }
 
     #[test]
-    fn a_directory_is_refused() {
-        let message = refused(Labels::load(Path::new("/tmp")));
+    fn a_directory_is_an_error() {
+        let message = error_text(Labels::load(Path::new("/tmp")));
         assert!(message.contains("\"/tmp\" is a directory; expected a regular file"), "{message}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_device_without_end_is_refused_before_it_is_read() {
-        let message = refused(Labels::load(Path::new("/dev/zero")));
+    fn a_device_is_an_error_and_is_not_read() {
+        let message = error_text(Labels::load(Path::new("/dev/zero")));
         assert!(message.contains("is a device; expected a regular file"), "{message}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_fifo_without_a_writer_is_refused_at_once() {
+    fn a_fifo_is_an_error_and_is_not_opened() {
         let path = std::env::temp_dir().join(format!("nmsfilter-labels-{}", std::process::id()));
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let message = refused(Labels::load(&path));
+        let message = error_text(Labels::load(&path));
         std::fs::remove_file(&path).unwrap();
         assert!(message.contains("is a FIFO; expected a regular file"), "{message}");
     }
 
     #[test]
-    fn a_file_larger_than_any_label_file_is_refused() {
+    fn a_file_above_the_size_limit_is_an_error() {
         let path = std::env::temp_dir().join(format!("nmsfilter-large-{}", std::process::id()));
-        // It takes no room on the disk.
+        // A sparse file: it uses no disk blocks.
         std::fs::File::create(&path).unwrap().set_len((4 << 20) + 1).unwrap();
-        let message = refused(Labels::load(&path));
+        let message = error_text(Labels::load(&path));
         std::fs::remove_file(&path).unwrap();
         assert!(message.contains("4194305 bytes, more than the 4194304"), "{message}");
     }

@@ -1,40 +1,45 @@
+//! From pixels of the model's input to pixels of the video frame.
+//!
+//! In: a detection, the sizes of the video frame and of the model's input, and how the frame was
+//! scaled. Out: a [`Region`] of the frame; and for engines, the visible part of the model's input.
+
 use crate::engine::{Bounds, Detection};
 
-/// How the frame was fitted into the model's input.
+/// How the video frame was scaled to the model's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Letterbox {
-    /// Stretched to fill it.
+    /// Each axis by its own ratio, without borders.
     #[default]
     None = 0,
-    /// Scaled without distortion, borders on both sides.
+    /// Both axes by the same ratio, with borders on both sides.
     Center = 1,
-    /// Scaled without distortion, borders right or below.
+    /// Both axes by the same ratio, with a border on the right or at the bottom.
     TopLeft = 2,
 }
 
-/// A detection in the frame, clipped to it.
+/// A detection in pixels of the video frame, clipped to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// Left edge in pixels of the frame.
+    /// Left edge, in pixels of the frame.
     pub x1: f32,
-    /// Upper edge.
+    /// Upper edge, in pixels of the frame.
     pub y1: f32,
-    /// Right edge.
+    /// Right edge; `x2 > x1`.
     pub x2: f32,
-    /// Lower edge.
+    /// Lower edge; `y2 > y1`.
     pub y2: f32,
-    /// The detection's score.
+    /// The score of the detection.
     pub confidence: f32,
-    /// Its class.
+    /// The class of the detection.
     pub class: u32,
 }
 
 impl Region {
-    /// Whole pixels: left, top, width, height; at least one pixel, inside the frame.
+    /// The region in whole pixels (left, top, width, height): at least one pixel, within the frame.
     pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
         let span = |low: f32, high: f32, limit: u32| {
-            // Clipping left both in 0..=limit, so the casts are exact.
+            // Both are within 0..=limit, since regions are clipped, so the casts are exact.
             let low = (low.round() as u32).min(limit - 1);
             let high = (high.round() as u32).clamp(low + 1, limit);
             (low, high - low)
@@ -45,22 +50,21 @@ impl Region {
     }
 }
 
-/// Why a frame and a model's input cannot be mapped.
+/// Why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
-    /// Only one of the model's sides is known.
+    /// Only one of the width and the height of the model's input is known.
     #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
     HalfModel(u32, u32),
-    /// Letterboxing without the model's size.
+    /// The frame is letterboxed, and the size of the model's input is unknown.
     #[error("letterbox needs the size of the model's input: set model-width and model-height")]
     LetterboxWithoutModel,
-    /// A frame without area.
+    /// The frame has no pixels.
     #[error("the frame is {0}x{1}; expected at least one pixel")]
     NoFrame(u32, u32),
 }
 
-/// Takes boxes from pixels of the model's input to pixels of the frame:
-/// `frame = (model - offset) / ratio`.
+/// The mapping from pixels of the model's input to pixels of the frame: `frame = (model - offset) / ratio`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mapping {
     frame: [u32; 2],
@@ -70,15 +74,16 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The mapping for a frame of `frame` pixels that was fitted into `model` pixels (0, 0: as
-    /// large as the frame).
+    /// The mapping for a frame of `frame` pixels (width, height) that was scaled to `model` pixels;
+    /// a model size of 0, 0 is the size of the frame.
     ///
-    /// Letterboxed, it follows nvinfer to the pixel: the frame counts with even sides, the
-    /// scaled picture's shorter side is truncated, and centered borders are half the rest, rounded
-    /// down.
+    /// Letterboxing is as in nvinfer (DeepStream), to the pixel: the sides of the frame are rounded
+    /// down to even numbers, the shorter side of the scaled frame is truncated to whole pixels, and
+    /// the border at the left or at the top is half of the remaining pixels, rounded down.
     ///
     /// # Errors
-    /// Where the model's size is half known, or unknown and needed.
+    /// If a side of the frame is 0, if only one side of the model's input is 0, or if the frame is
+    /// letterboxed and the size of the model's input is 0, 0.
     pub fn new(
         frame: [u32; 2],
         model: [u32; 2],
@@ -89,8 +94,8 @@ impl Mapping {
         }
         match (model, letterbox) {
             ([0, 0], Letterbox::None) => {
-                let identity = Self { frame, model: frame, ratio: [1.0; 2], offset: [0.0; 2] };
-                return Ok(identity);
+                let unscaled = Self { frame, model: frame, ratio: [1.0; 2], offset: [0.0; 2] };
+                return Ok(unscaled);
             }
             ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
             ([w, h], _) if w == 0 || h == 0 => return Err(MappingError::HalfModel(w, h)),
@@ -101,40 +106,40 @@ impl Mapping {
             return Ok(Self { frame, model, ratio, offset: [0.0; 2] });
         }
 
-        // A frame of a single row or column has no even part.
+        // A side of 1 pixel stays 1.
         let even = frame.map(|side| f64::from((side & !1).max(1)));
         let net = model.map(f64::from);
-        let full_height = net[0] * even[1] / even[0];
-        let picture = if full_height <= net[1] {
-            [net[0], full_height.trunc().max(1.0)]
+        let height_at_full_width = net[0] * even[1] / even[0];
+        let scaled = if height_at_full_width <= net[1] {
+            [net[0], height_at_full_width.trunc().max(1.0)]
         } else {
             [(net[1] * even[0] / even[1]).trunc().max(1.0), net[1]]
         };
         let offset = match letterbox {
-            Letterbox::Center => [0, 1].map(|axis| ((net[axis] - picture[axis]) / 2.0).trunc()),
+            Letterbox::Center => [0, 1].map(|axis| ((net[axis] - scaled[axis]) / 2.0).trunc()),
             _ => [0.0; 2],
         };
-        let ratio = [0, 1].map(|axis| picture[axis] / even[axis]);
+        let ratio = [0, 1].map(|axis| scaled[axis] / even[axis]);
         Ok(Self { frame, model, ratio, offset })
     }
 
-    /// The size of the model's input.
+    /// Width and height of the model's input in pixels.
     pub fn model(&self) -> [f32; 2] {
         self.model.map(|side| side as f32)
     }
 
-    /// The size of the frame.
+    /// Width and height of the frame in pixels.
     pub fn frame(&self) -> [u32; 2] {
         self.frame
     }
 
-    /// How long `side` pixels of the frame are in the model's input, horizontally and vertically.
+    /// The length of `side` pixels of the frame in pixels of the model's input, horizontally and vertically.
     pub fn sides_in_model(&self, side: f32) -> [f32; 2] {
         self.ratio.map(|ratio| (f64::from(side) * ratio) as f32)
     }
 
-    /// The frame's rectangle in pixels of the model's input: the picture between the borders where
-    /// it is letterboxed, else all of the input.
+    /// The rectangle of the frame in pixels of the model's input: the part between the borders if
+    /// the frame is letterboxed, else the whole input.
     pub fn visible(&self) -> Bounds {
         let [left, top] = self.offset;
         let [right, bottom] =
@@ -143,7 +148,7 @@ impl Mapping {
         Bounds { left, top, right, bottom }
     }
 
-    /// Where in the frame `detection` is, clipped to it, or `None` where it does not intersect
+    /// The detection in pixels of the frame, clipped to it; `None` if it does not intersect
     /// [`visible`](Self::visible).
     pub fn region(&self, detection: &Detection) -> Option<Region> {
         let &Detection { x1, y1, x2, y2, score: confidence, class, .. } = detection;
@@ -155,16 +160,16 @@ impl Mapping {
         Some(Region { x1, y1, x2, y2, confidence, class })
     }
 
-    /// A box's edges along an axis, in the frame and clipped to it; the second is beyond the first,
-    /// though by rounding they may have become the same.
+    /// The edges of a box along an axis, in pixels of the frame, clipped to it. The second edge is
+    /// greater than the first, even if rounding would make them equal.
     fn side(&self, low: f32, high: f32, axis: usize) -> (f32, f32) {
         let limit = self.frame[axis] as f32;
-        let place = |value: f32| {
+        let to_frame = |value: f32| {
             let value = (f64::from(value) - self.offset[axis]) / self.ratio[axis];
             value.clamp(0.0, f64::from(self.frame[axis])) as f32
         };
-        let low = place(low).min(limit.next_down());
-        (low, place(high).max(low.next_up()))
+        let low = to_frame(low).min(limit.next_down());
+        (low, to_frame(high).max(low.next_up()))
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_size_tensor_pixels_are_frame_pixels() {
+    fn without_a_model_size_coordinates_are_unchanged() {
         let mapping = Mapping::new([1920, 1080], [0, 0], Letterbox::None).unwrap();
         let region = mapping.region(&detection(10.0, 20.0, 30.0, 40.0));
         assert_eq!(corners(region), [10.0, 20.0, 30.0, 40.0]);
@@ -197,24 +202,25 @@ mod tests {
     }
 
     #[test]
-    fn centered_borders_are_taken_off_before_scaling_back() {
-        // 1920x1080 in 640x640: a picture of 640x360, 140 rows of border above.
+    fn centered_borders_are_subtracted_before_scaling() {
+        // 1920x1080 in 640x640: the scaled frame is 640x360, with a border of 140 rows above it.
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(0.0, 140.0, 640.0, 500.0));
         assert_eq!(corners(region), [0.0, 0.0, 1920.0, 1080.0]);
     }
 
     #[test]
-    fn a_top_left_picture_has_no_offset() {
+    fn top_left_letterboxing_has_no_offset() {
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::TopLeft).unwrap();
         let region = mapping.region(&detection(0.0, 0.0, 320.0, 180.0));
         assert_eq!(corners(region), [0.0, 0.0, 960.0, 540.0]);
     }
 
     #[test]
-    fn a_letterboxed_frame_counts_with_even_sides_and_a_truncated_picture() {
-        // 1921x1081 counts as 1920x1080; in 416x416 the picture is 416 x trunc(234.0).
-        // 1000x333 counts as 1000x332; in 416x416 it is 416 x trunc(138.112), 139 above.
+    fn letterboxing_rounds_the_frame_to_even_sides_and_truncates_the_scaled_side() {
+        // 1921x1081 is rounded to 1920x1080; in 416x416 the scaled frame is 416 x trunc(234.0).
+        // 1000x333 is rounded to 1000x332; in 416x416 it is 416 x trunc(138.112), with a border of
+        // 139 above it.
         let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(208.0, 139.0, 416.0, 208.0));
         let expected = [500.0, 0.0, 1000.0, (69.0 * 332.0 / 138.0) as f32];
@@ -223,14 +229,14 @@ mod tests {
 
     #[test]
     fn a_tall_frame_fills_the_height() {
-        // 1080x1920 in 640x640: 360x640, 140 columns of border to the left.
+        // 1080x1920 in 640x640: 360x640, with a border of 140 columns on the left.
         let mapping = Mapping::new([1080, 1920], [640, 640], Letterbox::Center).unwrap();
         let region = mapping.region(&detection(140.0, 0.0, 500.0, 640.0));
         assert_eq!(corners(region), [0.0, 0.0, 1080.0, 1920.0]);
     }
 
     #[test]
-    fn boxes_are_clipped_and_those_outside_are_none() {
+    fn boxes_are_clipped_and_boxes_outside_the_frame_give_none() {
         let mapping = Mapping::new([100, 50], [0, 0], Letterbox::None).unwrap();
         let region = mapping.region(&detection(-10.0, -1e9, 1e9, 20.0));
         assert_eq!(corners(region), [0.0, 0.0, 100.0, 20.0]);
@@ -239,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_visible_rectangle_is_the_picture_in_the_models_input() {
+    fn visible_is_the_scaled_frame_in_the_models_input() {
         let visible = |frame, model, letterbox| {
             let Bounds { left, top, right, bottom } =
                 Mapping::new(frame, model, letterbox).unwrap().visible();
@@ -251,13 +257,13 @@ mod tests {
         assert_eq!(visible([1920, 1080], square, Letterbox::Center), [0.0, 140.0, 640.0, 500.0]);
         assert_eq!(visible([1920, 1080], square, Letterbox::TopLeft), [0.0, 0.0, 640.0, 360.0]);
         assert_eq!(visible([1080, 1920], square, Letterbox::Center), [140.0, 0.0, 500.0, 640.0]);
-        // The row of an odd frame that the scaled picture leaves out is visible, too: 138 rows of
-        // 332, and the 333rd.
+        // The last row of a frame with an odd height is visible too: 138 rows for 332 rows of the
+        // frame, and more for row 333.
         let [_, top, _, bottom] = visible([1000, 333], [416, 416], Letterbox::Center);
         assert_eq!((top, bottom), (139.0, (139.0 + 333.0 * 138.0 / 332.0) as f32));
     }
 
-    /// Also where both edges come to be the same number in the frame.
+    /// Also if rounding makes both edges equal in the frame.
     #[test]
     fn a_box_gives_a_region_if_and_only_if_it_intersects_the_visible_rectangle() {
         let mut rng = fastrand::Rng::with_seed(4);
@@ -269,7 +275,7 @@ mod tests {
                 *rng.choice(&[Letterbox::None, Letterbox::Center, Letterbox::TopLeft]).unwrap();
             let mapping = Mapping::new(frame, model, letterbox).unwrap();
             let visible = mapping.visible();
-            // About an edge or anywhere, of some last places or any length.
+            // Near an edge or anywhere, a single ulp or up to 100 pixels long.
             let mut edges = |low: f32, high: f32| {
                 let between = low + rng.f32() * (high - low);
                 let at = *rng.choice(&[low, high, between]).unwrap();
@@ -303,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_model_size_is_an_error() {
+    fn only_one_side_of_the_model_size_is_an_error() {
         let error = Mapping::new([100, 50], [640, 0], Letterbox::None).unwrap_err();
         assert!(error.to_string().contains("model-width and model-height go together"));
     }

@@ -1,7 +1,8 @@
 //! From surviving detections to metadata of the video frame.
 //!
-//! In: detections in pixels of the model's input. Out: metadata on the buffer. [`Mapping`] takes a box from the model's input to the video frame; [`attach`] writes it as
-//! `GstVideoRegionOfInterestMeta` and, with the cargo feature `v1_24`, as `GstAnalyticsODMtd`.
+//! In: detections in pixels of the model's input. Out: metadata on the buffer. [`Mapping`] converts
+//! a box to pixels of the video frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
+//! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
@@ -17,7 +18,7 @@ pub use label::Labels;
 pub use mapping::{Letterbox, Mapping, MappingError, Region};
 pub(crate) use roi::roi_type;
 
-/// Which metadata to write.
+/// The kinds of metadata to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds {
     /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
@@ -29,14 +30,15 @@ pub struct Kinds {
 /// Whether this build can write [`Kinds::analytics`].
 pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 
-/// Attaches `regions` of a frame of `frame` pixels to `buffer`. A region's id is that of its
-/// `GstAnalyticsODMtd` where there is one, else its position.
+/// Attaches `regions` to `buffer`; `frame` is the width and height of the video frame in pixels.
+/// The id of a region of interest is the id of its `GstAnalyticsODMtd` if that is attached too,
+/// else the index of the region.
 ///
-/// The relation metadata is attached even for no regions: overlays take its absence for "no
-/// news" and keep showing the boxes of earlier frames.
+/// The relation metadata is attached even if there are no regions: without it, overlay elements
+/// keep showing the boxes of earlier frames.
 ///
 /// # Errors
-/// Where GStreamer cannot add an object to the relation metadata.
+/// If GStreamer cannot add an object to the relation metadata.
 pub fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
@@ -58,8 +60,8 @@ pub fn attach(
     Ok(())
 }
 
-/// Whether `buffer` already carries `region`, with the same label and pixels, in metadata of these
-/// kinds.
+/// Whether `buffer` already has `region`, with the same label and the same pixels, in metadata of
+/// one of these kinds.
 pub fn is_attached(
     buffer: &gst::BufferRef,
     frame: [u32; 2],

@@ -1,3 +1,8 @@
+//! The writer of `GstVideoRegionOfInterestMeta`.
+//!
+//! In: regions in pixels of the video frame. Out: one region of interest per region, with a
+//! structure `detection` that has the confidence and the exact coordinates.
+
 use std::ops::ControlFlow;
 
 use gst::glib;
@@ -7,8 +12,7 @@ use gst_video::VideoRegionOfInterestMeta;
 
 use super::{Labels, Region};
 
-/// The structure `detection` for regions of `class`, with the fields that DL Streamer's elements
-/// read.
+/// The structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer read.
 pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
     gst::Structure::builder("detection")
         .field("label_id", class as i32)
@@ -21,8 +25,8 @@ pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
         .build()
 }
 
-/// Adds one region of interest per region, with ids counting up from `first_id`. Coordinates in
-/// its structure run from 0 to 1.
+/// Adds one region of interest per region, with consecutive ids from `first_id`. Coordinates in the
+/// structure are normalized (0 to 1).
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
@@ -36,13 +40,13 @@ pub(super) fn attach(
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
-        let numbers =
+        let values =
             [f64::from(region.confidence), x1 / width, y1 / height, x2 / width, y2 / height];
-        meta.add_param(with_numbers(&label.detection, numbers));
+        meta.add_param(with_values(&label.detection, values));
     }
 }
 
-/// Whether there is a region with this label and these pixels: left, top, width, height.
+/// Whether the buffer has a region of interest with this label and these pixels (left, top, width, height).
 pub(super) fn is_attached(
     buffer: &gst::BufferRef,
     label: glib::Quark,
@@ -53,22 +57,22 @@ pub(super) fn is_attached(
         .any(|meta| meta.rect() == (x, y, w, h) && roi_type(&meta) == label.into_glib())
 }
 
-/// The quark of a region's type. The binding's `roi_type` assumes that its text is UTF-8, and any
-/// element can have attached the region.
+/// The quark of a region's type. The method `roi_type` of the bindings assumes that the type is
+/// UTF-8, and any element may have attached the region.
 pub(crate) fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi::GQuark {
-    // SAFETY: the metadata lives as long as `meta`.
+    // SAFETY: the pointer is valid for as long as `meta` is borrowed.
     unsafe { (*meta.as_ptr()).roi_type }
 }
 
-/// The structure with its numbers: confidence, left, top, right, bottom. A copy costs half of what
-/// building it anew does: names are not looked up.
-fn with_numbers(detection: &gst::Structure, numbers: [f64; 5]) -> gst::Structure {
+/// A copy of the structure with these values: confidence, left, top, right, bottom. Copying takes
+/// half as long as building a structure, since field names are not looked up.
+fn with_values(detection: &gst::Structure, values: [f64; 5]) -> gst::Structure {
     let mut detection = detection.clone();
-    let mut numbers = numbers.into_iter();
+    let mut values = values.into_iter();
     let mut fill = |value: &mut glib::Value| {
         if value.type_() == glib::Type::F64 {
-            let number = numbers.next().expect("there are five");
-            // SAFETY: the value holds a double.
+            let number = values.next().expect("the structure has five fields of type double");
+            // SAFETY: the type of the value is G_TYPE_DOUBLE.
             unsafe { glib::gobject_ffi::g_value_set_double(value.to_glib_none_mut().0, number) };
         }
         ControlFlow::Continue(())
@@ -80,14 +84,14 @@ fn with_numbers(detection: &gst::Structure, numbers: [f64; 5]) -> gst::Structure
     detection
 }
 
-/// As the binding's `add`, which knows no quarks: it copies the label and looks it up each time.
+/// Adds a region of interest. The method `add` of the bindings copies the label and looks it up each time.
 fn add(
     buffer: &mut gst::BufferRef,
     label: glib::Quark,
     [x, y, w, h]: [u32; 4],
 ) -> gst::MetaRefMut<'_, VideoRegionOfInterestMeta, gst::meta::Standalone> {
-    // SAFETY: the buffer is writable, as the exclusive borrow says; the function gives the
-    // metadata that it has just added to it.
+    // SAFETY: the buffer is writable, since it is borrowed exclusively. The function returns the
+    // metadata that it added to the buffer.
     unsafe {
         let meta = gst_video::ffi::gst_buffer_add_video_region_of_interest_meta_id(
             buffer.as_mut_ptr(),

@@ -1,8 +1,13 @@
+//! Element types of tensors.
+//!
+//! [`ElementType`] is the type at run time, [`Element`] the Rust type, and [`Elements`] the
+//! elements in host memory.
+
 use std::fmt;
 
 use half::f16;
 
-/// What a tensor's elements are.
+/// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// IEEE 754 single precision, native byte order.
@@ -10,7 +15,7 @@ pub enum ElementType {
     F32,
     /// IEEE 754 half precision, native byte order.
     F16,
-    /// Anything else, by GStreamer's name for it; it can be listed but not read.
+    /// Another type, with its name for messages. Such tensors cannot be read.
     Other(&'static str),
 }
 
@@ -24,8 +29,7 @@ impl ElementType {
         }
     }
 
-    /// The type with this name (`f32` or `f16`), as [`attached`](super::attached) metadata
-    /// spells it.
+    /// The type with this name, `f32` or `f16`, as in the plugin's own metadata.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "f32" => Some(Self::F32),
@@ -52,13 +56,13 @@ impl fmt::Display for ElementType {
 
 /// A Rust type that a tensor's elements can have.
 pub trait Element: bytemuck::Pod + Send + Sync {
-    /// The tensor's name for this type.
+    /// The element type of tensors of this type.
     const TYPE: ElementType;
 
-    /// The value in single precision; exact for both types.
+    /// The value in single precision; the conversion is exact.
     fn to_f32(self) -> f32;
 
-    /// The nearest value of this type.
+    /// The nearest value of this type, ties to even.
     fn from_f32(value: f32) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Errors of tensors.
+//! Errors of reading a tensor's elements.
 
 use super::MAX_RANK;
 
@@ -6,7 +6,7 @@ use super::MAX_RANK;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {
-    /// The memory is smaller than the shape says.
+    /// The memory is smaller than the shape requires.
     #[error(
         "tensor {tensor}: its shape needs {needed} bytes, but its memory holds {held}; \
          correct the shape or the memory"
@@ -14,32 +14,32 @@ pub enum TensorError {
     TooShort {
         /// The tensor, as displayed.
         tensor: String,
-        /// Bytes that shape and element type call for.
+        /// The number of bytes that the shape and the element type require.
         needed: usize,
-        /// Bytes there are.
+        /// The number of bytes of the memory.
         held: usize,
     },
-    /// The shape's element count does not fit the machine's word.
+    /// The number of bytes of the shape overflows `usize`.
     #[error("tensor {tensor}: its dimensions multiply to more elements than memory can hold")]
     TooLarge {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// More dimensions than [`MAX_RANK`].
+    /// The shape has more dimensions than [`MAX_RANK`].
     #[error("tensor {id}: expected at most {MAX_RANK} dimensions, got {rank}")]
     Rank {
         /// The tensor's id.
         id: String,
-        /// Its number of dimensions.
+        /// The number of dimensions.
         rank: usize,
     },
-    /// Neither f16 nor f32.
+    /// The element type is neither f16 nor f32.
     #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
     ElementType {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The metadata carries no memory.
+    /// The metadata has no memory.
     #[error("tensor {tensor}: its metadata carries no memory; attach the elements with it")]
     Missing {
         /// The tensor, as displayed.
@@ -53,7 +53,7 @@ pub enum TensorError {
     Misaligned {
         /// The tensor, as displayed.
         tensor: String,
-        /// The alignment wanted.
+        /// The required alignment in bytes.
         align: usize,
     },
     /// The memory could not be mapped.
@@ -64,7 +64,7 @@ pub enum TensorError {
         /// The cause.
         cause: String,
     },
-    /// Device memory was given without a way to copy it to host memory.
+    /// The CPU cannot read the tensor, because it is in device memory that cannot be mapped to host memory.
     #[error(
         "tensor {tensor}: it is in device memory, which the CPU cannot read; \
          use the backend cuda, or pass the tensor in host memory"

@@ -1,6 +1,6 @@
-//! Tensors as the engines see them: plain views, without GStreamer.
+//! Views of tensors, without GStreamer.
 //!
-//! In: what a producer claims of one output of a model (id, element type, shape) and the memory that
+//! In: the id, element type and shape of a model's output, as claimed by its producer, and the memory that
 //! holds it. Out: elements in host memory ([`TensorView::elements`]) or an address in device memory
 //! ([`TensorView::device`]), both only after the claimed shape was checked against the size of the
 //! memory. Reading the id and the shape does not access the memory: a [`Mappable`] is mapped when an
@@ -23,7 +23,7 @@ pub use storage::{DeviceSlice, Mappable, Storage};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TensorView<'a> {
-    /// The name under which the producer knows this output.
+    /// The producer's name for this output, by which a decoder is chosen.
     pub id: &'a str,
     /// The type of each element.
     pub element: ElementType,
@@ -33,10 +33,10 @@ pub struct TensorView<'a> {
     pub storage: Storage<'a>,
 }
 
-/// A tensor's elements, where they reside.
+/// A tensor's elements in the memory that they are in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resident<'a> {
-    /// In host memory: as many bytes as the shape calls for.
+    /// In host memory: as many bytes as the shape requires.
     Host(&'a [u8]),
     /// In device memory.
     Device(DeviceSlice),
@@ -57,7 +57,7 @@ impl<'a> TensorView<'a> {
         Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))
     }
 
-    /// The number of bytes that the shape and the element type call for, if the memory holds as many.
+    /// The number of bytes that the shape and the element type require, if the memory has at least as many.
     ///
     /// # Errors
     /// If the shape overflows, the element type is neither f16 nor f32, or the memory is missing or
@@ -109,7 +109,7 @@ impl<'a> TensorView<'a> {
         self.device_slice(self.checked_len()?)
     }
 
-    /// The elements where they reside.
+    /// The elements, in device memory or in host memory.
     ///
     /// # Errors
     /// As [`elements`](Self::elements) and [`device`](Self::device).
@@ -134,7 +134,7 @@ impl<'a> TensorView<'a> {
             Storage::Device(_) => return Err(TensorError::NotOnHost { tensor: tensor() }),
             Storage::Missing => return Err(TensorError::Missing { tensor: tensor() }),
         };
-        // The size of what was mapped counts, whatever the memory claimed before.
+        // The mapped size can differ from the size that was known before.
         self.check_len(needed, bytes.len())?;
         if needed > 0 {
             self.check_alignment(bytes.as_ptr().addr() as u64)?;

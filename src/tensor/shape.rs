@@ -4,7 +4,7 @@ use std::fmt;
 
 use arrayvec::ArrayVec;
 
-/// The most dimensions that a tensor can have.
+/// The greatest number of dimensions of a tensor.
 pub const MAX_RANK: usize = 8;
 
 /// A tensor's dimensions, slowest first (row-major, contiguous).
@@ -12,7 +12,7 @@ pub const MAX_RANK: usize = 8;
 pub struct Shape(ArrayVec<usize, MAX_RANK>);
 
 impl Shape {
-    /// The shape of these dimensions; `None` if there are more than [`MAX_RANK`].
+    /// The shape with these dimensions; `None` if there are more than [`MAX_RANK`].
     pub fn new(dims: &[usize]) -> Option<Self> {
         ArrayVec::try_from(dims).ok().map(Self)
     }

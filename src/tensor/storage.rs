@@ -14,7 +14,7 @@ pub enum Storage<'a> {
     Device(DeviceSlice),
     /// Memory that is mapped when an engine needs it.
     Mappable(&'a dyn Mappable),
-    /// None: the producer attached no memory.
+    /// No memory: the producer attached none.
     Missing,
 }
 
@@ -41,17 +41,17 @@ pub trait Mappable: fmt::Debug {
     /// The bytes in host memory; device memory is copied.
     ///
     /// # Errors
-    /// What prevents it, for a message.
+    /// If the memory cannot be mapped; the cause, for a message.
     fn map_host(&self) -> Result<&[u8], String>;
 
     /// The device memory; `None` if it is host memory.
     ///
     /// # Errors
-    /// What prevents it, for a message.
+    /// If the memory cannot be mapped; the cause, for a message.
     fn map_device(&self) -> Result<Option<DeviceSlice>, String>;
 }
 
-/// Bytes in device memory, and what must have completed before they may be read.
+/// Bytes in device memory, and the work that must have completed before they may be read.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSlice {
     address: u64,
@@ -84,7 +84,7 @@ impl DeviceSlice {
         self.len == 0
     }
 
-    /// What must have completed before the bytes may be read.
+    /// The work that must have completed before the bytes may be read.
     pub fn ready(&self) -> Ready {
         self.ready
     }

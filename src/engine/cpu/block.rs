@@ -1,10 +1,13 @@
-//! Boxes in flat arrays, so that one box is compared with several at a time.
+//! A structure of arrays of boxes.
+//!
+//! In: entries. Out: whether any of the boxes conflicts with one more entry, by a loop without branches that
+//! the compiler vectorizes.
 
 use super::conflict::{Conflict, Entry};
 use crate::geometry::Corners;
 use crate::geometry::overlap::Measured;
 
-/// `WIDTH` boxes, a lane each; an unused lane holds an empty box, which conflicts with none.
+/// `WIDTH` boxes. Unused elements are empty boxes, which conflict with no box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<const WIDTH: usize> {
     x1: [f32; WIDTH],
@@ -26,26 +29,30 @@ impl<const WIDTH: usize> Block<WIDTH> {
     };
 
     #[inline(always)]
-    pub fn set(&mut self, lane: usize, entry: &Entry) {
+    pub fn set(&mut self, index: usize, entry: &Entry) {
         let Measured { corners: Corners { x1, y1, x2, y2 }, area } = entry.measured;
-        (self.x1[lane], self.y1[lane], self.x2[lane], self.y2[lane]) = (x1, y1, x2, y2);
-        (self.area[lane], self.class[lane]) = (area, entry.class);
+        (self.x1[index], self.y1[index], self.x2[index], self.y2[index]) = (x1, y1, x2, y2);
+        (self.area[index], self.class[index]) = (area, entry.class);
     }
 
     #[inline(always)]
-    pub fn get(&self, lane: usize) -> Entry {
-        let corners =
-            Corners { x1: self.x1[lane], y1: self.y1[lane], x2: self.x2[lane], y2: self.y2[lane] };
-        Entry { measured: Measured { corners, area: self.area[lane] }, class: self.class[lane] }
+    pub fn get(&self, index: usize) -> Entry {
+        let corners = Corners {
+            x1: self.x1[index],
+            y1: self.y1[index],
+            x2: self.x2[index],
+            y2: self.y2[index],
+        };
+        Entry { measured: Measured { corners, area: self.area[index] }, class: self.class[index] }
     }
 
-    /// Whether any of these boxes suppresses `entry`, which all of them outrank. No early exit: that
-    /// would prevent vectorization.
+    /// Whether any of these boxes, all of which outrank `entry`, conflicts with it. There is no early exit,
+    /// which would prevent vectorization.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict>(&self, entry: &Entry, test: C) -> bool {
         let mut any = false;
-        for lane in 0..WIDTH {
-            any |= test.conflict(&self.get(lane), entry);
+        for index in 0..WIDTH {
+            any |= test.conflict(&self.get(index), entry);
         }
         any
     }

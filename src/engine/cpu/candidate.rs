@@ -1,70 +1,75 @@
+//! The rules of the engines from the best score on, for one anchor.
+//!
+//! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is
+//! dropped or rejected.
+
 use super::super::{Detection, MAX_SIDE, Params};
 use crate::decoder::BoxFormat;
 
-/// A row's best score, or with `multi_label` a pair's, before the box is read.
+/// The best score of an anchor, or with `multi_label` the score of a pair, before the box is read.
 pub(super) struct Scored {
     pub anchor: u32,
     pub objectness: Option<f32>,
-    /// Minus infinity, or not a number, where no class score is a number.
+    /// The greatest class score; minus infinity or NaN if all class scores are NaN.
     pub best: f32,
     pub class: u32,
 }
 
-/// A row's numbers make no sense.
+/// The anchor is rejected.
 pub(super) struct Rejected;
 
-/// Applies the rules of the engine's documentation from the best class on; `numbers` reads the
-/// box, and only of rows whose score suffices. Adds the candidate to `candidates`, where it is
-/// written once: a detection handed on is copied through memory.
+/// Applies rules 3 to 6 of the [engines](super::super). `components` reads the box; it is called only if the
+/// score suffices. The candidate is added to `candidates` here rather than returned, which would copy it
+/// through memory.
 ///
 /// # Errors
-/// Where the row is rejected, and not only dropped.
+/// If the anchor is rejected; a dropped anchor is not an error.
 #[inline(always)]
 pub(super) fn make_candidate(
-    row: Scored,
+    scored: Scored,
     params: &Params,
     format: BoxFormat,
-    numbers: impl FnOnce() -> [f32; 4],
+    components: impl FnOnce() -> [f32; 4],
     candidates: &mut Vec<Detection>,
 ) -> Result<(), Rejected> {
-    // Plus zero: scores are compared by their bits when ranked, and minus zero equals zero.
-    let score = match row.objectness {
-        None => row.best + 0.0,
-        Some(objectness) if row.best.is_finite() => objectness * row.best + 0.0,
+    // Adding zero replaces minus zero by zero: the sort by rank compares the bits of scores.
+    let score = match scored.objectness {
+        None => scored.best + 0.0,
+        Some(objectness) if scored.best.is_finite() => objectness * scored.best + 0.0,
         Some(_) => return Err(Rejected),
     };
     if !score.is_finite() {
         return Err(Rejected);
     }
-    let threshold = params.thresholds.of(row.class);
-    if score < threshold || row.objectness.is_some_and(|objectness| objectness < threshold) {
+    let threshold = params.thresholds.of(scored.class);
+    if score < threshold || scored.objectness.is_some_and(|objectness| objectness < threshold) {
         return Ok(());
     }
 
-    let [x1, y1, x2, y2] = corners(numbers(), format, params.scale);
+    let [x1, y1, x2, y2] = corners(components(), format, params.scale);
     let (width, height) = (x2 - x1, y2 - y1);
-    // Where a corner is not finite a side is not, either.
-    let sound = |side: f32| (0.0..=MAX_SIDE).contains(&side);
-    if !(sound(width) & sound(height)) {
+    // If a corner is not finite, neither is a side.
+    let is_valid_side = |side: f32| (0.0..=MAX_SIDE).contains(&side);
+    if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }
-    // A limit that is not a number limits nothing.
-    let unwanted = |side: f32, axis: usize| {
+    // A comparison with a limit of NaN is false.
+    let is_outside_limits = |side: f32, axis: usize| {
         (side == 0.0) | (side < params.sizes.min[axis]) | (side > params.sizes.max[axis])
     };
-    if !(unwanted(width, 0) | unwanted(height, 1)) {
+    if !(is_outside_limits(width, 0) | is_outside_limits(height, 1)) {
         if !params.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
-        let Scored { anchor, class, .. } = row;
+        let Scored { anchor, class, .. } = scored;
         candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     }
     Ok(())
 }
 
 #[inline(always)]
-fn corners(numbers: [f32; 4], format: BoxFormat, [sx, sy]: [f32; 2]) -> [f32; 4] {
-    let [a, b, c, d] = numbers;
+fn corners(components: [f32; 4], format: BoxFormat, [sx, sy]: [f32; 2]) -> [f32; 4] {
+    let [a, b, c, d] = components;
     match format {
         BoxFormat::Corners => [a * sx, b * sy, c * sx, d * sy],
         BoxFormat::Center => {

@@ -1,4 +1,7 @@
-//! The test by which two boxes conflict, compiled for each combination of parameters.
+//! The exact test whether two boxes conflict, compiled for each combination of parameters.
+//!
+//! In: two entries, the first of higher rank. Out: whether they conflict, without branches, so that
+//! loops over pairs are vectorized.
 
 use std::marker::PhantomData;
 
@@ -6,8 +9,7 @@ use super::super::{Detection, Params};
 use crate::geometry::overlap::{Measure, Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 
-/// A candidate's box as it is compared: with its area and its class, which is 0 where classes are not kept
-/// apart.
+/// A candidate's box with its area and its class, which is 0 if candidates of different classes can conflict.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub measured: Measured,
@@ -27,22 +29,22 @@ impl Entry {
     }
 }
 
-/// A test by which boxes conflict. It is a type, so that loops over pairs have no branches for parameters.
+/// A test whether boxes conflict. It is a type, so that loops over pairs have no branches for parameters.
 pub(super) trait Conflict: Copy {
     fn new(params: &Params) -> Self;
 
-    /// Whether `higher` suppresses `lower`. No branches, so that loops over it are vectorized.
+    /// Whether `higher`, which outranks `lower`, conflicts with it. Has no branches.
     fn conflict(self, higher: &Entry, lower: &Entry) -> bool;
 
-    /// The least area of a box that can conflict with a box of `area`.
+    /// A lower bound of the area of boxes that can conflict with a box of `area`.
     fn least_area(self, area: f32) -> f32;
 
-    /// Pixels by which sides are longer than the difference of their edges.
+    /// Pixels that are added to the lengths of sides: [`Params::pixel_offset`].
     fn offset(self) -> f32;
 }
 
-/// The tests that [`Params`] can ask for: the measure, whether equality suppresses, whether there is a pixel
-/// offset, and whether classes are kept apart.
+/// The tests of all [`Params`]: by the measure, whether an overlap equal to the threshold is a
+/// conflict, whether there is a pixel offset, and whether only boxes of equal classes conflict.
 #[derive(Clone, Copy)]
 pub(super) struct Test<M, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> {
     threshold: f32,
@@ -61,7 +63,7 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
     fn conflict(self, higher: &Entry, lower: &Entry) -> bool {
         let (a, b) = (&higher.measured.corners, &lower.measured.corners);
         let with_offset = |side: f32| {
-            // Without an offset not plus zero: that is an addition all the same.
+            // Adding an offset of zero would still be an addition.
             if OFFSET { side + self.offset } else { side }
         };
         let width = with_offset(lesser(a.x2, b.x2) - greater(a.x1, b.x1));
@@ -76,7 +78,7 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
             let pair = pair(width * height);
             (width > 0.0) & (height > 0.0) & (pair.intersection >= M::limit(self.threshold, &pair))
         } else {
-            // Boxes that do not intersect have an intersection of zero, which exceeds no limit.
+            // The intersection of boxes that do not intersect is zero, which is not greater than any limit.
             let pair = pair(greater(width, 0.0) * greater(height, 0.0));
             pair.intersection > M::limit(self.threshold, &pair)
         };

@@ -1,24 +1,32 @@
+//! Decode: from anchors to candidates.
+//!
+//! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of their
+//! anchors, and the number of rejected anchors. Scores are read in the order of memory, several at
+//! a time; the rules of the engines are then applied one by one to anchors whose greatest score
+//! reaches the lowest threshold.
+
 use super::super::{Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, Layout};
 use crate::tensor::Element;
 
-/// Anchors whose running best stays in the first-level cache while the class rows stream past.
+/// Anchors that are decoded together if the scores are ordered by class. Their greatest scores so far stay in
+/// the L1 cache while the scores of all classes are read.
 pub(super) const BLOCK: usize = 1024;
-/// Scores looked at together; it divides [`BLOCK`].
+/// Scores that are compared together; it divides [`BLOCK`].
 pub(super) const WIDTH: usize = 32;
-/// Classes compared before their best is put back.
-const GROUP: usize = 16;
+/// Classes that are compared before the greatest scores are written back.
+const CLASS_GROUP: usize = 16;
 
-/// Turns rows into candidates.
+/// Decodes an image; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
     pub candidates: Vec<Detection>,
     pub rejected: usize,
-    /// Pairs of a block of anchors, with `multi_label`: see [`multi_label`](super::multi_label).
+    /// With `multi_label`, the pairs of a block of anchors: see [`multi_label`](super::multi_label).
     pub(super) pairs: Vec<u32>,
-    /// How many classes a candidate can be of.
+    /// The number of classes of the layout.
     pub classes: usize,
 }
 
@@ -32,11 +40,11 @@ impl CandidateDecoder {
     ) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
             unsafe { self.decode_with_avx2(layout, params, boxes, scores) };
             return;
         }
-        self.decode_as_compiled(layout, params, boxes, scores);
+        self.decode_portable(layout, params, boxes, scores);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -48,11 +56,11 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        self.decode_as_compiled(layout, params, boxes, scores);
+        self.decode_portable(layout, params, boxes, scores);
     }
 
     #[inline(always)]
-    pub fn decode_as_compiled<B: Element, S: Score>(
+    pub fn decode_portable<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
@@ -66,36 +74,39 @@ impl CandidateDecoder {
         if params.multi_label {
             self.decode_pairs(layout, params, boxes, scores);
         } else if field.anchor_stride == 1 && layout.objectness.is_none() {
-            self.columns(layout, params, boxes, scores);
+            self.decode_by_class(layout, params, boxes, scores);
         } else if field.component_stride == 1 {
-            self.rows(layout, params, boxes, scores, |anchor| {
+            self.decode_by_anchor(layout, params, boxes, scores, |anchor| {
                 let first = field.index(anchor, 0);
-                let row = &scores[first..first + layout.classes];
-                (greatest(row), row.iter().copied())
+                let anchor_scores = &scores[first..first + layout.classes];
+                (greatest_rank(anchor_scores), anchor_scores.iter().copied())
             });
         } else {
-            self.rows(layout, params, boxes, scores, |anchor| {
-                let row = (0..layout.classes).map(move |class| scores[field.index(anchor, class)]);
-                let best = row.clone().fold(S::LEAST, |best, score| better(score.rank(), best));
-                (best, row)
+            self.decode_by_anchor(layout, params, boxes, scores, |anchor| {
+                let anchor_scores =
+                    (0..layout.classes).map(move |class| scores[field.index(anchor, class)]);
+                let best = anchor_scores
+                    .clone()
+                    .fold(S::LOWEST, |best, score| greater_score(score.rank(), best));
+                (best, anchor_scores)
             });
         }
     }
 
-    /// One anchor after the other; `row` gives the rank of an anchor's greatest score, and its
-    /// scores.
+    /// Decodes one anchor after the other. `scores_of` returns the rank of an anchor's greatest
+    /// score, and its scores.
     #[inline(always)]
-    fn rows<B: Element, S: Score, R: Iterator<Item = S>>(
+    fn decode_by_anchor<B: Element, S: Score, R: Iterator<Item = S>>(
         &mut self,
         layout: &Layout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
-        row: impl Fn(usize) -> (S::Rank, R),
+        scores_of: impl Fn(usize) -> (S::Rank, R),
     ) {
-        let lowest = S::rank_from(params.thresholds.lowest(layout.classes));
+        let lowest = S::threshold_rank(params.thresholds.lowest(layout.classes));
         for anchor in 0..layout.anchors {
-            // Objectness lies with the scores.
+            // Objectness is in the tensor of the scores: `validate` has checked it.
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
             if objectness.is_some_and(|objectness| S::is_below(objectness.rank(), lowest)) {
                 continue;
@@ -105,138 +116,147 @@ impl CandidateDecoder {
                 self.rejected += 1;
                 continue;
             }
-            let (best, mut row) = row(anchor);
+            let (best, mut anchor_scores) = scores_of(anchor);
             if objectness.is_none() && S::is_below(best, lowest) {
                 continue;
             }
-            let class = row.position(|score| score.rank() == best).unwrap_or(0);
-            let best = S::of(best);
-            let row = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
-            self.take(row, layout, params, boxes);
+            let class = anchor_scores.position(|score| score.rank() == best).unwrap_or(0);
+            let best = S::from_rank(best);
+            let scored = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
+            self.add_if_candidate(scored, layout, params, boxes);
         }
     }
 
-    /// Each class's scores of all anchors lie side by side.
+    /// Decodes scores that are contiguous for each class, block by block of anchors.
     #[inline(always)]
-    fn columns<B: Element, S: Score>(
+    fn decode_by_class<B: Element, S: Score>(
         &mut self,
         layout: &Layout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = S::rank_from(params.thresholds.lowest(layout.classes));
+        let lowest = S::threshold_rank(params.thresholds.lowest(layout.classes));
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
-            let (mut best, mut group) = ([S::LEAST; BLOCK], [0; BLOCK]);
-            for first in (0..layout.classes).step_by(GROUP) {
-                let classes = first..layout.classes.min(first + GROUP);
-                let mut rows = [&scores[..0]; GROUP];
+            let (mut best, mut group) = ([S::LOWEST; BLOCK], [0; BLOCK]);
+            for first in (0..layout.classes).step_by(CLASS_GROUP) {
+                let classes = first..layout.classes.min(first + CLASS_GROUP);
+                let mut rows = [&scores[..0]; CLASS_GROUP];
                 let count = classes.len();
                 for (row, class) in rows.iter_mut().zip(classes) {
                     let from = layout.scores.index(start, class);
                     *row = &scores[from..from + len];
                 }
-                raise(&rows[..count], first as u32, &mut best[..len], &mut group[..len]);
+                update_best(&rows[..count], first as u32, &mut best[..len], &mut group[..len]);
             }
             for from in (0..len).step_by(WIDTH) {
-                let till = len.min(from + WIDTH);
+                let end = len.min(from + WIDTH);
                 let is_below = |&best: &S::Rank| S::is_below(best, lowest);
-                if best[from..till].iter().fold(true, |all, best| all & is_below(best)) {
+                if best[from..end].iter().fold(true, |all, best| all & is_below(best)) {
                     continue;
                 }
-                for i in (from..till).filter(|&i| !is_below(&best[i])) {
+                for i in (from..end).filter(|&i| !is_below(&best[i])) {
                     let (anchor, best, first) = (start + i, best[i], group[i] as usize);
-                    let has_it =
+                    let has_best =
                         |&class: &usize| scores[layout.scores.index(anchor, class)].rank() == best;
-                    let class = (first..layout.classes.min(first + GROUP)).find(has_it);
+                    let class = (first..layout.classes.min(first + CLASS_GROUP)).find(has_best);
                     let class = class.unwrap_or(0) as u32;
-                    let best = S::of(best);
-                    let row = Scored { anchor: anchor as u32, objectness: None, best, class };
-                    self.take(row, layout, params, boxes);
+                    let best = S::from_rank(best);
+                    let scored = Scored { anchor: anchor as u32, objectness: None, best, class };
+                    self.add_if_candidate(scored, layout, params, boxes);
                 }
             }
         }
     }
 
-    /// Applies the rules to a row, or with `multi_label` to a pair.
+    /// Applies the rules from the best score on to an anchor, or with `multi_label` to a pair, and adds the
+    /// candidate or counts the rejection.
     #[inline(always)]
-    pub(super) fn take<B: Element>(
+    pub(super) fn add_if_candidate<B: Element>(
         &mut self,
-        row: Scored,
+        scored: Scored,
         layout: &Layout,
         params: &Params,
         boxes: &[B],
     ) {
-        let anchor = row.anchor as usize;
-        let numbers = || numbers(&layout.boxes, layout.box_format, boxes, anchor);
-        let verdict = make_candidate(row, params, layout.box_format, numbers, &mut self.candidates);
+        let anchor = scored.anchor as usize;
+        let components = || components(&layout.boxes, layout.box_format, boxes, anchor);
+        let verdict =
+            make_candidate(scored, params, layout.box_format, components, &mut self.candidates);
         self.rejected += usize::from(verdict.is_err());
     }
 }
 
-/// The greater; `best` where `score` is not a number.
+/// The greater of two ranks; `best` if `score` is NaN.
 #[inline(always)]
-fn better<R: PartialOrd>(score: R, best: R) -> R {
+fn greater_score<R: PartialOrd>(score: R, best: R) -> R {
     if score > best { score } else { best }
 }
 
-/// The rank of a row's greatest score, of minus infinity where none is a number.
+/// The rank of the greatest of `scores`; the rank of minus infinity if all are NaN.
 #[inline(always)]
-fn greatest<S: Score>(row: &[S]) -> S::Rank {
+fn greatest_rank<S: Score>(scores: &[S]) -> S::Rank {
     const LANES: usize = 16;
-    if let [only] = row {
-        return better(only.rank(), S::LEAST);
+    if let [only] = scores {
+        return greater_score(only.rank(), S::LOWEST);
     }
-    let (chunks, rest) = row.as_chunks::<LANES>();
-    let mut lanes = [S::LEAST; LANES];
+    let (chunks, remainder) = scores.as_chunks::<LANES>();
+    let mut lanes = [S::LOWEST; LANES];
     for chunk in chunks {
         for (lane, score) in lanes.iter_mut().zip(chunk) {
-            *lane = better(score.rank(), *lane);
+            *lane = greater_score(score.rank(), *lane);
         }
     }
-    let rest = rest.iter().fold(S::LEAST, |best, score| better(score.rank(), best));
+    let remainder =
+        remainder.iter().fold(S::LOWEST, |best, score| greater_score(score.rank(), best));
     if chunks.is_empty() {
-        return rest;
+        return remainder;
     }
-    lanes.into_iter().fold(rest, |best, lane| better(lane, best))
+    lanes.into_iter().fold(remainder, |best, lane| greater_score(lane, best))
 }
 
-/// Raises each anchor's best to the greatest of `rows`, and notes the `group` where that is greater.
+/// Updates each anchor's greatest rank with the scores of a group of classes, of which `rows` has a slice per
+/// class, and records `group` for anchors whose greatest rank has increased.
 #[inline(always)]
-fn raise<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups: &mut [u32]) {
-    let (best_chunks, best_rest) = best.as_chunks_mut::<WIDTH>();
-    let (group_chunks, group_rest) = groups.as_chunks_mut::<WIDTH>();
+fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups: &mut [u32]) {
+    let (best_chunks, best_remainder) = best.as_chunks_mut::<WIDTH>();
+    let (group_chunks, group_remainder) = groups.as_chunks_mut::<WIDTH>();
     for (chunk, (best, groups)) in best_chunks.iter_mut().zip(group_chunks).enumerate() {
         let before = *best;
-        let mut lanes = before;
+        let mut greatest = before;
         for row in rows {
             let scores: &[S; WIDTH] =
-                row[chunk * WIDTH..][..WIDTH].try_into().expect("it is as long");
-            for (lane, score) in lanes.iter_mut().zip(scores) {
-                *lane = better(score.rank(), *lane);
+                row[chunk * WIDTH..][..WIDTH].try_into().expect("the slice has WIDTH elements");
+            for (greatest, score) in greatest.iter_mut().zip(scores) {
+                *greatest = greater_score(score.rank(), *greatest);
             }
         }
-        for ((noted, lane), before) in groups.iter_mut().zip(lanes).zip(before) {
-            *noted = if lane > before { group } else { *noted };
+        for ((group_of_best, greatest), before) in groups.iter_mut().zip(greatest).zip(before) {
+            *group_of_best = if greatest > before { group } else { *group_of_best };
         }
-        *best = lanes;
+        *best = greatest;
     }
     let first = best_chunks.len() * WIDTH;
-    for (i, (best, noted)) in best_rest.iter_mut().zip(group_rest).enumerate() {
+    for (i, (best, group_of_best)) in best_remainder.iter_mut().zip(group_remainder).enumerate() {
         for row in rows {
             let rank = row[first + i].rank();
             if rank > *best {
-                (*best, *noted) = (rank, group);
+                (*best, *group_of_best) = (rank, group);
             }
         }
     }
 }
 
-/// A box's numbers; those beyond its format's are zero.
+/// The components of an anchor's box; components that the format does not have are zero.
 #[inline(always)]
-fn numbers<B: Element>(field: &Field, format: BoxFormat, boxes: &[B], anchor: usize) -> [f32; 4] {
-    let number = |component| boxes[field.index(anchor, component)].to_f32();
-    let fourth = if format.components() == 4 { number(3) } else { 0.0 };
-    [number(0), number(1), number(2), fourth]
+fn components<B: Element>(
+    field: &Field,
+    format: BoxFormat,
+    boxes: &[B],
+    anchor: usize,
+) -> [f32; 4] {
+    let component_at = |component| boxes[field.index(anchor, component)].to_f32();
+    let fourth = if format.components() == 4 { component_at(3) } else { 0.0 };
+    [component_at(0), component_at(1), component_at(2), fourth]
 }

@@ -1,9 +1,12 @@
-//! The engine for the host: decode streams the tensor once; suppression compares a candidate with
-//! several boxes at a time, and of many only with those near it. The compiler vectorizes; where an
-//! x86-64 processor has AVX2, it is twice as wide. Buffers are kept from frame to frame.
+//! The engine that runs on the CPU.
 //!
-//! What is `#[inline(always)]` here is compiled for its caller's processor: once as all is, once with
-//! AVX2.
+//! In: tensors in host memory. Out: the outcome in buffers that are reused for the next run. Decode
+//! reads the scores once, in the order of memory. Suppression compares a candidate with several
+//! boxes at a time and, if there are many, only with nearby boxes ([`spatial_grid`]). Loops are
+//! written so that the compiler vectorizes them.
+//!
+//! Functions marked `#[inline(always)]` are compiled twice on x86-64: for the target's base instruction set,
+//! and for AVX2, which is chosen at run time.
 
 mod block;
 mod candidate;
@@ -33,7 +36,7 @@ pub struct Cpu {
     ranking: Ranking,
     suppressors: Suppressors,
     images: Vec<ImageCounts>,
-    /// Of all images.
+    /// The survivors of all images.
     survivors: Vec<Detection>,
 }
 
@@ -85,21 +88,21 @@ impl Cpu {
     fn suppress(&mut self, params: &Params) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
             unsafe { self.suppress_with_avx2(params) };
             return;
         }
-        self.suppress_as_compiled(params);
+        self.suppress_portable(params);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn suppress_with_avx2(&mut self, params: &Params) {
-        self.suppress_as_compiled(params);
+        self.suppress_portable(params);
     }
 
     #[inline(always)]
-    fn suppress_as_compiled(&mut self, params: &Params) {
+    fn suppress_portable(&mut self, params: &Params) {
         params.overlap.visit(Suppress { engine: self, params });
     }
 
@@ -107,31 +110,31 @@ impl Cpu {
     fn suppress_with<C: Conflict>(&mut self, params: &Params) {
         let test = C::new(params);
         let candidates = &self.decoder.candidates;
-        let contenders = candidates.len().min(cap(params.max_candidates));
+        let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(&mut self.survivors);
-        let most = survivors.len().saturating_add(cap(params.max_detections));
+        let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
         self.suppressors.clear();
         let mut entries = [Entry::default(); 32];
-        'all: for keys in self.ranking.of(candidates, contenders).chunks(entries.len()) {
-            // Loaded together: one by one, each load would stall.
+        'all: for keys in self.ranking.top(candidates, ranked).chunks(entries.len()) {
+            // Several entries are loaded in one loop, so that their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
                 *entry = Entry::new(&candidates[ranking::index(key)], params);
             }
             for (entry, &key) in entries.iter().zip(keys) {
-                if survivors.len() == most {
+                if survivors.len() == max_survivors {
                     break 'all;
                 }
                 let survives =
                     params.method == Method::None || !self.suppressors.any_conflicts(entry, test);
                 if survives {
-                    // Not `push`: its copy by way of the stack costs more than the comparison.
+                    // `push` would copy through the stack, which takes longer than the comparison.
                     let candidate = &candidates[ranking::index(key)];
                     survivors.extend_from_slice(std::slice::from_ref(candidate));
                 }
                 if params.method == Method::MapReduce
                     || (survives && params.method == Method::Greedy)
                 {
-                    self.suppressors.push(entry, contenders);
+                    self.suppressors.push(entry, ranked);
                 }
             }
         }
@@ -139,7 +142,7 @@ impl Cpu {
     }
 }
 
-/// Suppression by one measure: chooses the test that is compiled for the other parameters.
+/// Suppression by the measure that visits it, with the [`Test`] that is compiled for the other parameters.
 struct Suppress<'a> {
     engine: &'a mut Cpu,
     params: &'a Params,
@@ -151,7 +154,7 @@ impl Visitor for Suppress<'_> {
     #[inline(always)]
     fn visit<M: Measure>(self) {
         let Self { engine, params } = self;
-        // With one class there is nothing to keep apart.
+        // With a single class, classes need not be compared.
         let classes = !params.class_agnostic && engine.decoder.classes > 1;
         match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
             (false, false, false) => engine.suppress_with::<Test<M, false, false, false>>(params),
@@ -171,9 +174,9 @@ mod tests {
     use super::*;
     use crate::decoder;
 
-    /// Where there is AVX2 no other test runs what is for processors without.
+    /// On a processor with AVX2, no other test runs the portable code.
     #[test]
-    fn all_widths_give_the_same_bits() {
+    fn portable_code_and_avx2_code_give_the_same_bits() {
         let mut rng = fastrand::Rng::with_seed(2020);
         let columns: Vec<f32> = (0..84 * 1000)
             .map(|i| if i < 4000 { 20.0 + rng.f32() * 100.0 } else { rng.f32() })
@@ -181,13 +184,17 @@ mod tests {
         let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 1000], &columns)];
         let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
         let params = Params { class_agnostic: true, ..Params::default() };
-        let mut found = Cpu::default();
-        found.run(&tensors, &layout, &params).unwrap();
-        let mut plain = Cpu::default();
-        plain.decoder.decode_as_compiled(&layout, &params, &columns, &columns);
-        plain.suppress_as_compiled(&params);
-        assert_eq!(plain.decoder.candidates, found.decoder.candidates);
-        assert_eq!(plain.survivors, found.survivors);
-        assert!((20..900).contains(&found.survivors.len()), "{} survivors", found.survivors.len());
+        let mut dispatched = Cpu::default();
+        dispatched.run(&tensors, &layout, &params).unwrap();
+        let mut portable = Cpu::default();
+        portable.decoder.decode_portable(&layout, &params, &columns, &columns);
+        portable.suppress_portable(&params);
+        assert_eq!(portable.decoder.candidates, dispatched.decoder.candidates);
+        assert_eq!(portable.survivors, dispatched.survivors);
+        assert!(
+            (20..900).contains(&dispatched.survivors.len()),
+            "{} survivors",
+            dispatched.survivors.len()
+        );
     }
 }

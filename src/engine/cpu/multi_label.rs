@@ -1,7 +1,8 @@
-//! Decode with `multi_label`: each pair of anchor and class that reaches its threshold.
+//! Decode with `multi_label`: every pair of anchor and class that reaches its threshold is a candidate.
 //!
-//! Scores are compared several at a time with the lowest threshold of any class, which most are
-//! below; the rules are applied one by one to the pairs of those that are not.
+//! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of anchor,
+//! then class. Scores are compared several at a time with the lowest threshold of any class, below
+//! which most of them are; the rules are then applied one by one to the remaining pairs.
 
 use super::super::Params;
 use super::candidate::Scored;
@@ -10,40 +11,40 @@ use super::score::Score;
 use crate::decoder::Layout;
 use crate::tensor::Element;
 
-/// Bits of a class in an entry of [`CandidateDecoder::pairs`]; the anchor's place in its block is above.
+/// The number of low bits that hold the class in an element of [`CandidateDecoder::pairs`]; the bits above
+/// hold the index of the anchor in its block.
 const CLASS_BITS: u32 = 16;
 const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
 
-/// What is compared with the scores.
-struct Lowest<S: Score> {
-    /// The lowest threshold of any class.
+/// The lowest threshold of any class, as a number and as a rank.
+struct LowestThreshold<S: Score> {
     threshold: f32,
     rank: S::Rank,
 }
 
-impl<S: Score> Lowest<S> {
+impl<S: Score> LowestThreshold<S> {
     fn new(threshold: f32) -> Self {
-        Self { threshold, rank: S::rank_from(threshold) }
+        Self { threshold, rank: S::threshold_rank(threshold) }
     }
 
-    /// Whether a pair of this class score is dropped, whatever its class and box; `objectness` is
-    /// finite.
+    /// Whether a pair with this class score is dropped, whatever its class and its box.
+    /// `objectness` is finite.
     #[inline(always)]
-    fn excludes(&self, score: S, objectness: Option<f32>) -> bool {
+    fn drops(&self, score: S, objectness: Option<f32>) -> bool {
         match objectness {
             None => S::is_below(score.rank(), self.rank),
             Some(objectness) => {
-                // False where the pair is rejected: where the score or the product is not finite.
+                // False if the score or the product is not finite: then the pair is rejected.
                 let product = objectness * score.to_f32();
                 (product < self.threshold) & (product > f32::NEG_INFINITY)
             }
         }
     }
 
-    /// The same of several scores.
+    /// Whether all pairs with these class scores are dropped.
     #[inline(always)]
-    fn excludes_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
-        scores.iter().fold(true, |all, &score| all & self.excludes(score, objectness))
+    fn drops_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
+        scores.iter().fold(true, |all, &score| all & self.drops(score, objectness))
     }
 }
 
@@ -63,7 +64,7 @@ impl CandidateDecoder {
         }
     }
 
-    /// One anchor after the other.
+    /// Decodes one anchor after the other.
     #[inline(always)]
     fn pairs_by_anchor<B: Element, S: Score>(
         &mut self,
@@ -72,7 +73,7 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = Lowest::<S>::new(params.thresholds.lowest(layout.classes));
+        let lowest = LowestThreshold::<S>::new(params.thresholds.lowest(layout.classes));
         let is_row = layout.scores.component_stride == 1;
         for anchor in 0..layout.anchors {
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
@@ -88,21 +89,28 @@ impl CandidateDecoder {
                 let classes = first..layout.classes.min(first + WIDTH);
                 if is_row {
                     let from = layout.scores.index(anchor, first);
-                    if lowest.excludes_all(&scores[from..][..classes.len()], objectness) {
+                    if lowest.drops_all(&scores[from..][..classes.len()], objectness) {
                         continue;
                     }
                 }
                 for class in classes {
                     let score = scores[layout.scores.index(anchor, class)];
-                    if !lowest.excludes(score, objectness) {
-                        self.take_pair([anchor, class], objectness, score, layout, params, boxes);
+                    if !lowest.drops(score, objectness) {
+                        self.add_pair_if_candidate(
+                            [anchor, class],
+                            objectness,
+                            score,
+                            layout,
+                            params,
+                            boxes,
+                        );
                     }
                 }
             }
         }
     }
 
-    /// A block of anchors after the other, and of each the scores of one class after the other.
+    /// Decodes scores that are contiguous for each class, block by block of anchors.
     #[inline(always)]
     fn pairs_by_class<B: Element, S: Score>(
         &mut self,
@@ -111,7 +119,7 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = Lowest::<S>::new(params.thresholds.lowest(layout.classes));
+        let lowest = LowestThreshold::<S>::new(params.thresholds.lowest(layout.classes));
         let mut pairs = std::mem::take(&mut self.pairs);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
@@ -120,31 +128,31 @@ impl CandidateDecoder {
                 let from = layout.scores.index(start, class);
                 let column = &scores[from..from + len];
                 for (chunk, scores) in column.chunks(WIDTH).enumerate() {
-                    if lowest.excludes_all(scores, None) {
+                    if lowest.drops_all(scores, None) {
                         continue;
                     }
                     for (i, &score) in scores.iter().enumerate() {
-                        if !lowest.excludes(score, None) {
-                            let place = (chunk * WIDTH + i) as u32;
-                            pairs.push(place << CLASS_BITS | class as u32);
+                        if !lowest.drops(score, None) {
+                            let index = (chunk * WIDTH + i) as u32;
+                            pairs.push(index << CLASS_BITS | class as u32);
                         }
                     }
                 }
             }
-            // Anchors in order, and classes in order of each.
+            // Sorts by anchor, then by class.
             pairs.sort_unstable();
             for &pair in &pairs {
                 let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
                 let anchor = start + (pair >> CLASS_BITS) as usize;
                 let score = scores[layout.scores.index(anchor, class)];
-                self.take_pair([anchor, class], None, score, layout, params, boxes);
+                self.add_pair_if_candidate([anchor, class], None, score, layout, params, boxes);
             }
         }
         self.pairs = pairs;
     }
 
     #[inline(always)]
-    fn take_pair<B: Element, S: Score>(
+    fn add_pair_if_candidate<B: Element, S: Score>(
         &mut self,
         [anchor, class]: [usize; 2],
         objectness: Option<f32>,
@@ -154,11 +162,11 @@ impl CandidateDecoder {
         boxes: &[B],
     ) {
         let (anchor, class) = (anchor as u32, class as u32);
-        // Dropped before the score is looked at.
+        // Rule 4 for objectness; a pair whose objectness is too low is dropped whatever its score.
         if objectness.is_some_and(|objectness| objectness < params.thresholds.of(class)) {
             return;
         }
         let pair = Scored { anchor, objectness, best: score.to_f32(), class };
-        self.take(pair, layout, params, boxes);
+        self.add_if_candidate(pair, layout, params, boxes);
     }
 }

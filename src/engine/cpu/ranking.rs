@@ -1,40 +1,42 @@
 //! Candidates sorted by rank.
 //!
-//! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, each with the score in its upper and the
-//! candidate's index in its lower half. Up to [`MAX_BUCKETS`] candidates are sorted by buckets and then by insertion; more, or
-//! scores of which too many fall into one bucket, by radix.
+//! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, with the
+//! score in the upper half and the candidate's index in the lower half. Up to [`MAX_BUCKETS`]
+//! candidates are sorted by bucket sort followed by insertion sort, O(n) if the scores are spread
+//! evenly. If there are more candidates, or too many of them in one bucket, they are sorted by a
+//! least-significant-digit radix sort.
 
 use super::super::Detection;
 
-/// The most candidates that are sorted by buckets: as many buckets as candidates.
+/// The greatest number of candidates that are sorted with buckets. There are about as many buckets.
 const MAX_BUCKETS: usize = 4096;
-/// The most candidates of one bucket; insertion is quadratic in it.
+/// The greatest number of candidates in a bucket; the cost of insertion sort is quadratic in it.
 const MAX_PER_BUCKET: u32 = 16;
-const DIGIT: u32 = 8;
-const DIGITS: usize = 32 / DIGIT as usize;
-const VALUES: usize = 1 << DIGIT;
+const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 32 / DIGIT_BITS as usize;
+const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
-/// Which candidate comes first, second and so on.
+/// Sorts candidates by rank; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// What ranks in the upper half, the candidate's index in the lower.
+    /// The sort key of the score in the upper half, the candidate's index in the lower half.
     keys: Vec<u64>,
-    spare: Vec<u64>,
+    scratch: Vec<u64>,
     counts: Vec<u32>,
 }
 
 impl Ranking {
-    /// The `most` highest-ranked, by rank, each to be had by [`index`]. `candidates` lie in the
-    /// order of their rows.
+    /// The keys of the `count` highest-ranked of `candidates`, in descending rank; [`index`] returns the
+    /// candidate's index. `candidates` are in the order of their anchors.
     #[inline(always)]
-    pub fn of(&mut self, candidates: &[Detection], most: usize) -> &[u64] {
+    pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
         let key = |(i, d): (usize, &Detection)| u64::from(descending(d.score)) << 32 | i as u64;
         self.keys.clear();
         self.keys.extend(candidates.iter().enumerate().map(key));
-        if most < self.keys.len() {
-            self.keys.select_nth_unstable(most);
-            self.keys.truncate(most);
-            // Rows in order again, of which a stable sort makes use.
+        if count < self.keys.len() {
+            self.keys.select_nth_unstable(count);
+            self.keys.truncate(count);
+            // The selection does not preserve the order of the keys.
             self.keys.sort_unstable();
         } else if !self.bucket_sort() {
             self.radix_sort();
@@ -42,11 +44,11 @@ impl Ranking {
         &self.keys
     }
 
-    /// Puts each key about where its score belongs, and then exactly there; `false`, and nothing
-    /// done, where there are too many for that, or too many that belong about the same place.
+    /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys as they are, if there are too
+    /// many keys, or too many in one bucket.
     #[inline(always)]
     fn bucket_sort(&mut self) -> bool {
-        let Self { keys, spare, counts } = self;
+        let Self { keys, scratch, counts } = self;
         if keys.len() > MAX_BUCKETS {
             return false;
         }
@@ -54,77 +56,80 @@ impl Ranking {
             let rank = (key >> 32) as u32;
             (low.min(rank), high.max(rank))
         });
-        let places = keys.len().next_power_of_two();
+        let buckets = keys.len().next_power_of_two();
         let bits = u32::BITS - high.saturating_sub(low).leading_zeros();
-        let shift = bits.saturating_sub(places.trailing_zeros());
-        let place = |key: u64| (((key >> 32) as u32 - low) >> shift) as usize;
+        let shift = bits.saturating_sub(buckets.trailing_zeros());
+        let bucket = |key: u64| (((key >> 32) as u32 - low) >> shift) as usize;
         counts.clear();
-        counts.resize(places, 0);
-        keys.iter().for_each(|&key| counts[place(key)] += 1);
+        counts.resize(buckets, 0);
+        keys.iter().for_each(|&key| counts[bucket(key)] += 1);
         if counts.iter().any(|&count| count > MAX_PER_BUCKET) {
             return false;
         }
-        scatter(keys, spare, counts, place);
+        scatter(keys, scratch, counts, bucket);
         for i in 1..keys.len() {
             let key = keys[i];
-            let mut at = i;
-            while at > 0 && keys[at - 1] > key {
-                keys[at] = keys[at - 1];
-                at -= 1;
+            let mut slot = i;
+            while slot > 0 && keys[slot - 1] > key {
+                keys[slot] = keys[slot - 1];
+                slot -= 1;
             }
-            keys[at] = key;
+            keys[slot] = key;
         }
         true
     }
 
-    /// Keys whose lower halves ascend already; the stable passes leave them so among equals.
+    /// Sorts by the upper halves, digit by digit. The lower halves are in ascending order before;
+    /// each pass is stable, so equal upper halves stay in that order.
     #[inline(always)]
     fn radix_sort(&mut self) {
-        let digit = |key: u64, place: usize| (key >> (32 + place as u32 * DIGIT)) as usize % VALUES;
-        let mut counts = [[0u32; VALUES]; DIGITS];
+        let digit = |key: u64, index: usize| {
+            (key >> (32 + index as u32 * DIGIT_BITS)) as usize % DIGIT_VALUES
+        };
+        let mut counts = [[0u32; DIGIT_VALUES]; DIGITS];
         for &key in &self.keys {
-            for (place, counts) in counts.iter_mut().enumerate() {
-                counts[digit(key, place)] += 1;
+            for (index, counts) in counts.iter_mut().enumerate() {
+                counts[digit(key, index)] += 1;
             }
         }
-        for (place, counts) in counts.iter_mut().enumerate() {
-            let are_alike = counts[digit(self.keys[0], place)] as usize == self.keys.len();
-            if !are_alike {
-                scatter(&mut self.keys, &mut self.spare, counts, |key| digit(key, place));
+        for (index, counts) in counts.iter_mut().enumerate() {
+            let all_equal = counts[digit(self.keys[0], index)] as usize == self.keys.len();
+            if !all_equal {
+                scatter(&mut self.keys, &mut self.scratch, counts, |key| digit(key, index));
             }
         }
     }
 }
 
-/// Rankings keys by their places, of which `counts` says how many keys each has; those of the same
-/// place stay in order.
+/// Moves keys to the order of their buckets; keys of the same bucket stay in order. `counts` has the
+/// number of keys of each bucket.
 #[inline(always)]
 fn scatter(
     keys: &mut Vec<u64>,
-    spare: &mut Vec<u64>,
+    scratch: &mut Vec<u64>,
     counts: &mut [u32],
-    place: impl Fn(u64) -> usize,
+    bucket: impl Fn(u64) -> usize,
 ) {
     let mut first = 0;
     for count in counts.iter_mut() {
         first += std::mem::replace(count, first);
     }
-    spare.resize(keys.len(), 0);
+    scratch.resize(keys.len(), 0);
     for &key in &*keys {
-        let next = &mut counts[place(key)];
-        spare[*next as usize] = key;
+        let next = &mut counts[bucket(key)];
+        scratch[*next as usize] = key;
         *next += 1;
     }
-    std::mem::swap(keys, spare);
+    std::mem::swap(keys, scratch);
 }
 
-/// Which candidate a key of [`Ranking`] is of.
+/// The index of the candidate of a key.
 #[inline(always)]
 pub(super) fn index(key: u64) -> usize {
     key as u32 as usize
 }
 
-/// Less for higher scores; scores are finite and never minus zero.
+/// A number that is lower for higher scores. Scores are finite and never minus zero.
 #[inline(always)]
 fn descending(score: f32) -> u32 {
     let bits = score.to_bits();
@@ -136,27 +141,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn higher_scores_come_first_and_of_equals_the_earlier_row() {
+    fn higher_scores_come_first_and_of_equal_scores_the_earlier_anchor() {
         let kinds: [fn(&mut fastrand::Rng) -> f32; 5] = [
             |rng| rng.f32(),
             |rng| f32::from(rng.u8(..)) / 255.0,
             |rng| (rng.f32() - 0.5) * 2.0f32.powi(rng.i32(-120..120)),
-            // A crowd, and a few far from it.
+            // Most scores in a narrow range, and a few far above it.
             |rng| if rng.u32(..).is_multiple_of(97) { 1e30 } else { 0.25 + 1e-6 * rng.f32() },
             |_| 0.5,
         ];
         let mut rng = fastrand::Rng::with_seed(7);
-        let mut order = Ranking::default();
+        let mut ranking = Ranking::default();
         for count in [0, 1, 2, 3, 100, 1000, MAX_BUCKETS, MAX_BUCKETS + 1, 20_000] {
             for kind in kinds {
                 let score = |rng: &mut _| Detection { score: kind(rng), ..Detection::default() };
                 let candidates: Vec<Detection> = (0..count).map(|_| score(&mut rng)).collect();
                 let mut expected: Vec<usize> = (0..count).collect();
                 expected.sort_by(|&a, &b| candidates[b].score.total_cmp(&candidates[a].score));
-                for most in [count, count / 3] {
-                    let keys = order.of(&candidates, most);
+                for count in [count, count / 3] {
+                    let keys = ranking.top(&candidates, count);
                     let found: Vec<usize> = keys.iter().map(|&key| index(key)).collect();
-                    assert_eq!(found, expected[..most]);
+                    assert_eq!(found, expected[..count]);
                 }
             }
         }

@@ -1,38 +1,41 @@
+//! Scores as ranks, which are fast to compare with SIMD instructions.
+//!
+//! In: scores as stored in a tensor. Out: ranks in the same order. The rank of an f16 is an i16, so
+//! that scores need not be converted to f32 for the comparison.
+
 use half::f16;
 
 use crate::tensor::Element;
 
-/// A score as it lies in a tensor, in an order that is quick to compare in many lanes: half
-/// precision need not be widened for it.
+/// An element type of scores.
 pub(super) trait Score: Element {
-    /// Greater for greater scores, equal for equal ones; never greater than another of what is not
-    /// a number.
+    /// Ranks are in the order of the scores. The rank of NaN is not greater than any other rank.
     type Rank: Copy + PartialOrd;
 
-    /// That of minus infinity.
-    const LEAST: Self::Rank;
+    /// The rank of minus infinity.
+    const LOWEST: Self::Rank;
 
     fn rank(self) -> Self::Rank;
 
     /// The score of this rank.
-    fn of(rank: Self::Rank) -> f32;
+    fn from_rank(rank: Self::Rank) -> f32;
 
-    /// Below which scores are less than `threshold`.
-    fn rank_from(threshold: f32) -> Self::Rank;
+    /// The rank such that scores with a lower rank, and no others, are less than `threshold`.
+    fn threshold_rank(threshold: f32) -> Self::Rank;
 
-    /// Whether a row of this score, or objectness, is dropped whatever else it holds; `lowest` is
-    /// that of the lowest threshold.
+    /// Whether an anchor whose greatest score, or objectness, has this rank is dropped, whatever its other
+    /// elements are. `lowest` is the rank of the lowest threshold.
     #[inline(always)]
     fn is_below(rank: Self::Rank, lowest: Self::Rank) -> bool {
-        // Minus infinity is rejected instead, as is what is not a number.
-        (rank < lowest) & (rank > Self::LEAST)
+        // Minus infinity and NaN are rejected instead.
+        (rank < lowest) & (rank > Self::LOWEST)
     }
 }
 
 impl Score for f32 {
     type Rank = f32;
 
-    const LEAST: f32 = f32::NEG_INFINITY;
+    const LOWEST: f32 = f32::NEG_INFINITY;
 
     #[inline(always)]
     fn rank(self) -> f32 {
@@ -40,12 +43,12 @@ impl Score for f32 {
     }
 
     #[inline(always)]
-    fn of(rank: f32) -> f32 {
+    fn from_rank(rank: f32) -> f32 {
         rank
     }
 
     #[inline(always)]
-    fn rank_from(threshold: f32) -> f32 {
+    fn threshold_rank(threshold: f32) -> f32 {
         threshold
     }
 }
@@ -53,10 +56,10 @@ impl Score for f32 {
 const INFINITY: i16 = f16::INFINITY.to_bits() as i16;
 
 impl Score for f16 {
-    /// The bits, below zero of what is negative.
+    /// The bits of the magnitude, negated for negative numbers; `i16::MIN` for NaN.
     type Rank = i16;
 
-    const LEAST: i16 = -INFINITY;
+    const LOWEST: i16 = -INFINITY;
 
     #[inline(always)]
     fn rank(self) -> i16 {
@@ -67,12 +70,12 @@ impl Score for f16 {
     }
 
     #[inline(always)]
-    fn of(rank: i16) -> f32 {
+    fn from_rank(rank: i16) -> f32 {
         let magnitude = f16::from_bits(rank.unsigned_abs()).to_f32();
         if rank < 0 { -magnitude } else { magnitude }
     }
 
-    fn rank_from(threshold: f32) -> i16 {
+    fn threshold_rank(threshold: f32) -> i16 {
         if threshold.is_nan() {
             return i16::MIN;
         }
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_rank_as_their_numbers_do() {
+    fn f16_ranks_are_in_the_order_of_the_values() {
         let mut numbers: Vec<f16> = halves().filter(|half| !half.is_nan()).collect();
         numbers.sort_by(|a, b| a.to_f32().total_cmp(&b.to_f32()));
         for pair in numbers.windows(2) {
@@ -98,18 +101,18 @@ mod tests {
             assert_eq!(a.rank() < b.rank(), a < b, "{a} and {b}");
             assert_eq!(a.rank() == b.rank(), a == b, "{a} and {b}");
         }
-        assert!(numbers.iter().all(|&half| f16::of(half.rank()) == half.to_f32()));
-        assert!(halves().filter(|half| half.is_nan()).all(|half| half.rank() < f16::LEAST));
+        assert!(numbers.iter().all(|&half| f16::from_rank(half.rank()) == half.to_f32()));
+        assert!(halves().filter(|half| half.is_nan()).all(|half| half.rank() < f16::LOWEST));
     }
 
     #[test]
-    fn what_a_threshold_drops_is_below_its_rank() {
+    fn scores_below_a_threshold_have_ranks_below_its_rank() {
         let next = [0.3f32, 1e-10, 65_504.0, 6e-8].map(f32::next_up);
         let thresholds =
             [0.0, -0.0, 0.25, 0.3, 1e-10, -1e-10, 6e-8, 65_504.0, 65_510.0, 1e6, f32::INFINITY];
         let thresholds = thresholds.into_iter().chain(next).flat_map(|t| [t, -t]);
         for threshold in thresholds.chain([f32::NAN]) {
-            let lowest = f16::rank_from(threshold);
+            let lowest = f16::threshold_rank(threshold);
             for half in halves().filter(|half| !half.is_nan()) {
                 let is_less = half.to_f32() < threshold;
                 assert_eq!(half.rank() < lowest, is_less, "{half} and {threshold}");

@@ -1,39 +1,43 @@
-//! Boxes by position, so that a candidate is compared with its neighbors only.
+//! A hierarchical hash grid of boxes, so that a candidate is compared with nearby boxes only.
 //!
-//! The grid is hierarchical: a box belongs to the level of the least power of two that is greater than its longer side. Each level
-//! has square cells of that side, and a box is kept in the cell of its upper left corner. So the boxes of a level that intersect
-//! a given box are in the cells from one before the cell of its upper left corner to the cell of its lower right corner. Cells are
-//! found by hashing. Boxes of other cells that share a slot are compared in vain: the exact test tells them apart.
+//! In: boxes, in any order. Out: whether any of them conflicts with a given box.
+//!
+//! A box belongs to the level of the least power of two that is greater than its longer side. The cells of a
+//! level are squares of that side, and a box is stored in the cell of its upper left corner. Therefore all
+//! boxes of a level that intersect a given box are in the cells from the one before (left of and above) the
+//! cell of its upper left corner to the cell of its lower right corner. A hash table maps cells to slots. If
+//! several cells share a slot, boxes of all of them are compared; the exact test decides, so the result does
+//! not depend on the hash. The cost of a search is the number of cells in range plus the boxes in them.
 
 use super::block::Block;
 use super::conflict::{Conflict, Entry};
 
-const WIDTH: usize = 8;
-/// No further block.
-const NONE: u32 = u32::MAX;
-/// The level of the shortest sides, a power of two; shorter ones belong to it, too.
+const BLOCK_WIDTH: usize = 8;
+/// The index that means "no block".
+const NO_BLOCK: u32 = u32::MAX;
+/// The cell side of level 0 is 2 to this power. Boxes with shorter sides belong to level 0 too.
 const LOWEST_LEVEL_EXPONENT: i32 = -16;
-/// How many there are: [`MAX_SIDE`](super::super::MAX_SIDE) is below the 31st power of two.
+/// The number of levels: [`MAX_SIDE`](super::super::MAX_SIDE) is less than 2 to the power of 31.
 const LEVELS: usize = 48;
 
 #[derive(Debug, Default)]
 pub(super) struct SpatialGrid {
-    /// By hash, the last block of a cell.
+    /// The hash table: the index of the last block of the cells with this hash.
     slots: Vec<u32>,
-    blocks: Vec<Linked>,
-    /// A bit for each level that has boxes.
+    blocks: Vec<LinkedBlock>,
+    /// Bit `i` is set if level `i` has boxes.
     levels: u64,
 }
 
 #[derive(Debug)]
-struct Linked {
-    block: Block<WIDTH>,
+struct LinkedBlock {
+    block: Block<BLOCK_WIDTH>,
     len: u32,
-    /// The cell's block before.
+    /// The index of the slot's previous block.
     next: u32,
 }
 
-/// The cells of a level that a box may find neighbors in.
+/// The cells of a level that can contain boxes that intersect a given box; bounds are inclusive.
 struct Range {
     x: (i32, i32),
     y: (i32, i32),
@@ -41,15 +45,15 @@ struct Range {
 
 impl Range {
     #[inline(always)]
-    fn new(d: &Entry, level: usize, offset: f32) -> Self {
+    fn new(entry: &Entry, level: usize, offset: f32) -> Self {
         let cell = |edge: f64| cell(edge, level);
-        // In double precision, so that no rounding hides a neighbor.
+        // In double precision, so that rounding cannot exclude a cell.
         let offset = f64::from(offset);
         let low = |edge: f32| cell(f64::from(edge) - offset).saturating_sub(1);
         let high = |edge: f32| cell(f64::from(edge) + offset);
         Self {
-            x: (low(d.corners().x1), high(d.corners().x2)),
-            y: (low(d.corners().y1), high(d.corners().y2)),
+            x: (low(entry.corners().x1), high(entry.corners().x2)),
+            y: (low(entry.corners().y1), high(entry.corners().y2)),
         }
     }
 
@@ -60,7 +64,7 @@ impl Range {
     }
 }
 
-/// The side of a level's cells: longer than any side in it, but of the last, where none is.
+/// The side of a level's cells. It exceeds the sides of all boxes of the level.
 #[inline(always)]
 fn cell_side(level: usize) -> f32 {
     f32::from_bits(((level as i32 + LOWEST_LEVEL_EXPONENT + 127) as u32) << 23)
@@ -68,24 +72,25 @@ fn cell_side(level: usize) -> f32 {
 
 #[inline(always)]
 fn cell(edge: f64, level: usize) -> i32 {
-    // A power of two: exact.
+    // The factor is a power of two, so the product is exact.
     (edge * (1.0 / f64::from(cell_side(level)))).floor() as i32
 }
 
 #[inline(always)]
-fn level(d: &Entry) -> usize {
-    let side = (d.corners().x2 - d.corners().x1).max(d.corners().y2 - d.corners().y1);
+fn level(entry: &Entry) -> usize {
+    let side =
+        (entry.corners().x2 - entry.corners().x1).max(entry.corners().y2 - entry.corners().y1);
     let exponent = (side.to_bits() >> 23) as i32 - 127;
     (exponent + 1 - LOWEST_LEVEL_EXPONENT).clamp(0, LEVELS as i32 - 1) as usize
 }
 
 impl SpatialGrid {
-    /// Makes room for about `boxes`.
+    /// Removes all boxes and sizes the hash table for about `boxes` boxes.
     pub fn clear(&mut self, boxes: usize) {
         self.blocks.clear();
         self.levels = 0;
         self.slots.clear();
-        self.slots.resize((2 * boxes).next_power_of_two(), NONE);
+        self.slots.resize((2 * boxes).next_power_of_two(), NO_BLOCK);
     }
 
     #[inline(always)]
@@ -107,39 +112,47 @@ impl SpatialGrid {
         );
         let slot = self.slot(level, x, y, entry.class);
         let last = self.slots[slot];
-        let is_full = last == NONE || self.blocks[last as usize].len == WIDTH as u32;
+        let is_full = last == NO_BLOCK || self.blocks[last as usize].len == BLOCK_WIDTH as u32;
         if is_full {
             self.slots[slot] = self.blocks.len() as u32;
-            self.blocks.push(Linked { block: Block::EMPTY, len: 0, next: last });
+            self.blocks.push(LinkedBlock { block: Block::EMPTY, len: 0, next: last });
         }
         let linked = &mut self.blocks[self.slots[slot] as usize];
         linked.block.set(linked.len as usize, entry);
         linked.len += 1;
     }
 
-    /// Whether any of the boxes suppresses `d`; `None` where finding out takes looking into more
-    /// than `most` cells.
+    /// Whether any of the boxes conflicts with `entry`; `None` if the search would visit more than
+    /// `max_cells` cells.
     #[inline(always)]
-    pub fn any_conflicts<C: Conflict>(&self, d: &Entry, test: C, most: u64) -> Option<bool> {
-        // Most likely it is a box of about the same size in about the same place.
-        let own = level(d);
-        let (x, y) = (cell(f64::from(d.corners().x1), own), cell(f64::from(d.corners().y1), own));
-        if self.cell_conflicts(own, x, y, d, test) {
+    pub fn any_conflicts<C: Conflict>(
+        &self,
+        entry: &Entry,
+        test: C,
+        max_cells: u64,
+    ) -> Option<bool> {
+        // A box that conflicts is most likely in the same cell of the same level, so that cell is first.
+        let own_level = level(entry);
+        let (x, y) = (
+            cell(f64::from(entry.corners().x1), own_level),
+            cell(f64::from(entry.corners().y1), own_level),
+        );
+        if self.cell_conflicts(own_level, x, y, entry, test) {
             return Some(true);
         }
-        let least = test.least_area(d.measured.area);
-        let mut left = most;
-        let mut next = Some(own);
-        let mut levels = self.levels & !(1 << own);
+        let least = test.least_area(entry.measured.area);
+        let mut remaining = max_cells;
+        let mut next = Some(own_level);
+        let mut levels = self.levels & !(1 << own_level);
         while let Some(level) = next {
             let side = cell_side(level) + test.offset();
             let is_too_small = level + 1 < LEVELS && side * side < least;
             if !is_too_small {
-                let range = Range::new(d, level, test.offset());
-                left = left.checked_sub(range.cells())?;
+                let range = Range::new(entry, level, test.offset());
+                remaining = remaining.checked_sub(range.cells())?;
                 for y in range.y.0..=range.y.1 {
                     for x in range.x.0..=range.x.1 {
-                        if self.cell_conflicts(level, x, y, d, test) {
+                        if self.cell_conflicts(level, x, y, entry, test) {
                             return Some(true);
                         }
                     }
@@ -157,16 +170,16 @@ impl SpatialGrid {
         level: usize,
         x: i32,
         y: i32,
-        d: &Entry,
+        entry: &Entry,
         test: C,
     ) -> bool {
-        let mut at = self.slots[self.slot(level, x, y, d.class)];
-        while at != NONE {
-            let linked = &self.blocks[at as usize];
-            if linked.block.any_conflicts(d, test) {
+        let mut block = self.slots[self.slot(level, x, y, entry.class)];
+        while block != NO_BLOCK {
+            let linked = &self.blocks[block as usize];
+            if linked.block.any_conflicts(entry, test) {
                 return true;
             }
-            at = linked.next;
+            block = linked.next;
         }
         false
     }
@@ -180,21 +193,21 @@ mod tests {
     use crate::geometry::Overlap;
     use crate::geometry::overlap::{Measure, Visitor};
 
-    /// Boxes of all magnitudes, near and far from the origin and from each other.
+    /// Boxes of all orders of magnitude, near and far from the origin and from each other.
     fn boxes(count: usize, seed: u64) -> Vec<Detection> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut power =
             |range: std::ops::Range<i32>| 2.0f32.powi(rng.i32(range)) * (1.0 + rng.f32());
-        let side = |power: &mut dyn FnMut(std::ops::Range<i32>) -> f32, wild: bool| {
-            if wild { power(-30..29) } else { power(3..6) }
+        let side = |power: &mut dyn FnMut(std::ops::Range<i32>) -> f32, any_size: bool| {
+            if any_size { power(-30..29) } else { power(3..6) }
         };
         (0..count)
             .filter_map(|i| {
-                let wild = i % 3 == 0;
-                let far = if wild { power(-20..20) } else { power(0..9) };
+                let any_size = i % 3 == 0;
+                let far = if any_size { power(-20..20) } else { power(0..9) };
                 let sign = |flip: usize| if (i / flip).is_multiple_of(2) { 1.0 } else { -1.0 };
-                let (x1, y1) = (sign(3) * far, sign(7) * if wild { far } else { power(0..9) });
-                let (x2, y2) = (x1 + side(&mut power, wild), y1 + side(&mut power, i % 6 == 0));
+                let (x1, y1) = (sign(3) * far, sign(7) * if any_size { far } else { power(0..9) });
+                let (x2, y2) = (x1 + side(&mut power, any_size), y1 + side(&mut power, i % 6 == 0));
                 let class = (i % 2) as u32;
                 (x1 < x2 && y1 < y2).then_some(Detection {
                     x1,
@@ -208,7 +221,7 @@ mod tests {
             .collect()
     }
 
-    /// Compares every box with every box before it, by position and one by one, and counts conflicts.
+    /// Compares every box with all boxes before it, with the grid and without, and counts conflicts.
     struct Check<'a> {
         boxes: &'a [Detection],
         params: &'a Params,
@@ -224,7 +237,7 @@ mod tests {
             let mut conflicts = 0;
             for (i, entry) in entries.iter().enumerate() {
                 let expected = entries[..i].iter().any(|other| test.conflict(other, entry));
-                // A box that spans very many cells is not searched for in the grid.
+                // The grid is not searched for a box that spans more cells than the limit.
                 let found = grid.any_conflicts(entry, test, 1 << 12).unwrap_or(expected);
                 assert_eq!(found, expected, "{entry:?}");
                 conflicts += usize::from(expected);
@@ -248,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbors_are_found_whatever_their_size_and_place() {
+    fn conflicts_are_found_for_all_sizes_and_positions() {
         let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
         for seed in 0..20 {
             let boxes = boxes(600, seed);
@@ -271,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_of_too_many_cells_is_not_made() {
+    fn a_search_of_more_cells_than_the_limit_is_not_made() {
         let mut grid = SpatialGrid::default();
         grid.clear(2);
         let params = Params::default();
@@ -279,7 +292,7 @@ mod tests {
             let d = Detection { x1, y1: 0.0, x2: x1 + side, y2: side, ..Detection::default() };
             Entry::new(&d, &params)
         };
-        let found = |grid: &SpatialGrid, most| {
+        let found = |grid: &SpatialGrid, max_cells| {
             struct Search<'a>(&'a SpatialGrid, Entry, u64, &'a Params);
             impl Visitor for Search<'_> {
                 type Output = Option<bool>;
@@ -289,7 +302,7 @@ mod tests {
                     self.0.any_conflicts(&self.1, test, self.2)
                 }
             }
-            Overlap::Smaller.visit(Search(grid, entry(0.0, 1000.0), most, &params))
+            Overlap::Smaller.visit(Search(grid, entry(0.0, 1000.0), max_cells, &params))
         };
         grid.push(&entry(500.0, 1.0));
         assert_eq!(found(&grid, 1000), None);

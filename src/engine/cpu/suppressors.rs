@@ -1,19 +1,22 @@
-//! The boxes that suppress candidates of lower rank.
+//! The boxes that can suppress candidates of lower rank.
+//!
+//! In: boxes in descending rank. Out: whether any of them conflicts with the next candidate. Few
+//! boxes are all compared; many are searched for in a [`SpatialGrid`].
 
 use super::block::Block;
 use super::conflict::{Conflict, Entry};
 use super::spatial_grid::SpatialGrid;
 
-const WIDTH: usize = 16;
-/// Up to this many blocks, comparing with all of them takes less time than the spatial grid.
+const BLOCK_WIDTH: usize = 16;
+/// Up to this number of blocks, comparing with all boxes takes less time than a search in the spatial grid.
 const MAX_LINEAR_BLOCKS: usize = 12;
 
 #[derive(Debug, Default)]
 pub(super) struct Suppressors {
     len: usize,
-    /// All of them.
-    blocks: Vec<Block<WIDTH>>,
-    /// All of them, once there are more than [`MAX_LINEAR_BLOCKS`] blocks.
+    /// All boxes.
+    blocks: Vec<Block<BLOCK_WIDTH>>,
+    /// All boxes, if there are more than [`MAX_LINEAR_BLOCKS`] blocks; unused otherwise.
     grid: SpatialGrid,
 }
 
@@ -23,27 +26,27 @@ impl Suppressors {
         self.blocks.clear();
     }
 
-    /// Adds a box; there will be at most `most` in all.
+    /// Adds a box. `max_boxes` is an upper bound of the number of boxes that will be added in all.
     #[inline(always)]
-    pub fn push(&mut self, entry: &Entry, most: usize) {
-        if self.len.is_multiple_of(WIDTH) {
+    pub fn push(&mut self, entry: &Entry, max_boxes: usize) {
+        if self.len.is_multiple_of(BLOCK_WIDTH) {
             if self.blocks.len() == MAX_LINEAR_BLOCKS {
-                self.grid.clear(most);
+                self.grid.clear(max_boxes);
                 for block in &self.blocks {
-                    (0..WIDTH).for_each(|lane| self.grid.push(&block.get(lane)));
+                    (0..BLOCK_WIDTH).for_each(|index| self.grid.push(&block.get(index)));
                 }
             }
             self.blocks.push(Block::EMPTY);
         }
-        let last = self.blocks.last_mut().expect("one was pushed");
-        last.set(self.len % WIDTH, entry);
+        let last = self.blocks.last_mut().expect("blocks is not empty");
+        last.set(self.len % BLOCK_WIDTH, entry);
         self.len += 1;
         if self.blocks.len() > MAX_LINEAR_BLOCKS {
             self.grid.push(entry);
         }
     }
 
-    /// Whether any of these boxes suppresses `entry`, which all of them outrank.
+    /// Whether any of these boxes, all of which outrank `entry`, conflicts with it.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict>(&self, entry: &Entry, test: C) -> bool {
         let blocks = self.blocks.len();

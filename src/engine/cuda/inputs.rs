@@ -1,4 +1,8 @@
-//! A frame's tensors: mapped where they are, located on a GPU, made readable in stream order.
+//! The tensors of a run, as the kernels read them.
+//!
+//! In: tensors in host or device memory. Out: device addresses that kernels can read in the order
+//! of a stream. Tensors in host memory are uploaded; for tensors in device memory the stream waits
+//! until they are ready.
 
 use arrayvec::ArrayVec;
 
@@ -8,19 +12,19 @@ use crate::device::{Device, DriverError, Location, Ready, Stream};
 use crate::engine::EngineError;
 use crate::tensor::{DeviceSlice, Resident, TensorView};
 
-/// The tensor of the boxes, then that of the scores, where it is another. Mapped for as long as this
-/// lives.
+/// The tensor of the boxes, followed by the tensor of the scores if that is another one. They stay
+/// mapped until this is dropped.
 pub(super) struct Inputs<'t, 'a>(ArrayVec<Input<'t, 'a>, 2>);
 
 struct Input<'t, 'a> {
     tensor: &'t TensorView<'a>,
     resident: Resident<'a>,
-    /// Of memory on a GPU that is not empty.
+    /// `None` for host memory and for an empty tensor.
     location: Option<Location>,
 }
 
 impl<'t, 'a> Inputs<'t, 'a> {
-    /// Maps the tensors that `layout` names and locates them from `device`.
+    /// Maps the tensors that `layout` reads and locates them as seen from `device`.
     pub fn new(
         tensors: &'t [TensorView<'a>],
         layout: &Layout,
@@ -39,7 +43,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
         Ok(inputs)
     }
 
-    /// Locates those on a GPU from `device`.
+    /// Locates the tensors in device memory, as seen from `device`.
     pub fn locate(&mut self, device: &Device) -> Result<(), DriverError> {
         for input in &mut self.0 {
             if let Resident::Device(slice) = input.resident
@@ -51,7 +55,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
         Ok(())
     }
 
-    /// The number of another GPU than the one that they are located from, where one is on such.
+    /// The number of the GPU of the first tensor that is on another GPU than the one it was located from.
     pub fn other_device(&self) -> Option<u32> {
         self.0.iter().find_map(|input| match input.location {
             Some(Location::OtherDevice(is)) => Some(is),
@@ -59,8 +63,8 @@ impl<'t, 'a> Inputs<'t, 'a> {
         })
     }
 
-    /// The device's addresses of the boxes' and of the scores' tensor for kernels that `stream` is
-    /// given from now on, and how many bytes that uploads.
+    /// The device addresses of the tensors of boxes and scores, valid for kernels that are launched into
+    /// `stream` after this call, and the number of bytes that are uploaded.
     pub fn provide(
         &self,
         stream: &Stream,
@@ -84,13 +88,12 @@ impl<'t, 'a> Inputs<'t, 'a> {
 }
 
 impl Input<'_, '_> {
-    /// Lets `stream` wait until the tensor may be read; returns the address at which kernels read
-    /// it.
+    /// Makes `stream` wait until the tensor may be read. Returns the address at which kernels read it.
     fn await_on_device(&self, slice: DeviceSlice, stream: &Stream) -> Result<u64, EngineError> {
         let device = stream.device();
         let (tensor, address) = (|| self.tensor.to_string(), slice.address());
         let readable = match self.location {
-            // There is nothing to read, and no address to speak of.
+            // An empty tensor: nothing is read from the address.
             None => return Ok(address),
             Some(Location::Accessible(readable)) => readable,
             Some(Location::OtherDevice(is)) => {

@@ -1,13 +1,15 @@
-//! Distance-IoU (Zheng, Wang, Liu, Li, Ye, Ren: "Distance-IoU Loss: Faster and Better Learning for Bounding Box
-//! Regression", AAAI 2020, equations 5 to 7): IoU less the penalty d^2 / c^2, where d is the distance of the centers and c the
-//! diagonal of the smallest box that encloses both. Boxes of one size side by side survive that IoU alone
-//! would suppress.
+//! Distance-IoU: IoU minus the penalty d^2 / c^2, where d is the distance of the centers and c the
+//! diagonal of the smallest box that encloses both boxes. It keeps some boxes with distant centers
+//! that IoU would suppress.
+//!
+//! Source: Zheng, Wang, Liu, Li, Ye, Ren, "Distance-IoU Loss: Faster and Better Learning for
+//! Bounding Box Regression", AAAI 2020, equations 5 to 7.
 
 use super::iou::{self, Iou};
 use super::{Measure, Pair};
 use crate::geometry::{greater, lesser};
 
-/// intersection > (t + d^2 / c^2) x union, which is IoU - d^2 / c^2 > t
+/// Conflict: intersection > (t + d^2 / c^2) x union, which is equivalent to IoU - d^2 / c^2 > t.
 #[derive(Clone, Copy)]
 pub(super) struct Diou;
 
@@ -17,15 +19,16 @@ impl Measure for Diou {
         (threshold + penalty(pair)) * iou::union(pair)
     }
 
-    /// That of IoU: the penalty is not negative and rounding keeps order, so a pair that conflicts by DIoU conflicts by
-    /// IoU.
+    /// The bound of IoU: the penalty is not negative and rounding is monotonic, so a pair that
+    /// conflicts by DIoU also conflicts by IoU.
     #[inline(always)]
     fn least_area(threshold: f32, area: f32) -> f32 {
         Iou::least_area(threshold, area)
     }
 }
 
-/// d^2 / c^2. Centers are doubled, which is exact, and so the distance is halved.
+/// d^2 / c^2. The sums of edges are twice the coordinates of the centers, so their differences are
+/// halved, which is exact.
 #[inline(always)]
 fn penalty(pair: &Pair) -> f32 {
     let (a, b) = (pair.higher.corners, pair.lower.corners);

@@ -1,8 +1,8 @@
-//! Intersection over union.
+//! Intersection over union (Jaccard index).
 
 use super::{Measure, Pair};
 
-/// intersection > t x union
+/// Conflict: intersection > t x union.
 #[derive(Clone, Copy)]
 pub(super) struct Iou;
 
@@ -12,15 +12,15 @@ impl Measure for Iou {
         threshold * union(pair)
     }
 
-    /// The intersection is no larger than the smaller box, and the union no smaller than the larger one.
-    /// The factor allows for rounding.
+    /// The intersection is at most the smaller area, and the union at least the larger area, so the
+    /// smaller area is more than t x larger area. The factor 0.999 allows for rounding.
     #[inline(always)]
     fn least_area(threshold: f32, area: f32) -> f32 {
         0.999 * threshold * area
     }
 }
 
-/// The area that the boxes cover together.
+/// The area of the union.
 #[inline(always)]
 pub(super) fn union(pair: &Pair) -> f32 {
     pair.higher.area + pair.lower.area - pair.intersection

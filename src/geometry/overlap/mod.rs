@@ -1,12 +1,11 @@
-//! Measures of overlap: one file each.
+//! Measures of overlap, one file each.
 //!
-//! A [`Measure`] states the exact test, by which two boxes conflict, and its own bound: which boxes cannot
-//! conflict, so that engines skip the test. The bound may only rule out pairs that the exact test, rounding
-//! included, would not find to conflict; property tests compare engines that use it with the reference engine, which does
-//! not.
+//! In: two boxes that intersect. Out: the intersection above which they conflict. A [`Measure`]
+//! states this exact test, and a bound by which engines skip pairs that cannot conflict. The bound
+//! may only exclude pairs that do not conflict by the exact test, including its rounding. Property
+//! tests compare engines that use the bound with the reference engine, which does not.
 //!
-//! A new measure is a file here, a variant of [`Overlap`] and a line in [`Overlap::visit`]. CONTRIBUTING.md
-//! has the whole recipe.
+//! CONTRIBUTING.md says how to add a measure.
 
 mod diou;
 mod iou;
@@ -19,25 +18,26 @@ use iou::Iou;
 use representative::Representative;
 use smaller::Smaller;
 
-/// When two boxes overlap too much; `t` is the threshold. Boxes that do not intersect never do.
+/// The measure by which two boxes conflict; `t` is the threshold, `x` is multiplication. Boxes that
+/// do not intersect do not conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Overlap {
-    /// intersection > t x union
+    /// Intersection over union: intersection > t x union.
     #[default]
     Iou = 0,
-    /// intersection > t x area of the box of higher rank
+    /// Intersection over the area of the box of higher rank (Oro et al. 2020): intersection > t x that area.
     Representative = 1,
-    /// intersection > t x smaller area
+    /// Intersection over the smaller area: intersection > t x smaller area.
     Smaller = 2,
-    /// intersection / union - (distance of centers / diagonal of the enclosing box)^2 > t (Zheng et al.
-    /// 2020)
+    /// Distance-IoU (Zheng et al. 2020): intersection / union - (distance of the centers / diagonal
+    /// of the enclosing box)^2 > t.
     Diou = 3,
 }
 
 impl Overlap {
-    /// Its name, as a value of the property `overlap`.
+    /// The value of the property `overlap`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Iou => "iou",
@@ -59,18 +59,18 @@ impl Overlap {
     }
 }
 
-/// A function that is generic over the measure.
+/// A function that is generic over the type of the measure.
 pub(crate) trait Visitor {
     type Output;
 
     fn visit<M: Measure>(self) -> Self::Output;
 }
 
-/// A box with its area, as measures take it.
+/// A box with its area.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Measured {
     pub corners: Corners,
-    /// With the pixel offset.
+    /// The area, with the pixel offset.
     pub area: f32,
 }
 
@@ -81,27 +81,28 @@ impl Measured {
     }
 }
 
-/// What a measure compares: two boxes that intersect.
+/// Two boxes that intersect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
     /// The box of higher rank.
     pub higher: Measured,
     /// The box of lower rank.
     pub lower: Measured,
-    /// The area that they share, with the pixel offset.
+    /// The area of the intersection, with the pixel offset.
     pub intersection: f32,
-    /// Pixels by which sides are longer than the difference of their edges.
+    /// The pixel offset: pixels that are added to the lengths of sides.
     pub offset: f32,
 }
 
 /// A measure of overlap.
 pub(crate) trait Measure: Copy + 'static {
-    /// The exact test: the boxes conflict where their intersection is greater than this (or equal, where
-    /// the threshold is inclusive). Every operation is rounded to single precision in the order written.
+    /// The exact test: the boxes conflict if their intersection is greater than the result (or
+    /// equal, if the threshold is inclusive). Operations are in single precision, in the order
+    /// written, each rounded by itself.
     fn limit(threshold: f32, pair: &Pair) -> f32;
 
-    /// The bound: no box with an area below this conflicts with a box of `area`. A lower value is always
-    /// right; 0 rules nothing out.
+    /// The bound: no box with an area less than the result conflicts with a box of `area`. A lower
+    /// result is also correct; 0 excludes no pair.
     fn least_area(_threshold: f32, _area: f32) -> f32 {
         0.0
     }
@@ -111,7 +112,7 @@ pub(crate) trait Measure: Copy + 'static {
 mod tests {
     use super::*;
 
-    /// The exact test on integer boxes, where nothing is rounded until the last operation.
+    /// The limit for a pair of boxes with integer coordinates, for which only the last operation rounds.
     struct Limit(f32, Pair);
 
     impl Visitor for Limit {

@@ -1,8 +1,8 @@
-//! The share of the box of higher rank that is covered, as in the paper's measurements.
+//! Intersection over the area of the box of higher rank, as in the measurements of Oro et al. 2020.
 
 use super::{Measure, Pair};
 
-/// intersection > t x area of the box of higher rank
+/// Conflict: intersection > t x area of the box of higher rank.
 #[derive(Clone, Copy)]
 pub(super) struct Representative;
 

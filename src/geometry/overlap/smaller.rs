@@ -1,9 +1,9 @@
-//! The share of the smaller box that is covered.
+//! Intersection over the area of the smaller box.
 
 use super::{Measure, Pair};
 use crate::geometry::lesser;
 
-/// intersection > t x smaller area
+/// Conflict: intersection > t x smaller area.
 #[derive(Clone, Copy)]
 pub(super) struct Smaller;
 

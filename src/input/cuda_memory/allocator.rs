@@ -1,8 +1,9 @@
-//! The memory's own side: how it is made, mapped, shared and freed.
+//! The allocator of the plugin's device memory: how memory is created, mapped, shared and freed.
 //!
-//! Such memory is read-only, so a part of it (`gst_memory_share`, as `gst_buffer_copy_region`
-//! does) is the same memory on the GPU at an offset. A copy (`gst_memory_copy`) is ordinary host
-//! memory: GStreamer copies read-only memory in order to write to it.
+//! In: a device address with its size, its event and a function that releases it. Out: a
+//! `GstMemory`. It is read-only, so shared memory (`gst_memory_share`, as by
+//! `gst_buffer_copy_region`) is a range of the same device memory. A copy (`gst_memory_copy`) is
+//! host memory of GStreamer's default allocator.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -18,15 +19,16 @@ use gst::subclass::prelude::*;
 use super::{GST_MAP_CUDA, MEMORY_TYPE, NEED_SYNC, ready_event};
 use crate::device::{Device, DeviceBuffer, DriverError, Event, Stream};
 
-/// What is to be done with a device address that nobody needs any more.
+/// The function that releases device memory; it is called once, from any thread.
 pub type Release = Box<dyn FnOnce() + Send + Sync>;
 
-/// Makes memory of `len` bytes at the `address` of `device`. Readers wait for `ready`, where there
-/// is such an event; `release` is called when the last reference is gone.
+/// Creates a `GstMemory` for `len` bytes at the device address `address` of `device`. Readers wait
+/// for the event `ready`, if there is one. `release` is called when the last reference to the
+/// memory is dropped.
 ///
 /// # Safety
-/// Until `release` is called the bytes must be there, nobody may write to them once `ready` has
-/// come, and `ready` must live.
+/// Until `release` is called, `address` must be valid for reads of `len` bytes, `ready` must exist,
+/// and the bytes must not be written after `ready` has completed (without `ready`, not at all).
 pub unsafe fn wrap(
     device: &Arc<Device>,
     address: u64,
@@ -35,7 +37,7 @@ pub unsafe fn wrap(
     release: Release,
 ) -> gst::Memory {
     let memory = Box::new(CudaMemory {
-        // SAFETY: plain data, of which `gst_memory_init` fills in what matters.
+        // SAFETY: all-zero bits are valid for `GstMemory`, a C structure; `init` initializes it below.
         parent: unsafe { MaybeUninit::zeroed().assume_init() },
         wrapped: Wrapped {
             device: device.clone(),
@@ -47,8 +49,8 @@ pub unsafe fn wrap(
         },
     });
     let memory = Box::into_raw(memory);
-    // SAFETY: a `CudaMemory` begins with the `GstMemory` that is initialized here, which then owns
-    // the box; `Allocator::free` takes it back.
+    // SAFETY: `CudaMemory` is `repr(C)` and its first field is the `GstMemory` that is initialized
+    // here. The `GstMemory` owns the box until `Allocator::free` drops it.
     unsafe {
         let allocator = ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
         init(memory.cast(), allocator, null_mut(), len, 0..len, ready);
@@ -56,11 +58,11 @@ pub unsafe fn wrap(
     }
 }
 
-/// Initializes memory that is `range` of the `maxsize` bytes of `parent`, or of its own where that
-/// is null.
+/// Initializes memory that is `range` of the `maxsize` bytes of `parent`, or of its own bytes if
+/// `parent` is null.
 ///
 /// # Safety
-/// As for `gst_memory_init`.
+/// As for `gst_memory_init`: the pointers must be valid, except that `parent` can be null.
 unsafe fn init(
     memory: *mut gst::ffi::GstMemory,
     allocator: *mut gst::ffi::GstAllocator,
@@ -70,9 +72,10 @@ unsafe fn init(
     ready: Option<Event>,
 ) {
     let (offset, size) = (range.start, range.len());
-    // Readers that do not know of the event wait by GStreamer's own protocol.
+    // For readers that do not support the event.
     let flags = gst::ffi::GST_MEMORY_FLAG_READONLY | ready.map_or(0, |_| NEED_SYNC);
-    // SAFETY: the caller answers for the pointers.
+    // SAFETY: the caller guarantees that the pointers are valid. The memory owns no reference to
+    // the event, which the caller of `wrap` keeps until the memory is released.
     unsafe {
         gst::ffi::gst_memory_init(memory, flags, allocator, parent, maxsize, 0, offset, size);
         if let Some(event) = ready {
@@ -82,19 +85,21 @@ unsafe fn init(
     }
 }
 
-/// Makes memory of a buffer in which work is done; it goes back to `release` in the end.
+/// Creates a `GstMemory` of the first `len` bytes of a buffer that no pending work writes. The
+/// buffer is passed to `release` when the last reference to the memory is dropped.
 pub fn from_buffer(
     buffer: DeviceBuffer,
     len: usize,
     release: impl FnOnce(DeviceBuffer) + Send + Sync + 'static,
 ) -> gst::Memory {
-    assert!(len <= buffer.len(), "the memory is as large as is claimed");
+    assert!(len <= buffer.len(), "the buffer has at least `len` bytes");
     let (device, address) = (buffer.device().clone(), buffer.address());
-    // SAFETY: the buffer is there until it is released, and nobody else has it.
+    // SAFETY: the closure owns the buffer, so it exists until `release` is called and no other code
+    // writes to it.
     unsafe { wrap(&device, address, len, None, Box::new(move || release(buffer))) }
 }
 
-/// `GstMemory` and what is wrapped. Parts of it are a `GstMemory` alone, whose parent is this.
+/// A `GstMemory` with the wrapped device memory. Shared memory is a `GstMemory` alone, whose parent is this.
 #[repr(C)]
 struct CudaMemory {
     parent: gst::ffi::GstMemory,
@@ -107,19 +112,19 @@ struct Wrapped {
     len: usize,
     ready: Option<Event>,
     release: Option<Release>,
-    /// The bytes, once somebody has asked for them on the host.
+    /// The copy in host memory, made at the first mapping without `GST_MAP_CUDA`.
     host: OnceLock<Result<Box<[u8]>, DriverError>>,
 }
 
 impl Wrapped {
-    fn on_host(&self) -> Result<&[u8], DriverError> {
+    fn host_copy(&self) -> Result<&[u8], DriverError> {
         let copy = || {
             let stream = Stream::new(&self.device)?;
             if let Some(ready) = self.ready {
                 stream.wait_for(ready)?;
             }
             let mut bytes = vec![0; self.len].into_boxed_slice();
-            // SAFETY: `wrap`'s caller answers for the bytes.
+            // SAFETY: the caller of `wrap` guarantees that the address is valid for reads of `len` bytes.
             unsafe { stream.download(self.address, &mut bytes) }?;
             Ok(bytes)
         };
@@ -135,37 +140,39 @@ impl Drop for Wrapped {
     }
 }
 
-/// What the memory wraps, or the memory that it is a part of.
+/// The device memory that the memory, or its parent, wraps.
 ///
 /// # Safety
-/// It must be memory of this allocator, and be there for as long as the result is used.
+/// `memory` must be valid memory of this allocator for as long as the result is used.
 unsafe fn wrapped<'a>(memory: *mut gst::ffi::GstMemory) -> &'a Wrapped {
-    // SAFETY: the allocator makes no other memory; a part holds a reference to its parent.
-    unsafe { &(*whole(memory).cast::<CudaMemory>()).wrapped }
+    // SAFETY: memory of this allocator without a parent is a `CudaMemory`, and shared memory owns a
+    // reference to its parent.
+    unsafe { &(*root(memory).cast::<CudaMemory>()).wrapped }
 }
 
-/// The memory that this is a part of, or itself.
+/// The parent of shared memory; `memory` itself if it is not shared.
 ///
 /// # Safety
-/// It must be memory.
-unsafe fn whole(memory: *mut gst::ffi::GstMemory) -> *mut gst::ffi::GstMemory {
-    // SAFETY: the caller answers for it.
+/// `memory` must be valid.
+unsafe fn root(memory: *mut gst::ffi::GstMemory) -> *mut gst::ffi::GstMemory {
+    // SAFETY: the caller guarantees that the memory is valid.
     let parent = unsafe { (*memory).parent };
     if parent.is_null() { memory } else { parent }
 }
 
-/// Gives the address of the first byte there is; GStreamer adds the memory's offset.
+/// `GstMemoryMapFunction`: the address of the first byte of the parent. GStreamer adds the offset
+/// of `memory`.
 unsafe extern "C" fn map(
     memory: *mut gst::ffi::GstMemory,
     _maxsize: usize,
     flags: gst::ffi::GstMapFlags,
 ) -> *mut c_void {
-    // SAFETY: GStreamer passes memory of this allocator, to which its caller has a reference.
+    // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
     let wrapped = unsafe { wrapped(memory) };
     if flags & GST_MAP_CUDA != 0 {
         return wrapped.address as *mut c_void;
     }
-    match wrapped.on_host() {
+    match wrapped.host_copy() {
         Ok(bytes) => bytes.as_ptr().cast_mut().cast(),
         Err(error) => {
             gst::warning!(gst::CAT_RUST, "memory of {:?}: {error}", wrapped.device);
@@ -176,13 +183,14 @@ unsafe extern "C" fn map(
 
 unsafe extern "C" fn unmap(_memory: *mut gst::ffi::GstMemory) {}
 
-/// `size` bytes of `memory` from `offset` on, as memory; all of the rest where `size` is -1.
+/// `GstMemoryShareFunction`: `size` bytes of `memory` from `offset`, or all bytes from `offset` if
+/// `size` is -1.
 unsafe extern "C" fn share(
     memory: *mut gst::ffi::GstMemory,
     offset: isize,
     size: isize,
 ) -> *mut gst::ffi::GstMemory {
-    // SAFETY: GStreamer passes memory of this allocator, to which its caller has a reference.
+    // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
     let (of, wrapped) = unsafe { (&*memory, wrapped(memory)) };
     let end = of.offset + of.size;
     let start = of.offset.checked_add_signed(offset);
@@ -190,22 +198,23 @@ unsafe extern "C" fn share(
         Ok(size) => Some(start..start.checked_add(size)?),
         Err(_) => Some(start..end),
     });
-    // As for any memory, what was cut off by a resize can be had back.
+    // As in GStreamer's allocators, the range can include bytes that `gst_memory_resize` excluded.
     let Some(range) = range.filter(|range| range.start <= range.end && range.end <= of.maxsize)
     else {
         return null_mut();
     };
-    // SAFETY: plain data, initialized next; `Allocator::free` takes the box back.
+    // SAFETY: `init` initializes the zeroed `GstMemory`, and the allocator and the parent are
+    // valid. The `GstMemory` owns the box until `Allocator::free` drops it.
     unsafe {
-        let part = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
-        init(part, of.allocator, whole(memory), of.maxsize, range, wrapped.ready);
-        part
+        let shared = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
+        init(shared, of.allocator, root(memory), of.maxsize, range, wrapped.ready);
+        shared
     }
 }
 
 static ALLOCATOR: LazyLock<Allocator> = LazyLock::new(|| {
     let allocator: Allocator = glib::Object::new();
-    // Allocators live as long as the process.
+    // The allocator exists until the process ends, which the leaks tracer would report.
     allocator.set_object_flags(gst::ObjectFlags::MAY_BE_LEAKED);
     allocator
 });
@@ -234,7 +243,7 @@ mod imp {
             let obj = self.obj();
             let allocator: *mut gst::ffi::GstAllocator =
                 obj.upcast_ref::<gst::Allocator>().to_glib_none().0;
-            // SAFETY: nobody has the allocator yet.
+            // SAFETY: the allocator is under construction, so no other code has a reference to it.
             unsafe {
                 (*allocator).object.flags |= gst::ffi::GST_ALLOCATOR_FLAG_CUSTOM_ALLOC;
                 (*allocator).mem_type = MEMORY_TYPE.as_ptr();
@@ -247,7 +256,7 @@ mod imp {
 
     impl GstObjectImpl for Allocator {}
 
-    // SAFETY: it frees what `wrap` and `share` have made.
+    // SAFETY: `alloc` returns null, which means failure, and `free` drops the boxes of `wrap` and `share`.
     unsafe impl AllocatorImpl for Allocator {
         unsafe fn alloc(
             &self,
@@ -258,9 +267,9 @@ mod imp {
         }
 
         unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
-            // SAFETY: this is the last reference to a box that `share` has made where there is a
-            // parent, to which GStreamer has just dropped its reference, and `wrap` where there is
-            // none.
+            // SAFETY: the last reference was dropped, so the box has no other owner. Memory without
+            // a parent is a `CudaMemory` of `wrap`; memory with a parent is a `GstMemory` of
+            // `share`.
             unsafe {
                 if (*memory).parent.is_null() {
                     drop(Box::from_raw(memory.cast::<CudaMemory>()));

@@ -1,7 +1,7 @@
-//! The stream on which GStreamer's CUDA elements work, as GStreamer's CUDA library (1.24 and later)
-//! knows it.
+//! The streams of GStreamer's CUDA library (1.24 and later).
 //!
-//! The library is not linked to: where there is memory of its making in the process, it is loaded.
+//! In: a `GstMemory`. Out: the stream on which its producer works. This crate is not linked to the
+//! library. If memory of the library's allocator exists, the library is loaded in the process.
 
 use std::ffi::{c_int, c_void};
 
@@ -9,9 +9,10 @@ use once_cell::sync::OnceCell;
 
 use crate::device::ForeignStream;
 
-/// `gst_is_cuda_memory`: whether an allocator of the library made the memory.
+/// `gst_is_cuda_memory`: whether the memory is of an allocator of the library.
 type IsCudaMemory = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> c_int;
-/// `gst_cuda_memory_get_stream`: the memory's `GstCudaStream`, which it keeps; null: the default.
+/// `gst_cuda_memory_get_stream`: the memory's `GstCudaStream` (transfer none), or null for the
+/// default stream.
 type GetStream = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> *mut c_void;
 /// `gst_cuda_stream_get_handle`: the `CUstream` of a `GstCudaStream`.
 type GetHandle = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
@@ -38,12 +39,12 @@ impl Library {
             fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
         }
         const RTLD_LAZY: c_int = 1;
-        /// Only what is loaded already.
+        /// Only if the library is loaded already.
         const RTLD_NOLOAD: c_int = 4;
         const LIBRARY: &CStr = c"libgstcuda-1.0.so.0";
 
-        // SAFETY: the name is a C string; nothing is loaded that was not, so nothing runs. The
-        // library stays loaded, by the reference that this takes and does not give back.
+        // SAFETY: the name is a C string. `RTLD_NOLOAD` loads nothing, so no initializers run. The
+        // reference that `dlopen` adds is never released, so the library stays loaded.
         let library = unsafe { dlopen(LIBRARY.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
         if library.is_null() {
             return None;
@@ -56,7 +57,7 @@ impl Library {
         let is_cuda_memory = function(c"gst_is_cuda_memory")?;
         let get_stream = function(c"gst_cuda_memory_get_stream")?;
         let get_handle = function(c"gst_cuda_stream_get_handle")?;
-        // SAFETY: the types are those of gstcudamemory.h and gstcudastream.h.
+        // SAFETY: the function types are those of gstcudamemory.h and gstcudastream.h.
         unsafe {
             Some(Self {
                 is_cuda_memory: std::mem::transmute::<*mut c_void, IsCudaMemory>(is_cuda_memory),
@@ -72,13 +73,15 @@ impl Library {
     }
 }
 
-/// The stream of `memory`, where the library made it and it has one of its own.
+/// The stream of `memory`; `None` if the memory is not the library's or uses the default stream.
 ///
 /// # Safety
-/// It must be memory, which keeps the stream.
+/// `memory` must be valid. The result must be used only while `memory` exists, which owns a
+/// reference to the stream.
 pub(super) unsafe fn stream_of(memory: *mut gst::ffi::GstMemory) -> Option<ForeignStream> {
     let library = Library::get()?;
-    // SAFETY: the caller answers for the memory; the library is asked whether it is its own first.
+    // SAFETY: the caller guarantees that the memory is valid. `get_stream` is called only if the
+    // memory is the library's, and `get_handle` only with a stream that is not null.
     unsafe {
         if (library.is_cuda_memory)(memory) == 0 {
             return None;

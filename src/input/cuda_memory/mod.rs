@@ -1,11 +1,12 @@
-//! Tensors in a GPU's memory, as `GstMemory`.
+//! `GstMemory` in device memory.
 //!
-//! A device address is handed over by the protocol of GStreamer's own CUDA elements: mapped with
-//! `GST_MAP_READ | GST_MAP_CUDA`, the memory gives its device address; mapped without, it copies
-//! itself to the host. [`wrap`] makes such memory of anyone's device address; [`DeviceMapping`]
-//! reads it, and `gst.cuda.memory` as others make it. Nothing but this protocol is used on memory,
-//! so that of another allocator with the same type name, as another copy of this crate in the
-//! process has, is read like any other.
+//! In: a device address ([`wrap`]), or a buffer of memory that `wrap` or GStreamer's CUDA elements
+//! created. Out: `GstMemory` to attach, or a [`DeviceSlice`] to read.
+//!
+//! The interface is that of GStreamer's CUDA elements: mapped with `GST_MAP_READ | GST_MAP_CUDA`,
+//! the memory returns its device address; mapped without `GST_MAP_CUDA`, it returns a copy in host
+//! memory. Readers use nothing else of the memory, so memory of another allocator with the same
+//! type name can be read too, for example that of another copy of this crate in the process.
 
 mod allocator;
 mod gst_cuda;
@@ -25,7 +26,7 @@ use crate::tensor::DeviceSlice;
 pub use allocator::{Release, from_buffer, wrap};
 pub use upload::{UploadError, Uploader};
 
-/// The type of the memory that [`wrap`] makes.
+/// The type of the memory that [`wrap`] creates.
 pub const MEMORY_TYPE: &CStr = c"nmsfilter.cuda.memory";
 
 fn ready_event() -> glib::Quark {
@@ -33,21 +34,21 @@ fn ready_event() -> glib::Quark {
     *QUARK
 }
 
-/// The type of the memory that GStreamer's CUDA elements make.
+/// The type of the memory of GStreamer's CUDA elements.
 const GST_CUDA_MEMORY_TYPE: &CStr = c"gst.cuda.memory";
 
-/// Asks for the device's address when mapping (gstcudamemory.h).
+/// `GST_MAP_CUDA` of gstcudamemory.h: map to the device address.
 const GST_MAP_CUDA: gst::ffi::GstMapFlags = gst::ffi::GST_MAP_FLAG_LAST << 1;
 
-/// Set on `gst.cuda.memory` while its maker's work may be under way (gstcudamemory.h, 1.24).
+/// `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC` of gstcudamemory.h (1.24): work of the producer may be pending.
 const NEED_SYNC: gst::ffi::GstMemoryFlags = gst::ffi::GST_MEMORY_FLAG_LAST << 2;
 
-/// The memory of `buffer`, where it is one piece and on a GPU.
+/// The memory of `buffer`, if it is a single `GstMemory` in device memory.
 fn memory_on_device(buffer: &gst::BufferRef) -> Option<*mut gst::ffi::GstMemory> {
     if buffer.n_memory() != 1 {
         return None;
     }
-    // SAFETY: there is one, which the buffer keeps.
+    // SAFETY: the buffer has a memory of index 0, to which it owns a reference.
     unsafe {
         let memory = gst::ffi::gst_buffer_peek_memory(buffer.as_mut_ptr(), 0);
         let is = |memory_type: &&CStr| {
@@ -57,7 +58,7 @@ fn memory_on_device(buffer: &gst::BufferRef) -> Option<*mut gst::ffi::GstMemory>
     }
 }
 
-/// Whether `buffer` is one piece of a GPU's memory.
+/// Whether `buffer` is a single `GstMemory` in device memory.
 pub fn is_on_device(buffer: &gst::BufferRef) -> bool {
     memory_on_device(buffer).is_some()
 }
@@ -71,12 +72,12 @@ pub fn is_on_device(buffer: &gst::BufferRef) -> bool {
 /// 3. `gst.cuda.memory` with the flag, of GStreamer 1.24 and later: after what has been submitted to its
 ///    stream (`gst_cuda_memory_get_stream`) so far.
 /// 4. Any other memory with the flag: the calling thread waits for the context that owns it. If the
-///    driver names none, as for stream-ordered allocations, the tensor is refused.
+///    driver names none, as for stream-ordered allocations, engines return an error.
 ///
 /// # Safety
-/// It must be memory, and its event and stream must exist for as long as the result is used.
+/// `memory` must be valid, and its event and stream must exist for as long as the result is used.
 unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
-    // SAFETY: the caller guarantees the memory and what it names.
+    // SAFETY: the caller guarantees that the memory is valid, and that its event and stream exist.
     unsafe {
         let quark = ready_event().into_glib();
         let event = gst::ffi::gst_mini_object_get_qdata(memory.cast(), quark);
@@ -90,7 +91,7 @@ unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
     }
 }
 
-/// A buffer's device address, mapped for as long as this value lives.
+/// A buffer that is mapped to its device address until this is dropped.
 pub(super) struct DeviceMapping<'a> {
     memory: *mut gst::ffi::GstMemory,
     info: gst::ffi::GstMapInfo,
@@ -102,22 +103,23 @@ impl<'a> DeviceMapping<'a> {
     /// Maps `buffer`; `None` if it is not device memory.
     ///
     /// # Errors
-    /// If the memory gives no device address.
+    /// If the memory cannot be mapped to a device address.
     pub fn new(buffer: &'a gst::BufferRef) -> Result<Option<Self>, String> {
         let Some(memory) = memory_on_device(buffer) else {
             return Ok(None);
         };
         let mut info = MaybeUninit::uninit();
         let flags = gst::ffi::GST_MAP_READ | GST_MAP_CUDA;
-        // SAFETY: the buffer keeps the memory; `info` is filled in if this succeeds.
+        // SAFETY: the buffer owns a reference to the memory, and `info` is initialized if the call succeeds.
         let info = unsafe {
             match from_glib(gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), flags)) {
                 true => info.assume_init(),
                 false => return Err("it gives no device address".to_owned()),
             }
         };
-        // SAFETY: the buffer keeps the memory, and the memory keeps its stream and its event; the
-        // producer guarantees the bytes behind the mapped address.
+        // SAFETY: the buffer owns a reference to the memory, and the memory to its stream; its
+        // event exists as long as the memory. The producer guarantees that the mapped address is
+        // valid for `info.size` bytes.
         let slice = unsafe { DeviceSlice::new(info.data as u64, info.size, ready(memory)) };
         Ok(Some(Self { memory, info, slice, buffer: PhantomData }))
     }
@@ -130,7 +132,7 @@ impl<'a> DeviceMapping<'a> {
 
 impl Drop for DeviceMapping<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this.
+        // SAFETY: the memory was mapped with this `info`, and is unmapped once.
         unsafe { gst::ffi::gst_memory_unmap(self.memory, &mut self.info) };
     }
 }

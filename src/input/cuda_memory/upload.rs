@@ -1,4 +1,7 @@
-//! Tensors from the host's memory to a GPU's.
+//! Copies of tensors in device memory.
+//!
+//! In: a tensor in host memory. Out: a tensor with the same elements in device memory. Device
+//! memory is reused when the last reference to an earlier copy is dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,13 +10,13 @@ use crate::device::{Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::TensorError;
 
-/// Why a tensor cannot be put on a GPU.
+/// Why a tensor cannot be copied to a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UploadError {
     /// The GPU cannot be used.
     #[error("memory=cuda: {0}")]
     Device(#[from] DeviceError),
-    /// The tensor cannot be read.
+    /// The tensor's memory cannot be read.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -24,30 +27,30 @@ impl From<DriverError> for UploadError {
     }
 }
 
-/// Copies tensors to a GPU. The memory of those that nobody needs any more is used again.
+/// Copies tensors to a GPU. It reuses the device memory of copies to which there are no references any more.
 #[derive(Debug)]
 pub struct Uploader {
     stream: Stream,
     pinned: PinnedBuffer,
-    spare: Arc<Mutex<Vec<DeviceBuffer>>>,
+    free_buffers: Arc<Mutex<Vec<DeviceBuffer>>>,
 }
 
 impl Uploader {
-    /// One for GPU number `ordinal`.
+    /// An uploader for GPU number `ordinal`.
     ///
     /// # Errors
-    /// Where there is no such GPU.
+    /// If there is no such GPU, or it cannot be used.
     pub fn new(ordinal: u32) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
         let (stream, pinned) = (Stream::new(&device)?, PinnedBuffer::new(&device, 0)?);
-        Ok(Self { stream, pinned, spare: Arc::default() })
+        Ok(Self { stream, pinned, free_buffers: Arc::default() })
     }
 
-    /// A copy of `tensor` on the GPU, there when this returns.
+    /// A copy of `tensor` in device memory. The copy has completed when this returns.
     ///
     /// # Errors
-    /// Where the tensor's memory is shorter than its shape says or cannot be mapped, or the GPU's
-    /// is exhausted.
+    /// If the tensor's memory is smaller than its shape requires or cannot be mapped, if device
+    /// memory cannot be allocated, or if the copy fails.
     pub fn upload(&mut self, tensor: &NewTensor) -> Result<NewTensor, UploadError> {
         let attached = tensor.as_attached();
         let view = attached.view();
@@ -56,32 +59,33 @@ impl Uploader {
         if self.pinned.len() < bytes.len() {
             self.pinned = PinnedBuffer::new(&device, bytes.len())?;
         }
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let free_buffers = || self.free_buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |buffer: &DeviceBuffer| buffer.len() >= bytes.len();
-        let used_before = {
-            let mut spare = spare();
-            let found = spare.iter().position(fits);
-            found.map(|index| spare.swap_remove(index))
+        let reused = {
+            let mut free_buffers = free_buffers();
+            let found = free_buffers.iter().position(fits);
+            found.map(|index| free_buffers.swap_remove(index))
         };
-        let buffer = match used_before {
+        let buffer = match reused {
             Some(buffer) => buffer,
             None => {
-                // Those that are too small would only pile up.
-                spare().clear();
+                // All free buffers are too small for this size.
+                free_buffers().clear();
                 DeviceBuffer::new(&device, bytes.len())?
             }
         };
-        // SAFETY: there are as many bytes, and the last copy from here was waited for.
+        // SAFETY: the pinned memory has at least `bytes.len()` bytes, and the previous copy from it
+        // has completed.
         unsafe { self.pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         if !bytes.is_empty() {
             self.stream.upload(&self.pinned, &buffer, bytes.len())?;
             self.stream.synchronize()?;
         }
 
-        let spare = Arc::downgrade(&self.spare);
+        let free_buffers = Arc::downgrade(&self.free_buffers);
         let memory = from_buffer(buffer, bytes.len(), move |buffer| {
-            if let Some(spare) = spare.upgrade() {
-                spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+            if let Some(free_buffers) = free_buffers.upgrade() {
+                free_buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
             }
         });
         let mut data = gst::Buffer::new();
