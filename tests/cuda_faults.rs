@@ -10,7 +10,7 @@
 mod support;
 
 use gstnmsfilter::device::Device;
-use gstnmsfilter::device::fault::{Fault, arm, held, struck};
+use gstnmsfilter::device::fault::{Fault, inject, injected, outstanding};
 
 use crate::support::engines;
 use crate::support::pipeline::{self, Ended, parse, run};
@@ -66,7 +66,7 @@ fn every_failure_has_an_answer() {
     // Opened once, because creating a context takes long.
     let device = Device::open(0).unwrap();
     assert_eq!(run(&stream("cuda")).error, None);
-    let before = held();
+    let before = outstanding();
 
     let mut answered = [[0usize; 2]; KINDS.len()];
     let mut resident_early = 0;
@@ -79,10 +79,10 @@ fn every_failure_has_an_answer() {
             calls.iter().map(|&call| Fault { call, after, times: usize::MAX, code }).collect();
         for (i, backend) in ["auto", "cuda"].into_iter().enumerate() {
             let pipeline = stream(backend);
-            arm(&faults);
+            inject(&faults);
             let ended = run(&pipeline);
-            let failed = struck() > 0;
-            arm(&[]);
+            let failed = injected() > 0;
+            inject(&[]);
             let case = format!("{name}, after {after} calls, backend={backend}");
             if backend == "auto" {
                 // The stream continues on the CPU, with one warning.
@@ -102,14 +102,14 @@ fn every_failure_has_an_answer() {
                 assert_eq!((again.error.as_ref(), counts(&again)), (None, expected), "{case}");
             }
         }
-        assert_eq!(held(), before, "{name}, after {after} calls");
+        assert_eq!(outstanding(), before, "{name}, after {after} calls");
         if turn == runs / 4 {
             resident_early = resident();
         }
     }
     let grown = resident().saturating_sub(resident_early);
     println!("{runs} runs with each backend; failures by kind: {answered:?}; grown by {grown} KiB");
-    // Every kind has struck with either backend, and half of the runs were struck.
+    // Every kind was injected with either backend, and half of the runs had one.
     assert!(answered.iter().flatten().all(|&count| count > 0), "{answered:?}");
     assert!(answered.iter().flatten().sum::<usize>() >= runs, "{answered:?}");
     drop(device);

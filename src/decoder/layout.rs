@@ -82,7 +82,8 @@ pub struct Field {
 impl Field {
     /// The field of image `image`, as a batch of one image.
     pub(crate) fn of_image(self, image: usize) -> Self {
-        Self { offset: self.offset + image * self.image_stride, ..self }
+        // Without anchors no element is read and any offset and stride is valid: both can overflow.
+        Self { offset: self.offset.wrapping_add(image.wrapping_mul(self.image_stride)), ..self }
     }
 
     /// The index of the element for `component` of `anchor` of the first image.

@@ -201,9 +201,7 @@ fn a_tensor_on_another_gpu_is_named_or_followed() {
     let mut fixed = Cuda::new(Some(0)).unwrap();
     let error = fixed.run(&attached(&copies).views(), &layout, &Params::default()).unwrap_err();
     assert!(matches!(error, EngineError::OtherDevice { is: 1, expected: 0, .. }), "{error}");
-    assert!(
-        error.to_string().contains("lies on GPU 1, the element's is GPU 0; set cuda-device-id")
-    );
+    assert!(error.to_string().contains("is on GPU 1, the element's is GPU 0; set cuda-device-id"));
     // What is wrong with one frame is not held against the next.
     assert_eq!(fixed.run(&tensors, &layout, &Params::default()).unwrap().image(0).candidates, 1);
     let mut free = Cuda::new(None).unwrap();

@@ -110,7 +110,7 @@ fn a_property_set_too_late_for_this_run_earns_a_warning() {
         pipeline.state(gst::ClockTime::from_seconds(60)).0.unwrap();
         element.set_property_from_str(property, value);
         let expected = format!(
-            "{property} is set, but not followed before a restart; \
+            "{property} is set, but not applied before a restart; \
              take the element to READY and back"
         );
         assert_eq!(warnings(&bus), [expected], "{factory}");

@@ -87,13 +87,13 @@ fn ten_million_rows_claimed() {
 #[test]
 fn dimensions_that_overflow() {
     let ended = filter("", |buffer| claim(buffer, "windows", &[u64::MAX / 2, 4], 64));
-    assert_says(ended.error(), &["rows are more than the 4294967295 supported"]);
+    assert_says(ended.error(), &["anchors are more than the 4294967295 supported"]);
 }
 
 #[test]
 fn columns_that_overflow() {
     let ended = filter("", |buffer| claim(buffer, "yolo-v8-out", &[1, 8, 1 << 62], 64));
-    assert_says(ended.error(), &["rows are more than the 4294967295 supported"]);
+    assert_says(ended.error(), &["anchors are more than the 4294967295 supported"]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn more_rows_than_can_be_counted() {
         claim(buffer, "boxes", &[1 << 33, 4], 0);
         claim(buffer, "scores", &[1 << 33], 0);
     });
-    assert_says(ended.error(), &["8589934592 rows are more than the 4294967295 supported"]);
+    assert_says(ended.error(), &["8589934592 anchors are more than the 4294967295 supported"]);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn an_engine_that_is_not_there() {
     let why = match Device::open(77).unwrap_err() {
         DeviceError::NoDriver => "there is no NVIDIA driver (libcuda cannot be loaded)",
         DeviceError::NoDevice => "the NVIDIA driver finds no GPU",
-        _ => "there is no GPU 77; the driver counts",
+        _ => "there is no GPU 77; the driver reports",
     };
     assert_says(&message, &[why, "backend=cuda needs an NVIDIA GPU, backend=auto does without"]);
 }
