@@ -315,7 +315,7 @@ DEVICE void decode_multi(const KernelParams &params, Header *header) {
 
 #define DECODE(decoder, name, Boxes, Scores)                                                      \
     KERNEL(DECODE_THREADS, 4) name(const KernelParams params, void *workspace, uint64_t stride) { \
-        decoder<Boxes, Scores>(params, image_header(workspace, stride));                          \
+        decoder<Boxes, Scores>(params, image_header<true>(workspace, stride));                    \
     }
 DECODE(decode, decode_f32_f32, F32, F32)
 DECODE(decode, decode_f32_f16, F32, F16)
