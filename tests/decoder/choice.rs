@@ -131,11 +131,14 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
     assert_eq!(
         text,
         "the buffer's tensors (out (f32 1x25200x85)) can be read as yolov5 with 80 classes or \
-         yolov8 with 81 classes; set the property decoder to the right one, and for yolov8 \
-         num-classes to the model's number of classes; outputs of pose, segmentation and \
-         oriented-box models (rows beyond 4+C) are not read"
+         yolov8 with 81 classes or yolox with 80 classes; set the property decoder to the right \
+         one, and for yolov8 num-classes to the model's number of classes; outputs of pose, \
+         segmentation and oriented-box models (rows beyond 4+C) are not read; an output of YOLOX is \
+         read only if its boxes are decoded (exported with --decode_in_inference)"
     );
-    for (decoder, anchors, classes) in [("yolov5", 25200, 80), ("yolov8", 25200, 81)] {
+    for (decoder, anchors, classes) in
+        [("yolov5", 25200, 80), ("yolov8", 25200, 81), ("yolox", 25200, 80)]
+    {
         let choice = choose(&[("out", &[1, 25200, 85])], Some(decoder)).unwrap();
         assert_eq!((choice.layout.anchors, choice.layout.classes), (anchors, classes));
     }

@@ -188,7 +188,8 @@ fn shapes_that_do_not_tell_the_model() {
         &message,
         &[
             "out (f32 1x100x85)",
-            "read as yolov5 with 80 classes or yolov8 with 81 classes; set the property decoder",
+            "read as yolov5 with 80 classes or yolov8 with 81 classes or yolox with 80 classes",
+            "set the property decoder to the right one",
             "num-classes to the model's number of classes",
         ],
     );
