@@ -67,6 +67,7 @@ impl fmt::Display for Reason {
 
 /// Why no decoder was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChoiceError {
     /// The decoder was determined by id or set, but the tensors do not fit it.
     #[error(transparent)]

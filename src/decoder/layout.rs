@@ -9,6 +9,7 @@ use crate::tensor::{ElementType, TensorView};
 /// The components of a box.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum BoxFormat {
     /// Left, upper, right and lower edge.
     #[default]
@@ -41,6 +42,7 @@ impl BoxFormat {
 /// The unit of a tensor's coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Coordinates {
     /// As the decoder defines it. If it does not: normalized if the tensor's id ends in `-normalized`, pixels
     /// otherwise.

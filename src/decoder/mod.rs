@@ -67,6 +67,7 @@ pub struct Role {
 
 /// Properties of the model's output that ids and shapes do not determine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Options {
     /// The box format of the decoder `boxes`; other decoders have a fixed one.
     pub box_format: BoxFormat,

@@ -18,6 +18,7 @@ use super::DeviceError;
 /// asynchronous work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {name} ({description})")]
+#[non_exhaustive]
 pub struct DriverError {
     /// The driver's function.
     pub call: &'static str,
@@ -206,7 +207,7 @@ impl EdgeData {
     /// Programmatic dependent launch: the dependent kernel may be launched before the kernel that
     /// it depends on has completed, and waits for it by `griddepcontrol.wait`. `from_port` is
     /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `kind` is `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
-    pub const IN_TURN: Self = Self { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+    pub const PROGRAMMATIC: Self = Self { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
 }
 
 impl Driver {
@@ -229,7 +230,7 @@ impl Driver {
     }
 
     /// Whether the driver supports edges with [`EdgeData`].
-    pub fn knows_edges(&self) -> bool {
+    pub fn supports_edge_data(&self) -> bool {
         self.cuGraphAddDependencies_v2.is_some()
     }
 

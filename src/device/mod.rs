@@ -25,6 +25,7 @@ pub use stream::{Event, ForeignStream, Stream};
 
 /// Why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeviceError {
     /// The driver's library is not installed.
     #[error("there is no NVIDIA driver (libcuda cannot be loaded)")]
@@ -175,11 +176,20 @@ impl Device {
     ///
     /// # Errors
     /// If the context cannot be made current.
-    pub fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
+    pub(crate) fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
         // SAFETY: the context is valid, because `self` retains it. The guard pops it.
         unsafe { self.driver.cuCtxPushCurrent_v2(self.context) }?;
         Ok(ContextGuard { device: self, thread: std::marker::PhantomData })
     }
+}
+
+/// [`Device::enter`] for this repository's benchmarks.
+///
+/// # Errors
+/// As there.
+#[cfg(feature = "internals")]
+pub fn enter(device: &Device) -> Result<ContextGuard<'_>, DriverError> {
+    device.enter()
 }
 
 impl Drop for Device {

@@ -86,7 +86,7 @@ impl Engine for Auto {
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
-        match cuda.map(|cuda| cuda.frame(tensors, layout, params)) {
+        match cuda.map(|cuda| cuda.run_batch(tensors, layout, params)) {
             Some(Ok(done)) => {
                 if !on_device {
                     self.trial.record(true, began.elapsed());

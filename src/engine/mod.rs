@@ -83,6 +83,7 @@ pub const MAX_IMAGES: usize = 65_535;
 /// A candidate or survivor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Detection {
     /// Left edge, in pixels of the model's input.
     pub x1: f32,
@@ -178,6 +179,7 @@ impl ImageCounts {
 
 /// The work of a run on a GPU; all fields are zero if the run was on the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and thresholds by class if they changed.
     pub bytes_uploaded: u64,

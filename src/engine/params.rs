@@ -8,6 +8,7 @@ use crate::geometry::{Bounds, Overlap};
 /// The method of suppression: which candidates survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum Method {
     /// Candidates that conflict with no survivor of higher rank: exact greedy suppression.
     #[default]
@@ -81,6 +82,7 @@ impl SizeLimits {
 
 /// Parameters of decoding and suppression. The rules of the engines say where each of them applies.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Params {
     /// The method of suppression.
     pub method: Method,

@@ -8,6 +8,7 @@ use super::{Cpu, Cuda, Engine, EngineError};
 /// The processor that decodes and suppresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum Backend {
     /// The GPU for tensors in device memory; for tensors in host memory, the processor that takes less time.
     #[default]

@@ -56,6 +56,7 @@ fn api() -> gst::glib::Type {
 
 /// A tensor to attach. It owns a reference to its memory.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct NewTensor {
     /// The name of the model's output, by which a decoder is chosen.
     pub id: String,
@@ -68,6 +69,21 @@ pub struct NewTensor {
 }
 
 impl NewTensor {
+    /// A tensor over the memory of `data`, which is shared, not copied.
+    ///
+    /// # Errors
+    /// If `shape` has too many dimensions.
+    pub fn new(
+        id: &str,
+        element: ElementType,
+        shape: &[usize],
+        data: gst::Buffer,
+    ) -> Result<Self, TensorError> {
+        let shape = Shape::new(shape)
+            .ok_or_else(|| TensorError::Rank { id: id.to_owned(), rank: shape.len() })?;
+        Ok(Self { id: id.to_owned(), element, shape, data })
+    }
+
     /// A tensor that owns `elements`. The number of elements is checked by [`attach`].
     ///
     /// # Errors
@@ -77,14 +93,7 @@ impl NewTensor {
         shape: &[usize],
         elements: Vec<T>,
     ) -> Result<Self, TensorError> {
-        let shape = Shape::new(shape)
-            .ok_or_else(|| TensorError::Rank { id: id.to_owned(), rank: shape.len() })?;
-        Ok(Self {
-            id: id.to_owned(),
-            element: T::TYPE,
-            shape,
-            data: gst::Buffer::from_slice(Pod(elements)),
-        })
+        Self::new(id, T::TYPE, shape, gst::Buffer::from_slice(Pod(elements)))
     }
 
     /// The tensor as if it was read from a buffer.

@@ -9,6 +9,7 @@ use half::f16;
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ElementType {
     /// IEEE 754 single precision, native byte order.
     #[default]

@@ -124,7 +124,7 @@ impl Graph {
         })?;
         self.nodes[index] = node;
         if let Some(before) = before.filter(|_| programmatic) {
-            let edge = EdgeData::IN_TURN;
+            let edge = EdgeData::PROGRAMMATIC;
             // SAFETY: both are nodes of the graph, and each address is that of one element.
             let added =
                 unsafe { driver.cuGraphAddDependencies_v2(graph, &before, &node, &edge, 1) };

@@ -121,7 +121,7 @@ impl Kernels {
             device: device.clone(),
             module,
             image: image.name,
-            programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.knows_edges(),
+            programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.supports_edge_data(),
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
             single: unknown,

@@ -1,12 +1,13 @@
 //! The engine for NVIDIA GPUs: decode, map, reduce and publication as one graph launch.
 //!
-//! Tensors in the GPU's memory are read where they lie; others are uploaded from pinned memory.
-//! The last kernel writes the survivors, and nothing but them and 32 bytes of counts, to memory of
-//! the host that the GPU reaches. Nothing is allocated for a frame that is no larger than those
-//! before it.
+//! In: tensors in host or device memory, a layout of one or more images, parameters. Out: the survivors
+//! of each image, and counts. Tensors in device memory are read in place; others are uploaded from
+//! pinned memory. The last kernel writes the survivors and 32 bytes of counts per image to pinned host
+//! memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
 //!
-//! There is memory for as many candidates as there are anchors. With [`Params::multi_label`] a frame
-//! can have more: the kernels then report how many, and the frame is run again with memory for them.
+//! For a single image there is memory for as many candidates as anchors, for a batch at first for
+//! [`CAPACITY_STEP`] per image. An image can have more (with [`Params::multi_label`] also a single one):
+//! the kernels then report how many, and the batch is run again with enough memory.
 
 mod graph;
 mod inputs;
@@ -34,17 +35,17 @@ use upload::Upload;
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
 pub struct Cuda {
-    /// Whether it was asked for this GPU, and no other.
+    /// Whether the GPU was chosen by number, so that tensors on another GPU are an error.
     is_fixed: bool,
     on: OnDevice,
 }
 
-/// All that belongs to one GPU.
+/// Everything that belongs to one GPU.
 #[derive(Debug)]
 struct OnDevice {
-    // Dropped in this order: first what may still be in use by the stream.
+    // Dropped in this order: first what the stream may still use.
     graph: Option<Graph>,
-    /// Of the last run.
+    /// The counts of the last run.
     images: Vec<ImageCounts>,
     results: Results,
     /// The tensors of the boxes and of the scores, and the thresholds by class.
@@ -55,23 +56,17 @@ struct OnDevice {
     kernels: Arc<Kernels>,
 }
 
-/// The counts of a frame that is done; its survivors are with the results.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
-    work: DeviceWork,
-}
-
-/// Candidates by which a graph's capacity grows, so that small differences ask for no other.
+/// The step in which a graph's capacity grows, so that small differences need no new graph.
 const CAPACITY_STEP: u32 = 2048;
 
 impl Cuda {
     pub(super) const NAME: &'static str = "cuda";
 
-    /// An engine on GPU number `ordinal`; on the first, or wherever tensors turn out to lie, where
-    /// that is `None`.
+    /// An engine on GPU number `ordinal`. If that is `None`, on the first GPU until tensors are in the
+    /// memory of another one.
     ///
     /// # Errors
-    /// Where there is no driver or no such GPU, or the kernels cannot be loaded there.
+    /// If there is no driver or no such GPU, or the kernels cannot be loaded.
     pub fn new(ordinal: Option<u32>) -> Result<Self, DeviceError> {
         let on = OnDevice::new(ordinal.unwrap_or(0))?;
         Ok(Self { is_fixed: ordinal.is_some(), on })
@@ -82,13 +77,13 @@ impl Cuda {
         self.on.kernels.device()
     }
 
-    /// Runs a frame; [`outcome`](Self::outcome) has what comes of it.
-    pub(super) fn frame(
+    /// Runs a batch; [`outcome`](Self::outcome) returns the result.
+    pub(super) fn run_batch(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
-    ) -> Result<Done, EngineError> {
+    ) -> Result<DeviceWork, EngineError> {
         supports(layout, params)?;
         validate(tensors, layout, params)?;
         let mut inputs = Inputs::new(tensors, layout, self.device())?;
@@ -96,16 +91,16 @@ impl Cuda {
             self.on = OnDevice::new(is)?;
             inputs.locate(self.device())?;
         }
-        let done = self.on.frame(tensors, &inputs, layout, params);
-        if done.is_err() {
-            // Whatever is left of the frame is not trusted with the next.
+        let work = self.on.run_batch(tensors, &inputs, layout, params);
+        if work.is_err() {
+            // Work of the failed launch may still use the memory; the next run gets its own.
             self.on.reset();
         }
-        done
+        work
     }
 
-    pub(super) fn outcome(&self, done: Done) -> Outcome<'_> {
-        let Done { work } = done;
+    /// The result of the last run, which did this work.
+    pub(super) fn outcome(&self, work: DeviceWork) -> Outcome<'_> {
         Outcome {
             engine: self.name(),
             images: &self.on.images,
@@ -142,8 +137,8 @@ impl Engine for Cuda {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        let done = self.frame(tensors, layout, params)?;
-        Ok(self.outcome(done))
+        let work = self.run_batch(tensors, layout, params)?;
+        Ok(self.outcome(work))
     }
 }
 
@@ -172,20 +167,20 @@ impl OnDevice {
         })
     }
 
-    /// Forgets all that a failed frame may have spoilt.
+    /// Drops everything that a failed launch may have left in an unknown state.
     fn reset(&mut self) {
         self.graph = None;
         self.thresholds.clear();
         self.uploads = Default::default();
     }
 
-    fn frame(
+    fn run_batch(
         &mut self,
         tensors: &[TensorView<'_>],
         inputs: &Inputs<'_, '_>,
         layout: &Layout,
         params: &Params,
-    ) -> Result<Done, EngineError> {
+    ) -> Result<DeviceWork, EngineError> {
         let roles = [layout.boxes.tensor, layout.scores.tensor];
         let (addresses, mut uploaded) = inputs.provide(&self.stream, &mut self.uploads)?;
         let thresholds = &params.thresholds.per_class;
@@ -213,7 +208,7 @@ impl OnDevice {
         if candidates > self.capacity() {
             return Err(EngineError::NoResult);
         }
-        Ok(Done { work })
+        Ok(work)
     }
 
     /// The candidates per image that there is memory for.
@@ -273,8 +268,8 @@ impl OnDevice {
         let steps = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
         let mut shape = Shape { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
         if let Some(before) = self.graph.take() {
-            // Memory that was needed before is kept, unless a batch of large images comes of it: then
-            // small batches of large images alternate with large batches of small ones.
+            // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
+            // that multiplies the memory: few large images followed by many small ones.
             let (capacity, images) =
                 (shape.capacity.max(before.capacity()), shape.images.max(before.images()));
             let memory = |capacity: u32, images: u32| u64::from(capacity) * u64::from(images);
@@ -293,7 +288,7 @@ impl OnDevice {
 
 impl Drop for OnDevice {
     fn drop(&mut self) {
-        // What the stream may still be busy with is not pulled from under it.
+        // The memory is freed after the stream's work on it has completed.
         let _ = self.stream.synchronize();
     }
 }

@@ -12,6 +12,7 @@ use crate::tensor::TensorError;
 
 /// Why a tensor cannot be copied to a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UploadError {
     /// The GPU cannot be used.
     #[error("memory=cuda: {0}")]
