@@ -8,7 +8,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, remove};
 
 #[test]
-fn tensors_of_another_writer_are_read_and_removed() {
+fn tensors_of_a_different_writer_are_read_and_removed() {
     gst::init().unwrap();
     gst::meta::CustomMeta::register(META_NAME, &["video", "nmsfilter-tensor"]);
     let mut buffer = gst::Buffer::new();

@@ -76,7 +76,7 @@ fn goes_on_without(lines: &[String], why: &str) {
 }
 
 #[test]
-fn without_a_driver_auto_is_the_cpu_and_cuda_an_error() {
+fn without_a_driver_auto_runs_on_the_cpu_and_cuda_is_an_error() {
     if gstnmsfilter::device::Driver::get().is_ok() && emulated().is_none() {
         skip::skip("a machine without an NVIDIA driver");
         return;
@@ -92,7 +92,7 @@ fn without_a_driver_auto_is_the_cpu_and_cuda_an_error() {
 
 #[test]
 #[ignore = "needs the emulated drivers"]
-fn with_a_driver_and_no_gpu_auto_is_the_cpu_and_cuda_an_error() {
+fn with_a_driver_and_no_gpu_auto_runs_on_the_cpu_and_cuda_is_an_error() {
     let folder = libraries();
     let lines = in_process(Some(folder), 0);
     goes_on_without(&lines, "the NVIDIA driver finds no GPU");
@@ -101,7 +101,7 @@ fn with_a_driver_and_no_gpu_auto_is_the_cpu_and_cuda_an_error() {
 
 #[test]
 #[ignore = "needs the emulated drivers"]
-fn with_an_old_driver_auto_is_the_cpu_with_a_warning_and_cuda_an_error() {
+fn with_an_old_driver_auto_runs_on_the_cpu_with_a_warning_and_cuda_is_an_error() {
     let folder = libraries();
     let lines = in_process(Some(folder.join("old")), 1);
     let why = "the NVIDIA driver has no cuGraphInstantiateWithFlags; install one for CUDA 11.4";
@@ -112,7 +112,7 @@ fn with_an_old_driver_auto_is_the_cpu_with_a_warning_and_cuda_an_error() {
 
 #[test]
 #[ignore = "needs the emulated drivers"]
-fn with_a_gpu_both_go_on() {
+fn with_a_gpu_auto_and_cuda_run_without_warnings() {
     let folder = libraries();
     let lines = in_process(Some(folder), 1);
     assert_eq!(line(&lines, "auto error: "), "none");

@@ -43,7 +43,7 @@ fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_context_is_made_when_a_frame_can_use_it() {
+fn a_context_is_created_at_the_first_frame_with_tensors_or_at_start_with_backend_cuda() {
     engines::require_gpu();
     pipeline::init();
     let Some(emulated) = Emulated::get() else { return };

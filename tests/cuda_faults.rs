@@ -57,7 +57,7 @@ fn counts(ended: &Ended) -> [u64; 3] {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn every_failure_has_an_answer() {
+fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda() {
     assert!(engines::on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda");
     let said = std::env::var("NMSFILTER_TEST_FAULTS").ok();
     let runs: usize = said.map_or(200, |said| said.parse().expect("a number of runs"));

@@ -43,7 +43,7 @@ fn description(file: &Path, frames: i64, memory: &str, backend: &str) -> String 
 
 #[test]
 #[ignore = "needs a GPU"]
-fn many_streams_get_the_right_answers_for_long() {
+fn many_streams_have_the_regions_of_the_cpu_engine() {
     assert!(engines::on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda");
     let windows = data::oscars();
     // Each frame shows other windows, from 60 to all that there is room for.

@@ -42,7 +42,7 @@ fn has(line: &str, message: &str) -> bool {
 }
 
 #[test]
-fn every_message_that_is_explained_is_in_the_source() {
+fn every_message_in_the_document_is_in_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     sources(&root.join("src"), &mut files);

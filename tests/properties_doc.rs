@@ -169,7 +169,7 @@ fn document() -> String {
 }
 
 #[test]
-fn the_table_of_properties_is_that_of_the_elements() {
+fn the_document_of_properties_is_current() {
     init();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/properties.md");
     let current = document();

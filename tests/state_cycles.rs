@@ -10,7 +10,7 @@ use crate::support::pipeline::{parse, run};
 use crate::support::process::resident;
 
 #[test]
-fn a_thousand_state_cycles_leave_no_memory_behind() {
+fn a_thousand_state_cycles_leak_no_memory() {
     // GPU drivers keep memory of their own; cuda_faults counts what the CUDA engine leaves.
     let backend = if engines::on_gpu() { "cpu" } else { "auto" };
     let pipeline = parse(&format!(

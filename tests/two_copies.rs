@@ -85,7 +85,7 @@ fn run(source: gst::Element, filter: gst::Element) -> [u64; 4] {
 }
 
 #[test]
-fn elements_and_tensors_of_two_copies_work_together() {
+fn elements_of_one_copy_read_tensors_of_the_other() {
     register_linked_types();
     let plugin = gst::Plugin::load_file(plugin()).unwrap();
     assert!(plugin.is_loaded());

@@ -144,7 +144,7 @@ fn a_warm_element_allocates_nothing_for_several_tensors_of_gstreamers_metadata()
 }
 
 #[test]
-fn the_count_sees_what_a_new_plan_allocates() {
+fn allocations_for_a_new_plan_are_counted() {
     pipeline::init();
     let mut harness = Harness::new("nmsfilter");
     harness.set_src_caps_str(CAPS);
@@ -154,7 +154,7 @@ fn the_count_sees_what_a_new_plan_allocates() {
 }
 
 #[test]
-fn upstream_sees_the_metadata_and_the_pool_that_downstream_proposes_and_uses_the_pool() {
+fn allocation_queries_pass_the_metadata_and_pool_that_downstream_proposes() {
     let pipeline = pipeline::parse(&format!(
         "videotestsrc name=in num-buffers=9 ! {CAPS} ! nmsfilter name=nms ! fakesink name=out"
     ));

@@ -37,7 +37,7 @@ fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
+fn tensors_in_device_memory_equal_reference_and_only_survivors_are_copied_to_the_host() {
     engines::require_gpu();
     pipeline::init();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -72,7 +72,7 @@ fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
 /// The paper's windows, in host and in device memory, in single and in half precision.
 #[test]
 #[ignore = "needs a GPU"]
-fn the_papers_windows_on_the_gpu() {
+fn the_papers_windows_in_host_and_device_memory_equal_reference() {
     engines::require_gpu();
     pipeline::init();
     let windows = data::oscars();
@@ -132,7 +132,7 @@ fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> g
 
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
+fn device_memory_is_released_once_with_its_last_reference() {
     engines::require_gpu();
     pipeline::init();
     let released = Arc::new(AtomicUsize::new(0));
@@ -148,7 +148,7 @@ fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
+fn the_cpu_engine_reads_device_memory_through_a_copy() {
     engines::require_gpu();
     pipeline::init();
     let mut uploader = Uploader::new(0).unwrap();
@@ -166,7 +166,7 @@ fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
 /// GStreamer's CUDA elements hand over their memory by the same protocol.
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_of_others_is_read_in_place() {
+fn device_memory_of_another_allocator_is_read_in_place() {
     engines::require_gpu();
     pipeline::init();
     let windows = [10.0f32, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
@@ -187,7 +187,7 @@ fn memory_of_others_is_read_in_place() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_tensor_on_another_gpu_is_named_or_followed() {
+fn a_tensor_on_another_gpu_is_an_error_with_a_fixed_gpu_and_else_selects_its_gpu() {
     engines::require_gpu();
     pipeline::init();
     if Device::open(1).is_err() {
@@ -217,7 +217,7 @@ fn a_tensor_on_another_gpu_is_named_or_followed() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_tensor_whose_memory_is_too_short_is_refused_before_it_is_read() {
+fn a_tensor_whose_memory_is_too_short_is_an_error() {
     engines::require_gpu();
     pipeline::init();
     let data = wrapped(&Device::open(0).unwrap(), 64, &Arc::default());
@@ -241,7 +241,7 @@ fn counts(description: &str) -> [u64; 6] {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
+fn tensors_of_crowdtestsrc_in_device_memory_are_decoded_without_upload() {
     engines::require_gpu();
     for head in ["windows", "yolov5", "yolov8"] {
         let source = format!(
@@ -265,7 +265,7 @@ fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn recordings_are_replayed_from_the_gpu() {
+fn recordings_in_device_memory_are_decoded_without_upload() {
     engines::require_gpu();
     let file = data::fixture("oscars/detections.txt");
     let [frames, candidates, survivors, up, down, launches] = counts(&format!(

@@ -11,7 +11,7 @@ use crate::support::scene::Scene;
 
 #[test]
 #[ignore = "needs a GPU"]
-fn tensors_on_the_host_are_uploaded_once() {
+fn tensors_in_host_memory_equal_reference_and_are_uploaded_once() {
     engines::require_gpu();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     for seed in 0..scenes() {
@@ -31,7 +31,7 @@ fn tensors_on_the_host_are_uploaded_once() {
 /// Each box is half a pixel beside the one before, so that it conflicts with some 150 others.
 #[test]
 #[ignore = "needs a GPU"]
-fn more_hits_than_are_listed_are_looked_for_again() {
+fn more_conflicts_than_are_stored_are_computed_again() {
     engines::require_gpu();
     const COUNT: usize = 700;
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -55,7 +55,7 @@ fn more_hits_than_are_listed_are_looked_for_again() {
 /// One row of boxes, each half over the last one: every decision waits for the one before.
 #[test]
 #[ignore = "needs a GPU"]
-fn a_chain_is_decided_link_by_link() {
+fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
     engines::require_gpu();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for count in [2, 33, 100, 1_100, 2_500] {
@@ -79,7 +79,7 @@ fn a_chain_is_decided_link_by_link() {
 /// With `multi_label`, each of a few anchors gives a candidate of each of its classes.
 #[test]
 #[ignore = "needs a GPU"]
-fn candidates_without_room_are_counted_and_the_frame_runs_again_with_room() {
+fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_memory() {
     engines::require_gpu();
     const CLASSES: usize = 60;
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -117,7 +117,7 @@ fn candidates_without_room_are_counted_and_the_frame_runs_again_with_room() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn many_engines_on_one_gpu_do_not_disturb_each_other() {
+fn many_engines_on_one_gpu_equal_reference() {
     engines::require_gpu();
     let work = |thread: u64| {
         let (mut reference, mut cuda) = (Reference::default(), Cuda::new(None).unwrap());

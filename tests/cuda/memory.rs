@@ -69,7 +69,7 @@ fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), Engi
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_part_of_a_buffer_is_the_same_memory_on_the_gpu() {
+fn a_part_of_a_buffer_has_its_offset_into_the_same_device_memory() {
     start();
     let whole = numbers(64);
     let base = address(&whole).unwrap();
@@ -104,7 +104,7 @@ fn memory_is_released_with_the_last_part_of_it() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
+fn offset_and_size_of_resized_memory_apply_on_the_gpu_and_on_the_host() {
     start();
     let mut buffer = numbers(64);
     let base = address(&buffer).unwrap();
@@ -122,7 +122,7 @@ fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_deep_copy_is_the_hosts_and_can_be_written() {
+fn a_deep_copy_is_in_host_memory_and_writable() {
     start();
     let mut buffer = numbers(64);
     let mut deep = buffer.copy_deep().unwrap();
@@ -139,7 +139,7 @@ fn a_deep_copy_is_the_hosts_and_can_be_written() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
+fn tensors_in_a_part_of_a_buffer_are_decoded_in_device_memory() {
     start();
     let numbers: Vec<f32> = [0.0; 4].into_iter().chain(WINDOWS).chain([0.0; 4]).collect();
     let tensor = NewTensor::from_vec("windows", &[4, 4], numbers).unwrap();
@@ -150,7 +150,7 @@ fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
+fn memory_of_the_plugins_type_by_another_allocator_is_read_by_the_mapping_protocol() {
     start();
     let device = Device::open(0).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
@@ -163,7 +163,7 @@ fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_event_of_memory_is_waited_for_whoever_made_it() {
+fn the_ready_event_of_any_producers_memory_is_waited_for() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -200,7 +200,7 @@ fn the_event_of_memory_is_waited_for_whoever_made_it() {
 /// In one test, since the library's functions are found from when it is loaded on.
 #[test]
 #[ignore = "needs a GPU"]
-fn a_producers_pending_work_is_waited_for() {
+fn pending_work_of_a_known_stream_or_context_is_waited_for() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -252,7 +252,7 @@ fn a_producers_pending_work_is_waited_for() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_that_the_engines_context_cannot_reach_is_refused() {
+fn memory_that_the_engines_context_cannot_access_is_an_error() {
     let emulated = needs_emulated_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
@@ -275,7 +275,7 @@ fn memory_that_the_engines_context_cannot_reach_is_refused() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn kernels_read_memory_where_the_driver_says_that_they_can() {
+fn memory_is_read_at_the_device_pointer_that_the_driver_reports() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
@@ -288,7 +288,7 @@ fn kernels_read_memory_where_the_driver_says_that_they_can() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_engines_launches_have_the_highest_priority() {
+fn launches_have_the_highest_stream_priority() {
     let emulated = needs_emulated_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     let data = foreign_memory::buffer(&Device::open(0).unwrap(), &[0; 32], false);

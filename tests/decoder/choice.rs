@@ -44,7 +44,7 @@ fn message(tensors: &[(&str, &[usize])], decoder: Option<&str>) -> String {
 }
 
 #[test]
-fn ids_decide_first() {
+fn tensor_ids_determine_the_decoder() {
     use Reason::Id;
     assert_eq!(chosen(&[("windows", &[7, 4])]), ("windows", 7, 1, Id));
     assert_eq!(chosen(&[("yolo-v8-out", &[1, 84, 8400])]), ("yolov8", 8400, 80, Id));
@@ -83,7 +83,7 @@ fn assert_asks(shape: &[usize], options: Options, parts: &[&str]) {
 }
 
 #[test]
-fn a_shape_alone_tells_a_yolov8_output_of_the_known_number_of_classes() {
+fn yolov8_is_chosen_by_shape_if_the_number_of_classes_is_the_known_one() {
     for options in [num_classes(52), labels(52), Options { labels: 9, ..num_classes(52) }] {
         assert_eq!(by_shape(&[1, 56, 8400], options), Ok(("yolov8", 52)));
         assert_eq!(by_shape(&[56, 8400], options), Ok(("yolov8", 52)));
@@ -97,7 +97,7 @@ fn a_shape_alone_tells_a_yolov8_output_of_the_known_number_of_classes() {
 }
 
 #[test]
-fn with_no_number_known_a_shape_alone_tells_one_class_and_cocos_eighty() {
+fn yolov8_is_chosen_by_shape_for_1_or_80_classes_if_no_number_is_known() {
     let unknown = Options::default();
     assert_eq!(by_shape(&[1, 84, 8400], unknown), Ok(("yolov8", 80)));
     assert_eq!(by_shape(&[84, 8400], unknown), Ok(("yolov8", 80)));
@@ -105,7 +105,7 @@ fn with_no_number_known_a_shape_alone_tells_one_class_and_cocos_eighty() {
 }
 
 #[test]
-fn pose_segmentation_and_oriented_box_outputs_are_not_read_by_shape() {
+fn outputs_of_pose_segmentation_and_oriented_box_models_are_ambiguous_by_shape() {
     for rows in [56, 116, 20, 6, 85] {
         let reading = format!("yolov8 with {} classes", rows - 4);
         let parts = [reading.as_str(), "num-classes", "rows beyond 4+C) are not read"];
@@ -114,7 +114,7 @@ fn pose_segmentation_and_oriented_box_outputs_are_not_read_by_shape() {
 }
 
 #[test]
-fn a_transposed_output_is_not_read_by_shape() {
+fn a_transposed_output_is_ambiguous_by_shape() {
     // RT-DETR, MMDetection, end to end, end to end with an angle.
     for columns in [84, 5, 6, 7] {
         let reading = format!("yolov8 with {} classes", columns - 4);
@@ -161,7 +161,7 @@ fn scores_that_look_like_a_yolov8_output_are_not_read_as_one() {
 }
 
 #[test]
-fn ids_of_boxes_count_together_only() {
+fn an_id_of_boxes_without_the_other_is_an_error() {
     for (id, missing) in [("boxes", "scores"), ("scores", "boxes")] {
         let text = message(&[(id, &[1, 30, 4])], None);
         assert!(text.starts_with(&format!("tensor {id} (f32 1x30x4) has an id of decoder boxes")));
@@ -177,7 +177,7 @@ fn ids_of_boxes_count_together_only() {
 }
 
 #[test]
-fn num_classes_holds_for_known_ids_and_decoders_too() {
+fn another_number_of_classes_than_num_classes_is_an_error_also_with_an_id_or_a_decoder() {
     let yolov8: [(&str, &[usize]); 1] = [("yolo-v8-out", &[1, 84, 8400])];
     assert_eq!(choose_with(&yolov8, None, num_classes(80)).unwrap().layout.classes, 80);
     for (id, decoder) in [("yolo-v8-out", None), ("out", Some("yolov8"))] {
@@ -206,7 +206,7 @@ fn a_label_file_of_another_length_is_no_error_with_an_id_or_a_decoder() {
 }
 
 #[test]
-fn num_classes_tells_which_of_two_tensors_and_which_dimension() {
+fn num_classes_selects_the_tensor_and_the_dimension_of_anchors() {
     let two: [(&str, &[usize]); 2] = [("a", &[1, 116, 300]), ("b", &[1, 84, 300])];
     let choice = choose_with(&two, Some("yolov8"), num_classes(80)).unwrap();
     assert_eq!(choice.layout.boxes.tensor, 1);
@@ -219,7 +219,7 @@ fn num_classes_tells_which_of_two_tensors_and_which_dimension() {
 }
 
 #[test]
-fn tensors_of_other_use_do_not_stand_in_the_way() {
+fn tensors_that_no_decoder_reads_are_ignored() {
     let (embedding, mask): (&[usize], &[usize]) = (&[1, 128, 1, 1], &[1, 32, 160, 160]);
     assert_eq!(
         chosen(&[("a", mask), ("yolo-v8-out", &[1, 84, 2100]), ("c", embedding)]).0,
@@ -230,7 +230,7 @@ fn tensors_of_other_use_do_not_stand_in_the_way() {
 }
 
 #[test]
-fn where_one_head_fits_twice_it_asks_for_ids() {
+fn a_decoder_that_fits_several_tensors_is_an_error_that_says_to_set_ids() {
     let text = message(&[("a", &[9, 4]), ("b", &[9, 4])], Some("boxes"));
     assert!(text.contains("boxes in 2 ways; give the tensor that holds the detections an id"));
     let text = message(&[("a", &[1, 84, 210]), ("b", &[1, 84, 420])], None);
@@ -240,13 +240,13 @@ fn where_one_head_fits_twice_it_asks_for_ids() {
 }
 
 #[test]
-fn an_output_on_its_side_is_not_read_as_another_head() {
+fn a_yolov8_output_is_an_error_with_decoder_yolov5() {
     let text = message(&[("yolo-v8-out", &[1, 84, 8400])], Some("yolov5"));
     assert!(text.contains("decoder yolov5 expects one tensor [1,N,5+C], N >= 5+C"), "{text}");
 }
 
 #[test]
-fn duplicates_batches_and_misfits_are_named() {
+fn duplicate_ids_batches_and_missing_tensors_are_errors() {
     let text = message(&[("yolo-v8-out", &[1, 6, 9]), ("yolo-v8-out", &[1, 6, 9])], None);
     assert!(text.contains("two tensors have the id yolo-v8-out"), "{text}");
     let text = message(&[("out", &[4, 84, 8400])], None);
@@ -256,7 +256,7 @@ fn duplicates_batches_and_misfits_are_named() {
 }
 
 #[test]
-fn scores_of_another_length_than_boxes_are_named_with_both_lengths() {
+fn different_numbers_of_boxes_and_scores_are_an_error_with_both_numbers() {
     let expected = |boxes: &str, scores: &str| {
         format!(
             "tensor {boxes} (f32 9x4) has 9 boxes, tensor {scores} (f32 8x3) has scores for 8; \
@@ -274,7 +274,7 @@ fn scores_of_another_length_than_boxes_are_named_with_both_lengths() {
 }
 
 #[test]
-fn boxes_of_another_format_are_named_with_what_to_set() {
+fn boxes_of_another_format_are_an_error_that_says_what_to_set() {
     let text = |boxes: &[usize], box_format| {
         let options = Options { box_format, ..Options::default() };
         let named: [(&str, &[usize]); 2] = [("boxes", boxes), ("scores", &[9])];
@@ -297,7 +297,7 @@ fn boxes_of_another_format_are_named_with_what_to_set() {
 }
 
 #[test]
-fn integers_of_unknown_id_are_said_to_be_integers() {
+fn integer_tensors_of_unknown_id_are_an_error_with_the_element_type() {
     let mut tensor = TensorView::from_slice::<f32>("out", &[1, 84, 0], &[]);
     tensor.element = ElementType::Other("i8");
     for decoder in [None, decoder::by_name("yolov8")] {
@@ -308,7 +308,7 @@ fn integers_of_unknown_id_are_said_to_be_integers() {
 }
 
 #[test]
-fn boxes_have_as_many_numbers_as_their_format() {
+fn a_box_has_as_many_components_as_its_format() {
     for (format, numbers) in
         [(BoxFormat::Corners, 4), (BoxFormat::Center, 4), (BoxFormat::Square, 3)]
     {

@@ -69,7 +69,7 @@ fn iou(d: &Detection, [x, y, w, h]: [u32; 4]) -> f32 {
 }
 
 #[test]
-fn a_default_frame_has_360_to_698_windows_all_above_the_default_threshold() {
+fn a_frame_of_default_size_has_360_to_698_windows_above_the_default_threshold() {
     for frame in frames("crowdtestsrc num-buffers=500") {
         assert!((360..=698).contains(&frame.windows.len()), "{} windows", frame.windows.len());
     }
@@ -84,7 +84,7 @@ fn four_times_the_area_has_four_times_the_windows() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_crowd_and_another_seed_another() {
+fn frames_are_equal_for_equal_seeds_and_differ_for_different_seeds() {
     let run = |seed: u32| frames(&format!("crowdtestsrc truth=true num-buffers=5 seed={seed}"));
     let (first, again, other) = (run(1), run(1), run(2));
     assert_eq!(first, again);
@@ -92,7 +92,7 @@ fn the_same_seed_gives_the_same_crowd_and_another_seed_another() {
 }
 
 #[test]
-fn every_head_carries_the_same_windows() {
+fn every_decoder_gives_the_same_windows() {
     let run = |head: &str| frames(&format!("crowdtestsrc num-buffers=12 decoder={head}"));
     let windows = run("windows");
     for head in ["yolov5", "yolov8"] {
@@ -107,7 +107,7 @@ fn every_head_carries_the_same_windows() {
 }
 
 #[test]
-fn greedy_suppression_finds_the_people_once_each() {
+fn greedy_suppression_finds_97_percent_of_the_people_and_duplicates_less_than_1_percent() {
     let (mut present, mut found, mut duplicated, mut without) = (0, 0, 0, 0);
     for frame in frames("crowdtestsrc truth=true num-buffers=250") {
         let on = |d: &Detection| frame.truth.iter().position(|&person| iou(d, person) >= 0.5);
@@ -127,7 +127,7 @@ fn greedy_suppression_finds_the_people_once_each() {
 }
 
 #[test]
-fn true_boxes_lie_in_the_frame_and_only_where_asked() {
+fn true_boxes_are_inside_the_frame_and_attached_only_if_truth_is_set() {
     for frame in frames("crowdtestsrc truth=true num-buffers=50") {
         assert!(frame.truth.len() >= 45, "{} people", frame.truth.len());
         for [x, y, w, h] in frame.truth {
@@ -138,7 +138,7 @@ fn true_boxes_lie_in_the_frame_and_only_where_asked() {
 }
 
 #[test]
-fn the_number_of_people_can_be_set() {
+fn the_number_of_true_boxes_is_that_of_the_property_people() {
     let caps = "video/x-raw,width=320,height=180";
     let present = |people: u32| {
         let source = format!("crowdtestsrc truth=true people={people} num-buffers=300 ! {caps}");
@@ -185,7 +185,7 @@ const SKINS: [[u8; 3]; 5] =
     [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
 
 #[test]
-fn every_format_has_the_same_colors_in_its_own_order() {
+fn every_format_has_the_same_colors_in_its_component_order() {
     for (format, order) in [
         ("BGRx", [2, 1, 0, 3]),
         ("RGBx", [0, 1, 2, 3]),
@@ -210,7 +210,7 @@ fn every_format_has_the_same_colors_in_its_own_order() {
 }
 
 #[test]
-fn any_size_is_drawn_in_full() {
+fn frames_of_any_size_are_drawn_completely() {
     for size in [[1, 1], [3, 1], [1, 7], [321, 117], [640, 2000]] {
         let picture = picture("RGBA", [0, 1, 2, 3], size, 3);
         assert_eq!(picture.pixels[0], [196, 212, 226, 255], "{size:?}");
@@ -219,7 +219,7 @@ fn any_size_is_drawn_in_full() {
 }
 
 #[test]
-fn time_runs_at_the_frame_rate_live_or_not() {
+fn timestamps_follow_the_frame_rate_also_if_live() {
     for live in [false, true] {
         let source = format!("crowdtestsrc num-buffers=4 is-live={live}");
         let caps = "video/x-raw,width=64,height=36,framerate=30000/1001";
@@ -256,7 +256,7 @@ fn segment(rate: f64, start: u64, stop: u64) -> Vec<Frame> {
 }
 
 #[test]
-fn a_segment_has_the_frames_from_its_start_to_its_stop() {
+fn a_segment_gives_the_frames_from_its_start_to_its_stop() {
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     assert_eq!(segment(1.0, 400, 500), whole[20..25]);
     assert_eq!(segment(2.0, 400, 500), whole[20..25]);
@@ -266,7 +266,7 @@ fn a_segment_has_the_frames_from_its_start_to_its_stop() {
 }
 
 #[test]
-fn a_segment_of_negative_rate_has_its_frames_in_reverse_order() {
+fn a_segment_of_negative_rate_gives_its_frames_in_reverse_order() {
     let mut whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let count = whole.len();
     whole.reverse();
@@ -277,7 +277,7 @@ fn a_segment_of_negative_rate_has_its_frames_in_reverse_order() {
 }
 
 #[test]
-fn a_seek_backwards_without_a_stop_is_refused_since_the_stream_has_no_end() {
+fn a_seek_of_negative_rate_without_a_stop_fails() {
     use gst::prelude::*;
     let pipeline = paused();
     let (set, none) = (gst::SeekType::Set, gst::SeekType::None);
@@ -294,7 +294,7 @@ fn a_seek_backwards_without_a_stop_is_refused_since_the_stream_has_no_end() {
 }
 
 #[test]
-fn a_seek_without_a_flush_follows_what_was_played() {
+fn a_non_flushing_seek_is_executed_after_the_frames_before_it() {
     use gst::prelude::*;
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let pipeline = paused();
@@ -310,7 +310,7 @@ fn a_seek_without_a_flush_follows_what_was_played() {
 }
 
 #[test]
-fn a_seek_before_there_are_caps_goes_to_the_frame_of_that_time() {
+fn a_seek_before_caps_starts_at_the_frame_of_that_time() {
     use gst::prelude::*;
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let pipeline = parse(&format!("crowdtestsrc name=crowd ! {SMALL} ! fakesink name=out"));
@@ -325,7 +325,7 @@ fn a_seek_before_there_are_caps_goes_to_the_frame_of_that_time() {
 }
 
 #[test]
-fn a_seek_goes_to_the_frame_of_that_time() {
+fn a_flushing_seek_continues_at_the_frame_of_that_time() {
     use gst::prelude::*;
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let pipeline = parse(&format!("crowdtestsrc num-buffers=100 ! {SMALL} ! fakesink name=out"));
@@ -371,7 +371,7 @@ fn all<T: Send + 'static>(
 }
 
 #[test]
-fn a_pool_that_raises_its_minimum_is_used_as_adjusted() {
+fn a_pool_that_raises_its_minimum_is_used_with_the_adjusted_configuration() {
     let expected = frames(&format!("crowdtestsrc num-buffers=3 ! {SMALL}"));
     let pipeline = into_pool(SMALL, |query, _, size| {
         query.add_allocation_pool(Some(&pool::adjusting(5)), size, 0, 0);
@@ -401,7 +401,7 @@ fn a_pool_that_cannot_be_configured_is_not_used() {
 }
 
 #[test]
-fn frames_with_padding_are_filled_row_by_row() {
+fn frames_with_row_padding_have_the_same_pixels() {
     use gst::prelude::*;
     use gst_video::prelude::*;
     let caps = &format!("{SMALL},format=BGRx");

@@ -84,7 +84,7 @@ const GREY: [u8; 3] = [0x60; 3];
 const YELLOW: [u8; 3] = [255, 214, 10];
 
 #[test]
-fn a_box_has_its_color_in_every_format_and_the_rest_stays() {
+fn a_box_is_drawn_in_its_color_in_every_format_and_other_pixels_are_unchanged() {
     for format in FORMATS {
         let region = [("face", 0, 0.9, (40, 30, 60, 50))];
         let picture = draw(format, 160, 120, "labels=never line-width=4", &region);
@@ -117,7 +117,7 @@ fn odd_width(format: &str) -> usize {
 }
 
 #[test]
-fn regions_without_a_pixel_in_the_frame_draw_nothing() {
+fn regions_outside_the_frame_draw_nothing() {
     const FAR: u32 = u32::MAX;
     let outside = [
         (FAR, FAR, FAR, FAR),
@@ -140,7 +140,7 @@ fn regions_without_a_pixel_in_the_frame_draw_nothing() {
 }
 
 #[test]
-fn a_region_that_leaves_the_frame_is_clipped_at_its_edges() {
+fn a_region_that_extends_beyond_the_frame_is_clipped() {
     let large = [("face", 0, 0.9, (40, 30, u32::MAX, u32::MAX))];
     for format in FORMATS {
         let width = odd_width(format);
@@ -216,7 +216,7 @@ fn a_region_without_a_type_is_drawn_as_one_whose_type_is_empty() {
 }
 
 #[test]
-fn numbers_of_other_types_and_those_that_are_no_numbers_count_as_none() {
+fn fields_of_other_types_and_values_that_are_not_finite_are_ignored() {
     let picture = |detection: gst::Structure| {
         draw_what("RGB", 160, 120, "labels=always", move |buffer| {
             VideoRegionOfInterestMeta::add(buffer, "face", (20, 40, 100, 50))
@@ -241,7 +241,7 @@ fn numbers_of_other_types_and_those_that_are_no_numbers_count_as_none() {
 }
 
 #[test]
-fn a_label_longer_than_the_frame_is_cut_off_at_its_edge() {
+fn a_label_longer_than_the_frame_is_clipped() {
     let label: &'static str = "x".repeat(1 << 20).leak();
     let region = |kind| [(kind, 0, 0.9, (20, 40, 100, 50))];
     // 160 pixels have room for twenty characters.
@@ -361,7 +361,7 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
 }
 
 #[test]
-fn any_size_and_padding_has_the_same_picture_and_the_padding_stays() {
+fn pixels_are_the_same_for_any_padding_and_padding_bytes_are_unchanged() {
     pipeline::init();
     for format in FORMATS {
         let format: VideoFormat = format.parse().unwrap();
@@ -382,7 +382,7 @@ fn any_size_and_padding_has_the_same_picture_and_the_padding_stays() {
 }
 
 #[test]
-fn a_layout_that_leaves_the_memory_is_not_drawn_on_and_warned_of() {
+fn a_frame_whose_layout_exceeds_its_memory_gives_a_warning_and_is_unchanged() {
     pipeline::init();
     let layout = |offset: usize, stride: i32, size: usize| {
         let info = VideoInfo::builder(VideoFormat::Rgb, 64, 48).build().unwrap();
@@ -404,7 +404,7 @@ fn a_layout_that_leaves_the_memory_is_not_drawn_on_and_warned_of() {
 }
 
 #[test]
-fn a_class_keeps_its_color_and_two_classes_differ() {
+fn regions_of_one_class_have_one_color_and_two_classes_differ() {
     let regions = [
         ("person", 3, 0.9, (10, 20, 30, 30)),
         ("bicycle", 4, 0.9, (60, 20, 30, 30)),
@@ -417,7 +417,7 @@ fn a_class_keeps_its_color_and_two_classes_differ() {
 }
 
 #[test]
-fn labels_are_drawn_where_they_have_room() {
+fn labels_are_drawn_above_the_box_unless_labels_is_never() {
     let region = [("face", 0, 0.87, (40, 60, 100, 50))];
     let above = |overlay: &str| {
         let picture = draw("RGB", 200, 160, overlay, &region);

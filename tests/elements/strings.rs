@@ -55,7 +55,7 @@ fn string_properties(element: &gst::Element) -> Vec<String> {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_refused_with_a_warning_and_the_old_value_kept() {
+fn text_that_is_not_utf8_gives_a_warning_and_the_property_keeps_its_value() {
     let mut tried = 0;
     for factory in ELEMENTS {
         let (element, bus) = element(factory);
@@ -88,7 +88,7 @@ const REPLAY: &str = concat!(
 );
 
 #[test]
-fn a_property_set_too_late_for_this_run_earns_a_warning() {
+fn a_property_set_after_ready_that_needs_a_restart_gives_a_warning() {
     std::fs::write(FILE, "1,2,3,0.5\n").unwrap();
     for (factory, property, value) in [
         ("nmsfilter", "label-file", FILE),

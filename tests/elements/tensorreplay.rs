@@ -89,7 +89,7 @@ fn bytes(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
 }
 
 #[test]
-fn csv_is_one_tensor_of_windows_for_every_frame() {
+fn a_csv_file_is_attached_to_every_frame_as_one_tensor_of_windows() {
     let folder = Folder::new("csv");
     let file = folder.file("crowd.csv", b"778,59,24,41.84\r\n\r\n 1 , 2,3, -4e0\n");
     assert_eq!(ok(&format!("location={file}"), 2), ["windows (f32 2x4): 778"; 2]);
@@ -98,7 +98,7 @@ fn csv_is_one_tensor_of_windows_for_every_frame() {
 }
 
 #[test]
-fn npy_brings_its_shape_and_type() {
+fn shape_and_type_of_an_npy_file_are_read_from_its_header() {
     let folder = Folder::new("npy");
     let single =
         folder.file("out.npy", &npy("<f4", false, "1, 2, 3", &bytes((5..11).map(|i| i as f32))));
@@ -109,7 +109,7 @@ fn npy_brings_its_shape_and_type() {
 }
 
 #[test]
-fn raw_takes_shape_and_type_from_the_properties() {
+fn shape_and_type_of_a_raw_file_are_those_of_the_properties() {
     let folder = Folder::new("raw");
     let file = folder.file("out.raw", &bytes([7.0, 8.0]));
     assert_eq!(ok(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);
@@ -118,7 +118,7 @@ fn raw_takes_shape_and_type_from_the_properties() {
 }
 
 #[test]
-fn a_file_of_several_tensors_has_one_for_each_frame_and_starts_over() {
+fn a_file_of_several_tensors_gives_each_frame_the_next_and_repeats() {
     let folder = Folder::new("several");
     let raw = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     let npy = folder.file("out.npy", &npy("<f4", false, "3, 1", &bytes([1.0, 2.0, 3.0])));
@@ -129,7 +129,7 @@ fn a_file_of_several_tensors_has_one_for_each_frame_and_starts_over() {
 }
 
 #[test]
-fn without_repeat_the_stream_ends_with_the_recording() {
+fn the_stream_ends_after_the_last_tensor_if_repeat_is_false() {
     let folder = Folder::new("end");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     assert_eq!(ok(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
@@ -138,7 +138,7 @@ fn without_repeat_the_stream_ends_with_the_recording() {
 }
 
 #[test]
-fn a_pattern_names_a_file_for_each_frame() {
+fn a_location_with_a_pattern_gives_each_frame_the_next_file() {
     let folder = Folder::new("pattern");
     for i in 0..3 {
         folder.file(&format!("{i:03}.raw"), &bytes([i as f32]));
@@ -151,7 +151,7 @@ fn a_pattern_names_a_file_for_each_frame() {
 }
 
 #[test]
-fn mistakes_are_explained() {
+fn invalid_locations_shapes_and_files_are_errors_that_say_what_was_expected() {
     let folder = Folder::new("mistakes");
     let file = |name: &str, bytes: &[u8]| format!("location={}", folder.file(name, bytes));
     let cases = [
@@ -205,7 +205,7 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
+fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
     let folder = Folder::new("arrays");
     let array = |descr: &str| npy(descr, false, "1,", &[0; 8]);
     let cut = npy("<f4", false, "2,", &[]);
@@ -257,7 +257,7 @@ fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
 }
 
 #[test]
-fn an_archive_of_arrays_is_named_as_one_before_it_is_read_as_raw() {
+fn an_npz_archive_is_an_error_that_says_how_to_extract_it() {
     let folder = Folder::new("archive");
     let file = folder.file("out.npz", b"PK\x03\x04");
     for properties in [format!("location={file}"), format!("location={file} shape=1")] {
@@ -269,14 +269,14 @@ fn an_archive_of_arrays_is_named_as_one_before_it_is_read_as_raw() {
 }
 
 #[test]
-fn a_byte_order_mark_before_the_first_window_is_passed_over() {
+fn a_byte_order_mark_at_the_start_of_a_csv_file_is_skipped() {
     let folder = Folder::new("bom");
     let file = folder.file("crowd.csv", b"\xef\xbb\xbf778,59,24,41.84\r\n");
     assert_eq!(ok(&format!("location={file}"), 1), ["windows (f32 1x4): 778"]);
 }
 
 #[test]
-fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
+fn a_truncated_file_of_a_pattern_is_an_error_at_its_frame() {
     let folder = Folder::new("broken");
     folder.file("0.raw", &bytes([0.0]));
     folder.file("1.raw", b"12");
@@ -287,7 +287,7 @@ fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
 }
 
 #[test]
-fn a_pattern_whose_first_file_goes_away_is_an_error() {
+fn a_file_that_is_deleted_before_it_is_read_is_an_error() {
     use gst::prelude::*;
     let folder = Folder::new("gone");
     let file = folder.file("0.raw", &bytes([0.0]));
@@ -307,7 +307,7 @@ fn a_pattern_whose_first_file_goes_away_is_an_error() {
 }
 
 #[test]
-fn a_file_of_a_pattern_holds_one_tensor() {
+fn a_file_of_a_pattern_with_two_tensors_is_an_error() {
     let folder = Folder::new("two-in-one");
     folder.file("0.raw", &bytes([1.0, 2.0]));
     let location = folder.0.join("%d.raw");
@@ -316,7 +316,7 @@ fn a_file_of_a_pattern_holds_one_tensor() {
 }
 
 #[test]
-fn the_files_of_a_pattern_share_the_id_of_the_first() {
+fn all_files_of_a_pattern_have_the_id_of_the_first() {
     let folder = Folder::new("pattern-id");
     folder.file("out-0.raw", &bytes([5.0]));
     folder.file("out-1.raw", &bytes([6.0]));
@@ -326,7 +326,7 @@ fn the_files_of_a_pattern_share_the_id_of_the_first() {
 }
 
 #[test]
-fn each_of_several_elements_adds_its_tensor_behind_those_there() {
+fn several_elements_append_their_tensors_in_order() {
     let folder = Folder::new("chain");
     let scores = folder.file("scores.raw", &bytes([0.5, 0.25]));
     let boxes = folder.file("boxes.raw", &bytes([0.0; 8]));
@@ -366,7 +366,7 @@ fn addresses(properties: &str, frames: u32) -> Vec<usize> {
 }
 
 #[test]
-fn frames_share_what_was_read() {
+fn frames_share_the_memory_of_a_tensor_that_was_read_once() {
     let folder = Folder::new("shared");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     let every = addresses(&format!("location={file} shape=3"), 3);
@@ -376,7 +376,7 @@ fn frames_share_what_was_read() {
 }
 
 #[test]
-fn what_is_not_a_file_is_not_read() {
+fn a_location_that_is_not_a_regular_file_is_an_error() {
     // Reading it would never end.
     let message = refused("location=/dev/zero shape=1");
     assert!(message.contains("/dev/zero is a device; expected a regular file"), "{message}");
@@ -389,7 +389,7 @@ fn what_is_not_a_file_is_not_read() {
 }
 
 #[test]
-fn a_file_that_is_too_large_is_not_read() {
+fn a_file_larger_than_the_limit_is_an_error() {
     let folder = Folder::new("large");
     let path = folder.file("out.raw", b"");
     // It takes no room on the disk.
@@ -407,7 +407,7 @@ fn first_error(pipeline: &gst::Pipeline) -> gst::glib::Error {
 }
 
 #[test]
-fn the_kind_of_mistake_is_told_when_the_pipeline_is_prerolled() {
+fn errors_are_posted_at_the_change_to_paused_with_the_fitting_domain_and_code() {
     use gst::prelude::*;
     let folder = Folder::new("kinds");
     let fail = |properties: &str| {
@@ -429,7 +429,7 @@ fn the_kind_of_mistake_is_told_when_the_pipeline_is_prerolled() {
 }
 
 #[test]
-fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
+fn after_an_error_is_corrected_the_same_element_runs_from_the_first_frame() {
     use gst::prelude::*;
     let folder = Folder::new("again");
     let good = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
@@ -457,7 +457,7 @@ fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
 }
 
 #[test]
-fn a_flush_starts_the_recording_over() {
+fn a_flushing_seek_restarts_the_recording() {
     use gst::prelude::*;
     let folder = Folder::new("flush");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
@@ -482,14 +482,14 @@ fn a_flush_starts_the_recording_over() {
 }
 
 #[test]
-fn the_papers_windows_have_the_shape_they_should() {
+fn the_papers_windows_are_2997_by_4() {
     let file = data::fixture("oscars/detections.txt");
     let seen = ok(&format!("location={}", file.display()), 1);
     assert!(seen[0].starts_with("windows (f32 2997x4): 778"), "{seen:?}");
 }
 
 #[test]
-fn the_real_recordings_have_the_shapes_they_should() {
+fn the_recorded_tensors_have_the_shapes_of_yolov5_and_yolov8() {
     for (file, properties, expected) in [
         (
             "data/recorded/yolov5_decoder_input.raw",

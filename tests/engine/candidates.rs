@@ -50,7 +50,7 @@ const LISTS: [(&str, usize, [usize; 2]); 7] = [
 ];
 
 #[test]
-fn every_list_keeps_what_others_keep() {
+fn survivors_of_every_list_equal_those_of_numpy_onnx_runtime_and_opencv() {
     for (file, rows, kept) in LISTS {
         let list = read(&data::fixture_text(&format!("candidates/{file}.csv")));
         let n = list.boxes.len() / 4;

@@ -63,7 +63,7 @@ fn scores(change: impl FnOnce(&mut Field)) -> Layout {
 }
 
 #[test]
-fn a_field_of_a_tensor_that_is_not_there_is_an_error() {
+fn a_field_of_a_tensor_that_does_not_exist_is_an_error() {
     for (field, layout) in
         [("boxes", boxes(|field| field.tensor = 2)), ("scores", scores(|field| field.tensor = 2))]
     {
@@ -79,7 +79,7 @@ fn a_field_of_a_tensor_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn the_error_names_the_field_the_last_element_needed_and_the_elements_held() {
+fn a_field_beyond_its_tensor_is_an_error_with_the_last_element_and_the_number_of_elements() {
     let found = error(&tensors(), &Layout { anchors: 3, ..layout() });
     let expected = EngineError::FieldOutside {
         field: "boxes",
@@ -96,14 +96,14 @@ fn the_error_names_the_field_the_last_element_needed_and_the_elements_held() {
 }
 
 #[test]
-fn scores_fewer_than_boxes_are_an_error() {
+fn fewer_scores_than_boxes_are_an_error() {
     let short = [tensors()[0].clone(), TensorView::from_slice("scores", &[1, 2], &SCORES[..2])];
     let found = error(&short, &layout());
     assert_eq!(parts(&found), ("scores", 3, 2));
 }
 
 #[test]
-fn the_first_element_beyond_a_tensor_is_one_too_many() {
+fn a_field_that_exceeds_its_tensor_by_one_element_is_an_error() {
     for (layout, wanted) in [
         (boxes(|field| field.offset = 1), ("boxes", 8, 8)),
         (boxes(|field| field.anchor_stride = 5), ("boxes", 8, 8)),
@@ -140,7 +140,7 @@ fn offsets_and_strides_that_overflow_are_errors() {
 }
 
 #[test]
-fn no_classes_and_too_many_are_errors() {
+fn zero_classes_and_more_than_65536_are_errors() {
     for classes in [0, 65_537, usize::MAX] {
         // Strides of zero need no more elements.
         let layout = Layout { classes, ..scores(|field| field.component_stride = 0) };
@@ -149,7 +149,7 @@ fn no_classes_and_too_many_are_errors() {
 }
 
 #[test]
-fn more_anchors_than_an_index_can_count_are_an_error() {
+fn more_anchors_than_fit_32_bits_are_an_error() {
     for anchors in [1 << 32, usize::MAX] {
         let found = error(&tensors(), &Layout { anchors, ..layout() });
         assert_eq!(found, EngineError::Anchors { anchors });
@@ -157,7 +157,7 @@ fn more_anchors_than_an_index_can_count_are_an_error() {
 }
 
 #[test]
-fn more_pairs_than_an_index_can_count_are_an_error_with_multi_label() {
+fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
     let (anchors, classes) = (1 << 31, 2);
     let layout = Layout { anchors, classes, ..layout() };
     for mut engine in every_engine() {
@@ -171,14 +171,14 @@ fn more_pairs_than_an_index_can_count_are_an_error_with_multi_label() {
 }
 
 #[test]
-fn objectness_of_another_tensor_than_the_scores_is_an_error() {
+fn objectness_in_another_tensor_than_the_scores_is_an_error() {
     let layout = Layout { objectness: Some(field(0, 0, 1)), ..layout() };
     let expected = EngineError::ObjectnessApart { expected: 1, got: 0 };
     assert_eq!(error(&tensors(), &layout), expected);
 }
 
 #[test]
-fn without_anchors_no_element_is_needed() {
+fn any_offset_is_valid_if_there_are_no_anchors() {
     let nowhere = Field {
         tensor: 0,
         offset: usize::MAX,
@@ -198,7 +198,7 @@ fn without_anchors_no_element_is_needed() {
 }
 
 #[test]
-fn any_strides_that_fit_are_read() {
+fn interleaved_anchors_are_read_by_their_strides() {
     // Numbers of one anchor are two elements apart, those of the next begin one later.
     let numbers: Vec<f32> = (0..4)
         .flat_map(|i| [BOXES[i], BOXES[4 + i]])

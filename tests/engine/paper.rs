@@ -42,7 +42,7 @@ fn params(method: Method, overlap: Overlap, iou_threshold: f32) -> Params {
 }
 
 #[test]
-fn map_reduce_leaves_what_the_papers_program_leaves() {
+fn map_reduce_leaves_as_many_windows_as_the_papers_program() {
     let windows = data::oscars();
     let paper = Params {
         pixel_offset: 1.0,
@@ -55,7 +55,7 @@ fn map_reduce_leaves_what_the_papers_program_leaves() {
 }
 
 #[test]
-fn greedy_at_iou_0_3_leaves_the_same_counts() {
+fn greedy_at_iou_0_3_leaves_as_many_windows_as_map_reduce() {
     let windows = data::oscars();
     let greedy = params(Method::Greedy, Overlap::Iou, 0.3);
     let left = [200, 360, 698, 1027, 2048, 2895].map(|n| survivors(&windows, n, &greedy));
@@ -63,7 +63,7 @@ fn greedy_at_iou_0_3_leaves_the_same_counts() {
 }
 
 #[test]
-fn greedy_at_iou_0_5_leaves_more() {
+fn greedy_at_iou_0_5_leaves_more_windows_than_at_iou_0_3() {
     let windows = data::oscars();
     let greedy = params(Method::Greedy, Overlap::Iou, 0.5);
     let left = [200, 360, 698, 1027, 2048, 2895, 2997].map(|n| survivors(&windows, n, &greedy));

@@ -98,7 +98,7 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 }
 
 #[test]
-fn each_image_of_a_batch_gives_what_it_gives_alone() {
+fn each_image_of_a_batch_equals_a_run_of_that_image_alone() {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let batches = engines::some(20_000);
     let (mut images, mut left) = (0, 0);
@@ -125,7 +125,7 @@ fn each_image_of_a_batch_gives_what_it_gives_alone() {
 }
 
 #[test]
-fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
+fn fast_equals_reference_for_boxes_whose_overlap_equals_the_threshold_at_any_scale() {
     let seeds = 0..engines::some(4_000);
     let Counts { candidates, survivors: left, .. } =
         fast_equals_reference(seeds.map(|seed| (seed, Scene::on_a_grid(seed))));
@@ -133,7 +133,7 @@ fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
 }
 
 #[test]
-fn crowds_of_ten_thousand_candidates_are_equal_too() {
+fn fast_equals_reference_for_ten_thousand_candidates() {
     let seeds = engines::some(12).max(4);
     let Counts { most, .. } =
         fast_equals_reference((0..seeds).map(|seed| (seed, Scene::large(seed, 10_000))));
@@ -141,7 +141,7 @@ fn crowds_of_ten_thousand_candidates_are_equal_too() {
 }
 
 #[test]
-fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
+fn greedy_survivors_do_not_conflict_and_all_others_conflict_with_a_survivor_that_outranks_them() {
     let mut fast = engines::fast();
     let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
     for seed in 0..scenes {
@@ -163,7 +163,7 @@ fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
 }
 
 #[test]
-fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
+fn map_reduce_survivors_are_the_undominated_candidates() {
     let mut fast = engines::fast();
     let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
     for seed in 0..scenes {
@@ -188,7 +188,7 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
 
 /// Properties can be set to it, whatever their range: GLib's checks let it pass.
 #[test]
-fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
+fn fast_equals_reference_for_parameters_that_are_nan() {
     let not: [fn(&mut Params); 6] = [
         |params| params.sizes.min[0] = f32::NAN,
         |params| params.sizes.min[1] = f32::NAN,
@@ -209,7 +209,7 @@ fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
 }
 
 #[test]
-fn caps_keep_the_highest_ranked() {
+fn max_candidates_and_max_detections_keep_the_highest_ranked() {
     let mut fast = engines::fast();
     let (scenes, mut cut) = (engines::some(500), 0);
     for seed in 0..scenes {
@@ -234,7 +234,7 @@ fn caps_keep_the_highest_ranked() {
 }
 
 #[test]
-fn multi_label_gives_for_each_class_what_a_tensor_of_that_class_alone_gives() {
+fn multi_label_equals_one_run_per_class() {
     let mut fast = engines::fast();
     for seed in 0..engines::some(1_000) {
         let scene = Scene::plain(seed, Method::None);
@@ -263,7 +263,7 @@ fn multi_label_gives_for_each_class_what_a_tensor_of_that_class_alone_gives() {
 }
 
 #[test]
-fn boxes_that_cannot_be_seen_are_as_if_they_were_not_there_but_counted_as_rejected() {
+fn boxes_outside_the_visible_part_are_rejected_and_suppress_nothing() {
     let mut fast = engines::fast();
     let mut unseen = 0;
     for seed in 0..engines::some(1_000) {
@@ -296,7 +296,7 @@ fn boxes_that_cannot_be_seen_are_as_if_they_were_not_there_but_counted_as_reject
 }
 
 #[test]
-fn permuting_the_rows_permutes_nothing_but_ties() {
+fn survivors_do_not_depend_on_the_order_of_anchors_without_equal_scores() {
     let mut fast = engines::fast();
     let (scenes, mut left) = (engines::some(500), 0);
     for seed in 0..scenes {
@@ -318,7 +318,7 @@ fn permuting_the_rows_permutes_nothing_but_ties() {
 }
 
 #[test]
-fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
+fn half_precision_equals_the_same_numbers_in_single_precision() {
     let mut fast = engines::fast();
     let (scenes, mut left) = (engines::some(500), 0);
     for seed in 0..scenes {

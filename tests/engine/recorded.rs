@@ -85,7 +85,7 @@ fn yolov8_gives_29_candidates_and_3_survivors() {
 }
 
 #[test]
-fn a_layout_by_columns_gives_the_same_as_by_rows() {
+fn anchors_in_columns_give_the_survivors_of_anchors_in_rows() {
     let Some(elements) = read("yolov8_decoder_input.raw") else {
         return;
     };
@@ -99,7 +99,7 @@ fn a_layout_by_columns_gives_the_same_as_by_rows() {
 
 /// The recorder drew its survivors on an empty picture: ours have the same edges.
 #[test]
-fn survivors_lie_where_the_recorder_drew_them() {
+fn survivors_have_the_edges_that_nnstreamer_drew() {
     for (decoder, shape, count) in [("yolov5", [1, 6300, 85], 4), ("yolov8", [1, 2100, 84], 3)] {
         let Some(elements) = read(&format!("{decoder}_decoder_input.raw")) else {
             return;

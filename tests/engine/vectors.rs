@@ -215,7 +215,7 @@ fn vectors(file: &str) -> Value {
 }
 
 #[test]
-fn every_case_of_hard_suppression_is_met() {
+fn every_case_of_hard_suppression_has_the_expected_result() {
     for (file, expected) in FILES {
         let vectors = vectors(file);
         let op = vectors["semantics"]["op"].as_str().unwrap();
@@ -256,7 +256,7 @@ const GSTREAMER_IOU: &str = "gstreamer_analytics_iou.json";
 /// GStreamer's own values of IoU: just below each, two boxes conflict; just above, they do not. Its
 /// function moves negative corners to zero first; this one does not, so these cases are named.
 #[test]
-fn boxes_meet_up_to_the_iou_that_gstreamer_computes() {
+fn boxes_conflict_below_the_iou_that_gstreamer_computes_and_not_above() {
     let vectors = vectors(GSTREAMER_IOU);
     let (mut met, mut negative) = (0, 0);
     for case in vectors["cases"].as_array().unwrap() {
@@ -290,7 +290,7 @@ fn boxes_meet_up_to_the_iou_that_gstreamer_computes() {
 
 /// Pairs of boxes that share exactly the threshold's part, all of it exact in binary.
 #[test]
-fn an_overlap_equal_to_the_threshold_suppresses_only_inclusively() {
+fn an_overlap_equal_to_the_threshold_suppresses_only_if_the_threshold_is_inclusive() {
     // 8 x 4 and 4 x 4 sharing 2 x 4: of the union of 40 a fifth, of the larger a quarter, of the
     // smaller a half. 5 x 8 twice, sharing 2 x 8, has 16 of 64: an IoU of exactly a quarter.
     let cases = [
@@ -316,7 +316,7 @@ fn an_overlap_equal_to_the_threshold_suppresses_only_inclusively() {
 }
 
 #[test]
-fn a_score_equal_to_the_threshold_enters() {
+fn an_anchor_whose_score_equals_the_threshold_is_a_candidate() {
     let boxes = [0.0, 0.0, 4.0, 4.0, 10.0, 0.0, 14.0, 4.0];
     let scores = [0.25, 0.25f32.next_down()];
     let params = Params::default();
@@ -325,7 +325,7 @@ fn a_score_equal_to_the_threshold_enters() {
 }
 
 #[test]
-fn boxes_that_only_touch_do_not_meet_unless_a_pixel_is_added() {
+fn boxes_that_touch_conflict_only_with_a_pixel_offset() {
     let boxes = [0.0, 0.0, 4.0, 4.0, 4.0, 0.0, 8.0, 4.0];
     for (pixel_offset, left) in [(0.0, 2), (1.0, 1)] {
         let params = Params {

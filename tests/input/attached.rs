@@ -17,7 +17,7 @@ fn ids(buffer: &gst::BufferRef) -> Vec<String> {
 }
 
 #[test]
-fn what_was_attached_is_read_back_in_order() {
+fn attached_tensors_are_read_back_in_order() {
     init();
     let mut buffer = gst::Buffer::new();
     let buffer = buffer.get_mut().unwrap();
@@ -59,7 +59,7 @@ fn copies_share_the_tensors_memory() {
 }
 
 #[test]
-fn removing_takes_all_of_them() {
+fn remove_removes_all_tensors() {
     init();
     let mut buffer = gst::Buffer::new();
     let buffer = buffer.get_mut().unwrap();
@@ -82,7 +82,7 @@ fn behind(elements: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn tensors_stay_where_the_picture_stays() {
+fn tensors_are_kept_by_elements_that_keep_the_picture() {
     for elements in
         ["identity", "queue ! queue", "tee ! queue", "videoconvert", "videobalance hue=1"]
     {
@@ -91,7 +91,7 @@ fn tensors_stay_where_the_picture_stays() {
 }
 
 #[test]
-fn tensors_go_where_a_new_picture_is_made() {
+fn tensors_are_dropped_by_elements_that_make_a_new_picture() {
     for elements in [
         "videoscale ! video/x-raw,width=32,height=24",
         "videocrop left=8",
@@ -156,7 +156,7 @@ fn refused(write: impl FnOnce(&mut gst::StructureRef)) -> String {
 }
 
 #[test]
-fn metadata_that_other_programs_write_is_read() {
+fn metadata_written_by_other_programs_is_read() {
     let buffer = foreign(|_| {});
     assert_eq!(Tensors::of(&buffer).unwrap().views()[0].to_string(), "foreign (f32 2)");
     let scalar = foreign(|s| s.set("dims", gst::Array::new(Vec::<u64>::new())));
@@ -164,7 +164,7 @@ fn metadata_that_other_programs_write_is_read() {
 }
 
 #[test]
-fn malformed_metadata_is_refused_with_the_reason() {
+fn malformed_metadata_is_an_error_with_the_reason() {
     for field in ["id", "type", "dims", "data"] {
         let message = refused(|s| s.remove_field(field));
         assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is missing"));
@@ -207,7 +207,7 @@ fn set_bytes(structure: &mut gst::StructureRef, field: &str) {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_refused() {
+fn text_that_is_not_utf8_is_an_error() {
     for field in ["id", "type"] {
         let message = refused(|s| set_bytes(s, field));
         assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is not UTF-8"));
@@ -219,7 +219,7 @@ fn unmappable(buffer: &gst::BufferRef) -> TensorError {
 }
 
 #[test]
-fn memory_that_does_not_fit_the_shape_is_not_mapped() {
+fn memory_that_does_not_fit_the_shape_cannot_be_read() {
     let short = foreign(|s| s.set("dims", gst::Array::new([3u64])));
     assert!(matches!(unmappable(&short), TensorError::TooShort { needed: 12, held: 8, .. }));
     let huge = foreign(|s| s.set("dims", gst::Array::new([u64::MAX / 2, 4])));
@@ -236,7 +236,7 @@ fn memory_that_does_not_fit_the_shape_is_not_mapped() {
 }
 
 #[test]
-fn an_empty_tensor_maps_to_nothing() {
+fn a_tensor_without_elements_is_read_as_an_empty_slice() {
     let empty = foreign(|s| {
         s.set("dims", gst::Array::new([0u64, 4]));
         s.set("data", gst::Buffer::new());

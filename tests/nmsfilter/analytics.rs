@@ -71,7 +71,7 @@ fn each_region_has_an_object_with_its_id() {
 }
 
 #[test]
-fn the_relation_meta_is_there_even_without_objects() {
+fn the_relation_meta_is_attached_also_without_objects() {
     let tensor = windows(7);
     let found = frame("score-threshold=1", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!(found, Attached { relation: true, objects: vec![], regions: vec![] });
@@ -80,7 +80,7 @@ fn the_relation_meta_is_there_even_without_objects() {
 }
 
 #[test]
-fn either_kind_can_be_had_alone() {
+fn attach_selects_regions_or_objects_alone() {
     let tensor = windows(3);
     let roi = frame("attach=roi", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!((roi.relation, roi.regions.len()), (false, 3));
@@ -90,7 +90,7 @@ fn either_kind_can_be_had_alone() {
 }
 
 #[test]
-fn objects_of_others_stay_and_ids_still_tie() {
+fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
     let tensor = windows(4);
     let found = frame("", move |buffer| {
         let mut relation = AnalyticsRelationMeta::add(buffer);
@@ -114,7 +114,7 @@ fn thousands_of_objects_are_attached() {
 }
 
 #[test]
-fn a_second_nmsfilter_that_attaches_the_objects_again_says_what_to_set() {
+fn a_second_nmsfilter_that_attaches_the_same_objects_gives_a_warning_that_says_what_to_set() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
            ! nmsfilter attach=analytics ! nmsfilter attach=analytics name=nms ! fakesink",
@@ -173,7 +173,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn types_that_cannot_be_read_are_listed_by_name_and_not_mapped() {
+    fn unsupported_element_types_are_listed_by_name_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
         add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int32, &[2], 8)]);
@@ -185,7 +185,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn memory_shorter_than_the_shape_is_not_mapped() {
+    fn memory_shorter_than_the_shape_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
         // GStreamer refuses to make one; nothing keeps the memory as it was.
@@ -212,7 +212,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn tensors_of_too_many_dimensions_earn_a_warning() {
+    fn tensors_of_too_many_dimensions_give_a_warning() {
         let pipeline = parse(
             "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
                ! nmsfilter name=nms ! fakesink",
@@ -228,7 +228,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn an_id_that_is_not_utf8_is_no_known_id() {
+    fn an_id_that_is_not_utf8_is_replaced_by_a_note() {
         init();
         let mut buffer = gst::Buffer::new();
         // SAFETY: the text ends with a zero; GLib copies it.
@@ -246,7 +246,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn copies_have_the_tensors_once_and_removing_takes_all() {
+    fn a_copied_buffer_has_the_tensors_once_and_keep_tensors_false_removes_them() {
         init();
         let mut buffer = gst::Buffer::new();
         add(buffer.get_mut().unwrap(), vec![window(1.0)]);
@@ -266,7 +266,7 @@ mod tensor_meta {
     /// The first versions of 1.26 have one for each buffer.
     #[cfg(feature = "v1_28")]
     #[test]
-    fn several_metas_on_a_buffer_are_read_in_order_and_copied() {
+    fn several_metas_on_a_buffer_are_read_in_order_and_copied_with_shared_memory() {
         init();
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
@@ -297,7 +297,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn a_tensor_without_memory_and_name_is_listed_and_not_mapped() {
+    fn a_tensor_without_memory_and_id_is_listed_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
         // SAFETY: this makes a tensor of one dimension with everything zero, for us to keep.

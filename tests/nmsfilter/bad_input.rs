@@ -70,7 +70,7 @@ fn assert_says(message: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_short_buffer() {
+fn memory_shorter_than_the_shape_is_an_error() {
     let ended = filter("", |buffer| claim(buffer, "yolo-v8-out", &[1, 84, 8400], 1024));
     assert_says(
         ended.error(),
@@ -79,25 +79,25 @@ fn a_short_buffer() {
 }
 
 #[test]
-fn ten_million_rows_claimed() {
+fn ten_million_anchors_in_64_bytes_are_an_error() {
     let ended = filter("", |buffer| claim(buffer, "windows", &[10_000_000, 4], 64));
     assert_says(ended.error(), &["needs 160000000 bytes, but its memory holds 64"]);
 }
 
 #[test]
-fn dimensions_that_overflow() {
+fn a_shape_of_windows_that_overflows_is_an_error() {
     let ended = filter("", |buffer| claim(buffer, "windows", &[u64::MAX / 2, 4], 64));
     assert_says(ended.error(), &["anchors are more than the 4294967295 supported"]);
 }
 
 #[test]
-fn columns_that_overflow() {
+fn a_shape_of_columns_that_overflows_is_an_error() {
     let ended = filter("", |buffer| claim(buffer, "yolo-v8-out", &[1, 8, 1 << 62], 64));
     assert_says(ended.error(), &["anchors are more than the 4294967295 supported"]);
 }
 
 #[test]
-fn more_rows_than_can_be_counted() {
+fn more_anchors_than_fit_32_bits_are_an_error() {
     let ended = filter("decoder=boxes", |buffer| {
         claim(buffer, "boxes", &[1 << 33, 4], 0);
         claim(buffer, "scores", &[1 << 33], 0);
@@ -106,7 +106,7 @@ fn more_rows_than_can_be_counted() {
 }
 
 #[test]
-fn absurdly_many_classes() {
+fn more_than_65536_classes_are_an_error() {
     let ended = filter("decoder=boxes", |buffer| {
         claim(buffer, "boxes", &[1, 4], 16);
         claim(buffer, "scores", &[1, 1 << 20], 4 << 20);
@@ -115,7 +115,7 @@ fn absurdly_many_classes() {
 }
 
 #[test]
-fn a_wrong_rank() {
+fn a_tensor_of_another_rank_is_an_error() {
     let message = refused("", vec![tensor("yolo-v8-out", &[84], vec![0.0; 84])]);
     assert_says(&message, &["yolo-v8-out (f32 84)", "decoder yolov8 expects one tensor [1,4+C,N]"]);
     let message = refused("", vec![tensor("out", &[1, 1, 84, 1], vec![0.0; 84])]);
@@ -126,7 +126,7 @@ fn a_wrong_rank() {
 }
 
 #[test]
-fn a_wrong_shape_for_the_decoder_that_was_set() {
+fn a_shape_that_does_not_fit_the_decoder_that_was_set_is_an_error() {
     let message = refused("decoder=windows", vec![tensor("out", &[2, 5], vec![0.0; 10])]);
     assert_says(&message, &["out (f32 2x5)", "decoder windows expects one tensor [N,4]"]);
     let two = vec![tensor("a", &[2, 5], vec![0.0; 10]), tensor("b", &[3], vec![0.0; 3])];
@@ -138,7 +138,7 @@ fn a_wrong_shape_for_the_decoder_that_was_set() {
 }
 
 #[test]
-fn a_wrong_element_type() {
+fn an_unsupported_element_type_is_an_error() {
     let ended = filter("", |buffer| {
         let mut meta = {
             gstnmsfilter::input::custom_meta::register();
@@ -163,7 +163,7 @@ fn a_wrong_element_type() {
 }
 
 #[test]
-fn a_batch_of_frames() {
+fn a_batch_dimension_of_2_is_an_error() {
     let batch = tensor("yolo-v8-out", &[2, 6, 10], vec![0.0; 120]);
     let message = refused("", vec![batch.clone()]);
     assert_says(
@@ -175,14 +175,14 @@ fn a_batch_of_frames() {
 }
 
 #[test]
-fn two_tensors_with_one_id() {
+fn two_tensors_with_the_same_id_are_an_error() {
     let out = tensor("yolo-v8-out", &[1, 6, 10], vec![0.0; 60]);
     let message = refused("", vec![out.clone(), out]);
     assert_says(&message, &["two tensors have the id yolo-v8-out; expected one"]);
 }
 
 #[test]
-fn shapes_that_do_not_tell_the_model() {
+fn an_ambiguous_shape_is_an_error_that_says_which_properties_to_set() {
     let message = refused("", vec![tensor("out", &[1, 100, 85], vec![0.0; 8500])]);
     assert_says(
         &message,
@@ -225,14 +225,14 @@ fn a_pose_output_without_id_gives_an_error_and_no_boxes() {
 }
 
 #[test]
-fn a_lone_tensor_named_boxes_is_not_read_as_windows() {
+fn a_tensor_with_the_id_boxes_but_no_scores_is_an_error() {
     let boxes =
         || vec![tensor("boxes", &[1, 2, 4], vec![10.0, 10.0, 50.0, 50.0, 0.0, 0.0, 9.0, 9.0])];
     assert_says(&refused("", boxes()), &["boxes (f32 1x2x4) has an id of decoder boxes", "scores"]);
 }
 
 #[test]
-fn an_error_names_the_properties_that_are_set_as_users_type_them() {
+fn the_debug_information_of_an_error_has_the_changed_properties_in_gst_launch_syntax() {
     let message = refused("backend=cpu model-width=640 iou-threshold=0.5 classes=1,2", window());
     let changed = "; iou-threshold=0.5 classes=\"1\\,2\" model-width=640 backend=cpu";
     assert!(message.ends_with(changed), "{message}");
@@ -241,7 +241,7 @@ fn an_error_names_the_properties_that_are_set_as_users_type_them() {
 }
 
 #[test]
-fn no_rows_at_all() {
+fn tensors_without_anchors_give_no_candidates() {
     assert_eq!(counts("", vec![tensor("windows", &[0, 4], vec![])]), [0, 0]);
     assert_eq!(counts("", vec![tensor("yolo-v8-out", &[1, 84, 0], vec![])]), [0, 0]);
     assert_eq!(counts("", vec![tensor("yolo-v5-out", &[1, 0, 85], vec![])]), [0, 0]);
@@ -250,7 +250,7 @@ fn no_rows_at_all() {
 }
 
 #[test]
-fn no_row_above_the_threshold() {
+fn scores_below_the_threshold_give_no_candidates() {
     let faint = tensor("windows", &[2, 4], vec![1.0, 1.0, 9.0, 0.1, 5.0, 5.0, 9.0, 0.2499]);
     assert_eq!(counts("", vec![faint]), [0, 0]);
 }
@@ -278,7 +278,7 @@ fn coordinates_that_are_not_finite_are_rejected() {
 }
 
 #[test]
-fn negative_and_huge_sizes_are_rejected_and_empty_slots_passed_over() {
+fn negative_and_huge_sizes_are_rejected_and_empty_slots_dropped() {
     let rows = [
         [1.0, 1.0, -9.0, 0.9],
         [1.0, 1.0, 2.0e9, 0.9],
@@ -296,7 +296,7 @@ fn a_box_outside_the_frame_is_rejected() {
 }
 
 #[test]
-fn metadata_without_fields() {
+fn metadata_without_fields_is_an_error() {
     let ended = filter("", |buffer| {
         gstnmsfilter::input::custom_meta::register();
         gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
@@ -309,19 +309,19 @@ fn window() -> Vec<NewTensor> {
 }
 
 #[test]
-fn a_model_of_half_known_size() {
+fn model_width_without_model_height_is_an_error() {
     let message = refused("model-width=640", window());
     assert_says(&message, &["model-width and model-height go together; got 640 and 0"]);
 }
 
 #[test]
-fn letterboxing_into_a_model_of_unknown_size() {
+fn letterbox_without_the_models_size_is_an_error() {
     let message = refused("letterbox=center", window());
     assert_says(&message, &["letterbox needs the size of the model's input: set model-width"]);
 }
 
 #[test]
-fn classes_that_nobody_knows() {
+fn unknown_class_names_are_errors() {
     let message = refused("classes=cat", window());
     assert_says(&message, &["classes: there is no class \"cat\"", "0 labels loaded"]);
     let message = refused("class-thresholds=dog:0.5", window());
@@ -331,13 +331,13 @@ fn classes_that_nobody_knows() {
 }
 
 #[test]
-fn a_label_file_that_is_not_there() {
+fn a_missing_label_file_is_an_error() {
     let message = refused("label-file=/nowhere/coco.txt", window());
     assert_says(&message, &["/nowhere/coco.txt", "No such file or directory"]);
 }
 
 #[test]
-fn a_label_file_that_is_no_text() {
+fn a_label_file_that_is_not_utf8_is_an_error() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("labels.bin");
     std::fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
     let message = refused(&format!("label-file={}", file.display()), window());
@@ -345,7 +345,7 @@ fn a_label_file_that_is_no_text() {
 }
 
 #[test]
-fn an_engine_that_is_not_there() {
+fn backend_cuda_without_that_gpu_is_an_error() {
     use gstnmsfilter::device::{Device, DeviceError};
     let message = refused("backend=cuda cuda-device-id=77", window());
     let why = match Device::open(77).unwrap_err() {
@@ -358,7 +358,7 @@ fn an_engine_that_is_not_there() {
 
 #[cfg(not(feature = "v1_24"))]
 #[test]
-fn metadata_that_this_build_cannot_write() {
+fn attach_analytics_is_an_error_in_a_build_without_it() {
     let message = refused("attach=analytics", window());
     assert_says(
         &message,
@@ -367,7 +367,7 @@ fn metadata_that_this_build_cannot_write() {
 }
 
 #[test]
-fn values_outside_their_range_are_not_taken() {
+fn values_outside_their_range_leave_the_property_unchanged() {
     pipeline::init();
     for (property, value, kept) in
         [("iou-threshold", "1.2", 0.45), ("iou-threshold", "-0.1", 0.45), ("min-size", "-3", 0.0)]
@@ -380,7 +380,7 @@ fn values_outside_their_range_are_not_taken() {
 }
 
 #[test]
-fn after_an_error_it_runs_again() {
+fn the_element_runs_again_after_an_error() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=2 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -405,7 +405,7 @@ fn after_an_error_it_runs_again() {
 }
 
 #[test]
-fn a_buffer_before_caps() {
+fn a_buffer_before_caps_is_an_error() {
     pipeline::init();
     let mut harness = gst_check::Harness::new("nmsfilter");
     harness.push_event(gst::event::StreamStart::new("test"));

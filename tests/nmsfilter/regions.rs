@@ -88,7 +88,7 @@ fn boxes() -> Vec<NewTensor> {
 }
 
 #[test]
-fn survivors_become_regions_best_first() {
+fn survivors_become_regions_in_descending_score() {
     let found = frame(VGA, "", boxes(), look);
     let first = Region {
         kind: "class-0".into(),
@@ -107,7 +107,7 @@ fn survivors_become_regions_best_first() {
 }
 
 #[test]
-fn labels_come_from_the_file_then_the_head_then_the_number() {
+fn labels_are_those_of_the_file_else_of_the_decoder_else_the_class_number() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("labels.txt");
     std::fs::write(&file, "person\r\n\nbicycle \n").unwrap();
     let labels = |properties: String, tensors| {
@@ -128,7 +128,7 @@ fn labels_come_from_the_file_then_the_head_then_the_number() {
 }
 
 #[test]
-fn classes_and_their_thresholds_can_be_chosen() {
+fn classes_and_class_thresholds_select_the_regions() {
     let lefts = |properties: &str| -> Vec<u32> {
         rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect()
     };
@@ -140,7 +140,7 @@ fn classes_and_their_thresholds_can_be_chosen() {
 }
 
 #[test]
-fn sizes_are_pixels_of_the_frame() {
+fn min_size_and_max_size_are_in_pixels_of_the_frame() {
     let lefts = |properties: &str| -> Vec<u32> {
         let mut lefts: Vec<u32> =
             rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect();
@@ -158,14 +158,14 @@ fn sizes_are_pixels_of_the_frame() {
 }
 
 #[test]
-fn caps_keep_the_best() {
+fn max_detections_and_max_candidates_keep_the_highest_scores() {
     assert_eq!(rects(VGA, "max-detections=2", boxes()).len(), 2);
     assert_eq!(rects(VGA, "max-detections=2", boxes())[0].0, 100);
     assert_eq!(rects(VGA, "max-candidates=1", boxes()).len(), 1);
 }
 
 #[test]
-fn suppression_heeds_class_unless_told_not_to() {
+fn boxes_of_different_classes_suppress_each_other_only_if_class_agnostic() {
     let same = [[10.0, 10.0, 50.0, 50.0]; 2];
     let scores = [[0.9, 0.0], [0.0, 0.8]];
     let pair = || {
@@ -194,7 +194,7 @@ fn boxes_are_clipped_to_the_frame() {
 
 /// As seen by a model of 640x640 that is given a frame of 640x480 between borders of 80 rows.
 #[test]
-fn a_box_outside_the_frame_takes_no_place_of_a_cap_and_suppresses_none() {
+fn a_box_outside_the_frame_does_not_count_toward_limits_and_suppresses_none() {
     let rows = |first: [f32; 4]| {
         let rows = [first, [10.0, 100.0, 40.0, 0.8], [300.0, 100.0, 40.0, 0.7]];
         vec![tensor("windows", &[3, 4], rows.as_flattened())]
@@ -269,7 +269,7 @@ fn multi_label_can_be_set_while_playing() {
 }
 
 #[test]
-fn coordinates_are_pixels_or_normalized_as_id_or_property_say() {
+fn coordinates_are_pixels_or_normalized_by_tensor_id_or_property() {
     let window = |id: &str, elements: [f32; 4]| vec![tensor(id, &[1, 4], &elements)];
     let half = [0.5, 0.5, 0.25, 0.9];
     let quarter = [(320, 240, 160, 120)];
@@ -282,7 +282,7 @@ fn coordinates_are_pixels_or_normalized_as_id_or_property_say() {
 }
 
 #[test]
-fn the_models_size_and_letterbox_are_undone() {
+fn boxes_are_mapped_from_the_letterboxed_model_input_to_the_frame() {
     let window = || vec![tensor("windows", &[1, 4], &[160.0, 200.0, 64.0, 0.9])];
     let size = "width=1920,height=1080";
     let model = "model-width=640 model-height=640";
@@ -295,7 +295,7 @@ fn the_models_size_and_letterbox_are_undone() {
 }
 
 #[test]
-fn tensors_stay_or_go_as_asked() {
+fn tensors_are_removed_if_keep_tensors_is_false() {
     let left = |properties: &str| {
         frame(VGA, properties, boxes(), |buffer| Tensors::of(buffer).unwrap().len())
     };
@@ -304,7 +304,7 @@ fn tensors_stay_or_go_as_asked() {
 }
 
 #[test]
-fn regions_are_attached_only_where_asked() {
+fn regions_are_attached_only_if_attach_has_roi() {
     let kinds = |properties: &str| rects(VGA, properties, boxes()).len();
     assert_eq!(kinds("attach=roi"), 4);
     #[cfg(feature = "v1_24")]
@@ -312,7 +312,7 @@ fn regions_are_attached_only_where_asked() {
 }
 
 #[test]
-fn no_region_overwrites_what_was_there() {
+fn earlier_regions_are_kept() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",

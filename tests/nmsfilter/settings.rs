@@ -58,7 +58,7 @@ fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
 const WHOLE: &str = "class-0 80,80 40x40";
 
 #[test]
-fn the_models_size_may_be_set_one_side_after_the_other() {
+fn model_width_and_model_height_can_be_set_at_different_frames() {
     let (seen, ended) = stream(
         60,
         &[
@@ -98,7 +98,7 @@ const IMPOSSIBLE: [(&[Change], &str); 8] = [
 ];
 
 #[test]
-fn settings_that_cannot_be_used_leave_the_earlier_ones_in_force_with_one_warning() {
+fn invalid_settings_leave_the_earlier_ones_in_force_and_give_one_warning() {
     for (changes, expected) in IMPOSSIBLE {
         // 150 frames are three seconds.
         let (seen, ended) = stream(150, changes);
@@ -115,7 +115,7 @@ fn settings_that_cannot_be_used_leave_the_earlier_ones_in_force_with_one_warning
 }
 
 #[test]
-fn before_the_first_decoded_frame_the_same_settings_are_an_error() {
+fn invalid_settings_before_the_first_decoded_frame_are_an_error() {
     for (changes, expected) in IMPOSSIBLE {
         let pipeline = parse(
             "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
@@ -135,7 +135,7 @@ fn before_the_first_decoded_frame_the_same_settings_are_an_error() {
 }
 
 #[test]
-fn settings_made_whole_again_come_into_force_all_at_once() {
+fn settings_that_become_valid_come_into_force_together() {
     let (seen, ended) = stream(
         300,
         &[(3, "letterbox", "center"), (4, "score-threshold", "0.95"), (200, "letterbox", "none")],
@@ -147,7 +147,7 @@ fn settings_made_whole_again_come_into_force_all_at_once() {
 }
 
 #[test]
-fn another_mistake_after_the_first_is_told_too() {
+fn a_second_invalid_setting_gives_a_second_warning() {
     let (_, ended) = stream(
         200,
         &[(3, "letterbox", "center"), (100, "classes", "cat"), (101, "letterbox", "none")],
@@ -158,7 +158,7 @@ fn another_mistake_after_the_first_is_told_too() {
 }
 
 #[test]
-fn tensors_that_no_settings_fit_are_an_error_of_the_settings_that_are_set() {
+fn tensors_that_fit_neither_the_old_nor_the_new_settings_give_the_error_of_the_new() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=9 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -178,7 +178,7 @@ fn tensors_that_no_settings_fit_are_an_error_of_the_settings_that_are_set() {
 }
 
 #[test]
-fn settings_for_another_model_come_into_force_with_its_tensors() {
+fn settings_for_another_model_come_into_force_with_the_first_tensors_that_fit() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=9 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -204,7 +204,7 @@ fn settings_for_another_model_come_into_force_with_its_tensors() {
 }
 
 #[test]
-fn values_of_the_core_are_named_as_the_properties_name_them() {
+fn names_of_enumerations_of_the_core_equal_the_nicks_of_the_properties() {
     let formats = glib::EnumClass::new::<enums::BoxFormat>();
     for format in [enums::BoxFormat::Corners, enums::BoxFormat::Center, enums::BoxFormat::Square] {
         let nick = formats.value(format.into_glib()).unwrap().nick();

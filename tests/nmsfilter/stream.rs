@@ -20,7 +20,7 @@ fn count(buffer: &gst::BufferRef) -> usize {
 }
 
 #[test]
-fn tensors_may_change_shape_and_head_from_frame_to_frame() {
+fn tensors_of_other_shapes_and_decoders_are_decoded_from_frame_to_frame() {
     // Ten anchors, the first two of which hold something.
     let yolov8 = |id: &str| {
         let mut elements = vec![0.0; 60];
@@ -52,7 +52,7 @@ fn tensors_may_change_shape_and_head_from_frame_to_frame() {
 }
 
 #[test]
-fn properties_changed_at_every_buffer_apply_from_the_next() {
+fn properties_set_before_a_buffer_apply_to_that_buffer() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=60 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -93,7 +93,7 @@ fn properties_changed_at_every_buffer_apply_from_the_next() {
 }
 
 #[test]
-fn caps_renegotiated_in_mid_stream_clip_to_the_new_frame() {
+fn regions_are_clipped_to_the_frame_of_renegotiated_caps() {
     init();
     let mut harness = gst_check::Harness::new("nmsfilter");
     let push = |harness: &mut gst_check::Harness, width: u32| {
@@ -112,7 +112,7 @@ fn caps_renegotiated_in_mid_stream_clip_to_the_new_frame() {
 }
 
 #[test]
-fn any_format_and_any_memory_passes() {
+fn buffers_of_any_format_and_memory_feature_are_passed_unmapped() {
     init();
     for caps in [
         "video/x-raw,format=NV12,width=64,height=48,framerate=50/1",
@@ -132,7 +132,7 @@ fn any_format_and_any_memory_passes() {
 }
 
 #[test]
-fn a_shared_buffer_is_copied_and_the_other_left_as_it_was() {
+fn a_shared_buffer_is_copied_and_the_original_is_unchanged() {
     init();
     let mut harness = gst_check::Harness::new("nmsfilter");
     harness.set_src_caps_str("video/x-raw,format=RGB,width=64,height=48,framerate=50/1");
@@ -148,7 +148,7 @@ fn stats(structure: &gst::StructureRef, name: &str) -> u64 {
 }
 
 #[test]
-fn stats_tell_what_happened() {
+fn stats_have_the_counts_of_frames_candidates_and_bytes() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=10 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -194,7 +194,7 @@ fn stats_tell_what_happened() {
 }
 
 #[test]
-fn the_stats_message_comes_once_at_the_end_or_at_the_stop() {
+fn one_stats_message_is_posted_at_the_end_of_the_stream_or_at_stop() {
     let description = "videotestsrc name=in num-buffers=3 ! nmsfilter ! fakesink";
     let pipeline = parse(description);
     assert_eq!(run(&pipeline).stats.len(), 1, "at the end of the stream");
@@ -223,7 +223,7 @@ fn the_stats_message_comes_once_at_the_end_or_at_the_stop() {
 }
 
 #[test]
-fn a_second_without_tensors_earns_one_warning() {
+fn a_first_second_without_tensors_gives_one_warning() {
     let frames = |frames: u32, first_tensor: u32| {
         let pipeline = parse(&format!(
             "videotestsrc name=in num-buffers={frames} ! video/x-raw,framerate=50/1
@@ -249,7 +249,7 @@ fn a_second_without_tensors_earns_one_warning() {
 }
 
 #[test]
-fn a_flushing_seek_goes_on_with_the_right_regions() {
+fn frames_after_a_flushing_seek_have_their_regions() {
     let pipeline = parse(
         "crowdtestsrc num-buffers=60 ! video/x-raw,width=640,height=360 ! nmsfilter name=nms
            ! fakesink",

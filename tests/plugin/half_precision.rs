@@ -29,7 +29,7 @@ fn kept_by_others() -> Vec<Candidate> {
 }
 
 #[test]
-fn half_precision_equals_numpys() {
+fn regions_from_half_precision_equal_numpy_results() {
     pipeline::init();
     let recorded = || {
         let picture = picture("data/images/street.png")?;

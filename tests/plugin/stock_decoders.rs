@@ -76,7 +76,7 @@ fn same_faces(name: &str, file: &str) -> Option<usize> {
 }
 
 #[test]
-fn faces_of_a_crowd_equal_ultralightfacedetectortensordecs() {
+fn faces_of_a_crowd_equal_ultralightfacedetectortensordec_results() {
     let name = "crowd_selfie_both";
     if let Some(faces) = same_faces(name, "data/images/crowd_selfie.jpg") {
         assert!((265..=271).contains(&faces), "{faces}");
@@ -84,7 +84,7 @@ fn faces_of_a_crowd_equal_ultralightfacedetectortensordecs() {
 }
 
 #[test]
-fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordecs() {
+fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordec_results() {
     if let Some(faces) = same_faces("oscars_both", "data/oscars/oscars.png") {
         assert!((147..=153).contains(&faces), "{faces}");
     }
@@ -162,7 +162,7 @@ fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
 }
 
 #[test]
-fn a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
+fn objects_of_a_street_equal_yolov8tensordec_results_except_for_rounding_to_pixels() {
     pipeline::init();
     let Some(picture) = picture("data/images/street.png") else {
         return;
@@ -174,7 +174,7 @@ fn a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
 }
 
 #[test]
-fn a_video_of_a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
+fn objects_of_every_video_frame_equal_yolov8tensordec_results_except_for_rounding_to_pixels() {
     pipeline::init();
     let Some(video) = video("data/videos/towncentre_96f_1080p.mp4") else {
         return;

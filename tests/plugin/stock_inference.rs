@@ -89,7 +89,7 @@ fn inferred(name: &str, model: &'static Model, file: &str, borders: bool) -> Opt
 /// picture gives other tensors, of which NumPy keeps 265 or 266 in as many candidates. Processors
 /// round sums differently, so a row at the threshold may come or go.
 #[test]
-fn faces_of_a_crowd_equal_numpys() {
+fn faces_of_a_crowd_equal_numpy_results() {
     let file = "data/images/crowd_selfie.jpg";
     if let Some(counts) = inferred("crowd_selfie", &ULTRAFACE, file, false) {
         assert!((942..=948).contains(&counts[0]), "{counts:?}");
@@ -98,7 +98,7 @@ fn faces_of_a_crowd_equal_numpys() {
 }
 
 #[test]
-fn faces_of_the_papers_picture_equal_numpys() {
+fn faces_of_the_papers_picture_equal_numpy_results() {
     if let Some(counts) = inferred("oscars", &ULTRAFACE, "data/oscars/oscars.png", false) {
         assert!((472..=478).contains(&counts[0]), "{counts:?}");
         assert!((147..=153).contains(&counts[1]), "{counts:?}");
@@ -108,7 +108,7 @@ fn faces_of_the_papers_picture_equal_numpys() {
 /// The model quantizes on the fly, so that its numbers differ a little between CPUs. Where this
 /// was written there were 120 candidates, of which 20 stayed.
 #[test]
-fn a_street_equals_numpys() {
+fn objects_of_a_street_equal_numpy_results() {
     if let Some([candidates, kept]) = inferred("street", &YOLOV8, "data/images/street.png", true) {
         assert!((100..=140).contains(&candidates), "{candidates}");
         assert!((17..=23).contains(&kept), "{kept}");
@@ -116,7 +116,7 @@ fn a_street_equals_numpys() {
 }
 
 #[test]
-fn every_frame_of_a_video_equals_numpys() {
+fn objects_of_every_video_frame_equal_numpy_results() {
     pipeline::init();
     let source = || {
         let video = video("data/videos/towncentre_96f_1080p.mp4")?;
