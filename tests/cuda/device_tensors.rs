@@ -21,7 +21,7 @@ use crate::support::scene::Scene;
 use crate::support::{data, pipeline, skip};
 
 /// Copies of host tensors on a GPU.
-fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTensor> {
+pub fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTensor> {
     let copy = |tensor: &TensorView<'_>| {
         let Storage::Host(bytes) = tensor.storage else { panic!("a tensor on the host") };
         let data = gst::Buffer::from_mut_slice(bytes.to_vec());
@@ -31,7 +31,7 @@ fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTens
     tensors.iter().map(copy).collect()
 }
 
-fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
+pub fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
     tensors.iter().collect()
 }
 

@@ -11,10 +11,11 @@ pub fn scenes() -> u64 {
     said.map_or(300, |said| said.parse().expect("NMSFILTER_TEST_SCENES is a number"))
 }
 
-/// How many bytes are copied to the host: the counts of each launch, and the survivors.
+/// The number of bytes that are copied to the host: in each launch the counts of each image, and the
+/// survivors.
 pub fn bytes_down(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches + 28 * survivors as u64
+    32 * outcome.device().launches * outcome.images().len() as u64 + 28 * survivors as u64
 }
 
 /// A tensor of f32 over the memory of a buffer.

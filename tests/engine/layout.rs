@@ -1,7 +1,9 @@
-//! Layouts that do not fit the tensors: every engine gives an error and reads nothing.
+//! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
 
 use gstnmsfilter::decoder::{self, Field, Layout, Options};
-use gstnmsfilter::engine::{Cpu, Cuda, Detection, Engine, EngineError, Params, Reference};
+use gstnmsfilter::engine::{
+    Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
+};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::engines;
@@ -30,15 +32,15 @@ fn every_engine() -> Vec<Box<dyn Engine>> {
     all
 }
 
-/// The error that every engine gives; afterwards each does a sound frame as before.
+/// The error that every engine returns. Afterwards each engine runs a valid layout.
 fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
     let errors: Vec<EngineError> = every_engine()
         .iter_mut()
         .map(|engine| {
             let error = engine.run(tensors, layout, &Params::default()).unwrap_err();
-            let sound = engine.run(&self::tensors(), &self::layout(), &Params::default());
+            let valid = engine.run(&self::tensors(), &self::layout(), &Params::default());
             assert_eq!(
-                sound.unwrap().image(0).survivors.len(),
+                valid.unwrap().image(0).survivors.len(),
                 2,
                 "{} after {error}",
                 engine.name()
@@ -72,7 +74,7 @@ fn a_field_of_a_tensor_that_does_not_exist_is_an_error() {
     }
     let expected = EngineError::NoTensor { field: "boxes", index: 0, tensors: 0 };
     assert_eq!(error(&[], &layout()), expected);
-    // Nor with nothing to read of it.
+    // Also if no element of it is read.
     let empty = Layout { anchors: 0, ..scores(|field| field.tensor = usize::MAX) };
     let expected = EngineError::NoTensor { field: "scores", index: usize::MAX, tensors: 2 };
     assert_eq!(error(&tensors(), &empty), expected);
@@ -149,6 +151,58 @@ fn zero_classes_and_more_than_65536_are_errors() {
 }
 
 #[test]
+fn zero_images_and_more_than_65535_are_errors() {
+    assert_eq!(MAX_IMAGES, 65_535);
+    for images in [0, MAX_IMAGES + 1, usize::MAX] {
+        // Strides of zero need no more elements.
+        let layout = Layout { images, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
+        let found = error(&tensors(), &layout);
+        assert_eq!(found, EngineError::Images { images });
+        let expected = format!("the layout has {images} images; expected 1 to 65535");
+        assert_eq!(found.to_string(), expected);
+    }
+}
+
+#[test]
+fn an_image_stride_beyond_the_tensor_is_an_error_with_the_name_of_the_field() {
+    let fields = |boxes, scores, objectness| Layout {
+        images: 2,
+        boxes: Field { image_stride: boxes, ..field(0, 0, 4) },
+        scores: Field { image_stride: scores, ..field(1, 0, 2) },
+        objectness: Some(Field { image_stride: objectness, ..field(1, 0, 1) }),
+        ..layout()
+    };
+    for (layout, wanted) in [
+        (fields(1, 0, 0), ("boxes", 8, 8)),
+        (fields(8, 0, 0), ("boxes", 15, 8)),
+        (fields(0, 1, 0), ("scores", 4, 4)),
+        (fields(0, 0, 3), ("objectness", 4, 4)),
+        (fields(usize::MAX, 0, 0), ("boxes", usize::MAX as u128 + 7, 8)),
+        (fields(0, usize::MAX, 0), ("scores", usize::MAX as u128 + 3, 4)),
+    ] {
+        assert_eq!(parts(&error(&tensors(), &layout)), wanted);
+    }
+    // The greatest number of images and the greatest stride do not overflow.
+    let most = Layout { images: MAX_IMAGES, ..fields(0, 0, usize::MAX) };
+    let last = (MAX_IMAGES as u128 - 1) * usize::MAX as u128 + 1;
+    assert_eq!(parts(&error(&tensors(), &most)), ("objectness", last, 4));
+}
+
+#[test]
+fn an_image_stride_of_zero_gives_the_same_image_again() {
+    let layout = Layout { images: 3, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
+    for mut engine in every_engine() {
+        let expected = engine.run(&tensors(), &self::layout(), &Params::default()).unwrap();
+        let expected = expected.image(0).survivors.to_vec();
+        let outcome = engine.run(&tensors(), &layout, &Params::default()).unwrap();
+        assert_eq!(outcome.images().len(), 3);
+        for image in outcome.images() {
+            assert_eq!(image.survivors, expected, "{}", outcome.engine());
+        }
+    }
+}
+
+#[test]
 fn more_anchors_than_fit_32_bits_are_an_error() {
     for anchors in [1 << 32, usize::MAX] {
         let found = error(&tensors(), &Layout { anchors, ..layout() });
@@ -166,7 +220,7 @@ fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
         assert!(found.to_string().contains("set multi-label to false"), "{found}");
     }
-    // Without it, there are as many candidates as anchors at most.
+    // Without multi-label there are at most as many candidates as anchors.
     parts(&error(&tensors(), &layout));
 }
 
@@ -179,14 +233,14 @@ fn objectness_in_another_tensor_than_the_scores_is_an_error() {
 
 #[test]
 fn any_offset_is_valid_if_there_are_no_anchors() {
-    let nowhere = Field {
+    let outside = Field {
         tensor: 0,
         offset: usize::MAX,
         image_stride: 0,
         anchor_stride: 1,
         component_stride: 1,
     };
-    let layout = Layout { anchors: 0, boxes: nowhere, scores: nowhere, ..layout() };
+    let layout = Layout { anchors: 0, boxes: outside, scores: outside, ..layout() };
     for multi_label in [false, true] {
         let params = Params { multi_label, ..Params::default() };
         for mut engine in every_engine() {
@@ -199,7 +253,7 @@ fn any_offset_is_valid_if_there_are_no_anchors() {
 
 #[test]
 fn interleaved_anchors_are_read_by_their_strides() {
-    // Numbers of one anchor are two elements apart, those of the next begin one later.
+    // Components of an anchor are two elements apart; the next anchor begins one element later.
     let numbers: Vec<f32> = (0..4)
         .flat_map(|i| [BOXES[i], BOXES[4 + i]])
         .chain([0.5, 1.0])
@@ -238,7 +292,7 @@ fn field(tensor: usize, offset: usize, anchor_stride: usize) -> Field {
     Field { tensor, offset, image_stride: 0, anchor_stride, component_stride: 1 }
 }
 
-/// The field, the last element needed, the elements held.
+/// The field, the last element that it addresses, the number of elements of the tensor.
 fn parts(error: &EngineError) -> (&'static str, u128, usize) {
     match *error {
         EngineError::FieldOutside { field, last, held, .. } => (field, last, held),

@@ -8,6 +8,7 @@ mod support;
 mod analytics;
 mod bad_input;
 mod notices;
+mod overlap;
 mod regions;
 mod settings;
 mod stream;
