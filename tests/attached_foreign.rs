@@ -1,7 +1,7 @@
 //! Tensor metadata that a different writer has registered and attached, before this copy of the
 //! crate does anything.
 //!
-//! A program of its own: metadata is registered once per process, and here the other writer must
+//! A separate program: metadata is registered once per process, and here the other writer must
 //! register it first.
 
 use gstnmsfilter::input::Tensors;

@@ -7,7 +7,7 @@ use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};
-use crate::outcome::{bytes_down, scenes};
+use crate::outcome::{bytes_downloaded, scenes};
 use crate::support::engines::{self, bits};
 use crate::support::pipeline;
 use crate::support::scene::Scene;
@@ -45,7 +45,7 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
         // A first launch without memory for all candidates of one image writes the survivors of the
         // other images.
         if work.launches == 1 {
-            assert_eq!(work.bytes_downloaded, bytes_down(&outcome), "seed {seed}");
+            assert_eq!(work.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
         }
         images += batch.len() as u64;
     }
@@ -124,7 +124,7 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
                 assert_eq!(bits(&expected), bits(&found), "{case}");
             }
             assert_eq!(outcome.device().launches, 1, "{case}");
-            assert_eq!(outcome.device().bytes_downloaded, bytes_down(&outcome), "{case}");
+            assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "{case}");
         }
     }
 }

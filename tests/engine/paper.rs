@@ -1,4 +1,4 @@
-//! The paper's own windows, and what its own program leaves of them.
+//! The paper's windows. The expected numbers of survivors are those of the paper's program.
 
 use gstnmsfilter::decoder;
 use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
@@ -7,7 +7,7 @@ use gstnmsfilter::tensor::TensorView;
 use crate::support::scratch::ScratchFile;
 use crate::support::{data, engines, replay};
 
-/// How many of the first `n` windows survive, by both engines and through a pipeline.
+/// The number of survivors of the first `n` windows, by both engines and through a pipeline.
 fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [TensorView::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
@@ -21,7 +21,7 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     found.survivors.len()
 }
 
-/// The same from the first `n` lines of the paper's file, through a pipeline.
+/// The same for the first `n` lines of the paper's file, through a pipeline.
 fn replayed(n: usize, params: &Params) -> replay::Counts {
     let text = data::fixture_text("oscars/detections.txt");
     let lines: String = text.split_inclusive('\n').take(n).collect();
@@ -30,7 +30,7 @@ fn replayed(n: usize, params: &Params) -> replay::Counts {
     replay::frame(&[format!("location={}", file.display())], settings)
 }
 
-/// Windows of any score, as the paper's program takes them.
+/// With a score threshold of zero, as in the paper's program.
 fn params(method: Method, overlap: Overlap, iou_threshold: f32) -> Params {
     Params {
         method,

@@ -11,8 +11,8 @@ fn windows(count: usize) -> NewTensor {
     NewTensor::from_vec::<f32>("windows", &[count, 4], rows.collect()).unwrap()
 }
 
-/// Three frames of 640x480 with these tensors through these elements, of which the last is named
-/// `nms`: how many regions leave with each, and how it ended.
+/// Runs three frames of 640x480 with these tensors through these elements, of which the last is named
+/// `nms`. Returns the number of regions of each frame, and the messages.
 fn frames(elements: &str, tensors: Vec<NewTensor>) -> (Vec<usize>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
@@ -82,10 +82,10 @@ fn more_tensors_than_the_limit_give_a_warning_with_their_number() {
 
 #[test]
 fn reaching_the_default_max_detections_gives_a_warning() {
-    let of = |properties: &str, count| {
+    let with = |properties: &str, count| {
         frames(&format!("nmsfilter name=nms {properties}"), vec![windows(count)])
     };
-    let (seen, ended) = of("", 1200);
+    let (seen, ended) = with("", 1200);
     assert_eq!(seen, [1000; 3]);
     assert_warns_once(
         &ended,
@@ -98,12 +98,11 @@ fn reaching_the_default_max_detections_gives_a_warning() {
         ("max-detections=1100", 1200, 1100),
         ("max-detections=10", 1200, 10),
     ] {
-        let (seen, ended) = of(properties, count);
+        let (seen, ended) = with(properties, count);
         assert_eq!((seen, ended.warnings), (vec![left; 3], vec![]), "{properties}");
     }
 }
 
-/// Log lines of the element at level INFO with "max-detections" in them.
 #[test]
 fn reaching_a_max_detections_that_was_set_is_only_logged() {
     use std::sync::{Arc, Mutex};

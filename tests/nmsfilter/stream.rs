@@ -1,4 +1,4 @@
-//! `nmsfilter` in a stream that changes: caps, tensors, properties, seeks, states.
+//! Streams in which caps, tensors or properties change; seeks; `stats`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ fn count(buffer: &gst::BufferRef) -> usize {
 
 #[test]
 fn tensors_of_other_shapes_and_decoders_are_decoded_from_frame_to_frame() {
-    // Ten anchors, the first two of which hold something.
+    // Ten anchors, of which the first two are candidates.
     let yolov8 = |id: &str| {
         let mut elements = vec![0.0; 60];
         for (number, columns) in
@@ -81,7 +81,7 @@ fn properties_set_before_a_buffer_apply_to_that_buffer() {
     assert_eq!(run(&pipeline).error, None);
     let expected: Vec<usize> = (0..60)
         .map(|frame| match (frame % 5, frame % 3, frame % 2) {
-            // Class 0 is kept out; or the second is below the threshold; or nothing suppresses.
+            // Class 0 is excluded; or the second score is below the threshold; or nothing is suppressed.
             (0, _, _) => 0,
             (_, 0, _) => 1,
             (_, 2, _) => 2,
@@ -123,7 +123,7 @@ fn buffers_of_any_format_and_memory_feature_are_passed_unmapped() {
     ] {
         let mut harness = gst_check::Harness::new("nmsfilter");
         harness.set_src_caps_str(caps);
-        // Never mapped, so it may be empty.
+        // The pixels are not mapped, so the buffer can be empty.
         let mut buffer = gst::Buffer::new();
         attach(buffer.get_mut().unwrap(), &windows(&[[10.0, 10.0, 20.0, 0.9]])).unwrap();
         let out = harness.push_and_pull(buffer).unwrap();
@@ -178,7 +178,7 @@ fn stats_have_the_counts_of_frames_candidates_and_bytes() {
         ("candidates", 8 * 2),
         ("survivors", 8),
         ("rejected", 8 * 2),
-        // Five windows go up; counts and one survivor come down.
+        // Five windows are uploaded; the counts and one survivor are downloaded.
         ("bytes-uploaded", if on_gpu { 8 * 5 * 16 } else { 0 }),
         ("bytes-downloaded", if on_gpu { 8 * (32 + 28) } else { 0 }),
         ("launches", if on_gpu { 8 } else { 0 }),
@@ -200,26 +200,26 @@ fn one_stats_message_is_posted_at_the_end_of_the_stream_or_at_stop() {
     assert_eq!(run(&pipeline).stats.len(), 1, "at the end of the stream");
     assert_eq!(run(&pipeline).stats.len(), 1, "again, when it runs again");
 
-    let endless = parse("videotestsrc is-live=true ! nmsfilter name=nms ! fakesink");
-    let seen = watch(&endless, "nms", |_| ());
-    endless.set_state(gst::State::Playing).unwrap();
+    let live = parse("videotestsrc is-live=true ! nmsfilter name=nms ! fakesink");
+    let seen = watch(&live, "nms", |_| ());
+    live.set_state(gst::State::Playing).unwrap();
     while seen.lock().unwrap().is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // Null flushes the bus, so the element alone is stopped.
-    let nms = endless.by_name("nms").unwrap();
+    // The state NULL flushes the pipeline's bus, so only the element is stopped.
+    let nms = live.by_name("nms").unwrap();
     nms.set_locked_state(true);
     nms.set_state(gst::State::Ready).unwrap();
-    let bus = endless.bus().unwrap();
-    let told = bus.iter().filter(|message| {
+    let bus = live.bus().unwrap();
+    let messages = bus.iter().filter(|message| {
         message.structure().is_some_and(|structure| structure.name() == "nmsfilter-stats")
     });
-    assert_eq!(told.count(), 1, "at the stop");
+    assert_eq!(messages.count(), 1, "at the stop");
     nms.set_state(gst::State::Null).unwrap();
-    endless.set_state(gst::State::Null).unwrap();
+    live.set_state(gst::State::Null).unwrap();
 
     let never = parse("videotestsrc num-buffers=0 ! nmsfilter ! fakesink");
-    assert!(run(&never).stats.is_empty(), "nothing to tell");
+    assert!(run(&never).stats.is_empty(), "no frame");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_first_second_without_tensors_gives_one_warning() {
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("no buffer of the first second carried tensors"));
     assert!(frames(50, 1_000).is_empty(), "less than a second");
-    assert!(frames(200, 49).is_empty(), "they came in time");
+    assert!(frames(200, 49).is_empty(), "the first tensors came within a second");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::support::pipeline::{Region, init, parse, regions, run, watch};
 use crate::support::skip;
 
-/// Runs a file; the regions of each buffer at its sink, or `None` (reported as a skip) where an
-/// element is not to be had.
+/// Runs a file; the regions of each buffer at its sink, or `None` (reported as a skip) if an
+/// element is missing.
 fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     init();
     let folder = crate::support::project::path("pipelines");
@@ -27,7 +27,7 @@ fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     Some(seen)
 }
 
-/// Some sixty people and a little clutter.
+/// About sixty people, and a few false detections.
 fn assert_a_crowd(frames: &[Vec<Region>], count: usize) {
     assert_eq!(frames.len(), count);
     for regions in frames {

@@ -9,7 +9,7 @@ use gstnmsfilter::tensor::Elements;
 /// A tensor in single precision; half precision widened, which is exact.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The name under which the producer wrote it.
+    /// Its id.
     pub id: String,
     /// Dimensions, slowest first.
     pub shape: Vec<usize>,

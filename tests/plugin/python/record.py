@@ -4,7 +4,7 @@ usage: record.py MODEL.onnx PICTURE.rgba WIDTH HEIGHT LOW HIGH FOLDER
 
 PICTURE.rgba holds WIDTH x HEIGHT pixels of four bytes. Where the model's input has another size it
 is letterboxed: scaled without distortion (bilinear), gray borders on both sides. LOW and HIGH are
-what black and white become. Writes FOLDER/NAME.npy for each output of that name.
+the values of black and white. Writes FOLDER/NAME.npy for each output of that name.
 """
 
 import os
@@ -13,8 +13,8 @@ import sys
 import numpy as np
 import onnxruntime
 
-GREY = 114
-# The side of the input of a model that takes any.
+GRAY = 114
+# The side of the input of a model that accepts any size.
 SIDE = 640
 
 
@@ -22,9 +22,9 @@ def scaled(picture, width, height):
     """Bilinear, pixel centers aligned, without smoothing, rounded to bytes."""
 
     def taps(size, wanted):
-        place = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0, size - 1)
-        low = place.astype(int)
-        return low, np.minimum(low + 1, size - 1), place - low
+        position = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0, size - 1)
+        low = position.astype(int)
+        return low, np.minimum(low + 1, size - 1), position - low
 
     top, bottom, down = taps(picture.shape[0], height)
     left, right, along = taps(picture.shape[1], width)
@@ -41,7 +41,7 @@ def letterboxed(picture, width, height):
     ratio = min(width / picture.shape[1], height / picture.shape[0])
     w, h = round(picture.shape[1] * ratio), round(picture.shape[0] * ratio)
     x, y = (width - w) // 2, (height - h) // 2
-    canvas = np.full((height, width, 3), GREY, np.uint8)
+    canvas = np.full((height, width, 3), GRAY, np.uint8)
     canvas[y : y + h, x : x + w] = scaled(picture, w, h)
     return canvas
 
