@@ -18,7 +18,7 @@ use gstnmsfilter::input::custom_meta::{self, NewTensor};
 
 use crate::support::{engines, pipeline};
 
-/// The plugin that cargo has built beside this program, or that `NMSFILTER_TEST_PLUGIN` names.
+/// The plugin in the folder of this program, where cargo builds it, or the one that `NMSFILTER_TEST_PLUGIN` names.
 fn plugin() -> PathBuf {
     let named = std::env::var_os("NMSFILTER_TEST_PLUGIN").map(PathBuf::from);
     named.unwrap_or_else(|| std::env::current_exe().unwrap().with_file_name("libgstnmsfilter.so"))

@@ -104,7 +104,7 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
     engines::require_gpu();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     let mut random = fastrand::Rng::with_seed(4);
-    // Few large images alternate with many small ones; each comes twice.
+    // Few large images alternate with many small ones; each size is run twice.
     let sizes = [(1, 900), (40, 12), (2, 700), (9, 100), (1, 1), (40, 12), (3, 0), (1, 900)];
     for (images, anchors) in sizes {
         for turn in 0..2 {

@@ -77,7 +77,7 @@ fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
     }
 }
 
-/// With `multi_label`, each of a few anchors gives a candidate of each of its classes.
+/// With `multi_label`, each anchor becomes a candidate of each of its classes.
 #[test]
 #[ignore = "needs a GPU"]
 fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_memory() {

@@ -111,7 +111,7 @@ fn offset_and_size_of_resized_memory_apply_on_the_gpu_and_on_the_host() {
     buffer.make_mut().resize(4..24).unwrap();
     assert_eq!(address(&buffer), Some(base + 4));
     assert_eq!(on_host(&buffer), (4..24).collect::<Vec<u8>>());
-    // A part of it, and more than it.
+    // A part of it, and a tensor that is longer.
     let part = buffer.copy_region(gst::BufferCopyFlags::MEMORY, 4..8).unwrap();
     assert_eq!((address(&part), on_host(&part)), (Some(base + 8), vec![8, 9, 10, 11]));
     let too_long = [tensor_in("t", &[6], &buffer)];
@@ -281,7 +281,7 @@ fn memory_is_read_at_the_device_pointer_that_the_driver_reports() {
     let bytes = bytemuck::cast_slice(&WINDOWS);
     let mapped =
         |bytes| foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, false);
-    let ((data, address), (_mapped, pointer)) = (mapped(&[0; 32]), mapped(bytes));
+    let ((data, address), (_other, pointer)) = (mapped(&[0; 32]), mapped(bytes));
     emulated.set_device_pointer(address, pointer);
     assert_eq!(decode(&mut Cuda::new(Some(0)).unwrap(), &data).unwrap(), (2, 1));
 }

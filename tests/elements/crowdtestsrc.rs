@@ -204,7 +204,7 @@ fn every_format_has_the_same_colors_in_its_component_order() {
             let (x, y) = ((x + w / 2) as usize, (y + h * 2 / 3) as usize);
             SKINS.contains(pixels[y * width + x].first_chunk().unwrap())
         });
-        // Some faces are behind others.
+        // Some faces are hidden by others.
         let faces = faces.count();
         assert!(faces * 10 >= truth.len() * 9, "{format}: {faces} of {} faces", truth.len());
     }
@@ -339,8 +339,8 @@ fn a_flushing_seek_continues_at_the_frame_of_that_time() {
     assert_eq!(seen.lock().unwrap()[0], whole[20]);
 }
 
-/// A source into a sink that handles the allocation query with `propose`, which is given the
-/// query, its caps, and the size of a frame without padding.
+/// A source into a sink that handles the allocation query with `propose`, whose
+/// arguments are the query, its caps, and the size of a frame without padding.
 fn into_pool(
     caps: &str,
     propose: fn(&mut gst::query::Allocation, &gst::Caps, u32),

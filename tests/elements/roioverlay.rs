@@ -277,7 +277,7 @@ impl CustomFrame {
         Self { info, offsets, strides, size }
     }
 
-    /// A buffer with one region, and the layout in its metadata.
+    /// A buffer with two regions, and the layout in its metadata.
     fn buffer(&self) -> gst::Buffer {
         let mut bytes = vec![PADDING; self.size];
         for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {

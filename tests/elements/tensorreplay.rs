@@ -135,7 +135,7 @@ fn the_stream_ends_after_the_last_tensor_if_repeat_is_false() {
     let folder = Folder::new("end");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     assert_eq!(tensors(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
-    // A file of one tensor gives it to every frame.
+    // The only tensor of a file is attached to every frame.
     assert_eq!(tensors(&format!("location={file} shape=3 repeat=false"), 9).len(), 9);
 }
 
@@ -329,7 +329,7 @@ fn all_files_of_a_pattern_have_the_id_of_the_first() {
 
 #[test]
 fn several_elements_append_their_tensors_in_order() {
-    let folder = Folder::new("chain");
+    let folder = Folder::new("several-elements");
     let scores = folder.file("scores.raw", &bytes([0.5, 0.25]));
     let boxes = folder.file("boxes.raw", &bytes([0.0; 8]));
     let pipeline = parse(&format!(

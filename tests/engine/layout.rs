@@ -106,7 +106,7 @@ fn fewer_scores_than_boxes_are_an_error() {
 
 #[test]
 fn a_field_that_exceeds_its_tensor_by_one_element_is_an_error() {
-    for (layout, wanted) in [
+    for (layout, expected_parts) in [
         (boxes(|field| field.offset = 1), ("boxes", 8, 8)),
         (boxes(|field| field.anchor_stride = 5), ("boxes", 8, 8)),
         (boxes(|field| field.component_stride = 2), ("boxes", 10, 8)),
@@ -115,7 +115,7 @@ fn a_field_that_exceeds_its_tensor_by_one_element_is_an_error() {
         (Layout { objectness: Some(field(1, 3, 1)), ..layout() }, ("objectness", 4, 4)),
     ] {
         let found = error(&tensors(), &layout);
-        assert_eq!(parts(&found), wanted);
+        assert_eq!(parts(&found), expected_parts);
     }
 }
 
@@ -172,7 +172,7 @@ fn an_image_stride_beyond_the_tensor_is_an_error_with_the_name_of_the_field() {
         objectness: Some(Field { image_stride: objectness, ..field(1, 0, 1) }),
         ..layout()
     };
-    for (layout, wanted) in [
+    for (layout, expected_parts) in [
         (fields(1, 0, 0), ("boxes", 8, 8)),
         (fields(8, 0, 0), ("boxes", 15, 8)),
         (fields(0, 1, 0), ("scores", 4, 4)),
@@ -180,7 +180,7 @@ fn an_image_stride_beyond_the_tensor_is_an_error_with_the_name_of_the_field() {
         (fields(usize::MAX, 0, 0), ("boxes", usize::MAX as u128 + 7, 8)),
         (fields(0, usize::MAX, 0), ("scores", usize::MAX as u128 + 3, 4)),
     ] {
-        assert_eq!(parts(&error(&tensors(), &layout)), wanted);
+        assert_eq!(parts(&error(&tensors(), &layout)), expected_parts);
     }
     // The greatest number of images and the greatest stride do not overflow.
     let most = Layout { images: MAX_IMAGES, ..fields(0, 0, usize::MAX) };

@@ -48,7 +48,7 @@ pub fn pixels(source: &str) -> Picture {
     let sink = pipeline.by_name("out").unwrap();
     let pad = sink.static_pad("sink").unwrap();
     let pictures = pipeline::watch(&pipeline, "out", move |buffer| {
-        let caps = pad.current_caps().expect("caps come before buffers");
+        let caps = pad.current_caps().expect("caps precede buffers");
         let info = gst_video::VideoInfo::from_caps(&caps).unwrap();
         Picture {
             // Rows of four bytes per pixel have no padding.

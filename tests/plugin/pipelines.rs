@@ -22,7 +22,7 @@ fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{name}");
     assert!(ended.warnings.is_empty(), "{name}: {:?}", ended.warnings);
-    assert!(!ended.stats.is_empty(), "{name}: stats are told at the end");
+    assert!(!ended.stats.is_empty(), "{name}: stats are posted at the end");
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     Some(seen)
 }

@@ -91,7 +91,7 @@ impl Emulated {
         stream.cast()
     }
 
-    /// An event that is recorded on `stream`, a stream of `context`, behind the work so far.
+    /// An event recorded on `stream`, a stream of `context`, after its work so far.
     pub fn event(self, context: Handle, stream: Handle) -> Handle {
         type Create = unsafe extern "C" fn(*mut Handle, c_int) -> c_int;
         type Record = unsafe extern "C" fn(Handle, Handle) -> c_int;

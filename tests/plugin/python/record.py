@@ -21,8 +21,8 @@ SIDE = 640
 def scaled(picture, width, height):
     """Bilinear, pixel centers aligned, without smoothing, rounded to bytes."""
 
-    def taps(size, wanted):
-        position = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0, size - 1)
+    def taps(size, scaled_size):
+        position = np.clip((np.arange(scaled_size) + 0.5) * size / scaled_size - 0.5, 0, size - 1)
         low = position.astype(int)
         return low, np.minimum(low + 1, size - 1), position - low
 
@@ -51,15 +51,16 @@ def main():
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    wanted = session.get_inputs()[0]
-    size = [side if isinstance(side, int) else SIDE for side in wanted.shape[2:]]
+    model_input = session.get_inputs()[0]
+    size = [side if isinstance(side, int) else SIDE for side in model_input.shape[2:]]
 
     pixels = np.fromfile(picture, np.uint8).reshape(int(height), int(width), 4)[:, :, :3]
     low, high = np.float32(low), np.float32(high)
     pixels = letterboxed(pixels, size[1], size[0]).astype(np.float32) * ((high - low) / 255) + low
-    half = wanted.type == "tensor(float16)"
+    half = model_input.type == "tensor(float16)"
     planes = pixels.transpose(2, 0, 1)[None].astype(np.float16 if half else np.float32)
-    for output, elements in zip(session.get_outputs(), session.run(None, {wanted.name: planes})):
+    results = session.run(None, {model_input.name: planes})
+    for output, elements in zip(session.get_outputs(), results):
         np.save(os.path.join(folder, output.name), elements)
 
 

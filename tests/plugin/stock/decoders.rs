@@ -9,7 +9,7 @@ use crate::tensors::Recorded;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Object {
     /// Left, top, width and height in whole pixels.
-    pub place: [i32; 4],
+    pub rectangle: [i32; 4],
     /// Its score.
     pub score: f32,
 }
@@ -20,8 +20,9 @@ pub fn objects(buffer: &gst::BufferRef) -> Vec<Object> {
         return Vec::new();
     };
     let objects = meta.iter::<AnalyticsODMtd>().map(|object| {
-        let place = object.location().unwrap();
-        Object { place: [place.x, place.y, place.w, place.h], score: object.confidence_level() }
+        let location = object.location().unwrap();
+        let rectangle = [location.x, location.y, location.w, location.h];
+        Object { rectangle, score: object.confidence_level() }
     });
     objects.collect()
 }
@@ -32,7 +33,7 @@ pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
     let number = |i: usize| output.elements[i * output.shape[2] + candidate.anchor];
     let [cx, cy, w, h] = [0, 1, 2, 3].map(number);
     Object {
-        place: [cx - w / 2.0, cy - h / 2.0, w + 0.5, h + 0.5].map(|side| side as i32),
+        rectangle: [cx - w / 2.0, cy - h / 2.0, w + 0.5, h + 0.5].map(|side| side as i32),
         score: candidate.score,
     }
 }
@@ -64,7 +65,7 @@ pub fn yolov8_iou(output: &Recorded, a: &Candidate, b: &Candidate) -> f32 {
 fn pixel_iou(a: Object, b: Object) -> f32 {
     // Clipped at the edge; `None` if nothing is left.
     let span = |object: Object, axis: usize| {
-        let (low, side) = (object.place[axis], object.place[axis + 2]);
+        let (low, side) = (object.rectangle[axis], object.rectangle[axis + 2]);
         (low + side >= 0).then_some((low.max(0), low + side))
     };
     let mut inter = 1;
@@ -88,7 +89,7 @@ fn pixel_iou(a: Object, b: Object) -> f32 {
 pub fn ultraface_object(candidate: &Candidate) -> Object {
     let [x1, y1, x2, y2] = candidate.corners;
     Object {
-        place: [x1, y1, x2 - x1, y2 - y1].map(|side| (side + 0.5) as i32),
+        rectangle: [x1, y1, x2 - x1, y2 - y1].map(|side| (side + 0.5) as i32),
         score: candidate.score,
     }
 }
