@@ -10,8 +10,9 @@ use gstnmsfilter::decoder::{self, Coordinates, Options};
 use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
-use crate::support::scratch::ScratchFile;
-use crate::support::{data, engines, replay};
+use crate::support::{data, engines};
+#[cfg(feature = "gstreamer")]
+use crate::support::{replay, scratch::ScratchFile};
 
 const SIDE: f32 = 320.0;
 
@@ -58,12 +59,15 @@ fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2])
     let candidates = survivors(decoder, shape, elements, all);
     let kept = survivors(decoder, shape, elements, Params::default());
     assert_eq!([candidates.len(), kept.len()], counts);
-    let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
-    let [_, rows, columns] = shape else { panic!("three dimensions") };
-    let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
-    let properties = [("decoder", decoder), ("coordinates", "normalized")];
-    let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
-    assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
+    #[cfg(feature = "gstreamer")]
+    {
+        let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
+        let [_, rows, columns] = shape else { panic!("three dimensions") };
+        let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
+        let properties = [("decoder", decoder), ("coordinates", "normalized")];
+        let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
+        assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
+    }
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
     assert_eq!(kept, nnstreamer_survivors(&candidates, 0.45));
 }

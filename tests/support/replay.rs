@@ -1,6 +1,6 @@
 //! Tensors written to files, replayed by `tensorreplay` and decoded by `nmsfilter` in a pipeline.
 //!
-//! No type of GStreamer is in the signatures, so that the callers compile without it.
+//! Callers that also compile without GStreamer use this with the feature `gstreamer` only.
 
 use gst::prelude::*;
 use gstnmsfilter::decoder::BoxFormat;
