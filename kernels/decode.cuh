@@ -190,9 +190,10 @@ struct BestOfWarps {
 // a part of the classes: one lane of each of the block's eight warps where the scores of
 // consecutive anchors are contiguous, else eight consecutive lanes. Loads coalesce in both cases.
 template <typename Boxes, typename Scores>
-DEVICE void decode(const KernelParams &params, Header *header) {
+DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride) {
     BLOCK_SHARED(BestOfWarps, partial);
     grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
@@ -272,8 +273,9 @@ DEVICE void decode(const KernelParams &params, Header *header) {
 // contiguous, else anchor by anchor. Most threads load no box: the score or the objectness, which
 // neighboring threads share, is below the threshold.
 template <typename Boxes, typename Scores>
-DEVICE void decode_multi(const KernelParams &params, Header *header) {
+DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t stride) {
     grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         store_params(params, header);
@@ -313,9 +315,9 @@ DEVICE void decode_multi(const KernelParams &params, Header *header) {
     append(params, workspace, verdict, box, score, index, class_index);
 }
 
-#define DECODE(decoder, name, Boxes, Scores)                                                      \
-    KERNEL(DECODE_THREADS, 4) name(const KernelParams params, void *workspace, uint64_t stride) { \
-        decoder<Boxes, Scores>(params, image_header(workspace, stride));                          \
+#define DECODE(decoder, name, Boxes, Scores)                                                       \
+    KERNEL(DECODE_THREADS, 4) name(const KernelParams params, void *workspaces, uint64_t stride) { \
+        decoder<Boxes, Scores>(params, workspaces, stride);                                        \
     }
 DECODE(decode, decode_f32_f32, F32, F32)
 DECODE(decode, decode_f32_f16, F32, F16)

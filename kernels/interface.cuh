@@ -8,10 +8,15 @@
 //   decode_<B>_<S>           decode_blocks(anchors, lanes_per_anchor)         params, workspace,
 //                                                                             stride
 //   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes)            the same
-//   map                      map_blocks(multiprocessors, capacity, images)    workspace, stride
-//   reduce                   reduce_blocks(multiprocessors, capacity, images) workspace, stride
-//   publish                  1                                                workspace, stride,
+//   map, map_batch           map_blocks(multiprocessors, capacity, images)    workspace, stride
+//   reduce, reduce_batch     reduce_blocks(multiprocessors, capacity, images) workspace, stride
+//   publish, publish_batch   1                                                workspace, stride,
 //                                                                             results, detections
+//
+// map, reduce and publish are for a single image, and ignore `stride`. map_batch, reduce_batch and
+// publish_batch are for any number of images, and somewhat slower with one: they compute the
+// addresses of their image, and map_batch also divides the queries among groups of warps. Both have
+// one source, with the template parameter `IsBatch`. Decode has one kernel for both.
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
 // `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first

@@ -91,11 +91,18 @@ struct TileRange {
 };
 
 // How the block's warps share candidates and queries: all warps are one group.
-struct OneGroup {
+template <bool IsBatch> struct OneGroup {
     static DEVICE uint32_t threads() { return MAP_THREADS; }
     static DEVICE uint32_t thread() { return threadIdx.x; }
     static DEVICE uint32_t groups() { return 1; }
     static DEVICE uint32_t group() { return 0; }
+    // The slot of a lane's candidate number `item`. The block's candidates are from slot `from` on,
+    // the warp's from `warp_from` on, which the kernel for a single image computes again for each
+    // pair, to save a register in the loop over the queries.
+    static DEVICE uint32_t slot(uint32_t from, uint32_t warp_from, uint32_t item, uint32_t lane) {
+        return IsBatch ? warp_from + item * threads() + lane
+                       : from + item * threads() + warp_index() * WARP + lane;
+    }
 };
 
 // The same with groups of as many warps as the candidates need. The last warps may be in no group.
@@ -115,6 +122,9 @@ struct WarpGroups {
     DEVICE uint32_t thread() const { return threadIdx.x - group() * threads(); } // in its group
     DEVICE uint32_t groups() const { return MAP_WARPS / warps; }
     DEVICE uint32_t group() const { return warp_index() / warps; }
+    DEVICE uint32_t slot(uint32_t, uint32_t warp_from, uint32_t item, uint32_t lane) const {
+        return warp_from + item * threads() + lane;
+    }
 };
 
 DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
@@ -153,10 +163,11 @@ struct PairQueue {
     }
 
     // Tests one pair of each of the last `count` entries, at most WARP, and appends those that
-    // conflict to the queries' lists. The warp's candidates are at slot `from` and, for each item,
-    // at `step` slots more.
-    DEVICE void test(QueryTile &tile, const Workspace &workspace, uint32_t from, uint32_t step,
-                     uint32_t count) {
+    // conflict to the queries' lists. The group's candidates are from slot `from` on, the warp's
+    // from slot `warp_from` on.
+    template <typename Groups>
+    DEVICE void test(QueryTile &tile, const Workspace &workspace, const Groups &groups,
+                     uint32_t from, uint32_t warp_from, uint32_t count) {
         const OverlapRule rule(workspace.header->params); // loaded again, to save registers
         length -= count;
         QueueEntry entry = {0};
@@ -164,7 +175,8 @@ struct PairQueue {
             entry.bits = entries[length + lane_index()];
             const uint32_t pair = entry.first_pair();
             const uint32_t q = entry.first_query() + pair / MAP_ITEMS_PER_THREAD;
-            const uint32_t slot = from + pair % MAP_ITEMS_PER_THREAD * step + entry.lane();
+            const uint32_t slot =
+                groups.slot(from, warp_from, pair % MAP_ITEMS_PER_THREAD, entry.lane());
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
             // With method NONE pairs get here whose coordinates are infinite in half precision.
@@ -248,7 +260,7 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
             if (__any_sync(ALL_LANES, pairs != 0)) {
                 queue.add(pairs != 0, QueueEntry::encode(pairs, q, lane));
                 while (queue.length >= WARP) {
-                    queue.test(tile, workspace, warp_from, groups.threads(), WARP);
+                    queue.test(tile, workspace, groups, from, warp_from, WARP);
                 }
             }
         }
@@ -258,22 +270,22 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
         }
     }
     while (queue.length != 0) {
-        queue.test(tile, workspace, warp_from, groups.threads(), min(queue.length, WARP));
+        queue.test(tile, workspace, groups, from, warp_from, min(queue.length, WARP));
     }
 }
 
 // compare_tile with the fewest items per thread, up to `Items`, that cover the remaining
 // candidates.
-template <uint32_t Items>
+template <uint32_t Items, bool IsBatch>
 DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, const TileRange &range,
                                uint32_t from) {
     if constexpr (Items > 1) {
         constexpr uint32_t FEWER = Items > 4 ? Items - 2 : Items - 1;
         if (range.candidates - from <= FEWER * MAP_THREADS) {
-            return compare_tile_up_to<FEWER>(tile, workspace, range, from);
+            return compare_tile_up_to<FEWER, IsBatch>(tile, workspace, range, from);
         }
     }
-    compare_tile<Items>(tile, workspace, range, OneGroup(), from);
+    compare_tile<Items>(tile, workspace, range, OneGroup<IsBatch>(), from);
 }
 
 // Lanes that copy one query. Most lists have fewer words, and a block has more queries than warps.
@@ -314,10 +326,10 @@ DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const Til
     }
 }
 
-KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
+template <bool IsBatch> DEVICE void map_candidates(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(QueryTile, tile);
     grid_dependency_wait();
-    Header *const header = image_header(workspaces, stride);
+    Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
     if (blockIdx.x >= candidates) {
         return;
@@ -327,12 +339,13 @@ KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
     uint32_t first = 0;
     do { // A do loop: the first tile does not wait for the division.
         const TileRange range{first, min(share - first, QUERY_TILE), candidates};
-        if (gridDim.y > 1 && WarpGroups::suffice(candidates)) {
+        if (IsBatch && gridDim.y > 1 && WarpGroups::suffice(candidates)) {
             compare_tile<MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range, WarpGroups(candidates),
                                                      0);
         } else {
             for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
-                compare_tile_up_to<MAP_ITEMS_PER_THREAD>(tile, workspace, range, uint32_t(from));
+                compare_tile_up_to<MAP_ITEMS_PER_THREAD, IsBatch>(tile, workspace, range,
+                                                                  uint32_t(from));
             }
         }
         __syncthreads();
@@ -340,4 +353,11 @@ KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
         __syncthreads();
         first += QUERY_TILE;
     } while (first < share);
+}
+
+KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
+    map_candidates<false>(workspaces, stride);
+}
+KERNEL(MAP_THREADS, 1) map_batch(void *workspaces, uint64_t stride) {
+    map_candidates<true>(workspaces, stride);
 }

@@ -5,6 +5,8 @@
 //   reduce    ranks and conflicts -> decisions
 //   publish   decisions -> survivors, by rank
 //
+// The last three exist for a single image, and as map_batch, reduce_batch and publish_batch.
+//
 // The candidates are the vertices of the conflict graph. Two of them are adjacent where they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
 // Candidates are totally ordered: by score, then by anchor. Greedy non-maximum suppression takes

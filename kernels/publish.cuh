@@ -35,11 +35,12 @@ DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list
     }
 }
 
-KERNEL(PUBLISH_THREADS, 1)
-publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
+template <bool IsBatch>
+DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *results,
+                              Detection *detections) {
     BLOCK_SHARED(SurvivorList, list);
     grid_dependency_wait();
-    Header *const header = image_header(workspaces, stride);
+    Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
     // The divisor of a pair's index; 0 where candidates are anchors.
@@ -47,7 +48,7 @@ publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *det
     const uint32_t capacity = header->params.capacity;
     const Workspace workspace(header, capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const words = (uint32_t *)(detections + uint64_t(blockIdx.y) * capacity);
+    uint32_t *const words = (uint32_t *)(detections + uint64_t(image_index<IsBatch>()) * capacity);
 
     uint32_t total = 0; // survivors written
     for (uint64_t from = 0; from < candidates; from += PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS) {
@@ -98,7 +99,7 @@ publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *det
 
     __syncthreads();
     if (threadIdx.x == 0) {
-        ResultHeader *const result = &results[blockIdx.y];
+        ResultHeader *const result = &results[image_index<IsBatch>()];
         result->candidates = header->candidates;
         result->rejected = header->rejected;
         result->survivors = total;
@@ -111,4 +112,13 @@ publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *det
         __threadfence_system();
         store_relaxed(&result->sequence, header->params.sequence);
     }
+}
+
+KERNEL(PUBLISH_THREADS, 1)
+publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
+    publish_survivors<false>(workspaces, stride, results, detections);
+}
+KERNEL(PUBLISH_THREADS, 1)
+publish_batch(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
+    publish_survivors<true>(workspaces, stride, results, detections);
 }

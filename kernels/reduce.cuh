@@ -179,9 +179,9 @@ DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, u
     }
 }
 
-KERNEL(REDUCE_THREADS, 1) reduce(void *workspaces, uint64_t stride) {
+template <bool IsBatch> DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
-    Header *const header = image_header(workspaces, stride);
+    Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
     // One condition, so that both words are loaded before the branch.
     if ((count == 0) | (method == NONE)) {
@@ -192,4 +192,11 @@ KERNEL(REDUCE_THREADS, 1) reduce(void *workspaces, uint64_t stride) {
          rank += gridDim.x * REDUCE_WARPS) {
         resolve_with_fallback(workspace, method, uint32_t(rank));
     }
+}
+
+KERNEL(REDUCE_THREADS, 1) reduce(void *workspaces, uint64_t stride) {
+    reduce_candidates<false>(workspaces, stride);
+}
+KERNEL(REDUCE_THREADS, 1) reduce_batch(void *workspaces, uint64_t stride) {
+    reduce_candidates<true>(workspaces, stride);
 }

@@ -86,9 +86,12 @@ struct ConflictList {
 static_assert(CONFLICT_LIST_WORDS == 2 * WARP, "a lane loads two words");
 static_assert(sizeof(ConflictList) == CONFLICT_LIST_WORDS * 4, "no padding");
 
+// The block's image. Kernels for a single image have no instructions for it.
+template <bool IsBatch> DEVICE uint32_t image_index() { return IsBatch ? blockIdx.y : 0; }
+
 // The header of the block's image, with which its workspace begins.
-DEVICE Header *image_header(void *workspace, uint64_t stride) {
-    return (Header *)((char *)workspace + blockIdx.y * stride);
+template <bool IsBatch> DEVICE Header *image_header(void *workspaces, uint64_t stride) {
+    return (Header *)((char *)workspaces + image_index<IsBatch>() * stride);
 }
 
 // The workspace of one image.

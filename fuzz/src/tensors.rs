@@ -25,9 +25,10 @@ enum Family {
     Yolov8,
     Yolov8Transposed,
     UltraFace,
+    Yolox,
 }
 
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 8] = [
     Family::Windows,
     Family::Boxes,
     Family::Squares,
@@ -35,9 +36,10 @@ const FAMILIES: [Family; 7] = [
     Family::Yolov8,
     Family::Yolov8Transposed,
     Family::UltraFace,
+    Family::Yolox,
 ];
 
-const IDS: [&str; 14] = [
+const IDS: [&str; 15] = [
     "windows",
     "boxes",
     "scores",
@@ -49,6 +51,7 @@ const IDS: [&str; 14] = [
     "ssd-mobilenet-v1-variant-1-out-boxes",
     "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
     "output0",
+    "yolox-out",
     "",
     "größe\u{1F600}",
     "%s%n{}\n\t\"quoted\\",
@@ -145,7 +148,7 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
         // The decoder must then be chosen by shape.
         let ids = ["output0", "a", "b"];
         specs.iter_mut().zip(ids).for_each(|(spec, id)| spec.id = id.to_owned());
-    } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo") {
+    } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo-v") {
         specs[0].id.push_str("-normalized");
     }
     specs
@@ -206,6 +209,7 @@ fn write(family: Family, anchors: &[Anchor], classes: usize) -> Vec<Written> {
             vec![("scores", vec![n, c], all(&scores)), ("boxes", vec![n, 3], all(&square))]
         }
         Family::Yolov5 => vec![("yolo-v5-out", vec![1, n, 5 + c], all(&with_objectness))],
+        Family::Yolox => vec![("yolox-out", vec![1, n, 5 + c], all(&with_objectness))],
         Family::Yolov8Transposed => vec![("yolo-v8-out", vec![1, n, 4 + c], all(&with_scores))],
         Family::Yolov8 => {
             let by_row = all(&with_scores);

@@ -75,11 +75,18 @@ static void run(const Node &node, uint64_t seed) {
     }
     void *const workspace = parameter<void *>(node, 0);
     const uint64_t stride = parameter<uint64_t>(node, 1);
+    const bool is_batch = kernel >= 11;
+    if (!is_batch && node.grid.y != 1) {
+        cuda_on_host::fail("several images on a kernel for a single image");
+    }
     switch (kernel) {
     case 8:
-        cuda_on_host::launch(node.grid, threads, 3, seed, [=] { map(workspace, stride); });
+    case 11:
+        cuda_on_host::launch(node.grid, threads, 3, seed,
+                             [=] { (is_batch ? map_batch : map)(workspace, stride); });
         break;
-    case 9: {
+    case 9:
+    case 12: {
         // Without blocks that have no candidate: emulating them takes time.
         uint32_t candidates = 0;
         for (uint32_t image = 0; image < node.grid.y; image++) {
@@ -87,14 +94,16 @@ static void run(const Node &node, uint64_t seed) {
             candidates = max(candidates, candidate_count((const Header *)header));
         }
         const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
-        cuda_on_host::launch(needed, threads, 3, seed, [=] { reduce(workspace, stride); });
+        cuda_on_host::launch(needed, threads, 3, seed,
+                             [=] { (is_batch ? reduce_batch : reduce)(workspace, stride); });
         break;
     }
     default: {
         ResultHeader *const results = parameter<ResultHeader *>(node, 2);
         Detection *const detections = parameter<Detection *>(node, 3);
-        cuda_on_host::launch(node.grid, threads, 1, seed,
-                             [=] { publish(workspace, stride, results, detections); });
+        cuda_on_host::launch(node.grid, threads, 1, seed, [=] {
+            (is_batch ? publish_batch : publish)(workspace, stride, results, detections);
+        });
     }
     }
 }

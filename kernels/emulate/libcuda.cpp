@@ -70,6 +70,9 @@ static const Function FUNCTIONS[] = {
     {"map", MAP_THREADS, {8, 8}},
     {"reduce", REDUCE_THREADS, {8, 8}},
     {"publish", PUBLISH_THREADS, {8, 8, 8, 8}},
+    {"map_batch", MAP_THREADS, {8, 8}},
+    {"reduce_batch", REDUCE_THREADS, {8, 8}},
+    {"publish_batch", PUBLISH_THREADS, {8, 8, 8, 8}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};

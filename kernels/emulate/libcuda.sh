@@ -7,7 +7,7 @@
 #                            the functions of GStreamer's CUDA library that give the stream of a
 #                            memory (gstcuda.cpp)
 set -eu
-folder=$1
+folder=$(realpath -m "$1")
 mkdir -p "$folder/old" "$folder/gstcuda"
 cd "$(dirname "$0")"
 build() {

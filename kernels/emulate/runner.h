@@ -26,22 +26,25 @@ inline void decode(const KernelParams &params, Precisions precisions, void *work
 }
 
 // One launch of the four kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at
-// a time. Parameters are those of interface.cuh.
+// a time. Parameters are those of interface.cuh. The kernels for batches run single images, too,
+// with odd seeds.
 inline void run(const KernelParams &params, Precisions precisions, void *workspace, uint64_t stride,
                 ResultHeader *results, Detection *detections, uint32_t multiprocessors,
                 uint32_t resident, uint64_t seed) {
     const uint32_t images = params.images, capacity = params.capacity;
+    const bool is_batch = images != 1 || seed % 2 == 1;
     const uint32_t blocks = params.multi_label
                                 ? decode_multi_blocks(params.anchors, params.classes)
                                 : decode_blocks(params.anchors, params.lanes_per_anchor);
     launch(Index{blocks, images}, Index{DECODE_THREADS}, resident, seed,
            [&] { decode(params, precisions, workspace, stride); });
     launch(Index{map_blocks(multiprocessors, capacity, images), images}, Index{MAP_THREADS},
-           resident, seed + 1, [&] { map(workspace, stride); });
+           resident, seed + 1, [&] { (is_batch ? map_batch : map)(workspace, stride); });
     launch(Index{reduce_blocks(multiprocessors, capacity, images), images}, Index{REDUCE_THREADS},
-           resident, seed + 2, [&] { reduce(workspace, stride); });
-    launch(Index{1, images}, Index{PUBLISH_THREADS}, resident, seed + 3,
-           [&] { publish(workspace, stride, results, detections); });
+           resident, seed + 2, [&] { (is_batch ? reduce_batch : reduce)(workspace, stride); });
+    launch(Index{1, images}, Index{PUBLISH_THREADS}, resident, seed + 3, [&] {
+        (is_batch ? publish_batch : publish)(workspace, stride, results, detections);
+    });
 }
 
 // The paper's two kernels. `matrix` has capacity * capacity bytes.

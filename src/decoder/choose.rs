@@ -17,8 +17,8 @@
 //!    - `[1,N,4]` alone is not read as `windows`;
 //!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
 //!      of YOLO-NAS, and the outputs of UltraFace have these shapes;
-//!    - `[1,N,5+C]` is not read as `yolov5`: the raw output of YOLOX has the same shape and another
-//!      formula;
+//!    - `[1,N,5+C]` is not read as `yolov5` or `yolox`: the raw output of YOLOX has the same shape and
+//!      another formula;
 //!    - `[1,N,4+C]` is not read as a transposed `yolov8`: RT-DETR (`[1,300,84]`, normalized),
 //!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have that
 //!      shape;
@@ -351,6 +351,10 @@ fn ambiguous(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> C
         .as_str();
         advice += "; outputs of pose, segmentation and oriented-box models (rows beyond 4+C) are \
                    not read";
+    }
+    if fits.iter().any(|fit| fit.decoder.name() == "yolox") {
+        advice += "; an output of YOLOX is read only if its boxes are decoded (exported with \
+                   --decode_in_inference)";
     }
     ChoiceError::Ambiguous { tensors: list(tensors), readings: readings.join(" or "), advice }
 }

@@ -12,6 +12,7 @@ mod ultraface;
 mod windows;
 mod yolov5;
 mod yolov8;
+mod yolox;
 
 #[cfg(feature = "internals")]
 pub use choose::Reason;
@@ -90,8 +91,14 @@ impl Options {
 }
 
 /// All decoders, in the order in which tensor ids are compared.
-pub const DECODERS: [&dyn Decoder; 5] =
-    [&windows::Windows, &boxes::Boxes, &yolov5::Yolov5, &yolov8::Yolov8, &ultraface::UltraFace];
+pub const DECODERS: [&dyn Decoder; 6] = [
+    &windows::Windows,
+    &boxes::Boxes,
+    &yolov5::Yolov5,
+    &yolov8::Yolov8,
+    &ultraface::UltraFace,
+    &yolox::Yolox,
+];
 
 /// The decoder with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Decoder> {

@@ -25,22 +25,31 @@ impl Decoder for Yolov5 {
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        let matrix = Matrix::of(tensors[0], self, options)?;
-        let Matrix { images, rows: anchors, columns } = matrix;
-        if columns < 6 || (anchors < columns && anchors > 0) {
-            return Err(shape_error(tensors[0], self));
-        }
-        check_classes(tensors[0], columns - 5)?;
-        Ok(Layout {
-            decoder: self.name(),
-            images,
-            anchors,
-            classes: columns - 5,
-            boxes: matrix.anchors_in_rows(0, 0),
-            box_format: BoxFormat::Center,
-            scores: matrix.anchors_in_rows(0, 5),
-            objectness: Some(matrix.anchors_in_rows(0, 4)),
-            normalized: options.coordinates.normalized(tensors[0]),
-        })
+        rows_with_objectness(self, tensors[0], options)
     }
+}
+
+/// The layout of `decoder` for one tensor `[1,N,5+C]` whose rows are anchors as described above.
+pub(super) fn rows_with_objectness(
+    decoder: &dyn Decoder,
+    tensor: &TensorView<'_>,
+    options: Options,
+) -> Result<Layout, LayoutError> {
+    let matrix = Matrix::of(tensor, decoder, options)?;
+    let Matrix { images, rows: anchors, columns } = matrix;
+    if columns < 6 || (anchors < columns && anchors > 0) {
+        return Err(shape_error(tensor, decoder));
+    }
+    check_classes(tensor, columns - 5)?;
+    Ok(Layout {
+        decoder: decoder.name(),
+        images,
+        anchors,
+        classes: columns - 5,
+        boxes: matrix.anchors_in_rows(0, 0),
+        box_format: BoxFormat::Center,
+        scores: matrix.anchors_in_rows(0, 5),
+        objectness: Some(matrix.anchors_in_rows(0, 4)),
+        normalized: options.coordinates.normalized(tensor),
+    })
 }

@@ -77,6 +77,7 @@ pub struct PinnedBuffer {
 // synchronized by the code that makes them.
 unsafe impl Send for PinnedBuffer {}
 
+#[allow(clippy::len_without_is_empty, reason = "its length is only compared with others")]
 impl PinnedBuffer {
     /// Allocates `len` bytes of zeros, aligned to a page.
     ///
@@ -114,11 +115,6 @@ impl PinnedBuffer {
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 

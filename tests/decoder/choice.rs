@@ -132,11 +132,14 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
     assert_eq!(
         text,
         "the buffer's tensors (out (f32 1x25200x85)) can be read as yolov5 with 80 classes or \
-         yolov8 with 81 classes; set the property decoder to the right one, and for yolov8 \
-         num-classes to the model's number of classes; outputs of pose, segmentation and \
-         oriented-box models (rows beyond 4+C) are not read"
+         yolov8 with 81 classes or yolox with 80 classes; set the property decoder to the right \
+         one, and for yolov8 num-classes to the model's number of classes; outputs of pose, \
+         segmentation and oriented-box models (rows beyond 4+C) are not read; an output of YOLOX is \
+         read only if its boxes are decoded (exported with --decode_in_inference)"
     );
-    for (decoder, anchors, classes) in [("yolov5", 25200, 80), ("yolov8", 25200, 81)] {
+    for (decoder, anchors, classes) in
+        [("yolov5", 25200, 80), ("yolov8", 25200, 81), ("yolox", 25200, 80)]
+    {
         let choice = choose(&[("out", &[1, 25200, 85])], Some(decoder)).unwrap();
         assert_eq!((choice.layout.anchors, choice.layout.classes), (anchors, classes));
     }
@@ -259,11 +262,12 @@ fn duplicate_ids_batches_and_missing_tensors_are_errors() {
 #[test]
 fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
     type Shapes<'a> = &'a [(&'a str, &'a [usize])];
-    let batches: [(Shapes<'_>, &str, usize, usize); 8] = [
+    let batches: [(Shapes<'_>, &str, usize, usize); 9] = [
         (&[("windows", &[3, 7, 4])], "windows", 7, 1),
         (&[("boxes", &[3, 9, 4]), ("scores", &[3, 9, 5])], "boxes", 9, 5),
         (&[("boxes", &[3, 9, 4]), ("scores", &[3, 9])], "boxes", 9, 1),
         (&[("yolo-v5-out", &[3, 30, 8])], "yolov5", 30, 3),
+        (&[("yolox-out", &[3, 30, 8])], "yolox", 30, 3),
         (&[("yolo-v8-out", &[3, 8, 30])], "yolov8", 30, 4),
         (&[("yolo-v8-out", &[3, 30, 8])], "yolov8", 30, 4),
         (&[("out", &[3, 84, 210])], "yolov8", 210, 80),

@@ -4,3 +4,4 @@
 mod support;
 
 mod choice;
+mod yolox;

@@ -43,13 +43,15 @@
 
 static cudaStream_t stream;
 static uint32_t multiprocessors;
-static bool has_grid_dependency; // whether the kernels do (take_turn, kernels/portable.cuh)
+static bool has_grid_dependency; // whether the kernels do (portable.cuh)
 
 __global__ void empty() {}
 
 // The functions of the PTX.
 static struct {
-    CUfunction decode[2][2], decode_multi[2][2], map, reduce, publish, paper_map, paper_reduce;
+    CUfunction decode[2][2], decode_multi[2][2];
+    CUfunction map[2], reduce[2], publish[2]; // for a single image, for batches
+    CUfunction paper_map, paper_reduce;
 } kernels;
 
 static void load(const std::string &folder, int major) {
@@ -68,9 +70,12 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[0][1], ours, "decode_multi_f32_f16"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[1][0], ours, "decode_multi_f16_f32"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.decode_multi[1][1], ours, "decode_multi_f16_f16"));
-    CHECK_DRIVER(cuModuleGetFunction(&kernels.map, ours, "map"));
-    CHECK_DRIVER(cuModuleGetFunction(&kernels.reduce, ours, "reduce"));
-    CHECK_DRIVER(cuModuleGetFunction(&kernels.publish, ours, "publish"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.map[0], ours, "map"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.map[1], ours, "map_batch"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.reduce[0], ours, "reduce"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.reduce[1], ours, "reduce_batch"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.publish[0], ours, "publish"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.publish[1], ours, "publish_batch"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_map, papers, "paper_map"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
 }
@@ -129,7 +134,7 @@ template <typename T> struct OnDevice {
 };
 
 // A workspace, and results in mapped host memory, for batches of `images` with up to `capacity`
-// candidates each.
+// candidates each. With memory for one image it uses the kernels for a single image.
 struct Pipeline {
     uint32_t images;
     uint64_t stride;
@@ -157,6 +162,7 @@ struct Pipeline {
         uint64_t bytes = stride;
         ResultHeader *headers = results;
         Detection *survivors = detections;
+        const bool is_batch = images > 1;
         const auto &decode = params.multi_label ? kernels.decode_multi : kernels.decode;
         const uint32_t blocks = params.multi_label
                                     ? decode_multi_blocks(params.anchors, params.classes)
@@ -165,15 +171,16 @@ struct Pipeline {
                {(void *)&params, &memory, &bytes});
         if (kernel_count > 1) {
             const uint32_t blocks = map_blocks(multiprocessors, params.capacity, params.images);
-            launch(kernels.map, dim3(blocks, params.images), MAP_THREADS, {&memory, &bytes}, true);
+            launch(kernels.map[is_batch], dim3(blocks, params.images), MAP_THREADS,
+                   {&memory, &bytes}, true);
         }
         if (kernel_count > 2) {
             const uint32_t blocks = reduce_blocks(multiprocessors, params.capacity, params.images);
-            launch(kernels.reduce, dim3(blocks, params.images), REDUCE_THREADS, {&memory, &bytes},
-                   true);
+            launch(kernels.reduce[is_batch], dim3(blocks, params.images), REDUCE_THREADS,
+                   {&memory, &bytes}, true);
         }
         if (kernel_count > 3) {
-            launch(kernels.publish, dim3(1, params.images), PUBLISH_THREADS,
+            launch(kernels.publish[is_batch], dim3(1, params.images), PUBLISH_THREADS,
                    {&memory, &bytes, &headers, &survivors}, true);
         }
     }

@@ -195,7 +195,8 @@ fn an_ambiguous_shape_is_an_error_that_says_which_properties_to_set() {
         &message,
         &[
             "out (f32 1x100x85)",
-            "read as yolov5 with 80 classes or yolov8 with 81 classes; set the property decoder",
+            "read as yolov5 with 80 classes or yolov8 with 81 classes or yolox with 80 classes",
+            "set the property decoder to the right one",
             "num-classes to the model's number of classes",
         ],
     );

@@ -161,6 +161,9 @@ pub enum Decoder {
     /// UltraFace.
     #[enum_value(name = "UltraFace: scores [1,N,2], boxes [1,N,4]", nick = "ultraface")]
     UltraFace = 5,
+    /// YOLOX, decoded.
+    #[enum_value(name = "YOLOX: [1,N,5+C] with decoded boxes", nick = "yolox")]
+    Yolox = 6,
 }
 
 impl Decoder {

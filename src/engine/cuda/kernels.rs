@@ -52,6 +52,14 @@ const OF_ANOTHER_GPU: [u32; 2] = [
     sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as u32,
 ];
 
+/// The kernels after decode, for a single image or for batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaterKernels {
+    pub map: sys::CUfunction,
+    pub reduce: sys::CUfunction,
+    pub publish: sys::CUfunction,
+}
+
 /// The kernels on one GPU, shared by all engines on it.
 #[derive(Debug)]
 pub(super) struct Kernels {
@@ -65,9 +73,8 @@ pub(super) struct Kernels {
     decode: [[sys::CUfunction; 2]; 2],
     /// The same with `multi_label`.
     decode_multi: [[sys::CUfunction; 2]; 2],
-    pub map: sys::CUfunction,
-    pub reduce: sys::CUfunction,
-    pub publish: sys::CUfunction,
+    single: LaterKernels,
+    batch: LaterKernels,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -109,6 +116,7 @@ impl Kernels {
             }
         };
         let target = if image.is_native { device.capability() } else { image.from };
+        let unknown = LaterKernels { map: null_mut(), reduce: null_mut(), publish: null_mut() };
         let mut kernels = Self {
             device: device.clone(),
             module,
@@ -116,9 +124,8 @@ impl Kernels {
             programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.knows_edges(),
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
-            map: null_mut(),
-            reduce: null_mut(),
-            publish: null_mut(),
+            single: unknown,
+            batch: unknown,
         };
         let function = |name: &CStr| {
             let mut function = null_mut();
@@ -134,9 +141,16 @@ impl Kernels {
             [function(c"decode_multi_f32_f32")?, function(c"decode_multi_f32_f16")?],
             [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
         ];
-        kernels.map = function(c"map")?;
-        kernels.reduce = function(c"reduce")?;
-        kernels.publish = function(c"publish")?;
+        kernels.single = LaterKernels {
+            map: function(c"map")?,
+            reduce: function(c"reduce")?,
+            publish: function(c"publish")?,
+        };
+        kernels.batch = LaterKernels {
+            map: function(c"map_batch")?,
+            reduce: function(c"reduce_batch")?,
+            publish: function(c"publish_batch")?,
+        };
         Ok(kernels)
     }
 
@@ -148,6 +162,12 @@ impl Kernels {
     pub fn decode(&self, [boxes, scores]: [Precision; 2], multi_label: bool) -> sys::CUfunction {
         let all = if multi_label { &self.decode_multi } else { &self.decode };
         all[boxes as usize][scores as usize]
+    }
+
+    /// The kernels after decode for graphs of up to `images`. Those for batches run a single image,
+    /// too, and take a little longer for it.
+    pub fn later(&self, images: u32) -> LaterKernels {
+        if images <= 1 { self.single } else { self.batch }
     }
 }
 
