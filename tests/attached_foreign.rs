@@ -1,14 +1,14 @@
 //! Tensor metadata that a different writer has registered and attached, before this copy of the
 //! crate does anything.
 //!
-//! A program of its own: metadata is registered once per process, and here the other writer must
+//! A separate program: metadata is registered once per process, and here the other writer must
 //! register it first.
 
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, remove};
 
 #[test]
-fn tensors_of_another_writer_are_read_and_removed() {
+fn tensors_of_a_different_writer_are_read_and_removed() {
     gst::init().unwrap();
     gst::meta::CustomMeta::register(META_NAME, &["video", "nmsfilter-tensor"]);
     let mut buffer = gst::Buffer::new();

@@ -1,7 +1,7 @@
 //! The plugin without a usable GPU: no driver library, a driver without a GPU, an old driver.
 //!
-//! A program of its own: each case runs this program again, in an environment that makes it load a
-//! different driver, with the test `report` alone. The drivers are those of `kernels/emulate`, in
+//! A separate program: each case runs this program again in an environment in which a different
+//! driver is loaded, with the test `report` alone. The drivers are those of `kernels/emulate`, in
 //! the folder that `NMSFILTER_EMULATED_CUDA` names.
 
 #[path = "support/mod.rs"]
@@ -13,10 +13,10 @@ use std::process::Command;
 use crate::support::pipeline::{self, parse, run};
 use crate::support::skip;
 
-/// What the process that `in_process` starts does: with each backend, how it ended. With
-/// `backend=auto` it is never an error.
+/// Runs in the process that `in_process` starts: prints the result of a stream with each backend. With
+/// `backend=auto` there is never an error.
 #[test]
-#[ignore = "run by the other tests, in an environment of theirs"]
+#[ignore = "run by the other tests in a process of its own"]
 fn report() {
     pipeline::init();
     let inspected = gst::ElementFactory::find("nmsfilter").expect("the plugin registers");
@@ -35,7 +35,7 @@ fn report() {
     }
 }
 
-/// What `report` prints with the driver of the folder `libraries` and this number of GPUs.
+/// The lines that `report` prints with the driver of the folder `libraries` and this number of GPUs.
 fn in_process(libraries: Option<PathBuf>, gpus: u32) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "report", "--nocapture"]);
@@ -58,25 +58,26 @@ fn emulated() -> Option<PathBuf> {
     std::env::var_os("NMSFILTER_EMULATED_CUDA").map(PathBuf::from)
 }
 
-/// The folder of the emulated drivers, which the test needs.
+/// The folder of the emulated drivers; panics if it is not set.
 fn libraries() -> PathBuf {
     emulated().expect("NMSFILTER_EMULATED_CUDA names what kernels/emulate/libcuda.sh built")
 }
 
-/// The line that begins so, without that.
+/// The rest of the line that begins with `begins`.
 fn line<'a>(lines: &'a [String], begins: &str) -> &'a str {
     let found = lines.iter().find_map(|line| line.strip_prefix(begins));
     found.unwrap_or_else(|| panic!("no line {begins} in {lines:?}"))
 }
 
-fn goes_on_without(lines: &[String], why: &str) {
+/// Asserts that `backend=auto` ran on the CPU and that `backend=cuda` was an error with `reason`.
+fn assert_runs_on_cpu(lines: &[String], reason: &str) {
     assert_eq!(line(lines, "auto error: "), "none");
     assert_eq!(line(lines, "auto engine: "), "cpu");
-    assert!(line(lines, "cuda error: ").contains(why), "{lines:?}");
+    assert!(line(lines, "cuda error: ").contains(reason), "{lines:?}");
 }
 
 #[test]
-fn without_a_driver_auto_is_the_cpu_and_cuda_an_error() {
+fn without_a_driver_auto_runs_on_the_cpu_and_cuda_is_an_error() {
     if gstnmsfilter::device::Driver::get().is_ok() && emulated().is_none() {
         skip::skip("a machine without an NVIDIA driver");
         return;
@@ -86,33 +87,33 @@ fn without_a_driver_auto_is_the_cpu_and_cuda_an_error() {
         skip::skip("a machine without a GPU");
         return;
     }
-    goes_on_without(&lines, "there is no NVIDIA driver (libcuda cannot be loaded)");
+    assert_runs_on_cpu(&lines, "there is no NVIDIA driver (libcuda cannot be loaded)");
     assert_eq!(line(&lines, "auto warnings: "), "[]");
 }
 
 #[test]
 #[ignore = "needs the emulated drivers"]
-fn with_a_driver_and_no_gpu_auto_is_the_cpu_and_cuda_an_error() {
+fn with_a_driver_and_no_gpu_auto_runs_on_the_cpu_and_cuda_is_an_error() {
     let folder = libraries();
     let lines = in_process(Some(folder), 0);
-    goes_on_without(&lines, "the NVIDIA driver finds no GPU");
+    assert_runs_on_cpu(&lines, "the NVIDIA driver finds no GPU");
     assert_eq!(line(&lines, "auto warnings: "), "[]");
 }
 
 #[test]
 #[ignore = "needs the emulated drivers"]
-fn with_an_old_driver_auto_is_the_cpu_with_a_warning_and_cuda_an_error() {
+fn with_an_old_driver_auto_runs_on_the_cpu_with_a_warning_and_cuda_is_an_error() {
     let folder = libraries();
     let lines = in_process(Some(folder.join("old")), 1);
-    let why = "the NVIDIA driver has no cuGraphInstantiateWithFlags; install one for CUDA 11.4";
-    goes_on_without(&lines, why);
+    let reason = "the NVIDIA driver has no cuGraphInstantiateWithFlags; install one for CUDA 11.4";
+    assert_runs_on_cpu(&lines, reason);
     let warnings = line(&lines, "auto warnings: ");
-    assert_eq!(warnings.matches(why).count(), 1, "{warnings}");
+    assert_eq!(warnings.matches(reason).count(), 1, "{warnings}");
 }
 
 #[test]
 #[ignore = "needs the emulated drivers"]
-fn with_a_gpu_both_go_on() {
+fn with_a_gpu_auto_and_cuda_run_without_warnings() {
     let folder = libraries();
     let lines = in_process(Some(folder), 1);
     assert_eq!(line(&lines, "auto error: "), "none");

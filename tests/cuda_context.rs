@@ -1,8 +1,7 @@
 //! When the element creates a CUDA context, and when it logs the engine that it uses; on the
 //! emulated GPU.
 //!
-//! A program of its own with one test: it counts the contexts and collects the log messages of the
-//! whole process.
+//! A separate program with one test: contexts and log messages are those of the whole process.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -15,7 +14,7 @@ use crate::support::emulated::Emulated;
 use crate::support::engines;
 use crate::support::pipeline::{self, parse, run, watch};
 
-/// What the element logs at level 5 of what it runs on.
+/// The log messages of the element, at level 5, about the processor that it runs on.
 fn log() -> Arc<Mutex<Vec<String>>> {
     let log = Arc::new(Mutex::new(Vec::new()));
     gst::log::set_threshold_for_name("nmsfilter", gst::DebugLevel::Debug);
@@ -31,7 +30,7 @@ fn log() -> Arc<Mutex<Vec<String>>> {
     log
 }
 
-/// How many contexts there were when each frame left the element.
+/// The number of contexts when each frame left the element.
 fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended) {
     let pipeline = parse(description);
     let seen = watch(&pipeline, "nms", move |_| emulated.contexts_in_use());
@@ -43,7 +42,7 @@ fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_context_is_made_when_a_frame_can_use_it() {
+fn a_context_is_created_at_the_first_frame_with_tensors_or_at_start_with_backend_cuda() {
     engines::require_gpu();
     pipeline::init();
     let Some(emulated) = Emulated::get() else { return };
@@ -52,7 +51,7 @@ fn a_context_is_made_when_a_frame_can_use_it() {
     let auto = "! nmsfilter name=nms backend=auto";
     let people = "crowdtestsrc ! video/x-raw,width=160,height=90";
 
-    // Without tensors never.
+    // Without tensors no context is created.
     let (seen, ended) =
         contexts(emulated, &format!("videotestsrc num-buffers=20 {auto} ! fakesink"));
     assert_eq!((seen, ended.warnings), (vec![0; 20], vec![]));
@@ -61,17 +60,17 @@ fn a_context_is_made_when_a_frame_can_use_it() {
         ["on the CPU, or a GPU, which is opened at the first frame with tensors, 0 labels"]
     );
 
-    // With tensors at the first frame, also where they are in the host's memory: the trial will
-    // come to the GPU, and the stream does not stop for it then.
+    // With tensors it is created at the first frame, also if they are in host memory: the engine
+    // measures the GPU later, and no later frame is delayed by the creation.
     let source = people.replace("crowdtestsrc", "crowdtestsrc num-buffers=12");
     let (seen, ended) = contexts(emulated, &format!("{source} {auto} ! fakesink"));
     assert_eq!((seen, ended.warnings), (vec![1; 12], vec![]));
-    let logged_then = logged();
-    assert_eq!(logged_then.len(), 2, "{logged_then:?}");
-    assert!(logged_then[1].starts_with("on the CPU, or GPU 0 (emulated"), "{logged_then:?}");
+    let messages = logged();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[1].starts_with("on the CPU, or GPU 0 (emulated"), "{messages:?}");
     assert_eq!(emulated.contexts_in_use(), 0, "it is released when the element stops");
 
-    // Where that GPU cannot be used, there is one warning, at the first frame with tensors.
+    // If the GPU cannot be used, there is one warning, at the first frame with tensors.
     let wrong = format!("{auto} cuda-device-id=7");
     let (_, ended) = contexts(emulated, &format!("{source} {wrong} ! fakesink"));
     assert_eq!(ended.warnings.len(), 1, "{ended:?}");

@@ -1,8 +1,8 @@
 //! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
 //! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`.
 //!
-//! A program of its own with one test: failures are injected into every call of the process, and
-//! the test counts the driver objects and the memory of the process.
+//! A separate program with one test: failures are injected into every call of the process, and the
+//! test counts the driver objects and the memory of the process.
 //!
 //! `NMSFILTER_TEST_FAULTS` is the number of runs with a failure in each (200).
 
@@ -57,10 +57,10 @@ fn counts(ended: &Ended) -> [u64; 3] {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn every_failure_has_an_answer() {
+fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda() {
     assert!(engines::on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda");
-    let said = std::env::var("NMSFILTER_TEST_FAULTS").ok();
-    let runs: usize = said.map_or(200, |said| said.parse().expect("a number of runs"));
+    let value = std::env::var("NMSFILTER_TEST_FAULTS").ok();
+    let runs: usize = value.map_or(200, |value| value.parse().expect("a number of runs"));
     pipeline::init();
     let expected = counts(&run(&stream("cpu")));
     // Opened once, because creating a context takes long.
@@ -68,7 +68,7 @@ fn every_failure_has_an_answer() {
     assert_eq!(run(&stream("cuda")).error, None);
     let before = outstanding();
 
-    let mut answered = [[0usize; 2]; KINDS.len()];
+    let mut failures = [[0usize; 2]; KINDS.len()];
     let mut resident_early = 0;
     for turn in 0..runs {
         let kind = turn % KINDS.len();
@@ -89,14 +89,17 @@ fn every_failure_has_an_answer() {
                 assert_eq!(ended.error, None, "{case}");
                 assert_eq!(counts(&ended), expected, "{case}");
                 assert_eq!(ended.warnings.len(), usize::from(failed), "{case}: {ended:?}");
-                assert!(ended.warnings.iter().all(|text| names(text, calls)), "{case}: {ended:?}");
+                assert!(
+                    ended.warnings.iter().all(|text| names_call(text, calls)),
+                    "{case}: {ended:?}"
+                );
             } else if failed {
-                assert!(names(ended.error(), calls), "{case}: {ended:?}");
+                assert!(names_call(ended.error(), calls), "{case}: {ended:?}");
             } else {
                 assert_eq!((ended.error.as_ref(), counts(&ended)), (None, expected), "{case}");
             }
-            answered[kind][i] += usize::from(failed);
-            // The failure over, the same element runs again.
+            failures[kind][i] += usize::from(failed);
+            // Without the failure the same element runs again.
             if turn % 10 == 0 {
                 let again = run(&pipeline);
                 assert_eq!((again.error.as_ref(), counts(&again)), (None, expected), "{case}");
@@ -108,14 +111,14 @@ fn every_failure_has_an_answer() {
         }
     }
     let grown = resident().saturating_sub(resident_early);
-    println!("{runs} runs with each backend; failures by kind: {answered:?}; grown by {grown} KiB");
-    // Every kind was injected with either backend, and half of the runs had one.
-    assert!(answered.iter().flatten().all(|&count| count > 0), "{answered:?}");
-    assert!(answered.iter().flatten().sum::<usize>() >= runs, "{answered:?}");
+    println!("{runs} runs with each backend; failures by kind: {failures:?}; grown by {grown} KiB");
+    // Every kind of failure occurred with each backend, and at least half of the streams had one.
+    assert!(failures.iter().flatten().all(|&count| count > 0), "{failures:?}");
+    assert!(failures.iter().flatten().sum::<usize>() >= runs, "{failures:?}");
     drop(device);
 }
 
-/// Whether the text names one of the calls that failed.
-fn names(text: &str, calls: &[&str]) -> bool {
+/// Whether the text has the name of one of the calls that failed.
+fn names_call(text: &str, calls: &[&str]) -> bool {
     calls.iter().any(|call| text.contains(&format!("{call} failed: CUDA_ERROR_")))
 }

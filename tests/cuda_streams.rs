@@ -1,7 +1,7 @@
 //! Many elements on one GPU at once; every frame of each is compared with the result of the CPU
 //! engine. Run with `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`.
 //!
-//! A program of its own: it measures the memory of the process.
+//! A separate program, since it measures the memory of the process.
 //!
 //! `NMSFILTER_TEST_STREAMS` is the number of elements (8), `NMSFILTER_TEST_SECONDS` the time for
 //! which they run (3).
@@ -21,20 +21,20 @@ use crate::support::process::resident;
 use crate::support::scratch::ScratchFile;
 use crate::support::{data, engines};
 
-/// Frames in the recording; each has other windows.
+/// Frames of the recording; each has other windows.
 const FRAMES: usize = 20;
-/// Windows that a frame has room for; the rest are empty.
-const ROOM: usize = 1_000;
+/// Windows of a frame; those beyond its number of windows are empty slots.
+const CAPACITY: usize = 1_000;
 
 fn number(name: &str, default: u64) -> u64 {
-    let said = std::env::var(name).ok();
-    said.map_or(default, |said| said.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    let value = std::env::var(name).ok();
+    value.map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 fn description(file: &Path, frames: i64, memory: &str, backend: &str) -> String {
     format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,format=GRAY8,width=1920,height=744
-           ! tensorreplay shape={ROOM}x4 tensor-id=windows memory={memory} location={}
+           ! tensorreplay shape={CAPACITY}x4 tensor-id=windows memory={memory} location={}
            ! nmsfilter name=nms backend={backend} score-threshold=0 iou-threshold=0.3
              max-detections=0 ! fakesink",
         file.display()
@@ -43,15 +43,15 @@ fn description(file: &Path, frames: i64, memory: &str, backend: &str) -> String 
 
 #[test]
 #[ignore = "needs a GPU"]
-fn many_streams_get_the_right_answers_for_long() {
+fn many_streams_have_the_regions_of_the_cpu_engine() {
     assert!(engines::on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda");
     let windows = data::oscars();
-    // Each frame shows other windows, from 60 to all that there is room for.
-    let mut recorded = vec![0.0f32; FRAMES * ROOM * 4];
-    for (frame, rows) in recorded.chunks_exact_mut(ROOM * 4).enumerate() {
-        let count = 60 + frame * (ROOM - 60) / (FRAMES - 1);
+    // Each frame has other windows, from 60 to the greatest number.
+    let mut recorded = vec![0.0f32; FRAMES * CAPACITY * 4];
+    for (frame, elements) in recorded.chunks_exact_mut(CAPACITY * 4).enumerate() {
+        let count = 60 + frame * (CAPACITY - 60) / (FRAMES - 1);
         let from = frame * 90 * 4;
-        rows[..count * 4].copy_from_slice(&windows[from..from + count * 4]);
+        elements[..count * 4].copy_from_slice(&windows[from..from + count * 4]);
     }
     let file = ScratchFile::new("raw", bytemuck::cast_slice(&recorded));
     let on_cpu = parse(&description(&file, FRAMES as i64, "system", "cpu"));
@@ -65,7 +65,7 @@ fn many_streams_get_the_right_answers_for_long() {
     let (checked, wrong) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
     let pipelines: Vec<gst::Pipeline> = (0..streams)
         .map(|stream| {
-            // Every fourth uploads its tensors.
+            // Every fourth element uploads its tensors.
             let memory = if stream % 4 == 3 { "system" } else { "cuda" };
             let pipeline = parse(&description(&file, -1, memory, "cuda"));
             let pad = pipeline.by_name("nms").unwrap().static_pad("src").unwrap();
@@ -113,7 +113,7 @@ fn many_streams_get_the_right_answers_for_long() {
     );
     assert_eq!(*wrong.lock().unwrap(), Vec::new());
     assert!(checked.load(Ordering::SeqCst) > streams * 2);
-    // In a minute all caches are full, and a leak of one small object a frame would be far more.
+    // After a minute all caches are full; a leak of one small object per frame would exceed this.
     if seconds >= 60 {
         assert!(grown < 16 << 10, "grown by {grown} KiB");
     }

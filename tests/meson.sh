@@ -1,7 +1,7 @@
 #!/bin/bash
 # meson.sh FOLDER: builds with meson, runs its tests and installs in the two ways that README.md
-# describes: below a prefix of one's own, and below GStreamer's, here into a staging folder. What is
-# built stays in FOLDER.
+# describes: below a prefix of the user, and below GStreamer's, here into a staging folder. The build
+# is kept in FOLDER.
 set -euo pipefail
 folder=$(realpath -m "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,11 +11,10 @@ gstreamer=$(pkg-config --variable=prefix gstreamer-1.0)
 plugins=$(pkg-config --variable=pluginsdir gstreamer-1.0)
 rm -rf "$own" "$staged"
 
-# The dev profile builds faster; the way is the same.
+# The dev profile builds faster; the steps are the same.
 meson setup "$build" --buildtype=debug --prefix="$own" $([ ! -d "$build" ] || echo --reconfigure)
 meson compile -C "$build"
-# A change of any source builds again.
-# (Not grep -q, which would end ninja by a closed pipe.)
+# The sources are dependencies of the build. (Not grep -q, which would close ninja's pipe.)
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet

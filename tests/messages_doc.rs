@@ -1,4 +1,4 @@
-//! Every message that `docs/messages.md` explains is in the source.
+//! Every message in `docs/messages.md` is in the source.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of code in `text`, without comments and unit tests; a string literal that goes on in the
-/// next line is joined.
+/// The lines of code in `text`, without comments and unit tests; string literals that continue in the
+/// next line are joined.
 fn lines(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod tests").next().expect("there is a first part");
     let code: Vec<&str> =
@@ -24,7 +24,7 @@ fn lines(text: &str) -> Vec<String> {
     joined.lines().map(str::to_owned).collect()
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -42,7 +42,7 @@ fn has(line: &str, message: &str) -> bool {
 }
 
 #[test]
-fn every_message_that_is_explained_is_in_the_source() {
+fn every_message_in_the_document_is_in_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     sources(&root.join("src"), &mut files);
@@ -55,7 +55,7 @@ fn every_message_that_is_explained_is_in_the_source() {
     let mut unknown = Vec::new();
     for row in rows {
         let messages = row.split(" | ").next().expect("a row has a first cell");
-        // In parentheses: elements, not messages.
+        // Elements are in parentheses.
         let messages = messages.split(" (").next().expect("there is a first part");
         let missing = |message: &&str| !code.iter().any(|line| has(line, message));
         unknown.extend(code_spans(messages).filter(missing));

@@ -41,7 +41,7 @@ fn init() {
     });
 }
 
-/// `limit` in decimal, or `None` where it is the type's own and so limits nothing.
+/// `limit` in decimal, or `None` if it is the limit of the type.
 fn limit<T: Copy + PartialEq + ToString>(limit: T, of_type: Option<T>) -> Option<String> {
     (Some(limit) != of_type).then(|| limit.to_string())
 }
@@ -93,7 +93,7 @@ fn values(spec: &glib::ParamSpec) -> Vec<(String, String)> {
     class.iter().flat_map(|class| class.values()).map(|v| pair(v.nick(), v.name())).collect()
 }
 
-/// What `name` says beyond the nick: `IoU: intersection > t x union` begins with the nick `iou`.
+/// `name` without the nick at its start: `IoU: intersection > t x union` begins with the nick `iou`.
 fn description<'a>(nick: &str, name: &'a str) -> &'a str {
     let letters = |text: &str| -> String {
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -104,7 +104,7 @@ fn description<'a>(nick: &str, name: &'a str) -> &'a str {
     }
 }
 
-/// In the form that gst-launch-1.0 takes; nothing for a property that cannot be written.
+/// In the syntax of gst-launch-1.0; empty for a property that cannot be written.
 fn default(spec: &glib::ParamSpec) -> String {
     if !spec.flags().contains(glib::ParamFlags::WRITABLE) {
         return String::new();
@@ -169,7 +169,7 @@ fn document() -> String {
 }
 
 #[test]
-fn the_table_of_properties_is_that_of_the_elements() {
+fn the_document_of_properties_is_current() {
     init();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/properties.md");
     let current = document();
@@ -181,7 +181,7 @@ fn the_table_of_properties_is_that_of_the_elements() {
     let differs = |(line, (a, b)): (usize, (&str, &str))| {
         (a != b).then(|| format!("line {}\n  is        {a}\n  should be {b}", line + 1))
     };
-    // A line more, so that a missing last line is found, too.
+    // One more line, so that a missing last line is found.
     let lines = |text| str::lines(text).chain(std::iter::once("")).collect::<Vec<_>>();
     let (is, should_be) = (lines(&found), lines(&current));
     let first = is.into_iter().zip(should_be).enumerate().find_map(differs);
@@ -193,7 +193,7 @@ fn the_table_of_properties_is_that_of_the_elements() {
     );
 }
 
-/// The document is written once for all builds, so the texts must be those of all.
+/// The document is the same for all builds, so every build has the same texts.
 #[test]
 fn every_property_has_a_nick_and_a_blurb_in_one_line() {
     init();

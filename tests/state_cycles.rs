@@ -1,6 +1,6 @@
-//! A thousand changes of state leave no memory allocated.
+//! A thousand changes of state leak no memory.
 //!
-//! A program of its own: it measures the memory of the process.
+//! A separate program, since it measures the memory of the process.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -10,19 +10,19 @@ use crate::support::pipeline::{parse, run};
 use crate::support::process::resident;
 
 #[test]
-fn a_thousand_state_cycles_leave_no_memory_behind() {
-    // GPU drivers keep memory of their own; cuda_faults counts what the CUDA engine leaves.
+fn a_thousand_state_cycles_leak_no_memory() {
+    // GPU drivers cache memory of their own; cuda_faults counts the objects of the CUDA engine.
     let backend = if engines::on_gpu() { "cpu" } else { "auto" };
     let pipeline = parse(&format!(
         "crowdtestsrc num-buffers=2 ! video/x-raw,width=64,height=36
            ! nmsfilter backend={backend} ! fakesink"
     ));
     let cycle = || assert_eq!(run(&pipeline).error, None);
-    // Threads' arenas and GStreamer's caches fill up first.
+    // The allocator's arenas and GStreamer's caches are filled first.
     (0..200).for_each(|_| cycle());
     let before = resident();
     (0..1_000).for_each(|_| cycle());
     let grown = resident().saturating_sub(before);
-    // 2 KiB a cycle: less than the smallest thing that could leak, a session's histogram.
+    // 2 KiB per cycle: less than the smallest object that could leak, a session's histogram.
     assert!(grown < 2 << 10, "grown by {grown} KiB");
 }

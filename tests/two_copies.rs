@@ -1,7 +1,7 @@
 //! Two copies of the crate in one process, as in an application that links the crate and also finds
 //! the installed plugin: this program is linked with one copy and loads the other as a plugin.
 //!
-//! A program of its own with one test: types and metadata are registered once per process.
+//! A separate program with one test: types and metadata are registered once per process.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -18,13 +18,13 @@ use gstnmsfilter::input::custom_meta::{self, NewTensor};
 
 use crate::support::{engines, pipeline};
 
-/// The plugin that cargo has built beside this program, or that `NMSFILTER_TEST_PLUGIN` names.
+/// The plugin in the folder of this program, where cargo builds it, or the one that `NMSFILTER_TEST_PLUGIN` names.
 fn plugin() -> PathBuf {
     let named = std::env::var_os("NMSFILTER_TEST_PLUGIN").map(PathBuf::from);
     named.unwrap_or_else(|| std::env::current_exe().unwrap().with_file_name("libgstnmsfilter.so"))
 }
 
-/// Registers every type of the linked copy.
+/// Registers every type of the copy that is linked.
 fn register_linked_types() {
     gst::init().unwrap();
     gstnmsfilter::plugin_register_static().unwrap();
@@ -34,7 +34,7 @@ fn register_linked_types() {
         assert!(!element.list_properties().is_empty());
     }
     if engines::on_gpu() {
-        // The allocator's.
+        // Registers the type of the allocator.
         upload([0.0; 4]);
     }
 }
@@ -44,14 +44,14 @@ fn upload(window: [f32; 4]) -> NewTensor {
     Uploader::new(0).unwrap().upload(&tensor).unwrap()
 }
 
-/// Elements of the linked copy, whatever factory of their name the registry has.
+/// An element of the linked copy, also if the registry has the factory of the loaded one.
 fn linked<T: glib::object::IsClass + IsA<glib::Object> + IsA<gst::Element>>(
     properties: &[(&str, &str)],
 ) -> gst::Element {
     set(glib::Object::new::<T>().upcast(), properties)
 }
 
-/// Elements of the plugin that was loaded.
+/// An element of the loaded plugin.
 fn loaded(name: &str, properties: &[(&str, &str)]) -> gst::Element {
     set(gst::ElementFactory::make(name).build().unwrap(), properties)
 }
@@ -85,14 +85,14 @@ fn run(source: gst::Element, filter: gst::Element) -> [u64; 4] {
 }
 
 #[test]
-fn elements_and_tensors_of_two_copies_work_together() {
+fn elements_of_one_copy_read_tensors_of_the_other() {
     register_linked_types();
     let plugin = gst::Plugin::load_file(plugin()).unwrap();
     assert!(plugin.is_loaded());
-    let theirs = loaded("nmsfilter", &[]);
-    assert!(!theirs.is::<NmsFilter>(), "the factory is the plugin's");
+    let filter = loaded("nmsfilter", &[]);
+    assert!(!filter.is::<NmsFilter>(), "the factory is the plugin's");
 
-    // Enumerations and flags are each copy's own, and are set by nick in either.
+    // Each copy has enumerations and flags of its own, which are set by nick in both.
     let settings = [
         ("decoder", "yolov5"),
         ("method", "map-reduce"),
@@ -111,29 +111,31 @@ fn elements_and_tensors_of_two_copies_work_together() {
         .map(|element| element.find_property("decoder").unwrap().value_type());
     assert_ne!(types[0], types[1]);
 
-    // Tensors that one attaches, the other reads.
+    // Each copy reads tensors that the other attached.
     let mut memories = vec!["system"];
     if engines::on_gpu() {
         memories.push("cuda");
     }
     for memory in memories {
         let backend = if memory == "cuda" { "cuda" } else { "cpu" };
-        for head in ["windows", "yolov8"] {
-            let source = [("num-buffers", "4"), ("decoder", head), ("memory", memory)];
+        for decoder in ["windows", "yolov8"] {
+            let source = [("num-buffers", "4"), ("decoder", decoder), ("memory", memory)];
             let filter = [("backend", backend)];
             let sources = || [linked::<CrowdTestSrc>(&source), loaded("crowdtestsrc", &source)];
             let filters = || [linked::<NmsFilter>(&filter), loaded("nmsfilter", &filter)];
-            let [[ours, theirs], [our_filter, their_filter]] = [sources(), filters()];
-            let (crossed, back) = (run(ours, their_filter), run(theirs, our_filter));
-            let [[ours, _], [our_filter, _]] = [sources(), filters()];
-            let expected = run(ours, our_filter);
+            let [[linked_source, loaded_source], [linked_filter, loaded_filter]] =
+                [sources(), filters()];
+            let to_loaded = run(linked_source, loaded_filter);
+            let to_linked = run(loaded_source, linked_filter);
+            let [[linked_source, _], [linked_filter, _]] = [sources(), filters()];
+            let expected = run(linked_source, linked_filter);
             assert!(expected[2] > 0);
-            assert_eq!([crossed, back], [expected; 2], "{head} in {memory} memory");
+            assert_eq!([to_loaded, to_linked], [expected; 2], "{decoder} in {memory} memory");
             assert!(memory == "system" || expected[3] == 0, "device tensors are read in place");
         }
     }
 
-    // What this copy attaches once the other has registered the metadata, it reads itself.
+    // The linked copy reads its own tensors also after the other copy has registered the metadata.
     let mut buffer = gst::Buffer::new();
     let tensor = NewTensor::from_vec("n", &[1], vec![1.0f32]).unwrap();
     custom_meta::attach(buffer.get_mut().unwrap(), &tensor).unwrap();

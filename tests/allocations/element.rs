@@ -1,11 +1,10 @@
-//! A warm element allocates nothing per frame, and it passes allocation queries on: it does not
-//! touch pixels, so upstream and downstream can agree on memory and metadata without it.
+//! After the first frames the element allocates nothing per frame, and it forwards allocation queries,
+//! since it does not access pixels.
 //!
-//! The counts are of Rust's allocator in the thread that pushes: all that the element, its engine
-//! and the Rust bindings allocate on their way, and nothing else, since GStreamer and GLib allocate
-//! with their own functions. So the tests prove that no vector, string or message of the
-//! element is allocated per frame; they do not count what GStreamer allocates for the metadata that
-//! is attached.
+//! The tests count calls of Rust's allocator in the thread that pushes: allocations of the element,
+//! its engine and the Rust bindings. GStreamer and GLib allocate with their own functions. So the
+//! tests prove that no vector, string or message of the element is allocated per frame; they do not
+//! count allocations by GStreamer for the metadata that is attached.
 
 use gst::prelude::*;
 use gst_check::Harness;
@@ -17,7 +16,7 @@ use crate::windows::windows;
 
 const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1";
 
-/// Three buffers that are used again and again.
+/// A pool of three buffers.
 fn pool() -> gst::BufferPool {
     let pool = gst::BufferPool::new();
     let mut config = pool.config();
@@ -28,8 +27,8 @@ fn pool() -> gst::BufferPool {
     pool
 }
 
-/// Corners and scores of two classes for `count` boxes that overlap their neighbors, beside
-/// outputs that no decoder reads.
+/// Corners and scores of two classes for `count` boxes that overlap their neighbors, and outputs that
+/// no decoder reads.
 fn several(count: usize) -> Vec<NewTensor> {
     let (mut boxes, mut scores) = (Vec::new(), Vec::new());
     for i in 0..count {
@@ -53,8 +52,8 @@ fn attach_all(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
     tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
 }
 
-/// Allocations of each of twenty frames with pooled buffers, as `write` puts tensors on them; the
-/// number of boxes differs from frame to frame.
+/// The number of allocations for each of twenty frames with pooled buffers, to which `write` attaches
+/// tensors; the number of boxes differs from frame to frame.
 fn warm_frames(
     properties: &[(&str, &str)],
     write: fn(&mut gst::BufferRef, &[NewTensor]),
@@ -79,8 +78,8 @@ fn warm_frames(
         assert!(regions > 5, "{properties:?}: {regions} metadata items");
         count
     };
-    // The first chooses the decoder, names the labels, looks for a GPU and grows the buffers; where
-    // there is a GPU, the ninth is its first.
+    // The first frame chooses the decoder, formats the labels, opens the GPU if there is one, and
+    // allocates buffers; the ninth frame is the first on the GPU.
     for tensors in tensors.iter().cycle().take(16) {
         frame(tensors);
     }
@@ -104,14 +103,14 @@ fn the_element_allocates_nothing_once_warm() {
         assert!(regions > 100, "{regions} regions");
         count
     };
-    // The first frame chooses the decoder, names the labels and grows the buffers.
+    // The first frame chooses the decoder, formats the labels and allocates buffers.
     frame(&tensors[0]);
     for tensor in &tensors {
         assert_eq!(frame(tensor), 0, "{:?}", tensor.shape);
     }
 }
 
-/// With a bound that is reached by every frame, without tensors left, and with everything on.
+/// The defaults, a limit that every frame reaches, tensors that are removed, and class rules.
 const PROPERTIES: [&[(&str, &str)]; 4] = [
     &[],
     &[("max-detections", "12")],
@@ -129,12 +128,12 @@ fn a_warm_element_allocates_nothing_for_several_tensors_of_its_own_metadata() {
 #[cfg(feature = "v1_26")]
 #[test]
 fn a_warm_element_allocates_nothing_for_several_tensors_of_gstreamers_metadata() {
-    use gst_analytics::{TensorDataType, TensorDimOrder, TensorMeta, TensorView};
+    use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     fn add(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
         let tensors = tensors.iter().map(|tensor| {
             let id = gst::glib::Quark::from_str(&tensor.id);
             let (order, data) = (TensorDimOrder::RowMajor, tensor.data.clone());
-            TensorView::new_simple(id, TensorDataType::Float32, data, order, &tensor.shape)
+            Tensor::new_simple(id, TensorDataType::Float32, data, order, &tensor.shape)
         });
         TensorMeta::add(buffer).set(tensors.collect::<Vec<_>>().into());
     }
@@ -144,7 +143,7 @@ fn a_warm_element_allocates_nothing_for_several_tensors_of_gstreamers_metadata()
 }
 
 #[test]
-fn the_count_sees_what_a_new_plan_allocates() {
+fn allocations_for_a_new_plan_are_counted() {
     pipeline::init();
     let mut harness = Harness::new("nmsfilter");
     harness.set_src_caps_str(CAPS);
@@ -154,7 +153,7 @@ fn the_count_sees_what_a_new_plan_allocates() {
 }
 
 #[test]
-fn upstream_sees_the_metadata_and_the_pool_that_downstream_proposes_and_uses_the_pool() {
+fn allocation_queries_pass_the_metadata_and_pool_that_downstream_proposes() {
     let pipeline = pipeline::parse(&format!(
         "videotestsrc name=in num-buffers=9 ! {CAPS} ! nmsfilter name=nms ! fakesink name=out"
     ));

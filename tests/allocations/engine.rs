@@ -1,4 +1,4 @@
-//! Once warm, an engine allocates nothing per frame.
+//! After the first run an engine allocates nothing for runs of the same size.
 
 use gstnmsfilter::decoder;
 use gstnmsfilter::engine::{Method, Params};
@@ -21,13 +21,13 @@ fn the_engine_allocates_nothing_once_warm() {
         // More candidates than anchors.
         (yolov8(8, 200), true),
     ];
-    let mut cpu = engines::fast();
+    let mut engine = engines::fast();
     for (tensors, multi_label) in &tensors {
         let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
         for method in [Method::None, Method::Greedy, Method::MapReduce] {
             let params = Params { method, multi_label: *multi_label, ..Params::default() };
             let mut run =
-                || assert!(cpu.run(tensors, &layout, &params).unwrap().image(0).candidates > 0);
+                || assert!(engine.run(tensors, &layout, &params).unwrap().image(0).candidates > 0);
             run();
             assert_eq!(allocations(run), 0, "{method:?}");
         }

@@ -1,4 +1,4 @@
-//! Allocations per frame: none, once the engine and the element are warm.
+//! Allocations per frame: none after the first frames, by the engines and by the element.
 //!
 //! A program of its own: a program has one global allocator, and the one of this program counts its
 //! calls.

@@ -1,6 +1,6 @@
 //! The CUDA engine, and the CPU engine, on tensors in device memory.
 //!
-//! `NMSFILTER_TEST_SCENES` is the number of random scenes that are tried (300).
+//! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,15 +15,17 @@ use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::{Storage, TensorView};
 
 use crate::foreign_memory;
-use crate::outcome::{bytes_down, layout, over, scenes};
+use crate::outcome::{bytes_downloaded, layout, scenes, tensor_in};
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
 use crate::support::{data, pipeline, skip};
 
-/// Copies of host tensors on a GPU.
-fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTensor> {
+/// Copies of host tensors in device memory.
+pub fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTensor> {
     let copy = |tensor: &TensorView<'_>| {
-        let Storage::Host(bytes) = tensor.storage else { panic!("a tensor on the host") };
+        let Storage::Host(bytes) = tensor.storage else {
+            panic!("expected a tensor in host memory")
+        };
         let data = gst::Buffer::from_mut_slice(bytes.to_vec());
         let (element, shape) = (tensor.element, tensor.shape.clone());
         uploader.upload(&NewTensor { id: tensor.id.to_owned(), element, shape, data }).unwrap()
@@ -31,13 +33,14 @@ fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<NewTens
     tensors.iter().map(copy).collect()
 }
 
-fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
+/// Tensors as if they were read from a buffer.
+pub fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
     tensors.iter().collect()
 }
 
 #[test]
 #[ignore = "needs a GPU"]
-fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
+fn tensors_in_device_memory_equal_reference_and_only_survivors_are_copied_to_the_host() {
     engines::require_gpu();
     pipeline::init();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -52,16 +55,16 @@ fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
         let outcome = cuda.run(&attached(&copies).views(), &layout, &scene.params).unwrap();
         let found = outcome.image(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        // The tensors stay where they are; thresholds by class go up when they change.
+        // The tensors are not copied; thresholds by class are uploaded when they change.
         let per_class = &scene.params.thresholds.per_class;
-        let changed = thresholds != *per_class;
+        let is_changed = thresholds != *per_class;
         thresholds.clone_from(per_class);
-        let up = if changed { 4 * per_class.len() as u64 } else { 0 };
-        assert_eq!(outcome.device().bytes_uploaded, up, "seed {seed}");
-        assert_eq!(outcome.device().bytes_downloaded, bytes_down(&outcome), "seed {seed}");
-        // Twice at most, and once where there is room for certain.
-        let most = if found.candidates <= layout.anchors { 1 } else { 2 };
-        assert!((1..=most).contains(&outcome.device().launches), "seed {seed}");
+        let uploaded = if is_changed { 4 * per_class.len() as u64 } else { 0 };
+        assert_eq!(outcome.device().bytes_uploaded, uploaded, "seed {seed}");
+        assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
+        // At most two launches, and one if there is memory for every anchor.
+        let greatest = if found.candidates <= layout.anchors { 1 } else { 2 };
+        assert!((1..=greatest).contains(&outcome.device().launches), "seed {seed}");
         candidates += found.candidates;
         left += found.survivors.len();
     }
@@ -72,7 +75,7 @@ fn tensors_on_the_gpu_give_what_reference_gives_and_only_survivors_cross() {
 /// The paper's windows, in host and in device memory, in single and in half precision.
 #[test]
 #[ignore = "needs a GPU"]
-fn the_papers_windows_on_the_gpu() {
+fn the_papers_windows_in_host_and_device_memory_equal_reference() {
     engines::require_gpu();
     pipeline::init();
     let windows = data::oscars();
@@ -80,8 +83,8 @@ fn the_papers_windows_on_the_gpu() {
         windows.iter().map(|&number| half::f16::from_f32(number)).collect();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     let mut uploader = Uploader::new(0).unwrap();
-    let greedy = |iou_threshold| Params { iou_threshold, ..as_the_paper(Method::Greedy) };
-    let all = [as_the_paper(Method::MapReduce), greedy(0.3), greedy(0.5)];
+    let greedy = |iou_threshold| Params { iou_threshold, ..paper_params(Method::Greedy) };
+    let all = [paper_params(Method::MapReduce), greedy(0.3), greedy(0.5)];
     for n in [1, 200, 360, 698, 1_027, 2_048, 2_895, 2_997] {
         for params in &all {
             for tensor in [
@@ -93,17 +96,17 @@ fn the_papers_windows_on_the_gpu() {
                 let expected = reference.run(&tensors, &layout, params).unwrap().image(0);
                 let outcome = cuda.run(&tensors, &layout, params).unwrap();
                 let found = outcome.image(0);
-                assert_eq!(bits(&expected), bits(&found), "{n} from the host");
+                assert_eq!(bits(&expected), bits(&found), "{n} in host memory");
                 let copies = on_device(&mut uploader, &tensors);
                 let outcome = cuda.run(&attached(&copies).views(), &layout, params).unwrap();
                 let found = outcome.image(0);
-                assert_eq!(bits(&expected), bits(&found), "{n} on the GPU");
+                assert_eq!(bits(&expected), bits(&found), "{n} in device memory");
             }
         }
     }
 }
 
-fn as_the_paper(method: Method) -> Params {
+fn paper_params(method: Method) -> Params {
     Params {
         method,
         overlap: Overlap::Representative,
@@ -115,7 +118,7 @@ fn as_the_paper(method: Method) -> Params {
     }
 }
 
-/// A tensor whose memory is a GPU's own buffer, released into `released`.
+/// A buffer around zeroed device memory; its release increments `released`.
 fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> gst::Buffer {
     let released = released.clone();
     let buffer = DeviceBuffer::new(device, bytes).unwrap();
@@ -132,14 +135,14 @@ fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> g
 
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
+fn device_memory_is_released_once_with_its_last_reference() {
     engines::require_gpu();
     pipeline::init();
     let released = Arc::new(AtomicUsize::new(0));
     let buffer = wrapped(&Device::open(0).unwrap(), 64, &released);
     let copy = buffer.copy();
     drop(buffer);
-    assert_eq!(released.load(Ordering::SeqCst), 0, "the copy shares it");
+    assert_eq!(released.load(Ordering::SeqCst), 0, "the copy shares the memory");
     assert!(copy.peek_memory(0).map_readable().is_ok_and(|map| map.len() == 64));
     assert!(copy.peek_memory(0).flags().contains(gst::MemoryFlags::READONLY));
     drop(copy);
@@ -148,7 +151,7 @@ fn memory_on_the_gpu_is_released_once_with_its_last_reference() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
+fn the_cpu_engine_reads_device_memory_through_a_copy() {
     engines::require_gpu();
     pipeline::init();
     let mut uploader = Uploader::new(0).unwrap();
@@ -163,17 +166,17 @@ fn the_cpu_reads_memory_on_the_gpu_through_a_copy() {
     }
 }
 
-/// GStreamer's CUDA elements hand over their memory by the same protocol.
+/// The memory of GStreamer's CUDA elements is mapped by the same protocol.
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_of_others_is_read_in_place() {
+fn device_memory_of_another_allocator_is_read_in_place() {
     engines::require_gpu();
     pipeline::init();
     let windows = [10.0f32, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
     let device = Device::open(0).unwrap();
     for needs_sync in [false, true] {
         let data = foreign_memory::buffer(&device, bytemuck::cast_slice(&windows), needs_sync);
-        let windows = [over("windows", &[2, 4], &data)];
+        let windows = [tensor_in("windows", &[2, 4], &data)];
         let attached = attached(&windows);
         let tensors = attached.views();
         assert!(tensors[0].is_on_device());
@@ -187,7 +190,7 @@ fn memory_of_others_is_read_in_place() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_tensor_on_another_gpu_is_named_or_followed() {
+fn a_tensor_on_another_gpu_is_an_error_with_a_fixed_gpu_and_else_selects_its_gpu() {
     engines::require_gpu();
     pipeline::init();
     if Device::open(1).is_err() {
@@ -202,7 +205,7 @@ fn a_tensor_on_another_gpu_is_named_or_followed() {
     let error = fixed.run(&attached(&copies).views(), &layout, &Params::default()).unwrap_err();
     assert!(matches!(error, EngineError::OtherDevice { is: 1, expected: 0, .. }), "{error}");
     assert!(error.to_string().contains("is on GPU 1, the element's is GPU 0; set cuda-device-id"));
-    // What is wrong with one frame is not held against the next.
+    // The error of one frame does not affect the next.
     assert_eq!(fixed.run(&tensors, &layout, &Params::default()).unwrap().image(0).candidates, 1);
     let mut free = Cuda::new(None).unwrap();
     assert_eq!(
@@ -217,11 +220,11 @@ fn a_tensor_on_another_gpu_is_named_or_followed() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_tensor_whose_memory_is_too_short_is_refused_before_it_is_read() {
+fn a_tensor_whose_memory_is_too_short_is_an_error() {
     engines::require_gpu();
     pipeline::init();
     let data = wrapped(&Device::open(0).unwrap(), 64, &Arc::default());
-    let windows = [over("windows", &[5, 4], &data)];
+    let windows = [tensor_in("windows", &[5, 4], &data)];
     let attached = attached(&windows);
     let tensors = attached.views();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -230,7 +233,7 @@ fn a_tensor_whose_memory_is_too_short_is_refused_before_it_is_read() {
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
-/// Frames, candidates, survivors and what moved, of a pipeline.
+/// Frames, candidates, survivors, bytes copied and launches of a pipeline.
 fn counts(description: &str) -> [u64; 6] {
     let ended = pipeline::run(&pipeline::parse(description));
     assert_eq!(ended.error, None, "{description}");
@@ -241,38 +244,39 @@ fn counts(description: &str) -> [u64; 6] {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn sources_put_their_tensors_on_the_gpu_and_they_stay_there() {
+fn tensors_of_crowdtestsrc_in_device_memory_are_decoded_without_upload() {
     engines::require_gpu();
-    for head in ["windows", "yolov5", "yolov8"] {
+    for decoder in ["windows", "yolov5", "yolov8"] {
         let source = format!(
-            "crowdtestsrc num-buffers=4 decoder={head} memory=%
+            "crowdtestsrc num-buffers=4 decoder={decoder} memory=%
                 ! video/x-raw,width=320,height=240 ! nmsfilter backend="
         );
         let run = |memory: &str, backend| {
             counts(&format!("{}{backend} ! fakesink", source.replace('%', memory)))
         };
         let on_cpu = run("system", "cpu");
-        assert_eq!(on_cpu[3..], [0, 0, 0], "{head}");
+        assert_eq!(on_cpu[3..], [0, 0, 0], "{decoder}");
         for backend in ["cuda", "auto"] {
-            let [frames, candidates, survivors, up, down, launches] = run("cuda", backend);
-            assert_eq!([frames, candidates, survivors], on_cpu[..3], "{head}");
+            let [frames, candidates, survivors, uploaded, downloaded, launches] =
+                run("cuda", backend);
+            assert_eq!([frames, candidates, survivors], on_cpu[..3], "{decoder}");
             let expected = [0, 32 * frames + 28 * survivors, frames];
-            assert_eq!([up, down, launches], expected, "{head}, backend={backend}");
+            assert_eq!([uploaded, downloaded, launches], expected, "{decoder}, backend={backend}");
         }
-        assert_eq!(run("cuda", "cpu"), on_cpu, "{head}");
+        assert_eq!(run("cuda", "cpu"), on_cpu, "{decoder}");
     }
 }
 
 #[test]
 #[ignore = "needs a GPU"]
-fn recordings_are_replayed_from_the_gpu() {
+fn recordings_in_device_memory_are_decoded_without_upload() {
     engines::require_gpu();
     let file = data::fixture("oscars/detections.txt");
-    let [frames, candidates, survivors, up, down, launches] = counts(&format!(
+    let [frames, candidates, survivors, uploaded, downloaded, launches] = counts(&format!(
         "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=1920,height=744
            ! tensorreplay memory=cuda location={} ! nmsfilter score-threshold=0 ! fakesink",
         file.display()
     ));
     assert_eq!([frames, candidates], [3, 3 * 2_997]);
-    assert_eq!([up, down, launches], [0, 32 * 3 + 28 * survivors, 3]);
+    assert_eq!([uploaded, downloaded, launches], [0, 32 * 3 + 28 * survivors, 3]);
 }

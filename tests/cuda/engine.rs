@@ -1,17 +1,17 @@
 //! The CUDA engine on tensors in host memory, compared with the reference engine.
 //!
-//! `NMSFILTER_TEST_SCENES` is the number of random scenes that are tried (300).
+//! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).
 
 use gstnmsfilter::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
-use crate::outcome::{bytes_down, layout, scenes};
+use crate::outcome::{bytes_downloaded, layout, scenes};
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
 
 #[test]
 #[ignore = "needs a GPU"]
-fn tensors_on_the_host_are_uploaded_once() {
+fn tensors_in_host_memory_equal_reference_and_are_uploaded_once() {
     engines::require_gpu();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     for seed in 0..scenes() {
@@ -24,21 +24,22 @@ fn tensors_on_the_host_are_uploaded_once() {
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         let read: usize = layout.tensors().map(|index| tensors[index].checked_len().unwrap()).sum();
         assert_eq!(outcome.device().bytes_uploaded, read as u64, "seed {seed}");
-        assert_eq!(outcome.device().bytes_downloaded, bytes_down(&outcome), "seed {seed}");
+        assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
     }
 }
 
-/// Each box is half a pixel beside the one before, so that it conflicts with some 150 others.
+/// Each box is half a pixel to the right of the previous one, so that it conflicts with about 150
+/// others: more than the kernel `map` stores per candidate.
 #[test]
 #[ignore = "needs a GPU"]
-fn more_hits_than_are_listed_are_looked_for_again() {
+fn more_conflicts_than_are_stored_are_computed_again() {
     engines::require_gpu();
     const COUNT: usize = 700;
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     for seed in 0..6 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let beside = |i| [i as f32 / 2.0, 0.0, i as f32 / 2.0 + 100.0, 50.0];
-        let boxes: Vec<f32> = (0..COUNT).flat_map(beside).collect();
+        let corners = |i| [i as f32 / 2.0, 0.0, i as f32 / 2.0 + 100.0, 50.0];
+        let boxes: Vec<f32> = (0..COUNT).flat_map(corners).collect();
         let scores: Vec<f32> = (0..COUNT).map(|_| random.f32().max(0.3)).collect();
         let tensors = [
             TensorView::from_slice("boxes", &[COUNT, 4], &boxes),
@@ -52,15 +53,15 @@ fn more_hits_than_are_listed_are_looked_for_again() {
     }
 }
 
-/// One row of boxes, each half over the last one: every decision waits for the one before.
+/// Each box overlaps half of the previous one, so that every decision depends on the previous one.
 #[test]
 #[ignore = "needs a GPU"]
-fn a_chain_is_decided_link_by_link() {
+fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
     engines::require_gpu();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for count in [2, 33, 100, 1_100, 2_500] {
-        let link = |i| [i as f32, 0.0, i as f32 + 2.0, 2.0];
-        let boxes: Vec<f32> = (0..count).flat_map(link).collect();
+        let corners = |i| [i as f32, 0.0, i as f32 + 2.0, 2.0];
+        let boxes: Vec<f32> = (0..count).flat_map(corners).collect();
         let scores: Vec<f32> = (0..count).map(|i| 1.0 - i as f32 / 4_096.0).collect();
         let tensors = [
             TensorView::from_slice("boxes", &[count, 4], &boxes),
@@ -71,15 +72,15 @@ fn a_chain_is_decided_link_by_link() {
         let found = outcome.image(0);
         let kept: Vec<u32> = found.survivors.iter().map(|survivor| survivor.anchor).collect();
         let expected: Vec<u32> = (0..count as u32).step_by(2).collect();
-        assert_eq!(kept, expected, "{count} links");
-        assert_eq!(outcome.device().rounds, count.div_ceil(2) as u64, "{count} links");
+        assert_eq!(kept, expected, "{count} boxes");
+        assert_eq!(outcome.device().rounds, count.div_ceil(2) as u64, "{count} boxes");
     }
 }
 
-/// With `multi_label`, each of a few anchors gives a candidate of each of its classes.
+/// With `multi_label`, each anchor becomes a candidate of each of its classes.
 #[test]
 #[ignore = "needs a GPU"]
-fn candidates_without_room_are_counted_and_the_frame_runs_again_with_room() {
+fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_memory() {
     engines::require_gpu();
     const CLASSES: usize = 60;
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
@@ -90,8 +91,8 @@ fn candidates_without_room_are_counted_and_the_frame_runs_again_with_room() {
     };
     let mut random = fastrand::Rng::with_seed(9);
     let mut frame = |anchors: usize, threshold| {
-        let beside = |i| [i as f32 * 3.0, 0.0, i as f32 * 3.0 + 5.0, 5.0];
-        let boxes: Vec<f32> = (0..anchors).flat_map(beside).collect();
+        let corners = |i| [i as f32 * 3.0, 0.0, i as f32 * 3.0 + 5.0, 5.0];
+        let boxes: Vec<f32> = (0..anchors).flat_map(corners).collect();
         let scores: Vec<f32> = (0..anchors * CLASSES).map(|_| random.f32()).collect();
         let tensors = [
             TensorView::from_slice("boxes", &[anchors, 4], &boxes),
@@ -102,12 +103,12 @@ fn candidates_without_room_are_counted_and_the_frame_runs_again_with_room() {
         let outcome = cuda.run(&tensors, &layout, &params(threshold)).unwrap();
         let found = outcome.image(0);
         assert_eq!(bits(&expected), bits(&found));
-        assert_eq!(outcome.device().bytes_downloaded, bytes_down(&outcome));
+        assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome));
         (found.candidates, outcome.device().launches)
     };
-    // Room grows by 2048 candidates at a time.
+    // Memory grows in steps of 2048 candidates.
     assert_eq!(frame(40, 0.0), (2_400, 2));
-    // And stays.
+    // It is kept.
     assert_eq!(frame(40, 0.0), (2_400, 1));
     assert_eq!(frame(68, 0.0), (4_080, 1));
     assert!(matches!(frame(100, 0.5), (2_500..3_500, 1)));
@@ -117,7 +118,7 @@ fn candidates_without_room_are_counted_and_the_frame_runs_again_with_room() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn many_engines_on_one_gpu_do_not_disturb_each_other() {
+fn many_engines_on_one_gpu_equal_reference() {
     engines::require_gpu();
     let work = |thread: u64| {
         let (mut reference, mut cuda) = (Reference::default(), Cuda::new(None).unwrap());

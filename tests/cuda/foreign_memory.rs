@@ -1,5 +1,5 @@
-//! A test double of the memory of GStreamer's CUDA elements, `gst.cuda.memory`; also with any other
-//! memory type.
+//! Test double of the memory of GStreamer's CUDA elements, with the type `gst.cuda.memory` or any
+//! other.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -25,8 +25,8 @@ unsafe extern "C" fn map(
     _maxsize: usize,
     flags: gst::ffi::GstMapFlags,
 ) -> *mut c_void {
-    assert_ne!(flags & GST_MAP_CUDA, 0, "it is not mapped for the host");
-    // SAFETY: it is a `Foreign`: all memory of this allocator is.
+    assert_ne!(flags & GST_MAP_CUDA, 0, "the memory is not mapped for the host");
+    // SAFETY: all memory of this allocator is a `Foreign`.
     unsafe { (*memory.cast::<Foreign>()).data.address() as *mut c_void }
 }
 
@@ -48,10 +48,10 @@ mod imp {
     impl ObjectImpl for Allocator {}
     impl GstObjectImpl for Allocator {}
 
-    // SAFETY: it frees what `buffer` makes.
+    // SAFETY: it frees what `buffer_of_type` allocates.
     unsafe impl AllocatorImpl for Allocator {
         unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
-            // SAFETY: it was a box.
+            // SAFETY: `buffer_of_type` made it from a box.
             drop(unsafe { Box::from_raw(memory.cast::<Foreign>()) });
         }
     }
@@ -74,12 +74,12 @@ fn allocator(memory_type: &'static CStr) -> *mut gst::ffi::GstAllocator {
     raw
 }
 
-/// `bytes` in device memory; with `needs_sync`, as while work of the producer is pending.
+/// `bytes` in device memory; with `needs_sync`, the memory has the flag for pending work.
 pub fn buffer(device: &Arc<Device>, bytes: &[u8], needs_sync: bool) -> gst::Buffer {
     buffer_of_type(c"gst.cuda.memory", device, bytes, needs_sync).0
 }
 
-/// The same in memory of any type; with the device's address.
+/// The same in memory of any type, and its device address.
 pub fn buffer_of_type(
     memory_type: &'static CStr,
     device: &Arc<Device>,

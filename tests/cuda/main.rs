@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod batch;
 mod device_tensors;
 mod engine;
 mod foreign_memory;

@@ -1,6 +1,6 @@
-//! Device memory as GStreamer and other producers handle it: parts and copies of it, memory of
-//! other allocators, and when it may be read. Run where `NMSFILTER_TEST_BACKEND` is `cuda`; tests
-//! that need pending work of another producer run on the emulated GPU only.
+//! Device memory of this plugin and of other producers: parts, copies, and synchronization with
+//! pending work. Needs `NMSFILTER_TEST_BACKEND=cuda`; tests with pending work of another producer run
+//! on the emulated GPU only.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader};
 use gstnmsfilter::input::custom_meta::NewTensor;
 
 use crate::foreign_memory;
-use crate::outcome::{layout, over};
+use crate::outcome::{layout, tensor_in};
 use crate::support::emulated::{self, Emulated, GstCuda};
 use crate::support::{engines, pipeline};
 
-/// The emulated driver; ends the test where the driver is another.
+/// The emulated driver; returns from the test if the driver is a different one.
 macro_rules! needs_emulated_gpu {
     () => {{
         start();
@@ -36,7 +36,7 @@ const GST_CUDA_MEMORY_TYPE: &CStr = c"gst.cuda.memory";
 /// Two windows, of which the first suppresses the second.
 const WINDOWS: [f32; 8] = [10.0, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
 
-/// The numbers from 0 on in the GPU's memory.
+/// The bytes 0, 1, 2, ... in device memory.
 fn numbers(count: u8) -> gst::Buffer {
     let bytes = gst::Buffer::from_mut_slice((0..count).collect::<Vec<u8>>());
     let shape = [usize::from(count) / 4];
@@ -44,32 +44,32 @@ fn numbers(count: u8) -> gst::Buffer {
     Uploader::new(0).unwrap().upload(&tensor).unwrap().data
 }
 
-/// What the host reads of a buffer.
+/// The bytes of a buffer, mapped for the host.
 fn on_host(buffer: &gst::BufferRef) -> Vec<u8> {
     buffer.map_readable().unwrap().as_slice().to_vec()
 }
 
-/// The device's address of a buffer of f32.
+/// The device address of a buffer of f32; `None` if it is in host memory.
 fn address(buffer: &gst::BufferRef) -> Option<u64> {
-    let tensor = [over("t", &[buffer.size() / 4], buffer)];
+    let tensor = [tensor_in("t", &[buffer.size() / 4], buffer)];
     let tensors: Tensors<'_> = tensor.iter().collect();
     tensors.views()[0].device().unwrap().map(|slice| slice.address())
 }
 
 /// Candidates and survivors of the windows in `data`.
 fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), EngineError> {
-    let windows = [over("windows", &[data.size() / 16, 4], data)];
+    let windows = [tensor_in("windows", &[data.size() / 16, 4], data)];
     let tensors: Tensors<'_> = windows.iter().collect();
     let views = tensors.views();
     let outcome = cuda.run(&views, &layout(&views), &Params::default())?;
-    assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read where it is");
+    assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read in place");
     let image = outcome.image(0);
     Ok((image.candidates, image.survivors.len()))
 }
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_part_of_a_buffer_is_the_same_memory_on_the_gpu() {
+fn a_part_of_a_buffer_has_its_offset_into_the_same_device_memory() {
     start();
     let whole = numbers(64);
     let base = address(&whole).unwrap();
@@ -104,17 +104,17 @@ fn memory_is_released_with_the_last_part_of_it() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
+fn offset_and_size_of_resized_memory_apply_on_the_gpu_and_on_the_host() {
     start();
     let mut buffer = numbers(64);
     let base = address(&buffer).unwrap();
     buffer.make_mut().resize(4..24).unwrap();
     assert_eq!(address(&buffer), Some(base + 4));
     assert_eq!(on_host(&buffer), (4..24).collect::<Vec<u8>>());
-    // A part of it, and more than it.
+    // A part of it, and a tensor that is longer.
     let part = buffer.copy_region(gst::BufferCopyFlags::MEMORY, 4..8).unwrap();
     assert_eq!((address(&part), on_host(&part)), (Some(base + 8), vec![8, 9, 10, 11]));
-    let too_long = [over("t", &[6], &buffer)];
+    let too_long = [tensor_in("t", &[6], &buffer)];
     let tensors: Tensors<'_> = too_long.iter().collect();
     let error = tensors.views()[0].device().unwrap_err().to_string();
     assert!(error.contains("needs 24 bytes, but its memory holds 20"), "{error}");
@@ -122,13 +122,13 @@ fn offset_and_size_of_resized_memory_count_on_the_gpu_and_on_the_host() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn a_deep_copy_is_the_hosts_and_can_be_written() {
+fn a_deep_copy_is_in_host_memory_and_writable() {
     start();
     let mut buffer = numbers(64);
     let mut deep = buffer.copy_deep().unwrap();
     assert_eq!((address(&deep), on_host(&deep)), (None, (0..64).collect::<Vec<u8>>()));
     deep.make_mut().map_writable().unwrap().as_mut_slice()[0] = 9;
-    assert_eq!(on_host(&buffer)[0], 0, "the original is another's");
+    assert_eq!(on_host(&buffer)[0], 0, "the original is unchanged");
 
     let copy = buffer.peek_memory(0).copy();
     assert_eq!(copy.map_readable().unwrap().as_slice(), (0..64).collect::<Vec<u8>>());
@@ -139,7 +139,7 @@ fn a_deep_copy_is_the_hosts_and_can_be_written() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
+fn tensors_in_a_part_of_a_buffer_are_decoded_in_device_memory() {
     start();
     let numbers: Vec<f32> = [0.0; 4].into_iter().chain(WINDOWS).chain([0.0; 4]).collect();
     let tensor = NewTensor::from_vec("windows", &[4, 4], numbers).unwrap();
@@ -150,7 +150,7 @@ fn tensors_in_a_part_of_a_buffer_are_decoded_there() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
+fn memory_of_the_plugins_type_by_another_allocator_is_read_by_the_mapping_protocol() {
     start();
     let device = Device::open(0).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
@@ -163,7 +163,7 @@ fn memory_of_our_type_by_another_allocator_is_read_by_the_mapping_protocol() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_event_of_memory_is_waited_for_whoever_made_it() {
+fn the_ready_event_of_any_producers_memory_is_waited_for() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -171,22 +171,22 @@ fn the_event_of_memory_is_waited_for_whoever_made_it() {
     let producer = emulated.context(0);
     let stream = emulated.stream(producer);
 
-    // Our own.
+    // Memory of this plugin.
     let buffer = DeviceBuffer::new(&device, 32).unwrap();
     emulated.pending_copy(stream, buffer.address(), bytes);
     // SAFETY: the event is never destroyed.
     let event = unsafe { Event::from_raw(emulated.event(producer, stream)) };
     let address = buffer.address();
-    // SAFETY: the buffer is there until it is released, and is written to before the event.
+    // SAFETY: the buffer lives until the release function drops it; it is written before the event.
     let memory =
         unsafe { cuda_memory::wrap(&device, address, 32, Some(event), Box::new(|| drop(buffer))) };
     let part = memory.share(..);
     let mut data = gst::Buffer::new();
     data.make_mut().append_memory(part);
     drop(memory);
-    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "a part of our own");
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "a part of the plugin's memory");
 
-    // That of another copy of this crate, or of any other program.
+    // Memory of another copy of this crate, or of any other program.
     for memory_type in [MEMORY_TYPE, GST_CUDA_MEMORY_TYPE] {
         let (data, address) = foreign_memory::buffer_of_type(memory_type, &device, &[0; 32], true);
         emulated.pending_copy(stream, address, bytes);
@@ -197,10 +197,10 @@ fn the_event_of_memory_is_waited_for_whoever_made_it() {
     }
 }
 
-/// In one test, since the library's functions are found from when it is loaded on.
+/// One test, since the stub library is found by all later calls once it is loaded.
 #[test]
 #[ignore = "needs a GPU"]
-fn a_producers_pending_work_is_waited_for() {
+fn pending_work_of_a_known_stream_or_context_is_waited_for() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
     let mut cuda = Cuda::new(Some(0)).unwrap();
@@ -215,19 +215,19 @@ fn a_producers_pending_work_is_waited_for() {
         data
     };
 
-    // Where the stream is not known: the context that owns the memory.
+    // If the stream is unknown: waits for the context that owns the memory.
     let before = emulated.context_waits();
     assert_eq!(decode(&mut cuda, &pending(producer, true)).unwrap(), (2, 1));
     assert_eq!(emulated.context_waits(), before + 1);
 
-    // Where neither is known, nothing is read.
+    // If neither is known: an error.
     let data = pending(std::ptr::null_mut(), true);
     let error = decode(&mut cuda, &data).unwrap_err();
     let expected = "tensor windows (f32 2x4): its memory says that work on it is pending";
     assert!(error.to_string().starts_with(expected), "{error}");
-    assert!(!error.is_device_error(), "the GPU is not to blame");
+    assert!(!error.is_device_error(), "not an error of the GPU");
 
-    // Where the stream is known: that stream, without blocking, for any owner of the memory.
+    // If the stream is known: waits for that stream in stream order, for any owner of the memory.
     let library = GstCuda::load();
     for owner in [producer, std::ptr::null_mut()] {
         let data = pending(owner, true);
@@ -240,19 +240,19 @@ fn a_producers_pending_work_is_waited_for() {
     // Work that is not marked as pending is not waited for.
     let data = pending(producer, false);
     library.set_stream(data.peek_memory(0), stream);
-    assert_eq!(decode(&mut cuda, &data).unwrap(), (0, 0), "the copy is not yet done");
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (0, 0), "the copy has not been executed");
 
-    // Nor is another stream's.
+    // Work of another stream is not waited for.
     let (data, address) =
         foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, true);
     library.set_stream(data.peek_memory(0), stream);
     emulated.pending_copy(other, address, &[0; 32]);
-    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "the other copy is not yet done");
+    assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "the other copy has not been executed");
 }
 
 #[test]
 #[ignore = "needs a GPU"]
-fn memory_that_the_engines_context_cannot_reach_is_refused() {
+fn memory_that_the_engines_context_cannot_access_is_an_error() {
     let emulated = needs_emulated_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
@@ -267,31 +267,31 @@ fn memory_that_the_engines_context_cannot_reach_is_refused() {
          context cannot access it"
     );
     assert!(error.to_string().starts_with(&expected), "{error}");
-    assert!(!error.is_device_error(), "the GPU is not to blame");
-    // The next frame is another.
+    assert!(!error.is_device_error(), "not an error of the GPU");
+    // The error does not affect the next frame.
     emulated.set_device_pointer(address, address);
     assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1));
 }
 
 #[test]
 #[ignore = "needs a GPU"]
-fn kernels_read_memory_where_the_driver_says_that_they_can() {
+fn memory_is_read_at_the_device_pointer_that_the_driver_reports() {
     let emulated = needs_emulated_gpu!();
     let device = Device::open(0).unwrap();
     let bytes = bytemuck::cast_slice(&WINDOWS);
     let mapped =
         |bytes| foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, false);
-    let ((data, address), (_elsewhere, pointer)) = (mapped(&[0; 32]), mapped(bytes));
+    let ((data, address), (_other, pointer)) = (mapped(&[0; 32]), mapped(bytes));
     emulated.set_device_pointer(address, pointer);
     assert_eq!(decode(&mut Cuda::new(Some(0)).unwrap(), &data).unwrap(), (2, 1));
 }
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_engines_launches_have_the_highest_priority() {
+fn launches_have_the_highest_stream_priority() {
     let emulated = needs_emulated_gpu!();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     let data = foreign_memory::buffer(&Device::open(0).unwrap(), &[0; 32], false);
     decode(&mut cuda, &data).unwrap();
-    assert_eq!(emulated.launch_priority(), -5, "of 0 to -5");
+    assert_eq!(emulated.launch_priority(), -5, "the range is 0 to -5");
 }

@@ -1,24 +1,25 @@
-//! What the tests of the engine share.
+//! Helpers of the tests in this program.
 
 use gstnmsfilter::decoder::{self, Layout};
 use gstnmsfilter::engine::Outcome;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::{ElementType, Shape, TensorView};
 
-/// How many random scenes are tried.
+/// The number of random scenes.
 pub fn scenes() -> u64 {
-    let said = std::env::var("NMSFILTER_TEST_SCENES").ok();
-    said.map_or(300, |said| said.parse().expect("NMSFILTER_TEST_SCENES is a number"))
+    let value = std::env::var("NMSFILTER_TEST_SCENES").ok();
+    value.map_or(300, |value| value.parse().expect("NMSFILTER_TEST_SCENES is a number"))
 }
 
-/// How many bytes are copied to the host: the counts of each launch, and the survivors.
-pub fn bytes_down(outcome: &Outcome<'_>) -> u64 {
+/// The number of bytes that are copied to the host: in each launch the counts of each image, and the
+/// survivors.
+pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches + 28 * survivors as u64
+    32 * outcome.device().launches * outcome.images().len() as u64 + 28 * survivors as u64
 }
 
-/// A tensor of f32 over the memory of a buffer.
-pub fn over(id: &str, shape: &[usize], data: &gst::BufferRef) -> NewTensor {
+/// A tensor of f32 in the memory of a buffer.
+pub fn tensor_in(id: &str, shape: &[usize], data: &gst::BufferRef) -> NewTensor {
     let (element, shape) = (ElementType::F32, Shape::new(shape).unwrap());
     NewTensor { id: id.to_owned(), element, shape, data: data.to_owned() }
 }

@@ -1,6 +1,6 @@
-//! Which decoder reads which tensors, and why.
+//! The decoder that is chosen for tensors, the reason, and the errors.
 
-use gstnmsfilter::decoder::{self, BoxFormat, Choice, ChoiceError, Options, Reason};
+use gstnmsfilter::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};
 use gstnmsfilter::engine::Params;
 use gstnmsfilter::tensor::{ElementType, TensorView};
 
@@ -9,7 +9,7 @@ use crate::support::engines;
 const FACE_SCORES: &str = "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores";
 const FACE_BOXES: &str = "ssd-mobilenet-v1-variant-1-out-boxes";
 
-/// The choice among zeros of these ids and shapes.
+/// The choice for tensors of zeros with these ids and shapes.
 fn choose(tensors: &[(&str, &[usize])], decoder: Option<&str>) -> Result<Choice, ChoiceError> {
     choose_with(tensors, decoder, Options::default())
 }
@@ -28,7 +28,7 @@ fn choose_with(
         .collect();
     let decoder = decoder.map(|name| decoder::by_name(name).unwrap());
     let choice = decoder::choose(&tensors, decoder, options)?;
-    // What is chosen can be read: no index is out of bounds.
+    // The layout can be run: no index is out of bounds.
     engines::fast().run(&tensors, &choice.layout, &Params::default()).unwrap().image(0);
     Ok(choice)
 }
@@ -40,11 +40,11 @@ fn chosen(tensors: &[(&str, &[usize])]) -> (&'static str, usize, usize, Reason) 
 }
 
 fn message(tensors: &[(&str, &[usize])], decoder: Option<&str>) -> String {
-    choose(tensors, decoder).err().expect("nothing fits").to_string()
+    choose(tensors, decoder).err().expect("no decoder is chosen").to_string()
 }
 
 #[test]
-fn ids_decide_first() {
+fn tensor_ids_determine_the_decoder() {
     use Reason::Id;
     assert_eq!(chosen(&[("windows", &[7, 4])]), ("windows", 7, 1, Id));
     assert_eq!(chosen(&[("yolo-v8-out", &[1, 84, 8400])]), ("yolov8", 8400, 80, Id));
@@ -75,29 +75,30 @@ fn by_shape(shape: &[usize], options: Options) -> Result<(&'static str, usize), 
     Ok((choice.decoder.name(), choice.layout.classes))
 }
 
-fn assert_asks(shape: &[usize], options: Options, parts: &[&str]) {
-    let text = by_shape(shape, options).expect_err("the shape does not tell the model");
+/// Asserts that the error for an ambiguous shape contains `parts`.
+fn assert_ambiguous(shape: &[usize], options: Options, parts: &[&str]) {
+    let text = by_shape(shape, options).expect_err("the shape is ambiguous");
     for part in parts.iter().chain(&["can be read as", "set the property decoder"]) {
         assert!(text.contains(part), "{shape:?}: expected {part:?} in: {text}");
     }
 }
 
 #[test]
-fn a_shape_alone_tells_a_yolov8_output_of_the_known_number_of_classes() {
+fn yolov8_is_chosen_by_shape_if_the_number_of_classes_is_the_known_one() {
     for options in [num_classes(52), labels(52), Options { labels: 9, ..num_classes(52) }] {
         assert_eq!(by_shape(&[1, 56, 8400], options), Ok(("yolov8", 52)));
         assert_eq!(by_shape(&[56, 8400], options), Ok(("yolov8", 52)));
     }
     let parts = ["yolov8 with 52 classes", "num-classes, which is 80"];
-    assert_asks(&[1, 56, 8400], num_classes(80), &parts);
+    assert_ambiguous(&[1, 56, 8400], num_classes(80), &parts);
     let parts = ["yolov8 with 52 classes", "the label file has 80 labels"];
-    assert_asks(&[1, 56, 8400], labels(80), &parts);
-    assert_asks(&[1, 84, 8400], labels(79), &["yolov8 with 80 classes"]);
-    assert_asks(&[1, 5, 8400], num_classes(2), &["yolov8 with 1 classes"]);
+    assert_ambiguous(&[1, 56, 8400], labels(80), &parts);
+    assert_ambiguous(&[1, 84, 8400], labels(79), &["yolov8 with 80 classes"]);
+    assert_ambiguous(&[1, 5, 8400], num_classes(2), &["yolov8 with 1 classes"]);
 }
 
 #[test]
-fn with_no_number_known_a_shape_alone_tells_one_class_and_cocos_eighty() {
+fn yolov8_is_chosen_by_shape_for_1_or_80_classes_if_no_number_is_known() {
     let unknown = Options::default();
     assert_eq!(by_shape(&[1, 84, 8400], unknown), Ok(("yolov8", 80)));
     assert_eq!(by_shape(&[84, 8400], unknown), Ok(("yolov8", 80)));
@@ -105,28 +106,28 @@ fn with_no_number_known_a_shape_alone_tells_one_class_and_cocos_eighty() {
 }
 
 #[test]
-fn pose_segmentation_and_oriented_box_outputs_are_not_read_by_shape() {
+fn outputs_of_pose_segmentation_and_oriented_box_models_are_ambiguous_by_shape() {
     for rows in [56, 116, 20, 6, 85] {
         let reading = format!("yolov8 with {} classes", rows - 4);
         let parts = [reading.as_str(), "num-classes", "rows beyond 4+C) are not read"];
-        assert_asks(&[1, rows, 8400], Options::default(), &parts);
+        assert_ambiguous(&[1, rows, 8400], Options::default(), &parts);
     }
 }
 
 #[test]
-fn a_transposed_output_is_not_read_by_shape() {
+fn a_transposed_output_is_ambiguous_by_shape() {
     // RT-DETR, MMDetection, end to end, end to end with an angle.
     for columns in [84, 5, 6, 7] {
         let reading = format!("yolov8 with {} classes", columns - 4);
         for options in [Options::default(), num_classes(columns - 4), labels(columns - 4)] {
-            assert_asks(&[1, 300, columns], options, &[&reading]);
+            assert_ambiguous(&[1, 300, columns], options, &[&reading]);
         }
     }
 }
 
 #[test]
 fn windows_and_yolov5_are_never_chosen_by_shape() {
-    assert_asks(&[1, 30, 4], Options::default(), &["can be read as windows; set"]);
+    assert_ambiguous(&[1, 30, 4], Options::default(), &["can be read as windows; set"]);
     let text = by_shape(&[1, 25200, 85], Options::default()).unwrap_err();
     assert_eq!(
         text,
@@ -157,14 +158,14 @@ fn boxes_with_scores_are_never_chosen_by_shape() {
 
 #[test]
 fn scores_that_look_like_a_yolov8_output_are_not_read_as_one() {
-    // 84 boxes with scores of 8400 classes, of which the second is as YOLOv8's output.
+    // 84 boxes with scores of 8400 classes. The scores have the shape of a YOLOv8 output.
     let pair: [(&str, &[usize]); 2] = [("a", &[1, 84, 4]), ("b", &[1, 84, 8400])];
     let text = message(&pair, None);
     assert!(text.contains("windows or boxes or yolov8 with 80 classes"), "{text}");
 }
 
 #[test]
-fn ids_of_boxes_count_together_only() {
+fn an_id_of_boxes_without_the_other_is_an_error() {
     for (id, missing) in [("boxes", "scores"), ("scores", "boxes")] {
         let text = message(&[(id, &[1, 30, 4])], None);
         assert!(text.starts_with(&format!("tensor {id} (f32 1x30x4) has an id of decoder boxes")));
@@ -174,13 +175,13 @@ fn ids_of_boxes_count_together_only() {
     assert!(text.contains("has an id of decoder boxes"), "{text}");
     let text = message(&[(FACE_SCORES, &[1, 30, 2])], None);
     assert!(text.contains(&format!("id {FACE_BOXES} or ultra-lightweight")), "{text}");
-    // It does not stand in the way of another output.
+    // Another output is still chosen by shape.
     let other: [(&str, &[usize]); 2] = [("scores", &[1, 30]), ("a", &[1, 84, 8400])];
     assert_eq!(chosen(&other).0, "yolov8");
 }
 
 #[test]
-fn num_classes_holds_for_known_ids_and_decoders_too() {
+fn another_number_of_classes_than_num_classes_is_an_error_also_with_an_id_or_a_decoder() {
     let yolov8: [(&str, &[usize]); 1] = [("yolo-v8-out", &[1, 84, 8400])];
     assert_eq!(choose_with(&yolov8, None, num_classes(80)).unwrap().layout.classes, 80);
     for (id, decoder) in [("yolo-v8-out", None), ("out", Some("yolov8"))] {
@@ -209,7 +210,7 @@ fn a_label_file_of_another_length_is_no_error_with_an_id_or_a_decoder() {
 }
 
 #[test]
-fn num_classes_tells_which_of_two_tensors_and_which_dimension() {
+fn num_classes_selects_the_tensor_and_the_dimension_of_anchors() {
     let two: [(&str, &[usize]); 2] = [("a", &[1, 116, 300]), ("b", &[1, 84, 300])];
     let choice = choose_with(&two, Some("yolov8"), num_classes(80)).unwrap();
     assert_eq!(choice.layout.boxes.tensor, 1);
@@ -222,7 +223,7 @@ fn num_classes_tells_which_of_two_tensors_and_which_dimension() {
 }
 
 #[test]
-fn tensors_of_other_use_do_not_stand_in_the_way() {
+fn tensors_that_no_decoder_reads_are_ignored() {
     let (embedding, mask): (&[usize], &[usize]) = (&[1, 128, 1, 1], &[1, 32, 160, 160]);
     assert_eq!(
         chosen(&[("a", mask), ("yolo-v8-out", &[1, 84, 2100]), ("c", embedding)]).0,
@@ -233,7 +234,7 @@ fn tensors_of_other_use_do_not_stand_in_the_way() {
 }
 
 #[test]
-fn where_one_head_fits_twice_it_asks_for_ids() {
+fn a_decoder_that_fits_several_tensors_is_an_error_that_says_to_set_ids() {
     let text = message(&[("a", &[9, 4]), ("b", &[9, 4])], Some("boxes"));
     assert!(text.contains("boxes in 2 ways; give the tensor that holds the detections an id"));
     let text = message(&[("a", &[1, 84, 210]), ("b", &[1, 84, 420])], None);
@@ -243,13 +244,13 @@ fn where_one_head_fits_twice_it_asks_for_ids() {
 }
 
 #[test]
-fn an_output_on_its_side_is_not_read_as_another_head() {
+fn a_yolov8_output_is_an_error_with_decoder_yolov5() {
     let text = message(&[("yolo-v8-out", &[1, 84, 8400])], Some("yolov5"));
     assert!(text.contains("decoder yolov5 expects one tensor [1,N,5+C], N >= 5+C"), "{text}");
 }
 
 #[test]
-fn duplicates_batches_and_misfits_are_named() {
+fn duplicate_ids_batches_and_missing_tensors_are_errors() {
     let text = message(&[("yolo-v8-out", &[1, 6, 9]), ("yolo-v8-out", &[1, 6, 9])], None);
     assert!(text.contains("two tensors have the id yolo-v8-out"), "{text}");
     let text = message(&[("out", &[4, 84, 8400])], None);
@@ -259,7 +260,59 @@ fn duplicates_batches_and_misfits_are_named() {
 }
 
 #[test]
-fn scores_of_another_length_than_boxes_are_named_with_both_lengths() {
+fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
+    type Shapes<'a> = &'a [(&'a str, &'a [usize])];
+    let batches: [(Shapes<'_>, &str, usize, usize); 9] = [
+        (&[("windows", &[3, 7, 4])], "windows", 7, 1),
+        (&[("boxes", &[3, 9, 4]), ("scores", &[3, 9, 5])], "boxes", 9, 5),
+        (&[("boxes", &[3, 9, 4]), ("scores", &[3, 9])], "boxes", 9, 1),
+        (&[("yolo-v5-out", &[3, 30, 8])], "yolov5", 30, 3),
+        (&[("yolox-out", &[3, 30, 8])], "yolox", 30, 3),
+        (&[("yolo-v8-out", &[3, 8, 30])], "yolov8", 30, 4),
+        (&[("yolo-v8-out", &[3, 30, 8])], "yolov8", 30, 4),
+        (&[("out", &[3, 84, 210])], "yolov8", 210, 80),
+        (&[(FACE_SCORES, &[3, 9, 2]), (FACE_BOXES, &[3, 9, 4])], "ultraface", 9, 1),
+    ];
+    let batch = Options { batch: true, ..Options::default() };
+    for (tensors, decoder, anchors, classes) in batches {
+        let choice = choose_with(tensors, None, batch).unwrap();
+        let Layout { images, anchors: found_anchors, classes: found_classes, .. } = choice.layout;
+        let found = (choice.decoder.name(), images, found_anchors, found_classes);
+        assert_eq!(found, (decoder, 3, anchors, classes), "{tensors:?}");
+        let text = message(tensors, None);
+        assert!(text.contains("a batch dimension of 1, got 3"), "{tensors:?}: {text}");
+    }
+    // One image is read with and without the option.
+    for options in [batch, Options::default()] {
+        let choice = choose_with(&[("windows", &[1, 7, 4])], None, options).unwrap();
+        assert_eq!((choice.layout.images, choice.layout.anchors), (1, 7));
+    }
+    // A batch has at least one image.
+    let error = choose_with(&[("windows", &[0, 7, 4])], None, batch).err().unwrap().to_string();
+    assert!(error.contains("batch dimension of 1, got 0"), "{error}");
+}
+
+#[test]
+fn different_batch_sizes_of_boxes_and_scores_are_an_error_with_both_sizes() {
+    let batch = Options { batch: true, ..Options::default() };
+    let text = |tensors: &[(&str, &[usize])]| {
+        choose_with(tensors, None, batch).err().expect("the sizes differ").to_string()
+    };
+    assert_eq!(
+        text(&[("boxes", &[2, 9, 4]), ("scores", &[3, 9, 5])]),
+        "tensor boxes (f32 2x9x4) is a batch of 2, tensor scores (f32 3x9x5) one of 3; \
+         expected the same number of images"
+    );
+    for scores in [&[1, 9, 5][..], &[9, 5], &[9]] {
+        let found = text(&[("boxes", &[2, 9, 4]), ("scores", scores)]);
+        assert!(found.contains("is a batch of 2") && found.contains("one of 1"), "{found}");
+    }
+    let found = text(&[(FACE_BOXES, &[2, 9, 4]), (FACE_SCORES, &[3, 9, 2])]);
+    assert!(found.contains("is a batch of 2") && found.contains("one of 3"), "{found}");
+}
+
+#[test]
+fn different_numbers_of_boxes_and_scores_are_an_error_with_both_numbers() {
     let expected = |boxes: &str, scores: &str| {
         format!(
             "tensor {boxes} (f32 9x4) has 9 boxes, tensor {scores} (f32 8x3) has scores for 8; \
@@ -277,7 +330,7 @@ fn scores_of_another_length_than_boxes_are_named_with_both_lengths() {
 }
 
 #[test]
-fn boxes_of_another_format_are_named_with_what_to_set() {
+fn boxes_of_another_format_are_an_error_that_says_what_to_set() {
     let text = |boxes: &[usize], box_format| {
         let options = Options { box_format, ..Options::default() };
         let named: [(&str, &[usize]); 2] = [("boxes", boxes), ("scores", &[9])];
@@ -300,7 +353,7 @@ fn boxes_of_another_format_are_named_with_what_to_set() {
 }
 
 #[test]
-fn integers_of_unknown_id_are_said_to_be_integers() {
+fn integer_tensors_of_unknown_id_are_an_error_with_the_element_type() {
     let mut tensor = TensorView::from_slice::<f32>("out", &[1, 84, 0], &[]);
     tensor.element = ElementType::Other("i8");
     for decoder in [None, decoder::by_name("yolov8")] {
@@ -311,7 +364,7 @@ fn integers_of_unknown_id_are_said_to_be_integers() {
 }
 
 #[test]
-fn boxes_have_as_many_numbers_as_their_format() {
+fn a_box_has_as_many_components_as_its_format() {
     for (format, numbers) in
         [(BoxFormat::Corners, 4), (BoxFormat::Center, 4), (BoxFormat::Square, 3)]
     {

@@ -1,4 +1,5 @@
-//! The crowd: known people, a detector's windows, the same on every run.
+//! `crowdtestsrc`: frames with a crowd, its tensors and true boxes, which are the same on every run;
+//! seeks; buffer pools.
 
 use gstnmsfilter::decoder;
 use gstnmsfilter::engine::{Detection, Method, Params};
@@ -8,7 +9,7 @@ use crate::pool;
 use crate::support::engines;
 use crate::support::pipeline::{parse, regions, run, watch};
 
-/// What a buffer carries.
+/// The contents of a buffer.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
     pts: gst::ClockTime,
@@ -18,7 +19,7 @@ struct Frame {
     truth: Vec<[u32; 4]>,
 }
 
-fn look(buffer: &gst::BufferRef) -> Frame {
+fn read_frame(buffer: &gst::BufferRef) -> Frame {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut pixels = DefaultHasher::new();
     buffer.map_readable().unwrap().as_slice().hash(&mut pixels);
@@ -45,7 +46,7 @@ fn look(buffer: &gst::BufferRef) -> Frame {
 
 fn frames(description: &str) -> Vec<Frame> {
     let pipeline = parse(&format!("{description} ! fakesink name=out"));
-    let seen = watch(&pipeline, "out", look);
+    let seen = watch(&pipeline, "out", read_frame);
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{description}");
     let seen = std::mem::take(&mut *seen.lock().unwrap());
@@ -53,7 +54,7 @@ fn frames(description: &str) -> Vec<Frame> {
     seen
 }
 
-/// Boxes without the row they come from: heads put them in different rows.
+/// Boxes without their anchors, which differ between decoders.
 fn boxes(windows: &[Detection]) -> Vec<[f32; 4]> {
     let mut boxes: Vec<_> = windows.iter().map(|d| [d.x1, d.y1, d.x2, d.y2]).collect();
     boxes.sort_by(|a, b| a.partial_cmp(b).unwrap());
@@ -69,7 +70,7 @@ fn iou(d: &Detection, [x, y, w, h]: [u32; 4]) -> f32 {
 }
 
 #[test]
-fn a_default_frame_has_360_to_698_windows_all_above_the_default_threshold() {
+fn a_frame_of_default_size_has_360_to_698_windows_above_the_default_threshold() {
     for frame in frames("crowdtestsrc num-buffers=500") {
         assert!((360..=698).contains(&frame.windows.len()), "{} windows", frame.windows.len());
     }
@@ -84,7 +85,7 @@ fn four_times_the_area_has_four_times_the_windows() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_crowd_and_another_seed_another() {
+fn frames_are_equal_for_equal_seeds_and_differ_for_different_seeds() {
     let run = |seed: u32| frames(&format!("crowdtestsrc truth=true num-buffers=5 seed={seed}"));
     let (first, again, other) = (run(1), run(1), run(2));
     assert_eq!(first, again);
@@ -92,22 +93,22 @@ fn the_same_seed_gives_the_same_crowd_and_another_seed_another() {
 }
 
 #[test]
-fn every_head_carries_the_same_windows() {
-    let run = |head: &str| frames(&format!("crowdtestsrc num-buffers=12 decoder={head}"));
+fn every_decoder_gives_the_same_windows() {
+    let run = |decoder: &str| frames(&format!("crowdtestsrc num-buffers=12 decoder={decoder}"));
     let windows = run("windows");
-    for head in ["yolov5", "yolov8"] {
-        let frames = run(head);
+    for decoder in ["yolov5", "yolov8"] {
+        let frames = run(decoder);
         assert_eq!(frames.len(), windows.len());
         for (expected, found) in windows.iter().zip(frames) {
-            assert_eq!(expected.windows.len(), found.windows.len(), "{head}");
-            assert_eq!(boxes(&expected.windows), boxes(&found.windows), "{head}");
-            assert_eq!(boxes(&expected.survivors), boxes(&found.survivors), "{head}");
+            assert_eq!(expected.windows.len(), found.windows.len(), "{decoder}");
+            assert_eq!(boxes(&expected.windows), boxes(&found.windows), "{decoder}");
+            assert_eq!(boxes(&expected.survivors), boxes(&found.survivors), "{decoder}");
         }
     }
 }
 
 #[test]
-fn greedy_suppression_finds_the_people_once_each() {
+fn greedy_suppression_finds_97_percent_of_the_people_and_duplicates_less_than_1_percent() {
     let (mut present, mut found, mut duplicated, mut without) = (0, 0, 0, 0);
     for frame in frames("crowdtestsrc truth=true num-buffers=250") {
         let on = |d: &Detection| frame.truth.iter().position(|&person| iou(d, person) >= 0.5);
@@ -127,7 +128,7 @@ fn greedy_suppression_finds_the_people_once_each() {
 }
 
 #[test]
-fn true_boxes_lie_in_the_frame_and_only_where_asked() {
+fn true_boxes_are_inside_the_frame_and_attached_only_if_truth_is_set() {
     for frame in frames("crowdtestsrc truth=true num-buffers=50") {
         assert!(frame.truth.len() >= 45, "{} people", frame.truth.len());
         for [x, y, w, h] in frame.truth {
@@ -138,13 +139,13 @@ fn true_boxes_lie_in_the_frame_and_only_where_asked() {
 }
 
 #[test]
-fn the_number_of_people_can_be_set() {
+fn the_number_of_true_boxes_is_that_of_the_property_people() {
     let caps = "video/x-raw,width=320,height=180";
     let present = |people: u32| {
         let source = format!("crowdtestsrc truth=true people={people} num-buffers=300 ! {caps}");
         frames(&source).iter().map(|frame| frame.truth.len()).collect::<Vec<_>>()
     };
-    // Those who walk out of the frame come in again on the other side.
+    // People who leave the frame enter it on the other side.
     for people in [1, 3] {
         assert_eq!(present(people).into_iter().max(), Some(people as usize));
     }
@@ -159,8 +160,8 @@ struct Picture {
     truth: Vec<[u32; 4]>,
 }
 
-/// The last of `count` frames in this format, whose red, green, blue and fourth byte stand at
-/// `order`.
+/// The last of `count` frames in this format, in whose pixels red, green, blue and the fourth byte
+/// are at the positions `order`.
 fn picture(format: &str, order: [usize; 4], [width, height]: [usize; 2], count: u32) -> Picture {
     let pipeline = parse(&format!(
         "crowdtestsrc truth=true num-buffers={count}
@@ -170,7 +171,7 @@ fn picture(format: &str, order: [usize; 4], [width, height]: [usize; 2], count: 
         let bytes = buffer.map_readable().unwrap().to_vec();
         assert_eq!(bytes.len(), width * height * 4);
         let pixels = bytes.as_chunks::<4>().0.iter();
-        let pixels = pixels.map(|pixel| order.map(|place| pixel[place])).collect();
+        let pixels = pixels.map(|pixel| order.map(|position| pixel[position])).collect();
         let truth = regions(buffer).into_iter().map(|(_, rect)| rect).collect();
         Picture { width, pixels, truth }
     });
@@ -185,7 +186,7 @@ const SKINS: [[u8; 3]; 5] =
     [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
 
 #[test]
-fn every_format_has_the_same_colors_in_its_own_order() {
+fn every_format_has_the_same_colors_in_its_component_order() {
     for (format, order) in [
         ("BGRx", [2, 1, 0, 3]),
         ("RGBx", [0, 1, 2, 3]),
@@ -193,24 +194,24 @@ fn every_format_has_the_same_colors_in_its_own_order() {
         ("RGBA", [0, 1, 2, 3]),
     ] {
         let Picture { width, pixels, truth } = picture(format, order, [1920, 1080], 1);
-        // The sky's upper edge is one color; its blue is the strongest, a face's red.
+        // The sky's upper edge has one color, whose greatest component is blue; that of a face is red.
         assert_eq!(pixels[0], [196, 212, 226, 255], "{format}");
         assert!(pixels[..width].iter().all(|pixel| *pixel == pixels[0]), "{format}");
         assert!(pixels.iter().all(|pixel| pixel[3] == 255), "{format}: not opaque");
         assert!(truth.len() > 30);
-        // A third of the way from the middle to the chin: neither eyes nor mouth are there.
+        // Two thirds of the height of a face: between eyes and mouth.
         let faces = truth.iter().filter(|&&[x, y, w, h]| {
             let (x, y) = ((x + w / 2) as usize, (y + h * 2 / 3) as usize);
             SKINS.contains(pixels[y * width + x].first_chunk().unwrap())
         });
-        // Some are behind a nearer head.
+        // Some faces are hidden by others.
         let faces = faces.count();
         assert!(faces * 10 >= truth.len() * 9, "{format}: {faces} of {} faces", truth.len());
     }
 }
 
 #[test]
-fn any_size_is_drawn_in_full() {
+fn frames_of_any_size_are_drawn_completely() {
     for size in [[1, 1], [3, 1], [1, 7], [321, 117], [640, 2000]] {
         let picture = picture("RGBA", [0, 1, 2, 3], size, 3);
         assert_eq!(picture.pixels[0], [196, 212, 226, 255], "{size:?}");
@@ -219,12 +220,12 @@ fn any_size_is_drawn_in_full() {
 }
 
 #[test]
-fn time_runs_at_the_frame_rate_live_or_not() {
+fn timestamps_follow_the_frame_rate_also_if_live() {
     for live in [false, true] {
         let source = format!("crowdtestsrc num-buffers=4 is-live={live}");
         let caps = "video/x-raw,width=64,height=36,framerate=30000/1001";
         let pts: Vec<_> = frames(&format!("{source} ! {caps}")).iter().map(|f| f.pts).collect();
-        // A live stream begins at the time when it was started.
+        // The timestamps of a live source begin at its start time.
         let since_first: Vec<_> = pts.iter().map(|&pts_n| pts_n - pts[0]).collect();
         let expected = [0, 33_366_666, 66_733_333, 100_100_000];
         assert_eq!(since_first, expected.map(gst::ClockTime::from_nseconds), "is-live={live}");
@@ -234,7 +235,7 @@ fn time_runs_at_the_frame_rate_live_or_not() {
 
 const SMALL: &str = "video/x-raw,width=64,height=36";
 
-/// A source that waits with its first frame.
+/// A paused pipeline that has prerolled.
 fn paused() -> gst::Pipeline {
     use gst::prelude::*;
     let pipeline = parse(&format!("crowdtestsrc name=crowd ! {SMALL} ! fakesink name=out"));
@@ -247,7 +248,7 @@ fn paused() -> gst::Pipeline {
 fn segment(rate: f64, start: u64, stop: u64) -> Vec<Frame> {
     use gst::prelude::*;
     let pipeline = paused();
-    let seen = watch(&pipeline, "out", look);
+    let seen = watch(&pipeline, "out", read_frame);
     let [start, stop] = [start, stop].map(gst::ClockTime::from_mseconds);
     let set = gst::SeekType::Set;
     pipeline.seek(rate, gst::SeekFlags::FLUSH, set, start, set, stop).unwrap();
@@ -256,17 +257,17 @@ fn segment(rate: f64, start: u64, stop: u64) -> Vec<Frame> {
 }
 
 #[test]
-fn a_segment_has_the_frames_from_its_start_to_its_stop() {
+fn a_segment_gives_the_frames_from_its_start_to_its_stop() {
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     assert_eq!(segment(1.0, 400, 500), whole[20..25]);
     assert_eq!(segment(2.0, 400, 500), whole[20..25]);
-    // 20 ms are a frame: the first and the last are those shown at these times.
+    // A frame is 20 ms: the first and the last frame are those at these times.
     assert_eq!(segment(1.0, 410, 450), whole[20..23]);
     assert_eq!(segment(1.0, 0, 1), whole[..1]);
 }
 
 #[test]
-fn a_segment_of_negative_rate_has_its_frames_in_reverse_order() {
+fn a_segment_of_negative_rate_gives_its_frames_in_reverse_order() {
     let mut whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let count = whole.len();
     whole.reverse();
@@ -277,11 +278,11 @@ fn a_segment_of_negative_rate_has_its_frames_in_reverse_order() {
 }
 
 #[test]
-fn a_seek_backwards_without_a_stop_is_refused_since_the_stream_has_no_end() {
+fn a_seek_of_negative_rate_without_a_stop_fails() {
     use gst::prelude::*;
     let pipeline = paused();
     let (set, none) = (gst::SeekType::Set, gst::SeekType::None);
-    let sought = pipeline.seek(
+    let result = pipeline.seek(
         -1.0,
         gst::SeekFlags::FLUSH,
         set,
@@ -289,19 +290,19 @@ fn a_seek_backwards_without_a_stop_is_refused_since_the_stream_has_no_end() {
         none,
         gst::ClockTime::NONE,
     );
-    assert!(sought.is_err());
+    assert!(result.is_err());
     pipeline.set_state(gst::State::Null).unwrap();
 }
 
 #[test]
-fn a_seek_without_a_flush_follows_what_was_played() {
+fn a_non_flushing_seek_is_executed_after_the_frames_before_it() {
     use gst::prelude::*;
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let pipeline = paused();
     let seen = watch(&pipeline, "out", |buffer| buffer.pts().unwrap());
     let [start, stop] = [400, 500].map(gst::ClockTime::from_mseconds);
     let set = gst::SeekType::Set;
-    // It waits for the streaming thread, which waits for the state.
+    // The seek waits for the streaming thread, which in PAUSED waits for the change of state.
     pipeline.set_state(gst::State::Playing).unwrap();
     pipeline.seek(1.0, gst::SeekFlags::empty(), set, start, set, stop).unwrap();
     assert_eq!(run(&pipeline).error, None);
@@ -310,11 +311,11 @@ fn a_seek_without_a_flush_follows_what_was_played() {
 }
 
 #[test]
-fn a_seek_before_there_are_caps_goes_to_the_frame_of_that_time() {
+fn a_seek_before_caps_starts_at_the_frame_of_that_time() {
     use gst::prelude::*;
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let pipeline = parse(&format!("crowdtestsrc name=crowd ! {SMALL} ! fakesink name=out"));
-    let seen = watch(&pipeline, "out", look);
+    let seen = watch(&pipeline, "out", read_frame);
     pipeline.set_state(gst::State::Ready).unwrap();
     let [start, stop] = [400, 500].map(gst::ClockTime::from_mseconds);
     let (flush, set) = (gst::SeekFlags::FLUSH, gst::SeekType::Set);
@@ -325,21 +326,21 @@ fn a_seek_before_there_are_caps_goes_to_the_frame_of_that_time() {
 }
 
 #[test]
-fn a_seek_goes_to_the_frame_of_that_time() {
+fn a_flushing_seek_continues_at_the_frame_of_that_time() {
     use gst::prelude::*;
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     let pipeline = parse(&format!("crowdtestsrc num-buffers=100 ! {SMALL} ! fakesink name=out"));
     pipeline.set_state(gst::State::Paused).unwrap();
     pipeline.state(gst::ClockTime::from_seconds(10)).0.unwrap();
-    let seen = watch(&pipeline, "out", look);
+    let seen = watch(&pipeline, "out", read_frame);
     let target = gst::ClockTime::from_mseconds(400);
     pipeline.seek_simple(gst::SeekFlags::FLUSH, target).unwrap();
     assert_eq!(run(&pipeline).error, None);
     assert_eq!(seen.lock().unwrap()[0], whole[20]);
 }
 
-/// A source into a sink that handles the allocation query with `propose`, which is given the
-/// query, its caps, and the size of a frame without padding.
+/// A source into a sink that handles the allocation query with `propose`, whose
+/// arguments are the query, its caps, and the size of a frame without padding.
 fn into_pool(
     caps: &str,
     propose: fn(&mut gst::query::Allocation, &gst::Caps, u32),
@@ -360,23 +361,23 @@ fn into_pool(
     pipeline
 }
 
-/// Runs it; what each buffer is.
+/// Runs the pipeline; the result of `extract` for each buffer.
 fn all<T: Send + 'static>(
     pipeline: &gst::Pipeline,
-    look: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
+    extract: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
-    let seen = watch(pipeline, "out", look);
+    let seen = watch(pipeline, "out", extract);
     assert_eq!(run(pipeline).error, None);
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
 #[test]
-fn a_pool_that_raises_its_minimum_is_used_as_adjusted() {
+fn a_pool_that_raises_its_minimum_is_used_with_the_adjusted_configuration() {
     let expected = frames(&format!("crowdtestsrc num-buffers=3 ! {SMALL}"));
     let pipeline = into_pool(SMALL, |query, _, size| {
         query.add_allocation_pool(Some(&pool::adjusting(5)), size, 0, 0);
     });
-    let of_pool = all(&pipeline, |buffer| (look(buffer), pool::made(buffer)));
+    let of_pool = all(&pipeline, |buffer| (read_frame(buffer), pool::made(buffer)));
     assert_eq!(of_pool, expected.into_iter().map(|frame| (frame, true)).collect::<Vec<_>>());
 }
 
@@ -384,11 +385,11 @@ fn a_pool_that_raises_its_minimum_is_used_as_adjusted() {
 fn a_pool_that_cannot_be_configured_is_not_used() {
     use gst::prelude::*;
     let expected = frames(&format!("crowdtestsrc num-buffers=3 ! {SMALL}"));
-    let refusing = into_pool(SMALL, |query, _, size| {
-        query.add_allocation_pool(Some(&pool::refusing()), size, 0, 0);
+    let rejecting = into_pool(SMALL, |query, _, size| {
+        query.add_allocation_pool(Some(&pool::rejecting()), size, 0, 0);
     });
-    assert_eq!(all(&refusing, look), expected);
-    // One in use keeps the configuration that it has.
+    assert_eq!(all(&rejecting, read_frame), expected);
+    // An active pool keeps its configuration.
     let active = into_pool(SMALL, |query, _, size| {
         let pool = gst::BufferPool::new();
         let mut config = pool.config();
@@ -397,11 +398,11 @@ fn a_pool_that_cannot_be_configured_is_not_used() {
         pool.set_active(true).unwrap();
         query.add_allocation_pool(Some(&pool), size, 0, 0);
     });
-    assert_eq!(all(&active, look), expected);
+    assert_eq!(all(&active, read_frame), expected);
 }
 
 #[test]
-fn frames_with_padding_are_filled_row_by_row() {
+fn frames_with_row_padding_have_the_same_pixels() {
     use gst::prelude::*;
     use gst_video::prelude::*;
     let caps = &format!("{SMALL},format=BGRx");
@@ -414,7 +415,7 @@ fn frames_with_padding_are_filled_row_by_row() {
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_ALIGNMENT.as_ref());
         config.set_video_alignment(&gst_video::VideoAlignment::new(3, 5, 7, 9, &[63; 4]));
-        // False: the size is adjusted to the alignment.
+        // Returns false, since the size is adjusted to the alignment.
         let _ = pool.set_config(config);
         query.add_allocation_pool(Some(&pool), size, 0, 0);
         query.add_allocation_meta::<gst_video::VideoMeta>(None);

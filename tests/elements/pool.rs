@@ -1,19 +1,19 @@
-//! Buffer pools as other elements write them.
+//! Buffer pools with the behavior of pools of other elements.
 
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-/// What the pool does with a configuration, and with a buffer.
+/// How the pool handles configurations and buffers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Manner {
-    least: u32,
+struct Behavior {
+    min_buffers: u32,
     accepts: bool,
     short: bool,
 }
 
 #[derive(Default)]
-pub struct Imp(std::sync::Mutex<Manner>);
+pub struct Imp(std::sync::Mutex<Behavior>);
 
 #[glib::object_subclass]
 impl ObjectSubclass for Imp {
@@ -31,13 +31,13 @@ impl GstObjectImpl for Imp {}
 
 impl BufferPoolImpl for Imp {
     fn set_config(&self, config: &mut gst::BufferPoolConfigRef) -> bool {
-        let Manner { least, accepts, .. } = *self.0.lock().unwrap();
+        let Behavior { min_buffers, accepts, .. } = *self.0.lock().unwrap();
         if !accepts {
             return false;
         }
         let (caps, size, min, max) = config.params().unwrap();
-        config.set_params(caps.as_ref(), size, min.max(least), max);
-        self.parent_set_config(config) && min >= least
+        config.set_params(caps.as_ref(), size, min.max(min_buffers), max);
+        self.parent_set_config(config) && min >= min_buffers
     }
 
     fn alloc_buffer(
@@ -47,7 +47,7 @@ impl BufferPoolImpl for Imp {
         let mut buffer = self.parent_alloc_buffer(params)?;
         if self.0.lock().unwrap().short {
             let short = buffer.make_mut();
-            // Rows of a megabyte, which the memory does not have.
+            // A stride of a megabyte, which exceeds the memory.
             gst_video::VideoMeta::add(
                 short,
                 gst_video::VideoFrameFlags::empty(),
@@ -66,25 +66,25 @@ impl BufferPoolImpl for Imp {
     }
 }
 
-fn with(manner: Manner) -> Pool {
+fn with(behavior: Behavior) -> Pool {
     let pool: Pool = glib::Object::new();
-    *pool.imp().0.lock().unwrap() = manner;
+    *pool.imp().0.lock().unwrap() = behavior;
     pool
 }
 
-/// One with at least `least` buffers, which adjusts configurations with fewer.
-pub fn adjusting(least: u32) -> Pool {
-    with(Manner { least, accepts: true, short: false })
+/// A pool of at least `min_buffers` buffers, which adjusts configurations with fewer.
+pub fn adjusting(min_buffers: u32) -> Pool {
+    with(Behavior { min_buffers, accepts: true, short: false })
 }
 
-/// One that no configuration suits.
-pub fn refusing() -> Pool {
-    with(Manner { least: 0, accepts: false, short: false })
+/// A pool that accepts no configuration.
+pub fn rejecting() -> Pool {
+    with(Behavior { min_buffers: 0, accepts: false, short: false })
 }
 
-/// One whose buffers are smaller than the strides in their metadata need.
+/// A pool whose buffers are smaller than the strides in their metadata require.
 pub fn short() -> Pool {
-    with(Manner { least: 0, accepts: true, short: true })
+    with(Behavior { min_buffers: 0, accepts: true, short: true })
 }
 
 /// Whether a pool of this module made `buffer`.

@@ -1,4 +1,4 @@
-//! Regions made visible: in their class's color, where they are, and nothing else changed.
+//! `roioverlay`: regions are drawn in the color of their class, and other pixels are unchanged.
 
 use gst_video::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
@@ -73,31 +73,31 @@ fn near(a: [u8; 3], b: [u8; 3], by: u8) -> bool {
     a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= by)
 }
 
-/// How far a color can be off after its way through this format.
+/// The greatest rounding error of a color after conversion to this format and back.
 fn rounding(format: &str) -> u8 {
     let format: VideoFormat = format.parse().unwrap();
     if gst_video::VideoFormatInfo::from_format(format).is_rgb() { 0 } else { 6 }
 }
 
-const GREY: [u8; 3] = [0x60; 3];
+const GRAY: [u8; 3] = [0x60; 3];
 /// The color of class 0.
 const YELLOW: [u8; 3] = [255, 214, 10];
 
 #[test]
-fn a_box_has_its_color_in_every_format_and_the_rest_stays() {
+fn a_box_is_drawn_in_its_color_in_every_format_and_other_pixels_are_unchanged() {
     for format in FORMATS {
         let region = [("face", 0, 0.9, (40, 30, 60, 50))];
         let picture = draw(format, 160, 120, "labels=never line-width=4", &region);
-        // On the lines, well inside them.
+        // On the lines, not at their edges.
         for (x, y) in [(70, 32), (70, 77), (42, 55), (97, 55)] {
             let color = picture.at(x, y);
-            // A gray picture shows the luma alone, by BT.601.
+            // A gray picture has the luma only, by BT.601.
             let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
             assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
         }
         for (x, y) in [(5, 5), (70, 55), (150, 100), (70, 24), (110, 55)] {
             let color = picture.at(x, y);
-            assert!(near(color, GREY, 2), "{format} at {x},{y}: {color:?}");
+            assert!(near(color, GRAY, 2), "{format} at {x},{y}: {color:?}");
         }
     }
 }
@@ -110,14 +110,14 @@ fn without_regions_nothing_is_drawn() {
     }
 }
 
-/// An odd width, where videoconvert reads all of an odd row: it leaves the last pixel of one of
-/// packed 4:2:2 undefined.
+/// An odd width, except for packed 4:2:2: videoconvert leaves the last pixel of an odd row undefined
+/// there.
 fn odd_width(format: &str) -> usize {
     if matches!(format, "YUY2" | "UYVY") { 66 } else { 65 }
 }
 
 #[test]
-fn regions_without_a_pixel_in_the_frame_draw_nothing() {
+fn regions_outside_the_frame_draw_nothing() {
     const FAR: u32 = u32::MAX;
     let outside = [
         (FAR, FAR, FAR, FAR),
@@ -140,7 +140,7 @@ fn regions_without_a_pixel_in_the_frame_draw_nothing() {
 }
 
 #[test]
-fn a_region_that_leaves_the_frame_is_clipped_at_its_edges() {
+fn a_region_that_extends_beyond_the_frame_is_clipped() {
     let large = [("face", 0, 0.9, (40, 30, u32::MAX, u32::MAX))];
     for format in FORMATS {
         let width = odd_width(format);
@@ -151,10 +151,10 @@ fn a_region_that_leaves_the_frame_is_clipped_at_its_edges() {
             let color = picture.at(x, y);
             assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
         }
-        // No line at the frame's edges, nor elsewhere.
+        // No line at the frame's edges or elsewhere.
         for (x, y) in [(64, 42), (55, 48), (64, 48), (55, 42), (10, 10), (64, 24)] {
             let color = picture.at(x, y);
-            assert!(near(color, GREY, 2), "{format} at {x},{y}: {color:?}");
+            assert!(near(color, GRAY, 2), "{format} at {x},{y}: {color:?}");
         }
     }
 }
@@ -163,12 +163,12 @@ fn a_region_that_leaves_the_frame_is_clipped_at_its_edges() {
 fn a_line_as_wide_as_a_large_region_fills_it() {
     let picture =
         draw("RGB", 64, 48, "labels=never line-width=100", &[("face", 0, 0.9, (10, 10, 30, 20))]);
-    for (x, y, expected) in [(10, 10, YELLOW), (25, 20, YELLOW), (39, 29, YELLOW), (45, 20, GREY)] {
+    for (x, y, expected) in [(10, 10, YELLOW), (25, 20, YELLOW), (39, 29, YELLOW), (45, 20, GRAY)] {
         assert_eq!(picture.at(x, y), expected, "{x},{y}");
     }
 }
 
-/// Adds a region as an element written in C can: its type is any bytes.
+/// Adds a region whose type can be any bytes, as elements written in C can.
 fn add_region(buffer: &mut gst::BufferRef, kind: &std::ffi::CStr) {
     // SAFETY: the buffer is writable; the type is copied.
     unsafe {
@@ -191,7 +191,7 @@ fn a_type_that_is_not_utf8_is_drawn_with_the_replacement_character() {
     assert!(foreign.rgb == replaced.rgb);
     // The box, and a label above it.
     for (x, y) in [(70, 41), (21, 60), (22, 30)] {
-        assert!(!near(foreign.at(x, y), GREY, 8), "{x},{y}: {:?}", foreign.at(x, y));
+        assert!(!near(foreign.at(x, y), GRAY, 8), "{x},{y}: {:?}", foreign.at(x, y));
     }
 }
 
@@ -212,11 +212,11 @@ fn a_region_without_a_type_is_drawn_as_one_whose_type_is_empty() {
     });
     let empty = draw_what("RGB", 160, 120, "labels=always", |buffer| add_region(buffer, c""));
     assert!(without.rgb == empty.rgb);
-    assert!(!near(without.at(70, 40), GREY, 8));
+    assert!(!near(without.at(70, 40), GRAY, 8));
 }
 
 #[test]
-fn numbers_of_other_types_and_those_that_are_no_numbers_count_as_none() {
+fn fields_of_other_types_and_values_that_are_not_finite_are_ignored() {
     let picture = |detection: gst::Structure| {
         draw_what("RGB", 160, 120, "labels=always", move |buffer| {
             VideoRegionOfInterestMeta::add(buffer, "face", (20, 40, 100, 50))
@@ -241,10 +241,10 @@ fn numbers_of_other_types_and_those_that_are_no_numbers_count_as_none() {
 }
 
 #[test]
-fn a_label_longer_than_the_frame_is_cut_off_at_its_edge() {
+fn a_label_longer_than_the_frame_is_clipped() {
     let label: &'static str = "x".repeat(1 << 20).leak();
     let region = |kind| [(kind, 0, 0.9, (20, 40, 100, 50))];
-    // 160 pixels have room for twenty characters.
+    // Twenty characters fit in 160 pixels.
     let long = draw("RGB", 160, 120, "labels=always", &region(label));
     let cut = draw("RGB", 160, 120, "labels=always", &region(&label[..40]));
     assert!(long.rgb == cut.rgb);
@@ -253,19 +253,19 @@ fn a_label_longer_than_the_frame_is_cut_off_at_its_edge() {
     assert!(automatic.rgb == confidence.rgb);
 }
 
-/// Bytes around the picture that no element may change.
+/// The value of bytes that are not part of the picture, which no element may change.
 const PADDING: u8 = 0xa5;
 
-/// A frame of mid-gray in memory of a layout of its own.
-struct Laid {
+/// A gray frame with a custom memory layout.
+struct CustomFrame {
     info: VideoInfo,
     offsets: [usize; 4],
     strides: [i32; 4],
     size: usize,
 }
 
-impl Laid {
-    /// With `padding` bytes before each plane and behind each row, none behind the last.
+impl CustomFrame {
+    /// With `padding` bytes before each plane and after each row except the last.
     fn padded(format: VideoFormat, [width, height]: [u32; 2], padding: usize) -> Self {
         let info = VideoInfo::builder(format, width, height).build().unwrap();
         let (mut offsets, mut strides, mut size) = ([0; 4], [0; 4], 0);
@@ -277,20 +277,22 @@ impl Laid {
         Self { info, offsets, strides, size }
     }
 
-    /// A buffer with one region, and the layout in its metadata.
+    /// A buffer with two regions, and the layout in its metadata.
     fn buffer(&self) -> gst::Buffer {
         let mut bytes = vec![PADDING; self.size];
         for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
             for row in 0..rows {
-                let at = self.offsets[plane] as isize + row as isize * self.strides[plane] as isize;
-                let row = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..at + len));
+                let start =
+                    self.offsets[plane] as isize + row as isize * self.strides[plane] as isize;
+                let row =
+                    usize::try_from(start).ok().and_then(|start| bytes.get_mut(start..start + len));
                 row.into_iter().for_each(|row| row.fill(0x60));
             }
         }
         let mut buffer = gst::Buffer::from_mut_slice(bytes);
         let writable = buffer.get_mut().unwrap();
         // SAFETY: the buffer is writable; the arrays have an entry for each of at most 4 planes.
-        // The metadata itself is what is being tested.
+        // The values of the metadata may be invalid: that is what is tested.
         unsafe {
             use gst::glib::translate::IntoGlib;
             gst_video::ffi::gst_buffer_add_video_meta_full(
@@ -309,7 +311,7 @@ impl Laid {
         buffer
     }
 
-    /// What the overlay makes of it: its bytes, and whether there was a warning.
+    /// The bytes of the frame after the overlay, and whether there was a warning.
     fn drawn(&self) -> (Vec<u8>, bool) {
         pipeline::init();
         let mut harness = gst_check::Harness::new("roioverlay");
@@ -323,14 +325,14 @@ impl Laid {
     }
 
     /// The picture's samples, row by row, and all other bytes.
-    fn parted(&self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    fn split(&self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut samples, mut others, mut end) = (Vec::new(), Vec::new(), 0);
         for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
             for row in 0..rows {
-                let at = self.offsets[plane] + row * self.strides[plane] as usize;
-                others.extend(&bytes[end..at]);
-                end = at + len;
-                samples.extend(&bytes[at..end]);
+                let start = self.offsets[plane] + row * self.strides[plane] as usize;
+                others.extend(&bytes[end..start]);
+                end = start + len;
+                samples.extend(&bytes[start..end]);
             }
         }
         others.extend(&bytes[end..]);
@@ -348,7 +350,7 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
             let wide = format.scale_width(component as u8, info.width()) as usize;
             (wide - 1) * format.pixel_stride()[i] as usize + format.poffset()[i] as usize + 1
         });
-        // A pixel of four bytes has an unused one, which may come last; so has a pair of pixels.
+        // A pixel of four bytes can have an unused last byte; so can a pair of pixels of packed 4:2:2.
         let last = bytes.max().unwrap();
         let unit = match info.format() {
             VideoFormat::Yuy2 | VideoFormat::Uyvy => 4,
@@ -361,18 +363,18 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
 }
 
 #[test]
-fn any_size_and_padding_has_the_same_picture_and_the_padding_stays() {
+fn pixels_are_the_same_for_any_padding_and_padding_bytes_are_unchanged() {
     pipeline::init();
     for format in FORMATS {
         let format: VideoFormat = format.parse().unwrap();
         for size in [[1, 1], [1, 9], [9, 1], [2, 3], [7, 5], [65, 49]] {
-            let tight = Laid::padded(format, size, 0);
-            let (expected, _) = tight.parted(&tight.drawn().0);
+            let tight = CustomFrame::padded(format, size, 0);
+            let (expected, _) = tight.split(&tight.drawn().0);
             assert!(expected.iter().any(|&byte| byte != 0x60), "{format} {size:?}: nothing drawn");
             for padding in [1, 13, 4096] {
-                let padded = Laid::padded(format, size, padding);
+                let padded = CustomFrame::padded(format, size, padding);
                 let (bytes, warned) = padded.drawn();
-                let (samples, others) = padded.parted(&bytes);
+                let (samples, others) = padded.split(&bytes);
                 assert!(samples == expected, "{format} {size:?}, {padding} bytes of padding");
                 assert!(others.iter().all(|&byte| byte == PADDING), "{format} {size:?} {padding}");
                 assert!(!warned, "{format} {size:?} {padding}");
@@ -382,13 +384,13 @@ fn any_size_and_padding_has_the_same_picture_and_the_padding_stays() {
 }
 
 #[test]
-fn a_layout_that_leaves_the_memory_is_not_drawn_on_and_warned_of() {
+fn a_frame_whose_layout_exceeds_its_memory_gives_a_warning_and_is_unchanged() {
     pipeline::init();
     let layout = |offset: usize, stride: i32, size: usize| {
         let info = VideoInfo::builder(VideoFormat::Rgb, 64, 48).build().unwrap();
-        Laid { info, offsets: [offset, 0, 0, 0], strides: [stride, 0, 0, 0], size }
+        CustomFrame { info, offsets: [offset, 0, 0, 0], strides: [stride, 0, 0, 0], size }
     };
-    for (case, laid) in [
+    for (case, frame) in [
         ("one byte is missing", layout(0, 192, 192 * 48 - 1)),
         ("the plane begins too late", layout(193, 192, 192 * 48)),
         ("the stride is too long", layout(0, 1 << 26, 192 * 48)),
@@ -396,15 +398,15 @@ fn a_layout_that_leaves_the_memory_is_not_drawn_on_and_warned_of() {
         ("there is no stride", layout(0, 0, 192 * 48)),
         ("rows run upwards", layout(192 * 47, -192, 192 * 48)),
     ] {
-        let before = laid.buffer().map_readable().unwrap().to_vec();
-        let (after, warned) = laid.drawn();
+        let before = frame.buffer().map_readable().unwrap().to_vec();
+        let (after, warned) = frame.drawn();
         assert!(after == before, "{case}: bytes were changed");
         assert!(warned, "{case}: no warning");
     }
 }
 
 #[test]
-fn a_class_keeps_its_color_and_two_classes_differ() {
+fn regions_of_one_class_have_one_color_and_two_classes_differ() {
     let regions = [
         ("person", 3, 0.9, (10, 20, 30, 30)),
         ("bicycle", 4, 0.9, (60, 20, 30, 30)),
@@ -417,12 +419,12 @@ fn a_class_keeps_its_color_and_two_classes_differ() {
 }
 
 #[test]
-fn labels_are_drawn_where_they_have_room() {
+fn labels_are_drawn_above_the_box_unless_labels_is_never() {
     let region = [("face", 0, 0.87, (40, 60, 100, 50))];
     let above = |overlay: &str| {
         let picture = draw("RGB", 200, 160, overlay, &region);
         (42..140).flat_map(|x| (44..58).map(move |y| (x, y))).any(|(x, y)| {
-            // Dark text on the class's color.
+            // Dark text on the color of the class.
             let [r, g, b] = picture.at(x, y);
             r < 70 && g < 70 && b < 70
         })

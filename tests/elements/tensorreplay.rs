@@ -1,4 +1,4 @@
-//! Recorded tensors: every format, every order of frames, every mistake.
+//! `tensorreplay`: file formats, the order of frames, errors.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use gstnmsfilter::tensor::Elements;
 use crate::support::data;
 use crate::support::pipeline::{Ended, parse, run, watch};
 
-/// A folder of this test's own, removed at the end.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Drop for Folder {
     }
 }
 
-/// What each of `frames` frames gets, as `id (type shape): first element`.
+/// The tensor of each of `frames` frames, as `id (type shape): first element`, and the messages.
 fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
@@ -53,13 +53,15 @@ fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
     (seen, ended)
 }
 
-fn ok(properties: &str, frames: u32) -> Vec<String> {
+/// The tensors of a run without error.
+fn tensors(properties: &str, frames: u32) -> Vec<String> {
     let (seen, ended) = replay(properties, frames);
     assert_eq!(ended.error, None, "{properties}");
     seen
 }
 
-fn refused(properties: &str) -> String {
+/// The error at the first frame.
+fn error(properties: &str) -> String {
     let (seen, ended) = replay(properties, 3);
     assert!(seen.is_empty(), "{properties}: {seen:?}");
     ended.error().to_owned()
@@ -89,69 +91,69 @@ fn bytes(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
 }
 
 #[test]
-fn csv_is_one_tensor_of_windows_for_every_frame() {
+fn a_csv_file_is_attached_to_every_frame_as_one_tensor_of_windows() {
     let folder = Folder::new("csv");
     let file = folder.file("crowd.csv", b"778,59,24,41.84\r\n\r\n 1 , 2,3, -4e0\n");
-    assert_eq!(ok(&format!("location={file}"), 2), ["windows (f32 2x4): 778"; 2]);
+    assert_eq!(tensors(&format!("location={file}"), 2), ["windows (f32 2x4): 778"; 2]);
     let file = folder.file("crowd.txt", b"");
-    assert_eq!(ok(&format!("location={file}"), 1), ["windows (f32 0x4): none"]);
+    assert_eq!(tensors(&format!("location={file}"), 1), ["windows (f32 0x4): none"]);
 }
 
 #[test]
-fn npy_brings_its_shape_and_type() {
+fn shape_and_type_of_an_npy_file_are_read_from_its_header() {
     let folder = Folder::new("npy");
     let single =
         folder.file("out.npy", &npy("<f4", false, "1, 2, 3", &bytes((5..11).map(|i| i as f32))));
-    assert_eq!(ok(&format!("location={single}"), 1), ["out (f32 1x2x3): 5"]);
+    assert_eq!(tensors(&format!("location={single}"), 1), ["out (f32 1x2x3): 5"]);
     let half = [half::f16::from_f32(0.5); 4];
     let half = folder.file("half.npy", &npy("<f2", false, "4,", bytemuck::cast_slice(&half)));
-    assert_eq!(ok(&format!("location={half} tensor-id=scores"), 1), ["scores (f16 4): 0.5"]);
+    assert_eq!(tensors(&format!("location={half} tensor-id=scores"), 1), ["scores (f16 4): 0.5"]);
 }
 
 #[test]
-fn raw_takes_shape_and_type_from_the_properties() {
+fn shape_and_type_of_a_raw_file_are_those_of_the_properties() {
     let folder = Folder::new("raw");
     let file = folder.file("out.raw", &bytes([7.0, 8.0]));
-    assert_eq!(ok(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);
-    let halves = ok(&format!("location={file} shape=4 element-type=f16"), 1);
+    assert_eq!(tensors(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);
+    let halves = tensors(&format!("location={file} shape=4 element-type=f16"), 1);
     assert!(halves[0].starts_with("out (f16 4): "), "{halves:?}");
 }
 
 #[test]
-fn a_file_of_several_tensors_has_one_for_each_frame_and_starts_over() {
+fn a_file_of_several_tensors_gives_each_frame_the_next_and_repeats() {
     let folder = Folder::new("several");
     let raw = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     let npy = folder.file("out.npy", &npy("<f4", false, "3, 1", &bytes([1.0, 2.0, 3.0])));
     for file in [raw, npy] {
-        let seen = ok(&format!("location={file} shape=1"), 5);
+        let seen = tensors(&format!("location={file} shape=1"), 5);
         assert_eq!(seen, [1, 2, 3, 1, 2].map(|first| format!("out (f32 1): {first}")));
     }
 }
 
 #[test]
-fn without_repeat_the_stream_ends_with_the_recording() {
+fn the_stream_ends_after_the_last_tensor_if_repeat_is_false() {
     let folder = Folder::new("end");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
-    assert_eq!(ok(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
-    // One tensor is for every frame.
-    assert_eq!(ok(&format!("location={file} shape=3 repeat=false"), 9).len(), 9);
+    assert_eq!(tensors(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
+    // The only tensor of a file is attached to every frame.
+    assert_eq!(tensors(&format!("location={file} shape=3 repeat=false"), 9).len(), 9);
 }
 
 #[test]
-fn a_pattern_names_a_file_for_each_frame() {
+fn a_location_with_a_pattern_gives_each_frame_the_next_file() {
     let folder = Folder::new("pattern");
     for i in 0..3 {
         folder.file(&format!("{i:03}.raw"), &bytes([i as f32]));
     }
     let location = folder.0.join("%03d.raw");
     let common = format!("location={} shape=1 tensor-id=out", location.display());
-    let seen = ok(&common, 5);
+    let seen = tensors(&common, 5);
     assert_eq!(seen, [0, 1, 2, 0, 1].map(|first| format!("out (f32 1): {first}")));
-    assert_eq!(ok(&format!("{common} repeat=false"), 5).len(), 3);
+    assert_eq!(tensors(&format!("{common} repeat=false"), 5).len(), 3);
 }
 
 #[test]
-fn mistakes_are_explained() {
+fn invalid_locations_shapes_and_files_are_errors_that_say_what_was_expected() {
     let folder = Folder::new("mistakes");
     let file = |name: &str, bytes: &[u8]| format!("location={}", folder.file(name, bytes));
     let cases = [
@@ -199,13 +201,13 @@ fn mistakes_are_explained() {
         ("location=/nowhere/%d.raw shape=1".into(), "/nowhere/0.raw cannot be read"),
     ];
     for (properties, expected) in cases {
-        let message = refused(&properties);
+        let message = error(&properties);
         assert!(message.contains(expected), "{properties}: {message}");
     }
 }
 
 #[test]
-fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
+fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
     let folder = Folder::new("arrays");
     let array = |descr: &str| npy(descr, false, "1,", &[0; 8]);
     let cut = npy("<f4", false, "2,", &[]);
@@ -226,7 +228,7 @@ fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
         (&array("|b1"), &["got bool ('|b1')", "array.astype(numpy.float32)"]),
         (&array("|O"), &["got Python objects ('|O')", "one numeric array", "numpy.float32"]),
         (&array("<U8"), &["got '<U8'", "array.astype(numpy.float32)"]),
-        // A message is a C string, which a zero byte would end.
+        // A message is a C string, so it cannot contain a zero byte.
         (&array("<f\0"), &["its header is not text"]),
         (&npy("<f4", false, "1\0,", &[0; 4]), &["its header is not text"]),
         (&array("[('x', '<f4')]"), &["got a structured type ([('x', '<f4')]", "each field"]),
@@ -245,23 +247,23 @@ fn arrays_that_cannot_be_replayed_are_explained_with_how_to_convert_them() {
     ];
     for (i, (bytes, expected)) in cases.into_iter().enumerate() {
         let name = format!("{i}.npy");
-        let message = refused(&format!("location={}", folder.file(&name, bytes)));
+        let message = error(&format!("location={}", folder.file(&name, bytes)));
         assert!(message.contains(&name), "{message}");
         for expected in expected {
             assert!(message.contains(expected), "expected {expected}: {message}");
         }
     }
     let other = folder.file("other.npy", &npy("<f4", false, "3,", &[0; 12]));
-    let message = refused(&format!("location={other} shape=2"));
+    let message = error(&format!("location={other} shape=2"));
     assert!(message.contains("has the shape 3, but the property shape says 2"), "{message}");
 }
 
 #[test]
-fn an_archive_of_arrays_is_named_as_one_before_it_is_read_as_raw() {
+fn an_npz_archive_is_an_error_that_says_how_to_extract_it() {
     let folder = Folder::new("archive");
     let file = folder.file("out.npz", b"PK\x03\x04");
     for properties in [format!("location={file}"), format!("location={file} shape=1")] {
-        let message = refused(&properties);
+        let message = error(&properties);
         for expected in ["out.npz", ".npz archive", "unzip", "one .npy file for each array"] {
             assert!(message.contains(expected), "expected {expected}: {message}");
         }
@@ -269,14 +271,14 @@ fn an_archive_of_arrays_is_named_as_one_before_it_is_read_as_raw() {
 }
 
 #[test]
-fn a_byte_order_mark_before_the_first_window_is_passed_over() {
+fn a_byte_order_mark_at_the_start_of_a_csv_file_is_skipped() {
     let folder = Folder::new("bom");
     let file = folder.file("crowd.csv", b"\xef\xbb\xbf778,59,24,41.84\r\n");
-    assert_eq!(ok(&format!("location={file}"), 1), ["windows (f32 1x4): 778"]);
+    assert_eq!(tensors(&format!("location={file}"), 1), ["windows (f32 1x4): 778"]);
 }
 
 #[test]
-fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
+fn a_truncated_file_of_a_pattern_is_an_error_at_its_frame() {
     let folder = Folder::new("broken");
     folder.file("0.raw", &bytes([0.0]));
     folder.file("1.raw", b"12");
@@ -287,7 +289,7 @@ fn a_file_that_breaks_off_in_mid_stream_is_an_error() {
 }
 
 #[test]
-fn a_pattern_whose_first_file_goes_away_is_an_error() {
+fn a_file_that_is_deleted_before_it_is_read_is_an_error() {
     use gst::prelude::*;
     let folder = Folder::new("gone");
     let file = folder.file("0.raw", &bytes([0.0]));
@@ -296,7 +298,7 @@ fn a_pattern_whose_first_file_goes_away_is_an_error() {
            ! tensorreplay name=replay location={} shape=1 ! fakesink",
         folder.0.join("%d.raw").display()
     ));
-    // Opened with the state, read with the first buffer.
+    // The pattern is opened at the change of state, the file is read at the first buffer.
     let replay = pipeline.by_name("replay").unwrap();
     replay.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, _| {
         let _ = std::fs::remove_file(&file);
@@ -307,27 +309,27 @@ fn a_pattern_whose_first_file_goes_away_is_an_error() {
 }
 
 #[test]
-fn a_file_of_a_pattern_holds_one_tensor() {
+fn a_file_of_a_pattern_with_two_tensors_is_an_error() {
     let folder = Folder::new("two-in-one");
     folder.file("0.raw", &bytes([1.0, 2.0]));
     let location = folder.0.join("%d.raw");
-    let message = refused(&format!("location={} shape=1", location.display()));
+    let message = error(&format!("location={} shape=1", location.display()));
     assert!(message.contains("0.raw holds 2 tensors; expected one"), "{message}");
 }
 
 #[test]
-fn the_files_of_a_pattern_share_the_id_of_the_first() {
+fn all_files_of_a_pattern_have_the_id_of_the_first() {
     let folder = Folder::new("pattern-id");
     folder.file("out-0.raw", &bytes([5.0]));
     folder.file("out-1.raw", &bytes([6.0]));
     let location = folder.0.join("out-%d.raw");
-    let seen = ok(&format!("location={} shape=1", location.display()), 2);
+    let seen = tensors(&format!("location={} shape=1", location.display()), 2);
     assert_eq!(seen, ["out-0 (f32 1): 5", "out-0 (f32 1): 6"]);
 }
 
 #[test]
-fn each_of_several_elements_adds_its_tensor_behind_those_there() {
-    let folder = Folder::new("chain");
+fn several_elements_append_their_tensors_in_order() {
+    let folder = Folder::new("several-elements");
     let scores = folder.file("scores.raw", &bytes([0.5, 0.25]));
     let boxes = folder.file("boxes.raw", &bytes([0.0; 8]));
     let pipeline = parse(&format!(
@@ -366,35 +368,35 @@ fn addresses(properties: &str, frames: u32) -> Vec<usize> {
 }
 
 #[test]
-fn frames_share_what_was_read() {
+fn frames_share_the_memory_of_a_tensor_that_was_read_once() {
     let folder = Folder::new("shared");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
-    let every = addresses(&format!("location={file} shape=3"), 3);
-    assert_eq!(every, [every[0]; 3]);
-    let each = addresses(&format!("location={file} shape=1"), 4);
-    assert_eq!(each, [0, 4, 8, 0].map(|offset| each[0] + offset));
+    let one_tensor = addresses(&format!("location={file} shape=3"), 3);
+    assert_eq!(one_tensor, [one_tensor[0]; 3]);
+    let per_frame = addresses(&format!("location={file} shape=1"), 4);
+    assert_eq!(per_frame, [0, 4, 8, 0].map(|offset| per_frame[0] + offset));
 }
 
 #[test]
-fn what_is_not_a_file_is_not_read() {
+fn a_location_that_is_not_a_regular_file_is_an_error() {
     // Reading it would never end.
-    let message = refused("location=/dev/zero shape=1");
+    let message = error("location=/dev/zero shape=1");
     assert!(message.contains("/dev/zero is a device; expected a regular file"), "{message}");
     // Opening it would never end.
     let folder = Folder::new("fifo");
     let fifo = folder.0.join("out.raw");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let message = refused(&format!("location={} shape=1", fifo.display()));
+    let message = error(&format!("location={} shape=1", fifo.display()));
     assert!(message.contains("out.raw is a FIFO; expected a regular file"), "{message}");
 }
 
 #[test]
-fn a_file_that_is_too_large_is_not_read() {
+fn a_file_larger_than_the_limit_is_an_error() {
     let folder = Folder::new("large");
     let path = folder.file("out.raw", b"");
-    // It takes no room on the disk.
+    // A sparse file takes no space on the disk.
     std::fs::File::options().write(true).open(&path).unwrap().set_len((1 << 30) + 4).unwrap();
-    let message = refused(&format!("location={path} shape=1"));
+    let message = error(&format!("location={path} shape=1"));
     assert!(message.contains("has 1073741828 bytes, more than the 1073741824"), "{message}");
 }
 
@@ -407,10 +409,10 @@ fn first_error(pipeline: &gst::Pipeline) -> gst::glib::Error {
 }
 
 #[test]
-fn the_kind_of_mistake_is_told_when_the_pipeline_is_prerolled() {
+fn errors_are_posted_at_the_change_to_paused_with_the_fitting_domain_and_code() {
     use gst::prelude::*;
     let folder = Folder::new("kinds");
-    let fail = |properties: &str| {
+    let start_error = |properties: &str| {
         let pipeline =
             parse(&format!("videotestsrc ! tensorreplay {properties} ! fakesink name=out"));
         assert!(pipeline.set_state(gst::State::Paused).is_err(), "{properties}");
@@ -420,19 +422,19 @@ fn the_kind_of_mistake_is_told_when_the_pipeline_is_prerolled() {
     };
     let raw = folder.file("out.raw", b"12");
     let csv = folder.file("out.csv", b"1,2");
-    assert!(fail("").matches(gst::ResourceError::NotFound));
-    assert!(fail("location=/nowhere/out.npy").matches(gst::ResourceError::NotFound));
-    assert!(fail("location=/tmp").matches(gst::ResourceError::OpenRead));
-    assert!(fail(&format!("location={raw}")).matches(gst::LibraryError::Settings));
-    assert!(fail(&format!("location={raw} shape=1")).matches(gst::StreamError::Format));
-    assert!(fail(&format!("location={csv}")).matches(gst::StreamError::Format));
+    assert!(start_error("").matches(gst::ResourceError::NotFound));
+    assert!(start_error("location=/nowhere/out.npy").matches(gst::ResourceError::NotFound));
+    assert!(start_error("location=/tmp").matches(gst::ResourceError::OpenRead));
+    assert!(start_error(&format!("location={raw}")).matches(gst::LibraryError::Settings));
+    assert!(start_error(&format!("location={raw} shape=1")).matches(gst::StreamError::Format));
+    assert!(start_error(&format!("location={csv}")).matches(gst::StreamError::Format));
 }
 
 #[test]
-fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
+fn after_an_error_is_corrected_the_same_element_runs_from_the_first_frame() {
     use gst::prelude::*;
     let folder = Folder::new("again");
-    let good = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
+    let valid = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     let pipeline = parse(
         "videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48
            ! tensorreplay name=replay location=/nowhere/out.raw shape=1 ! fakesink name=out",
@@ -449,7 +451,7 @@ fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
     assert!(pipeline.set_state(gst::State::Paused).is_err());
     pipeline.set_state(gst::State::Ready).unwrap();
     first_error(&pipeline);
-    replay.set_property("location", &good);
+    replay.set_property("location", &valid);
     for _ in 0..3 {
         assert_eq!(run(&pipeline).error, None);
         assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [1.0, 2.0]);
@@ -457,7 +459,7 @@ fn after_a_mistake_is_mended_the_same_element_runs_from_the_first_frame() {
 }
 
 #[test]
-fn a_flush_starts_the_recording_over() {
+fn a_flushing_seek_restarts_the_recording() {
     use gst::prelude::*;
     let folder = Folder::new("flush");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
@@ -482,14 +484,14 @@ fn a_flush_starts_the_recording_over() {
 }
 
 #[test]
-fn the_papers_windows_have_the_shape_they_should() {
+fn the_papers_windows_are_2997_by_4() {
     let file = data::fixture("oscars/detections.txt");
-    let seen = ok(&format!("location={}", file.display()), 1);
+    let seen = tensors(&format!("location={}", file.display()), 1);
     assert!(seen[0].starts_with("windows (f32 2997x4): 778"), "{seen:?}");
 }
 
 #[test]
-fn the_real_recordings_have_the_shapes_they_should() {
+fn the_recorded_tensors_have_the_shapes_of_yolov5_and_yolov8() {
     for (file, properties, expected) in [
         (
             "data/recorded/yolov5_decoder_input.raw",
@@ -503,7 +505,7 @@ fn the_real_recordings_have_the_shapes_they_should() {
         ),
     ] {
         let Some(path) = data::path(file) else { return };
-        let seen = ok(&format!("location={} {properties}", path.display()), 1);
+        let seen = tensors(&format!("location={} {properties}", path.display()), 1);
         assert!(seen[0].starts_with(expected), "{seen:?}");
     }
 }

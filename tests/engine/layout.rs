@@ -1,7 +1,9 @@
-//! Layouts that do not fit the tensors: every engine gives an error and reads nothing.
+//! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
 
 use gstnmsfilter::decoder::{self, Field, Layout, Options};
-use gstnmsfilter::engine::{Cpu, Cuda, Detection, Engine, EngineError, Params, Reference};
+use gstnmsfilter::engine::{
+    Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
+};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::engines;
@@ -30,15 +32,15 @@ fn every_engine() -> Vec<Box<dyn Engine>> {
     all
 }
 
-/// The error that every engine gives; afterwards each does a sound frame as before.
+/// The error that every engine returns. Afterwards each engine runs a valid layout.
 fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
     let errors: Vec<EngineError> = every_engine()
         .iter_mut()
         .map(|engine| {
             let error = engine.run(tensors, layout, &Params::default()).unwrap_err();
-            let sound = engine.run(&self::tensors(), &self::layout(), &Params::default());
+            let valid = engine.run(&self::tensors(), &self::layout(), &Params::default());
             assert_eq!(
-                sound.unwrap().image(0).survivors.len(),
+                valid.unwrap().image(0).survivors.len(),
                 2,
                 "{} after {error}",
                 engine.name()
@@ -63,7 +65,7 @@ fn scores(change: impl FnOnce(&mut Field)) -> Layout {
 }
 
 #[test]
-fn a_field_of_a_tensor_that_is_not_there_is_an_error() {
+fn a_field_of_a_tensor_that_does_not_exist_is_an_error() {
     for (field, layout) in
         [("boxes", boxes(|field| field.tensor = 2)), ("scores", scores(|field| field.tensor = 2))]
     {
@@ -72,14 +74,14 @@ fn a_field_of_a_tensor_that_is_not_there_is_an_error() {
     }
     let expected = EngineError::NoTensor { field: "boxes", index: 0, tensors: 0 };
     assert_eq!(error(&[], &layout()), expected);
-    // Nor with nothing to read of it.
+    // Also if no element of it is read.
     let empty = Layout { anchors: 0, ..scores(|field| field.tensor = usize::MAX) };
     let expected = EngineError::NoTensor { field: "scores", index: usize::MAX, tensors: 2 };
     assert_eq!(error(&tensors(), &empty), expected);
 }
 
 #[test]
-fn the_error_names_the_field_the_last_element_needed_and_the_elements_held() {
+fn a_field_beyond_its_tensor_is_an_error_with_the_last_element_and_the_number_of_elements() {
     let found = error(&tensors(), &Layout { anchors: 3, ..layout() });
     let expected = EngineError::FieldOutside {
         field: "boxes",
@@ -96,15 +98,15 @@ fn the_error_names_the_field_the_last_element_needed_and_the_elements_held() {
 }
 
 #[test]
-fn scores_fewer_than_boxes_are_an_error() {
+fn fewer_scores_than_boxes_are_an_error() {
     let short = [tensors()[0].clone(), TensorView::from_slice("scores", &[1, 2], &SCORES[..2])];
     let found = error(&short, &layout());
     assert_eq!(parts(&found), ("scores", 3, 2));
 }
 
 #[test]
-fn the_first_element_beyond_a_tensor_is_one_too_many() {
-    for (layout, wanted) in [
+fn a_field_that_exceeds_its_tensor_by_one_element_is_an_error() {
+    for (layout, expected_parts) in [
         (boxes(|field| field.offset = 1), ("boxes", 8, 8)),
         (boxes(|field| field.anchor_stride = 5), ("boxes", 8, 8)),
         (boxes(|field| field.component_stride = 2), ("boxes", 10, 8)),
@@ -113,7 +115,7 @@ fn the_first_element_beyond_a_tensor_is_one_too_many() {
         (Layout { objectness: Some(field(1, 3, 1)), ..layout() }, ("objectness", 4, 4)),
     ] {
         let found = error(&tensors(), &layout);
-        assert_eq!(parts(&found), wanted);
+        assert_eq!(parts(&found), expected_parts);
     }
 }
 
@@ -140,7 +142,7 @@ fn offsets_and_strides_that_overflow_are_errors() {
 }
 
 #[test]
-fn no_classes_and_too_many_are_errors() {
+fn zero_classes_and_more_than_65536_are_errors() {
     for classes in [0, 65_537, usize::MAX] {
         // Strides of zero need no more elements.
         let layout = Layout { classes, ..scores(|field| field.component_stride = 0) };
@@ -149,7 +151,59 @@ fn no_classes_and_too_many_are_errors() {
 }
 
 #[test]
-fn more_anchors_than_an_index_can_count_are_an_error() {
+fn zero_images_and_more_than_65535_are_errors() {
+    assert_eq!(MAX_IMAGES, 65_535);
+    for images in [0, MAX_IMAGES + 1, usize::MAX] {
+        // Strides of zero need no more elements.
+        let layout = Layout { images, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
+        let found = error(&tensors(), &layout);
+        assert_eq!(found, EngineError::Images { images });
+        let expected = format!("the layout has {images} images; expected 1 to 65535");
+        assert_eq!(found.to_string(), expected);
+    }
+}
+
+#[test]
+fn an_image_stride_beyond_the_tensor_is_an_error_with_the_name_of_the_field() {
+    let fields = |boxes, scores, objectness| Layout {
+        images: 2,
+        boxes: Field { image_stride: boxes, ..field(0, 0, 4) },
+        scores: Field { image_stride: scores, ..field(1, 0, 2) },
+        objectness: Some(Field { image_stride: objectness, ..field(1, 0, 1) }),
+        ..layout()
+    };
+    for (layout, expected_parts) in [
+        (fields(1, 0, 0), ("boxes", 8, 8)),
+        (fields(8, 0, 0), ("boxes", 15, 8)),
+        (fields(0, 1, 0), ("scores", 4, 4)),
+        (fields(0, 0, 3), ("objectness", 4, 4)),
+        (fields(usize::MAX, 0, 0), ("boxes", usize::MAX as u128 + 7, 8)),
+        (fields(0, usize::MAX, 0), ("scores", usize::MAX as u128 + 3, 4)),
+    ] {
+        assert_eq!(parts(&error(&tensors(), &layout)), expected_parts);
+    }
+    // The greatest number of images and the greatest stride do not overflow.
+    let most = Layout { images: MAX_IMAGES, ..fields(0, 0, usize::MAX) };
+    let last = (MAX_IMAGES as u128 - 1) * usize::MAX as u128 + 1;
+    assert_eq!(parts(&error(&tensors(), &most)), ("objectness", last, 4));
+}
+
+#[test]
+fn an_image_stride_of_zero_gives_the_same_image_again() {
+    let layout = Layout { images: 3, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
+    for mut engine in every_engine() {
+        let expected = engine.run(&tensors(), &self::layout(), &Params::default()).unwrap();
+        let expected = expected.image(0).survivors.to_vec();
+        let outcome = engine.run(&tensors(), &layout, &Params::default()).unwrap();
+        assert_eq!(outcome.images().len(), 3);
+        for image in outcome.images() {
+            assert_eq!(image.survivors, expected, "{}", outcome.engine());
+        }
+    }
+}
+
+#[test]
+fn more_anchors_than_fit_32_bits_are_an_error() {
     for anchors in [1 << 32, usize::MAX] {
         let found = error(&tensors(), &Layout { anchors, ..layout() });
         assert_eq!(found, EngineError::Anchors { anchors });
@@ -157,7 +211,7 @@ fn more_anchors_than_an_index_can_count_are_an_error() {
 }
 
 #[test]
-fn more_pairs_than_an_index_can_count_are_an_error_with_multi_label() {
+fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
     let (anchors, classes) = (1 << 31, 2);
     let layout = Layout { anchors, classes, ..layout() };
     for mut engine in every_engine() {
@@ -166,27 +220,27 @@ fn more_pairs_than_an_index_can_count_are_an_error_with_multi_label() {
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
         assert!(found.to_string().contains("set multi-label to false"), "{found}");
     }
-    // Without it, there are as many candidates as anchors at most.
+    // Without multi-label there are at most as many candidates as anchors.
     parts(&error(&tensors(), &layout));
 }
 
 #[test]
-fn objectness_of_another_tensor_than_the_scores_is_an_error() {
+fn objectness_in_another_tensor_than_the_scores_is_an_error() {
     let layout = Layout { objectness: Some(field(0, 0, 1)), ..layout() };
     let expected = EngineError::ObjectnessApart { expected: 1, got: 0 };
     assert_eq!(error(&tensors(), &layout), expected);
 }
 
 #[test]
-fn without_anchors_no_element_is_needed() {
-    let nowhere = Field {
+fn any_offset_is_valid_if_there_are_no_anchors() {
+    let outside = Field {
         tensor: 0,
         offset: usize::MAX,
         image_stride: 0,
         anchor_stride: 1,
         component_stride: 1,
     };
-    let layout = Layout { anchors: 0, boxes: nowhere, scores: nowhere, ..layout() };
+    let layout = Layout { anchors: 0, boxes: outside, scores: outside, ..layout() };
     for multi_label in [false, true] {
         let params = Params { multi_label, ..Params::default() };
         for mut engine in every_engine() {
@@ -198,8 +252,8 @@ fn without_anchors_no_element_is_needed() {
 }
 
 #[test]
-fn any_strides_that_fit_are_read() {
-    // Numbers of one anchor are two elements apart, those of the next begin one later.
+fn interleaved_anchors_are_read_by_their_strides() {
+    // Components of an anchor are two elements apart; the next anchor begins one element later.
     let numbers: Vec<f32> = (0..4)
         .flat_map(|i| [BOXES[i], BOXES[4 + i]])
         .chain([0.5, 1.0])
@@ -238,7 +292,7 @@ fn field(tensor: usize, offset: usize, anchor_stride: usize) -> Field {
     Field { tensor, offset, image_stride: 0, anchor_stride, component_stride: 1 }
 }
 
-/// The field, the last element needed, the elements held.
+/// The field, the last element that it addresses, the number of elements of the tensor.
 fn parts(error: &EngineError) -> (&'static str, u128, usize) {
     match *error {
         EngineError::FieldOutside { field, last, held, .. } => (field, last, held),

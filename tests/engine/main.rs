@@ -1,10 +1,11 @@
-//! Every engine: the results of other projects, recorded tensors, random scenes, and layouts that
-//! do not fit their tensors.
+//! Every engine: the results of other projects, recorded tensors, random scenes, layouts that do not
+//! fit their tensors, and the interface for programs without GStreamer.
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod candidates;
+mod facade;
 mod layout;
 mod paper;
 mod properties;

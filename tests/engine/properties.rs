@@ -1,6 +1,6 @@
-//! The engines held to each other and to the rules, on random scenes.
+//! The engines compared with each other and with the rules, on random scenes.
 //!
-//! A scene is drawn from a seed, which every failure names.
+//! A scene is generated from a seed, which is part of every failure message.
 
 use gstnmsfilter::decoder::{self, Field, Layout, Options};
 use gstnmsfilter::engine::{Bounds, ClassThresholds, Detection, Engine, Method, Params, Reference};
@@ -18,7 +18,7 @@ fn survivors(
     engine.run(tensors, layout, params).unwrap().image(0).survivors.to_vec()
 }
 
-/// Whether the first detection suppresses the second: by the reference engine, given these two alone.
+/// Whether two detections conflict, by a run of the reference engine on these two alone.
 fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
         return false;
@@ -48,21 +48,21 @@ fn ranked(detections: &[Detection]) -> bool {
     detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
 
-/// What there was in scenes.
+/// Sums over scenes.
 #[derive(Default)]
 struct Counts {
     candidates: usize,
     survivors: usize,
     rejected: usize,
-    /// Candidates of one scene, at most.
+    /// The greatest number of candidates of a scene.
     most: usize,
-    /// Candidates beyond one to an anchor, with `multi_label`.
+    /// Candidates in excess of the anchors, with `multi_label`.
     further: usize,
-    /// Neighbors by rank of one anchor and one score.
+    /// Neighbors by rank with the same anchor and the same score.
     ties: usize,
 }
 
-/// Runs scenes on both engines, which must agree to the last bit and in order.
+/// Runs scenes on both engines, whose results must be equal bit for bit and in order.
 fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let mut counts = Counts::default();
@@ -86,11 +86,11 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
 
 #[test]
 fn fast_equals_reference_bit_for_bit_and_in_order() {
-    let scenes = engines::some(12_000);
+    let scenes = engines::scene_count(12_000);
     let Counts { candidates, survivors: left, rejected, further, ties, .. } =
         fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {ties} ties");
-    // The scenes are worth something: there is much to suppress, to keep and to reject.
+    // The scenes have many candidates to suppress, to keep and to reject.
     let of = |count: u64| (count * scenes / 12_000) as usize;
     assert!(candidates > of(1_000_000) && left > of(100_000) && rejected > of(10_000));
     assert!(left * 2 < candidates);
@@ -98,9 +98,9 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
 }
 
 #[test]
-fn each_image_of_a_batch_gives_what_it_gives_alone() {
+fn each_image_of_a_batch_equals_a_run_of_that_image_alone() {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let batches = engines::some(20_000);
+    let batches = engines::scene_count(20_000);
     let (mut images, mut left) = (0, 0);
     for seed in 0..batches {
         let batch = Scene::batch(seed, 5);
@@ -125,25 +125,25 @@ fn each_image_of_a_batch_gives_what_it_gives_alone() {
 }
 
 #[test]
-fn boxes_that_just_meet_are_equal_too_however_small_or_far_out() {
-    let seeds = 0..engines::some(4_000);
+fn fast_equals_reference_for_boxes_whose_overlap_equals_the_threshold_at_any_scale() {
+    let seeds = 0..engines::scene_count(4_000);
     let Counts { candidates, survivors: left, .. } =
         fast_equals_reference(seeds.map(|seed| (seed, Scene::on_a_grid(seed))));
     assert!(0 < left && left < candidates, "{left} of {candidates}");
 }
 
 #[test]
-fn crowds_of_ten_thousand_candidates_are_equal_too() {
-    let seeds = engines::some(12).max(4);
+fn fast_equals_reference_for_ten_thousand_candidates() {
+    let seeds = engines::scene_count(12).max(4);
     let Counts { most, .. } =
         fast_equals_reference((0..seeds).map(|seed| (seed, Scene::large(seed, 10_000))));
     assert!(most > 9_000, "at most {most} candidates");
 }
 
 #[test]
-fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
+fn greedy_survivors_do_not_conflict_and_all_others_conflict_with_a_survivor_that_outranks_them() {
     let mut fast = engines::fast();
-    let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
+    let (scenes, mut left, mut suppressed) = (engines::scene_count(1_000), 0, 0);
     for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
@@ -155,17 +155,18 @@ fn greedy_survivors_do_not_meet_and_all_others_meet_one_that_outranks_them() {
         assert!(ranked(&kept) && ranked(&all), "seed {seed}");
         for (rank, candidate) in all.iter().enumerate() {
             let outranking = all[..rank].iter().filter(|other| kept.contains(other));
-            let met = outranking.into_iter().any(|other| conflict(other, candidate, &scene.params));
-            assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
+            let is_suppressed =
+                outranking.into_iter().any(|other| conflict(other, candidate, &scene.params));
+            assert_eq!(kept.contains(candidate), !is_suppressed, "seed {seed}: {candidate:?}");
         }
     }
     assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
 }
 
 #[test]
-fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
+fn map_reduce_survivors_are_the_undominated_candidates() {
     let mut fast = engines::fast();
-    let (scenes, mut left, mut suppressed) = (engines::some(1_000), 0, 0);
+    let (scenes, mut left, mut suppressed) = (engines::scene_count(1_000), 0, 0);
     for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::MapReduce);
         let (tensors, layout) = scene.tensors();
@@ -175,10 +176,11 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
         left += kept.len() as u64;
         suppressed += (all.len() - kept.len()) as u64;
         for (rank, candidate) in all.iter().enumerate() {
-            let met = all[..rank].iter().any(|other| conflict(other, candidate, &scene.params));
-            assert_eq!(kept.contains(candidate), !met, "seed {seed}: {candidate:?}");
+            let is_dominated =
+                all[..rank].iter().any(|other| conflict(other, candidate, &scene.params));
+            assert_eq!(kept.contains(candidate), !is_dominated, "seed {seed}: {candidate:?}");
         }
-        // The paper's single pass is the first round of greedy: it keeps no more.
+        // The paper's single pass is the first round of greedy: greedy keeps all of its survivors.
         let greedy = Params { method: Method::Greedy, ..scene.params.clone() };
         let greedy = survivors(&mut *fast, &tensors, &layout, &greedy);
         assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
@@ -186,10 +188,10 @@ fn map_reduce_survivors_are_those_that_nothing_that_outranks_them_meets() {
     assert!(left > scenes && suppressed > scenes, "{left} left, {suppressed} suppressed");
 }
 
-/// Properties can be set to it, whatever their range: GLib's checks let it pass.
+/// GLib's range checks accept NaN, so properties can have this value.
 #[test]
-fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
-    let not: [fn(&mut Params); 6] = [
+fn fast_equals_reference_for_parameters_that_are_nan() {
+    let setters: [fn(&mut Params); 6] = [
         |params| params.sizes.min[0] = f32::NAN,
         |params| params.sizes.min[1] = f32::NAN,
         |params| params.sizes.max[0] = f32::NAN,
@@ -197,10 +199,10 @@ fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
         |params| params.thresholds.default = f32::NAN,
         |params| params.iou_threshold = f32::NAN,
     ];
-    for spoil in not {
-        let scenes = (0..engines::some(100)).map(|seed| {
+    for set_nan in setters {
+        let scenes = (0..engines::scene_count(100)).map(|seed| {
             let mut scene = Scene::any(seed);
-            spoil(&mut scene.params);
+            set_nan(&mut scene.params);
             (seed, scene)
         });
         let counts = fast_equals_reference(scenes);
@@ -209,9 +211,9 @@ fn a_parameter_that_is_not_a_number_gives_the_same_from_every_engine() {
 }
 
 #[test]
-fn caps_keep_the_highest_ranked() {
+fn max_candidates_and_max_detections_keep_the_highest_ranked() {
     let mut fast = engines::fast();
-    let (scenes, mut cut) = (engines::some(500), 0);
+    let (scenes, mut cut) = (engines::scene_count(500), 0);
     for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::Greedy);
         let (tensors, layout) = scene.tensors();
@@ -234,9 +236,9 @@ fn caps_keep_the_highest_ranked() {
 }
 
 #[test]
-fn multi_label_gives_for_each_class_what_a_tensor_of_that_class_alone_gives() {
+fn multi_label_equals_one_run_per_class() {
     let mut fast = engines::fast();
-    for seed in 0..engines::some(1_000) {
+    for seed in 0..engines::scene_count(1_000) {
         let scene = Scene::plain(seed, Method::None);
         let (tensors, layout) = scene.tensors();
         let multi = Params { multi_label: true, ..scene.params.clone() };
@@ -263,10 +265,10 @@ fn multi_label_gives_for_each_class_what_a_tensor_of_that_class_alone_gives() {
 }
 
 #[test]
-fn boxes_that_cannot_be_seen_are_as_if_they_were_not_there_but_counted_as_rejected() {
+fn boxes_outside_the_visible_part_are_rejected_and_suppress_nothing() {
     let mut fast = engines::fast();
-    let mut unseen = 0;
-    for seed in 0..engines::some(1_000) {
+    let mut outside = 0;
+    for seed in 0..engines::scene_count(1_000) {
         let mut scene = Scene::plain(seed, Method::Greedy);
         let visible = Bounds { left: 100.0, top: 50.0, right: 400.0, bottom: 300.0 };
         scene.params.visible = visible;
@@ -290,15 +292,15 @@ fn boxes_that_cannot_be_seen_are_as_if_they_were_not_there_but_counted_as_reject
         assert_eq!(found.survivors, kept, "seed {seed}");
         let counts = [found.candidates, found.rejected];
         assert_eq!(counts, [seen.len(), all.len() - seen.len()], "seed {seed}");
-        unseen += found.rejected;
+        outside += found.rejected;
     }
-    assert!(unseen > 0);
+    assert!(outside > 0);
 }
 
 #[test]
-fn permuting_the_rows_permutes_nothing_but_ties() {
+fn survivors_do_not_depend_on_the_order_of_anchors_without_equal_scores() {
     let mut fast = engines::fast();
-    let (scenes, mut left) = (engines::some(500), 0);
+    let (scenes, mut left) = (engines::scene_count(500), 0);
     for seed in 0..scenes {
         let scene = Scene::without_ties(seed);
         let (permuted, order) = scene.permuted(seed);
@@ -318,9 +320,9 @@ fn permuting_the_rows_permutes_nothing_but_ties() {
 }
 
 #[test]
-fn half_precision_gives_what_the_same_numbers_give_in_single_precision() {
+fn half_precision_equals_the_same_numbers_in_single_precision() {
     let mut fast = engines::fast();
-    let (scenes, mut left) = (engines::some(500), 0);
+    let (scenes, mut left) = (engines::scene_count(500), 0);
     for seed in 0..scenes {
         let half = Scene::plain(seed, Method::Greedy).rounded_to_half();
         let (tensors, layout) = half.tensors();

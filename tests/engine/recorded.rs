@@ -1,17 +1,18 @@
-//! Raw tensors that NNStreamer's tests recorded, and what its decoder makes of them.
+//! Raw tensors that NNStreamer's tests recorded, and the results of its decoder.
 //!
-//! Its rules: boxes are made of whole pixels of a 320 x 320 picture, classes do not matter, and the
-//! IoU adds a pixel to the intersection's sides but not to the areas. For YOLOv5, objectness is
-//! compared with the threshold first and then multiplied, as ours does. Ours suppresses per class
-//! and computes in fractions of pixels. The counts come out the same; the test shows that both keep
-//! the same rows.
+//! The rules of that decoder: edges are rounded to pixels of a 320 x 320 picture, classes are not
+//! compared, and the IoU adds a pixel to the sides of the intersection but not to the areas. For
+//! YOLOv5, objectness is compared with the threshold before it is multiplied, as here. The engines
+//! here suppress per class and do not round. The counts are equal; the tests show that the
+//! survivors are the same anchors.
 
 use gstnmsfilter::decoder::{self, Coordinates, Options};
 use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
-use crate::support::scratch::ScratchFile;
-use crate::support::{data, engines, replay};
+use crate::support::{data, engines};
+#[cfg(feature = "gstreamer")]
+use crate::support::{replay, scratch::ScratchFile};
 
 const SIDE: f32 = 320.0;
 
@@ -20,8 +21,8 @@ fn read(name: &str) -> Option<Vec<f32>> {
     Some(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
 }
 
-/// Candidates and survivors by our rules, by both engines.
-fn ours(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec<Detection> {
+/// The survivors of both engines, which are equal.
+fn survivors(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec<Detection> {
     let tensors = [TensorView::from_slice("recorded", shape, elements)];
     let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
     let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
@@ -33,8 +34,8 @@ fn ours(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec
     found
 }
 
-/// Greedy suppression by the recorder's rules.
-fn theirs(candidates: &[Detection], threshold: f32) -> Vec<u32> {
+/// The anchors that survive by the rules of NNStreamer's decoder.
+fn nnstreamer_survivors(candidates: &[Detection], threshold: f32) -> Vec<u32> {
     let whole = |d: &Detection| {
         let (x, y) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
         [x, y, (d.x2 - d.x1) as i32, (d.y2 - d.y1) as i32]
@@ -55,17 +56,20 @@ fn theirs(candidates: &[Detection], threshold: f32) -> Vec<u32> {
 
 fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2]) {
     let all = Params { method: Method::None, ..Params::default() };
-    let candidates = ours(decoder, shape, elements, all);
-    let kept = ours(decoder, shape, elements, Params::default());
+    let candidates = survivors(decoder, shape, elements, all);
+    let kept = survivors(decoder, shape, elements, Params::default());
     assert_eq!([candidates.len(), kept.len()], counts);
-    let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
-    let [_, rows, columns] = shape else { panic!("three dimensions") };
-    let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
-    let properties = [("decoder", decoder), ("coordinates", "normalized")];
-    let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
-    assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
+    #[cfg(feature = "gstreamer")]
+    {
+        let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
+        let [_, rows, columns] = shape else { panic!("three dimensions") };
+        let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
+        let properties = [("decoder", decoder), ("coordinates", "normalized")];
+        let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
+        assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
+    }
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
-    assert_eq!(kept, theirs(&candidates, 0.45));
+    assert_eq!(kept, nnstreamer_survivors(&candidates, 0.45));
 }
 
 #[test]
@@ -85,21 +89,21 @@ fn yolov8_gives_29_candidates_and_3_survivors() {
 }
 
 #[test]
-fn a_layout_by_columns_gives_the_same_as_by_rows() {
+fn anchors_in_columns_give_the_survivors_of_anchors_in_rows() {
     let Some(elements) = read("yolov8_decoder_input.raw") else {
         return;
     };
     let columns: Vec<f32> =
         (0..84).flat_map(|number| elements.iter().skip(number).step_by(84).copied()).collect();
-    let by_rows = ours("yolov8", &[1, 2100, 84], &elements, Params::default());
-    let by_columns = ours("yolov8", &[1, 84, 2100], &columns, Params::default());
+    let by_rows = survivors("yolov8", &[1, 2100, 84], &elements, Params::default());
+    let by_columns = survivors("yolov8", &[1, 84, 2100], &columns, Params::default());
     assert_eq!(by_rows.len(), 3);
     assert_eq!(by_rows, by_columns);
 }
 
-/// The recorder drew its survivors on an empty picture: ours have the same edges.
+/// NNStreamer's decoder drew its survivors on an empty picture, which was recorded.
 #[test]
-fn survivors_lie_where_the_recorder_drew_them() {
+fn survivors_have_the_edges_that_nnstreamer_drew() {
     for (decoder, shape, count) in [("yolov5", [1, 6300, 85], 4), ("yolov8", [1, 2100, 84], 3)] {
         let Some(elements) = read(&format!("{decoder}_decoder_input.raw")) else {
             return;
@@ -112,10 +116,10 @@ fn survivors_lie_where_the_recorder_drew_them() {
             let inside = (0..320).contains(&x) && (0..320).contains(&y);
             inside && golden[((y * 320 + x) * 4 + 3) as usize] != 0
         };
-        let survivors = ours(decoder, &shape, &elements, Params::default());
+        let survivors = survivors(decoder, &shape, &elements, Params::default());
         assert_eq!(survivors.len(), count, "{decoder}");
         for d in survivors {
-            // Its edges, a pixel either way; the recorder wrote its labels over the upper ones.
+            // Within a pixel of its edges; labels are drawn over the upper edges.
             let (x1, y1) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
             let (x2, y2) = (d.x2.min(319.0) as i32, d.y2.min(319.0) as i32);
             let near = |x: i32, y: i32| (-1..=1).any(|dx| (-1..=1).any(|dy| drawn(x + dx, y + dy)));

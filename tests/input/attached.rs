@@ -1,4 +1,5 @@
-//! The plugin's own tensor metadata: what comes back, what it survives, and what is refused.
+//! The plugin's own tensor metadata: attached and read back, copied with buffers, removed; malformed
+//! metadata is an error.
 
 use gst::glib;
 use gstnmsfilter::input::Tensors;
@@ -17,7 +18,7 @@ fn ids(buffer: &gst::BufferRef) -> Vec<String> {
 }
 
 #[test]
-fn what_was_attached_is_read_back_in_order() {
+fn attached_tensors_are_read_back_in_order() {
     init();
     let mut buffer = gst::Buffer::new();
     let buffer = buffer.get_mut().unwrap();
@@ -59,7 +60,7 @@ fn copies_share_the_tensors_memory() {
 }
 
 #[test]
-fn removing_takes_all_of_them() {
+fn remove_removes_all_tensors() {
     init();
     let mut buffer = gst::Buffer::new();
     let buffer = buffer.get_mut().unwrap();
@@ -69,8 +70,8 @@ fn removing_takes_all_of_them() {
     assert!(ids(buffer).is_empty());
 }
 
-/// What is left of a tensor behind these elements.
-fn behind(elements: &str) -> Vec<Vec<String>> {
+/// The ids of the tensors on each buffer after these elements.
+fn ids_after(elements: &str) -> Vec<Vec<String>> {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=2 ! video/x-raw,format=I420,width=64,height=48
            ! {elements} ! fakesink name=out"
@@ -82,16 +83,16 @@ fn behind(elements: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn tensors_stay_where_the_picture_stays() {
+fn tensors_are_kept_by_elements_that_keep_the_picture() {
     for elements in
         ["identity", "queue ! queue", "tee ! queue", "videoconvert", "videobalance hue=1"]
     {
-        assert_eq!(behind(elements), [["out"], ["out"]], "{elements}");
+        assert_eq!(ids_after(elements), [["out"], ["out"]], "{elements}");
     }
 }
 
 #[test]
-fn tensors_go_where_a_new_picture_is_made() {
+fn tensors_are_dropped_by_elements_that_make_a_new_picture() {
     for elements in [
         "videoscale ! video/x-raw,width=32,height=24",
         "videocrop left=8",
@@ -99,7 +100,7 @@ fn tensors_go_where_a_new_picture_is_made() {
         "videoconvert ! video/x-raw,format=RGB",
     ] {
         let none: [Vec<String>; 2] = Default::default();
-        assert_eq!(behind(elements), none, "{elements}");
+        assert_eq!(ids_after(elements), none, "{elements}");
     }
 }
 
@@ -137,7 +138,7 @@ fn a_tensor_larger_than_its_memory_is_not_attached() {
     assert!(ids(&buffer).is_empty());
 }
 
-/// A buffer with metadata as another program might write it.
+/// A buffer with metadata that is written field by field, as other programs do.
 fn foreign(write: impl FnOnce(&mut gst::StructureRef)) -> gst::Buffer {
     init();
     let mut buffer = gst::Buffer::new();
@@ -151,12 +152,13 @@ fn foreign(write: impl FnOnce(&mut gst::StructureRef)) -> gst::Buffer {
     buffer
 }
 
-fn refused(write: impl FnOnce(&mut gst::StructureRef)) -> String {
+/// The error for such metadata.
+fn error(write: impl FnOnce(&mut gst::StructureRef)) -> String {
     Tensors::of(&foreign(write)).unwrap_err().to_string()
 }
 
 #[test]
-fn metadata_that_other_programs_write_is_read() {
+fn metadata_written_by_other_programs_is_read() {
     let buffer = foreign(|_| {});
     assert_eq!(Tensors::of(&buffer).unwrap().views()[0].to_string(), "foreign (f32 2)");
     let scalar = foreign(|s| s.set("dims", gst::Array::new(Vec::<u64>::new())));
@@ -164,42 +166,42 @@ fn metadata_that_other_programs_write_is_read() {
 }
 
 #[test]
-fn malformed_metadata_is_refused_with_the_reason() {
+fn malformed_metadata_is_an_error_with_the_reason() {
     for field in ["id", "type", "dims", "data"] {
-        let message = refused(|s| s.remove_field(field));
+        let message = error(|s| s.remove_field(field));
         assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is missing"));
-        let message = refused(|s| s.set(field, 0.5f64));
+        let message = error(|s| s.set(field, 0.5f64));
         let expected = format!("the field {field} has the unexpected type gdouble");
         assert!(message.ends_with(&expected), "{message}");
     }
-    let message = refused(|s| s.set("type", "f64"));
+    let message = error(|s| s.set("type", "f64"));
     let expected = "tensor foreign: expected elements of type f16 or f32, got f64; dequantize";
     assert!(message.contains(expected), "{message}");
-    let message = refused(|s| s.set("dims", gst::Array::new([2i32])));
+    let message = error(|s| s.set("dims", gst::Array::new([2i32])));
     assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
     for field in ["id", "type"] {
-        let message = refused(|s| s.set(field, None::<String>));
+        let message = error(|s| s.set(field, None::<String>));
         assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is NULL"));
     }
     for (dims, found) in
         [(gst::Array::new(["2"]), "gchararray"), (gst::Array::new([-2i64]), "gint64")]
     {
-        let message = refused(|s| s.set("dims", dims));
+        let message = error(|s| s.set("dims", dims));
         let expected = format!("expected dims of type uint64, got {found}");
         assert!(message.ends_with(&expected), "{message}");
     }
-    let message = refused(|s| s.set("data", None::<gst::Buffer>));
+    let message = error(|s| s.set("data", None::<gst::Buffer>));
     assert_eq!(message, "metadata NmsFilterTensor: the field data is NULL");
-    let message = refused(|s| s.set("dims", gst::Array::new([1u64; 9])));
+    let message = error(|s| s.set("dims", gst::Array::new([1u64; 9])));
     assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
 }
 
-/// Puts bytes that are not UTF-8 into a field of type string, which `gst_structure_set` refuses to
-/// do but other functions of GStreamer do not.
+/// Sets a field of type string to bytes that are not UTF-8. `gst_structure_set` does not accept them,
+/// but other functions of GStreamer do.
 fn set_bytes(structure: &mut gst::StructureRef, field: &str) {
     let field = std::ffi::CString::new(field).unwrap();
-    // SAFETY: the field is there, of type string, and the structure is mutable; the bytes end with
-    // a zero and are copied.
+    // SAFETY: the field exists and is of type string, and the structure is mutable; the bytes end
+    // with a zero and are copied.
     unsafe {
         let value = gst::ffi::gst_structure_get_value(structure.as_ptr(), field.as_ptr());
         glib::gobject_ffi::g_value_set_string(value.cast_mut(), c"\xff\xfe".as_ptr());
@@ -207,36 +209,36 @@ fn set_bytes(structure: &mut gst::StructureRef, field: &str) {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_refused() {
+fn text_that_is_not_utf8_is_an_error() {
     for field in ["id", "type"] {
-        let message = refused(|s| set_bytes(s, field));
+        let message = error(|s| set_bytes(s, field));
         assert_eq!(message, format!("metadata NmsFilterTensor: the field {field} is not UTF-8"));
     }
 }
 
-fn unmappable(buffer: &gst::BufferRef) -> TensorError {
+fn read_error(buffer: &gst::BufferRef) -> TensorError {
     Tensors::of(buffer).unwrap().views()[0].elements().unwrap_err()
 }
 
 #[test]
-fn memory_that_does_not_fit_the_shape_is_not_mapped() {
+fn memory_that_does_not_fit_the_shape_cannot_be_read() {
     let short = foreign(|s| s.set("dims", gst::Array::new([3u64])));
-    assert!(matches!(unmappable(&short), TensorError::TooShort { needed: 12, held: 8, .. }));
+    assert!(matches!(read_error(&short), TensorError::TooShort { needed: 12, held: 8, .. }));
     let huge = foreign(|s| s.set("dims", gst::Array::new([u64::MAX / 2, 4])));
-    assert!(matches!(unmappable(&huge), TensorError::TooLarge { .. }));
+    assert!(matches!(read_error(&huge), TensorError::TooLarge { .. }));
     let odd = foreign(|s| {
         let whole = gst::Buffer::with_size(64).unwrap();
         let part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 1..9).unwrap();
         s.set("data", part);
     });
-    let error = unmappable(&odd);
+    let error = read_error(&odd);
     assert!(matches!(error, TensorError::Misaligned { align: 4, .. }));
     let expected = "no multiple of 4 bytes; copy the elements to memory that is aligned";
     assert!(error.to_string().contains(expected), "{error}");
 }
 
 #[test]
-fn an_empty_tensor_maps_to_nothing() {
+fn a_tensor_without_elements_is_read_as_an_empty_slice() {
     let empty = foreign(|s| {
         s.set("dims", gst::Array::new([0u64, 4]));
         s.set("data", gst::Buffer::new());

@@ -1,5 +1,5 @@
-//! Input: the plugin's tensor metadata, attached by this crate and by a Python program. Another
-//! program, `attached_foreign`, tests the metadata of a different writer.
+//! The plugin's tensor metadata, attached by this crate and by a Python program. The program
+//! `attached_foreign` tests the metadata of a different writer.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! `examples/attach.py` prints what the README shows: a Python program attaches tensors without a
-//! library of the plugin, and `nmsfilter` reads them.
+//! `examples/attach.py`, a Python program that attaches tensors without a library of the plugin:
+//! `nmsfilter` reads them, and the program prints the text in `docs/usage.md`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn python() -> Option<&'static str> {
     let needs = "import gi
 for name in 'Gst', 'GstApp', 'GstVideo':
     gi.require_version(name, '1.0')";
-    // Debian's PyGObject is for Debian's interpreter, which need not be the first.
+    // Debian's PyGObject is installed for Debian's interpreter, which may not be the first in PATH.
     ["python3", "/usr/bin/python3"].into_iter().find(|python| {
         let mut command = Command::new(python);
         command.args(["-c", needs]).stderr(Stdio::null());
@@ -25,7 +25,7 @@ for name in 'Gst', 'GstApp', 'GstVideo':
     })
 }
 
-/// The plugin that was built with this test.
+/// The plugin that cargo built with this test.
 fn plugin() -> PathBuf {
     let folder = std::env::current_exe().unwrap();
     let name =

@@ -1,4 +1,4 @@
-//! With GStreamer's analytics library: objects beside regions, and tensors in `GstTensorMeta`.
+//! GStreamer's analytics metadata: objects that `nmsfilter` attaches, and tensors in `GstTensorMeta`.
 
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
@@ -6,6 +6,8 @@ use gst_analytics::{
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
+#[cfg(feature = "v1_26")]
+use crate::support::pipeline::regions;
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
 /// Id, label, left, top, width, height of an object or region.
@@ -18,13 +20,13 @@ struct Attached {
     regions: Vec<Object>,
 }
 
-fn look(buffer: &gst::BufferRef) -> Attached {
+fn read_attached(buffer: &gst::BufferRef) -> Attached {
     let relation = buffer.meta::<AnalyticsRelationMeta>();
     let objects = relation.iter().flat_map(|relation| {
         relation.iter::<AnalyticsODMtd>().map(|object| {
-            let place = object.location().unwrap();
+            let location = object.location().unwrap();
             let label = object.obj_type().unwrap().as_str().to_string();
-            (object.id(), label, [place.x, place.y, place.w, place.h])
+            (object.id(), label, [location.x, location.y, location.w, location.h])
         })
     });
     let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
@@ -41,11 +43,11 @@ fn look(buffer: &gst::BufferRef) -> Attached {
 
 fn windows(count: usize) -> NewTensor {
     init();
-    let rows = (0..count).flat_map(|i| {
+    let elements = (0..count).flat_map(|i| {
         let (x, y) = (i % 100 * 6, i / 100 * 6);
         [x as f32, y as f32, 5.0, 0.9 - i as f32 * 1e-4]
     });
-    NewTensor::from_vec::<f32>("windows", &[count, 4], rows.collect()).unwrap()
+    NewTensor::from_vec::<f32>("windows", &[count, 4], elements.collect()).unwrap()
 }
 
 fn frame(
@@ -57,7 +59,7 @@ fn frame(
            ! nmsfilter name=nms {properties} ! fakesink"
     ));
     intercept(&pipeline, "in", prepare);
-    let seen = watch(&pipeline, "nms", look);
+    let seen = watch(&pipeline, "nms", read_attached);
     assert_eq!(run(&pipeline).error, None, "{properties}");
     seen.lock().unwrap().remove(0)
 }
@@ -71,16 +73,16 @@ fn each_region_has_an_object_with_its_id() {
 }
 
 #[test]
-fn the_relation_meta_is_there_even_without_objects() {
+fn the_relation_meta_is_attached_also_without_objects() {
     let tensor = windows(7);
     let found = frame("score-threshold=1", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!(found, Attached { relation: true, objects: vec![], regions: vec![] });
     let without = frame("", |_| {});
-    assert!(!without.relation, "a frame without tensors says nothing of what is there");
+    assert!(!without.relation, "a frame without tensors has no result");
 }
 
 #[test]
-fn either_kind_can_be_had_alone() {
+fn attach_selects_regions_or_objects_alone() {
     let tensor = windows(3);
     let roi = frame("attach=roi", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!((roi.relation, roi.regions.len()), (false, 3));
@@ -90,7 +92,7 @@ fn either_kind_can_be_had_alone() {
 }
 
 #[test]
-fn objects_of_others_stay_and_ids_still_tie() {
+fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
     let tensor = windows(4);
     let found = frame("", move |buffer| {
         let mut relation = AnalyticsRelationMeta::add(buffer);
@@ -114,14 +116,14 @@ fn thousands_of_objects_are_attached() {
 }
 
 #[test]
-fn a_second_nmsfilter_that_attaches_the_objects_again_says_what_to_set() {
+fn a_second_nmsfilter_that_attaches_the_same_objects_gives_a_warning_that_says_what_to_set() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
            ! nmsfilter attach=analytics ! nmsfilter attach=analytics name=nms ! fakesink",
     );
     let tensor = windows(3);
     intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
-    let seen = watch(&pipeline, "nms", |buffer| look(buffer).objects.len());
+    let seen = watch(&pipeline, "nms", |buffer| read_attached(buffer).objects.len());
     let ended = run(&pipeline);
     assert_eq!(ended.error, None);
     assert_eq!(*seen.lock().unwrap(), [6, 6, 6]);
@@ -131,26 +133,43 @@ fn a_second_nmsfilter_that_attaches_the_objects_again_says_what_to_set() {
 
 #[cfg(feature = "v1_26")]
 mod tensor_meta {
-    use gst_analytics::{TensorDataType, TensorDimOrder, TensorMeta, TensorView};
+    use gst::prelude::*;
+    use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     use gstnmsfilter::input::Tensors;
     use gstnmsfilter::tensor::{Elements, MAX_RANK};
 
     use super::*;
 
-    fn tensor(id: &str, data_type: TensorDataType, dims: &[usize], bytes: usize) -> TensorView {
+    fn tensor(id: &str, data_type: TensorDataType, dims: &[usize], bytes: usize) -> Tensor {
         let data = gst::Buffer::from_mut_slice(vec![0u8; bytes]);
         let id = gst::glib::Quark::from_str(id);
-        TensorView::new_simple(id, data_type, data, TensorDimOrder::RowMajor, dims)
+        Tensor::new_simple(id, data_type, data, TensorDimOrder::RowMajor, dims)
     }
 
-    fn window(x: f32) -> TensorView {
+    fn window(x: f32) -> Tensor {
         let data =
             gst::Buffer::from_slice(bytemuck::cast::<[f32; 4], [u8; 16]>([x, 9.0, 30.0, 0.9]));
         let id = gst::glib::Quark::from_str("windows");
-        TensorView::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, &[1, 4])
+        Tensor::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, &[1, 4])
     }
 
-    fn add(buffer: &mut gst::BufferRef, tensors: Vec<TensorView>) {
+    /// The tensors on a buffer, as displayed.
+    fn listed(buffer: &gst::BufferRef) -> Vec<String> {
+        Tensors::of(buffer).unwrap().views().iter().map(ToString::to_string).collect()
+    }
+
+    /// The buffer that leaves `nmsfilter` with these properties, which copies a buffer that is shared.
+    fn filtered(properties: &[(&str, &str)], buffer: gst::Buffer) -> gst::Buffer {
+        let mut harness = gst_check::Harness::new("nmsfilter");
+        let element = harness.element().unwrap();
+        for (name, value) in properties {
+            element.set_property_from_str(name, value);
+        }
+        harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");
+        harness.push_and_pull(buffer).unwrap()
+    }
+
+    fn add(buffer: &mut gst::BufferRef, tensors: Vec<Tensor>) {
         TensorMeta::add(buffer).set(tensors.into());
     }
 
@@ -167,32 +186,30 @@ mod tensor_meta {
             ],
         );
         attach(writable, &windows(1)).unwrap();
-        let listed: Vec<_> =
-            tensor::read(&buffer).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(listed, ["a (f32 1x2)", "b (f16 2)", "windows (f32 1x4)"]);
+        assert_eq!(listed(&buffer), ["a (f32 1x2)", "b (f16 2)", "windows (f32 1x4)"]);
     }
 
     #[test]
-    fn types_that_cannot_be_read_are_listed_by_name_and_not_mapped() {
+    fn unsupported_element_types_are_listed_by_name_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
         add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int32, &[2], 8)]);
         let attached = Tensors::of(&buffer).unwrap();
         let tensors = attached.views();
         assert_eq!(tensors[0].to_string(), "a (i32 2)");
-        let error = tensors[0].map().unwrap_err().to_string();
+        let error = tensors[0].elements().unwrap_err().to_string();
         assert!(error.contains("expected elements of type f16 or f32"), "{error}");
     }
 
     #[test]
-    fn memory_shorter_than_the_shape_is_not_mapped() {
+    fn memory_shorter_than_the_shape_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
-        // GStreamer refuses to make one; nothing keeps the memory as it was.
+        // GStreamer does not make such a tensor, but the memory can be resized later.
         let mut short = tensor("a", TensorDataType::Float32, &[1, 84, 8400], 2_822_400);
         short.data_mut().set_size(64);
         add(buffer.get_mut().unwrap(), vec![short]);
-        let error = Tensors::of(&buffer).unwrap().views()[0].map().unwrap_err().to_string();
+        let error = Tensors::of(&buffer).unwrap().views()[0].elements().unwrap_err().to_string();
         assert!(error.contains("needs 2822400 bytes, but its memory holds 64"), "{error}");
     }
 
@@ -207,12 +224,11 @@ mod tensor_meta {
         add(buffer.get_mut().unwrap(), all);
         attach(buffer.get_mut().unwrap(), &windows(1)).unwrap();
         let attached = Tensors::of(&buffer).unwrap();
-        let tensors = attached.views();
-        assert_eq!((tensors.len(), tensors.unread()), (16, 1 + 2 + 1));
+        assert_eq!((attached.len(), attached.unread()), (16, 1 + 2 + 1));
     }
 
     #[test]
-    fn tensors_of_too_many_dimensions_earn_a_warning() {
+    fn tensors_of_too_many_dimensions_give_a_warning() {
         let pipeline = parse(
             "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
                ! nmsfilter name=nms ! fakesink",
@@ -228,7 +244,7 @@ mod tensor_meta {
     }
 
     #[test]
-    fn an_id_that_is_not_utf8_is_no_known_id() {
+    fn an_id_that_is_not_utf8_is_replaced_by_a_note() {
         init();
         let mut buffer = gst::Buffer::new();
         // SAFETY: the text ends with a zero; GLib copies it.
@@ -238,7 +254,7 @@ mod tensor_meta {
         };
         let data = gst::Buffer::with_size(16).unwrap();
         let order = TensorDimOrder::RowMajor;
-        let tensor = TensorView::new_simple(id, TensorDataType::Float32, data, order, &[1, 4]);
+        let tensor = Tensor::new_simple(id, TensorDataType::Float32, data, order, &[1, 4]);
         add(buffer.get_mut().unwrap(), vec![tensor]);
         let attached = Tensors::of(&buffer).unwrap();
         let tensors = attached.views();
@@ -246,62 +262,57 @@ mod tensor_meta {
     }
 
     #[test]
-    fn copies_have_the_tensors_once_and_removing_takes_all() {
+    fn a_copied_buffer_has_the_tensors_once_and_keep_tensors_false_removes_them() {
         init();
         let mut buffer = gst::Buffer::new();
         add(buffer.get_mut().unwrap(), vec![window(1.0)]);
-        let mut copy = buffer.copy();
-        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
-        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
+        let copy = filtered(&[], buffer.clone());
+        assert_ne!(copy.as_ptr(), buffer.as_ptr(), "the buffer is shared, so it is copied");
         let attached = Tensors::of(&copy).unwrap();
         let tensors = attached.views();
         assert_eq!(tensors.len(), 1);
         assert!(matches!(tensors[0].elements().unwrap(), Elements::F32([1.0, 9.0, 30.0, _])));
-        drop(mapped);
-        drop(tensors);
-        tensor::remove(copy.get_mut().unwrap());
-        assert!(tensor::read(&copy).unwrap().is_empty());
+        let without = filtered(&[("keep-tensors", "false")], buffer.clone());
+        assert_eq!(regions(&without), regions(&copy));
+        assert!(Tensors::of(&without).unwrap().is_empty());
+        assert_eq!(listed(&buffer), ["windows (f32 1x4)"], "the original keeps them");
     }
 
-    /// The first versions of 1.26 have one for each buffer.
+    /// The first versions of GStreamer 1.26 have at most one per buffer.
     #[cfg(feature = "v1_28")]
     #[test]
-    fn several_metas_on_a_buffer_are_read_in_order_and_copied() {
+    fn several_metas_on_a_buffer_are_read_in_order_and_copied_with_shared_memory() {
         init();
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
         add(writable, vec![window(1.0), tensor("a", TensorDataType::Float16, &[3], 6)]);
-        // GStreamer makes it empty.
+        // An empty one.
         TensorMeta::add(writable);
         add(writable, vec![tensor("b", TensorDataType::Float64, &[1], 8)]);
         let expected = ["windows (f32 1x4)", "a (f16 3)", "b (f64 1)"];
-        let listed = |buffer: &gst::BufferRef| -> Vec<_> {
-            Tensors::of(buffer).unwrap().views().iter().map(ToString::to_string).collect()
-        };
         assert_eq!(listed(&buffer), expected);
 
-        let mut copy = gst::Buffer::new();
-        tensor::analytics::copy(&buffer, copy.get_mut().unwrap());
+        let copy = filtered(&[], buffer.clone());
         assert_eq!(listed(&copy), expected);
         let address = |buffer: &gst::BufferRef| {
             let attached = Tensors::of(buffer).unwrap();
             let tensors = attached.views();
             let Elements::F32(elements) = tensors[0].elements().unwrap() else {
-                panic!("it is f32")
+                panic!("expected f32")
             };
             elements.as_ptr() as usize
         };
         assert_eq!(address(&copy), address(&buffer), "the memory is shared");
         drop(buffer);
-        assert_eq!(listed(&copy), expected, "the copy owns what it needs");
+        assert_eq!(listed(&copy), expected, "the copy owns the tensors");
     }
 
     #[test]
-    fn a_tensor_without_memory_and_name_is_listed_and_not_mapped() {
+    fn a_tensor_without_memory_and_id_is_listed_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
-        // SAFETY: this makes a tensor of one dimension with everything zero, for us to keep.
-        let bare: TensorView = unsafe {
+        // SAFETY: returns a tensor of one dimension, all other fields zero, that the caller owns.
+        let bare: Tensor = unsafe {
             gst::glib::translate::from_glib_full(gst_analytics::ffi::gst_tensor_alloc(1))
         };
         add(buffer.get_mut().unwrap(), vec![bare, window(1.0)]);
@@ -310,10 +321,10 @@ mod tensor_meta {
         assert_eq!(tensors.len(), 2);
         assert_eq!((tensors[0].id, &tensors[0].shape[..]), ("", &[0][..]));
         assert_eq!(tensors[1].id, "windows");
-        assert!(tensors[0].map().is_err());
+        assert!(tensors[0].elements().is_err());
     }
 
-    /// Behind a tee the buffer is shared, and 1.26 copies it without its tensors.
+    /// After a tee the buffer is shared, and GStreamer 1.26 copies it without its tensors.
     #[test]
     fn both_branches_of_a_tee_are_decoded_and_keep_their_tensors() {
         let pipeline = parse(
@@ -323,7 +334,7 @@ mod tensor_meta {
         );
         intercept(&pipeline, "in", |buffer| add(buffer, vec![window(10.0)]));
         let count = |buffer: &gst::BufferRef| {
-            (look(buffer).objects.len(), tensor::read(buffer).unwrap().len())
+            (read_attached(buffer).objects.len(), Tensors::of(buffer).unwrap().len())
         };
         let (one, two) = (watch(&pipeline, "one", count), watch(&pipeline, "two", count));
         assert_eq!(run(&pipeline).error, None);

@@ -1,5 +1,5 @@
-//! The element `nmsfilter`: regions and analytics metadata, properties, streams that change, input
-//! that it refuses, warnings.
+//! The element `nmsfilter`: regions and analytics metadata, properties, streams that change, errors
+//! for invalid input, warnings.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -8,6 +8,7 @@ mod support;
 mod analytics;
 mod bad_input;
 mod notices;
+mod overlap;
 mod regions;
 mod settings;
 mod stream;

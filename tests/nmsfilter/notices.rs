@@ -11,8 +11,8 @@ fn windows(count: usize) -> NewTensor {
     NewTensor::from_vec::<f32>("windows", &[count, 4], rows.collect()).unwrap()
 }
 
-/// Three frames of 640x480 with these tensors through these elements, of which the last is named
-/// `nms`: how many regions leave with each, and how it ended.
+/// Runs three frames of 640x480 with these tensors through these elements, of which the last is named
+/// `nms`. Returns the number of regions of each frame, and the messages.
 fn frames(elements: &str, tensors: Vec<NewTensor>) -> (Vec<usize>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
@@ -36,7 +36,7 @@ fn assert_warns_once(ended: &Ended, parts: &[&str]) {
 }
 
 #[test]
-fn a_second_nmsfilter_that_attaches_everything_again_says_what_to_set() {
+fn a_second_nmsfilter_that_attaches_the_same_regions_gives_a_warning_that_says_what_to_set() {
     let (seen, ended) = frames("nmsfilter ! nmsfilter name=nms", vec![windows(5)]);
     assert_eq!(seen, [10; 3]);
     assert_warns_once(
@@ -49,7 +49,7 @@ fn a_second_nmsfilter_that_attaches_everything_again_says_what_to_set() {
 }
 
 #[test]
-fn regions_of_other_types_or_places_are_no_repetition() {
+fn regions_of_other_types_or_rectangles_give_no_warning() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -66,7 +66,7 @@ fn regions_of_other_types_or_places_are_no_repetition() {
 }
 
 #[test]
-fn more_tensors_than_are_read_are_counted_in_a_warning() {
+fn more_tensors_than_the_limit_give_a_warning_with_their_number() {
     let other = |i: usize| NewTensor::from_vec(&format!("other-{i}"), &[1], vec![0.0f32]).unwrap();
     let with_others = |count: usize| {
         let mut tensors = vec![windows(2)];
@@ -81,11 +81,11 @@ fn more_tensors_than_are_read_are_counted_in_a_warning() {
 }
 
 #[test]
-fn the_default_bound_of_detections_is_told_when_it_is_reached() {
-    let of = |properties: &str, count| {
+fn reaching_the_default_max_detections_gives_a_warning() {
+    let with = |properties: &str, count| {
         frames(&format!("nmsfilter name=nms {properties}"), vec![windows(count)])
     };
-    let (seen, ended) = of("", 1200);
+    let (seen, ended) = with("", 1200);
     assert_eq!(seen, [1000; 3]);
     assert_warns_once(
         &ended,
@@ -98,14 +98,13 @@ fn the_default_bound_of_detections_is_told_when_it_is_reached() {
         ("max-detections=1100", 1200, 1100),
         ("max-detections=10", 1200, 10),
     ] {
-        let (seen, ended) = of(properties, count);
+        let (seen, ended) = with(properties, count);
         assert_eq!((seen, ended.warnings), (vec![left; 3], vec![]), "{properties}");
     }
 }
 
-/// Log lines of the element at level INFO with "max-detections" in them.
 #[test]
-fn a_bound_that_was_set_is_told_in_the_log_alone() {
+fn reaching_a_max_detections_that_was_set_is_only_logged() {
     use std::sync::{Arc, Mutex};
     init();
     let lines = Arc::new(Mutex::new(Vec::new()));
@@ -136,7 +135,7 @@ fn a_bound_that_was_set_is_told_in_the_log_alone() {
 }
 
 #[test]
-fn a_new_run_tells_again() {
+fn each_run_gives_the_warning_again() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
            ! nmsfilter ! nmsfilter name=nms ! fakesink",

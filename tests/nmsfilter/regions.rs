@@ -19,11 +19,11 @@ struct Region {
     edges: [f64; 4],
 }
 
-fn look(buffer: &gst::BufferRef) -> Vec<Region> {
+fn read_regions(buffer: &gst::BufferRef) -> Vec<Region> {
     buffer
         .iter_meta::<VideoRegionOfInterestMeta>()
         .map(|meta| {
-            let detection = meta.param("detection").expect("each region has its structure");
+            let detection = meta.param("detection").expect("each region has the structure");
             let edge = |name: &str| detection.get::<f64>(name).unwrap();
             Region {
                 kind: meta.roi_type().to_owned(),
@@ -43,12 +43,12 @@ fn tensor(id: &str, shape: &[usize], elements: &[f32]) -> NewTensor {
     NewTensor::from_vec(id, shape, elements.to_vec()).unwrap()
 }
 
-/// One frame of these caps with these tensors through `nmsfilter`.
+/// The result of `extract` for one frame of this size with these tensors after `nmsfilter`.
 fn frame<T: Send + 'static>(
     size: &str,
     properties: &str,
     tensors: Vec<NewTensor>,
-    look: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
+    extract: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
 ) -> T {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=1 ! video/x-raw,{size}
@@ -59,7 +59,7 @@ fn frame<T: Send + 'static>(
             attach(buffer, tensor).unwrap();
         }
     });
-    let seen = watch(&pipeline, "nms", look);
+    let seen = watch(&pipeline, "nms", extract);
     assert_eq!(run(&pipeline).error, None, "{properties}");
     seen.lock().unwrap().remove(0)
 }
@@ -68,11 +68,11 @@ const VGA: &str = "width=640,height=480";
 
 fn rects(size: &str, properties: &str, tensors: Vec<NewTensor>) -> Vec<(u32, u32, u32, u32)> {
     frame(size, properties, tensors, |buffer| {
-        look(buffer).into_iter().map(|region| region.rect).collect()
+        read_regions(buffer).into_iter().map(|region| region.rect).collect()
     })
 }
 
-/// Boxes apart from each other, as corners, with a score for each of three classes.
+/// Boxes that do not overlap, as corners, with a score for each of three classes.
 fn boxes() -> Vec<NewTensor> {
     let corners = [
         [10.0, 20.0, 40.0, 60.0],
@@ -88,8 +88,8 @@ fn boxes() -> Vec<NewTensor> {
 }
 
 #[test]
-fn survivors_become_regions_best_first() {
-    let found = frame(VGA, "", boxes(), look);
+fn survivors_become_regions_in_descending_score() {
+    let found = frame(VGA, "", boxes(), read_regions);
     let first = Region {
         kind: "class-0".into(),
         id: found[0].id,
@@ -107,7 +107,7 @@ fn survivors_become_regions_best_first() {
 }
 
 #[test]
-fn labels_come_from_the_file_then_the_head_then_the_number() {
+fn labels_are_those_of_the_file_else_of_the_decoder_else_the_class_number() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("labels.txt");
     std::fs::write(&file, "person\r\n\nbicycle \n").unwrap();
     let labels = |properties: String, tensors| {
@@ -128,7 +128,7 @@ fn labels_come_from_the_file_then_the_head_then_the_number() {
 }
 
 #[test]
-fn classes_and_their_thresholds_can_be_chosen() {
+fn classes_and_class_thresholds_select_the_regions() {
     let lefts = |properties: &str| -> Vec<u32> {
         rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect()
     };
@@ -140,7 +140,7 @@ fn classes_and_their_thresholds_can_be_chosen() {
 }
 
 #[test]
-fn sizes_are_pixels_of_the_frame() {
+fn min_size_and_max_size_are_in_pixels_of_the_frame() {
     let lefts = |properties: &str| -> Vec<u32> {
         let mut lefts: Vec<u32> =
             rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect();
@@ -158,14 +158,14 @@ fn sizes_are_pixels_of_the_frame() {
 }
 
 #[test]
-fn caps_keep_the_best() {
+fn max_detections_and_max_candidates_keep_the_highest_scores() {
     assert_eq!(rects(VGA, "max-detections=2", boxes()).len(), 2);
     assert_eq!(rects(VGA, "max-detections=2", boxes())[0].0, 100);
     assert_eq!(rects(VGA, "max-candidates=1", boxes()).len(), 1);
 }
 
 #[test]
-fn suppression_heeds_class_unless_told_not_to() {
+fn boxes_of_different_classes_suppress_each_other_only_if_class_agnostic() {
     let same = [[10.0, 10.0, 50.0, 50.0]; 2];
     let scores = [[0.9, 0.0], [0.0, 0.8]];
     let pair = || {
@@ -183,19 +183,19 @@ fn suppression_heeds_class_unless_told_not_to() {
 fn boxes_are_clipped_to_the_frame() {
     let rows = [[-20.0, -30.0, 50.0, 0.9], [620.0, 470.0, 40.0, 0.8], [639.8, 100.0, 9.0, 0.7]];
     let windows = vec![tensor("windows", &[3, 4], rows.as_flattened())];
-    let found = frame(VGA, "", windows, look);
+    let found = frame(VGA, "", windows, read_regions);
     assert_eq!(found[0].rect, (0, 0, 30, 20));
     assert_eq!(found[0].edges, [0.0, 0.0, 30.0 / 640.0, 20.0 / 480.0]);
     assert_eq!(found[1].rect, (620, 470, 20, 10));
     assert_eq!(found[1].edges[2..], [1.0, 1.0]);
-    // Less than a pixel wide, it still covers one.
+    // Less than a pixel wide; its region has one pixel.
     assert_eq!(found[2].rect, (639, 100, 1, 9));
 }
 
-/// As seen by a model of 640x640 that is given a frame of 640x480 between borders of 80 rows.
+/// With letterbox the model's input of 640x640 has the frame of 640x480 between borders of 80 rows.
 #[test]
-fn a_box_outside_the_frame_takes_no_place_of_a_cap_and_suppresses_none() {
-    let rows = |first: [f32; 4]| {
+fn a_box_outside_the_frame_does_not_count_toward_limits_and_suppresses_none() {
+    let windows = |first: [f32; 4]| {
         let rows = [first, [10.0, 100.0, 40.0, 0.8], [300.0, 100.0, 40.0, 0.7]];
         vec![tensor("windows", &[3, 4], rows.as_flattened())]
     };
@@ -203,21 +203,21 @@ fn a_box_outside_the_frame_takes_no_place_of_a_cap_and_suppresses_none() {
     for (properties, best) in [
         ("", [700.0, 10.0, 50.0, 0.9]),
         ("", [10.0, -60.0, 50.0, 0.9]),
-        // They touch the frame and no more.
+        // The box touches the frame from outside.
         ("", [640.0, 10.0, 50.0, 0.9]),
         ("", [-50.0, 10.0, 50.0, 0.9]),
-        // In the border.
+        // In a border.
         (letterbox, [10.0, 20.0, 60.0, 0.9]),
         (letterbox, [10.0, 560.0, 60.0, 0.9]),
     ] {
         let top = if properties.is_empty() { 100 } else { 20 };
         let expected = [(10, top, 40, 40), (300, top, 40, 40)];
-        for (cap, left) in [("", 2), ("max-detections=1", 1), ("max-candidates=1", 1)] {
-            let found = rects(VGA, &format!("{properties} {cap}"), rows(best));
-            assert_eq!(found, expected[..left], "{properties} {cap} {best:?}");
+        for (limit, left) in [("", 2), ("max-detections=1", 1), ("max-candidates=1", 1)] {
+            let found = rects(VGA, &format!("{properties} {limit}"), windows(best));
+            assert_eq!(found, expected[..left], "{properties} {limit} {best:?}");
         }
     }
-    // It covers the frame's box by more than the threshold, but cannot be seen itself.
+    // The first box conflicts with the second, but it is outside the frame.
     let pair = [[-30.0, 10.0, 30.0, 0.9], [-29.0, 10.0, 30.0, 0.8]];
     let pair = vec![tensor("windows", &[2, 4], pair.as_flattened())];
     assert_eq!(rects(VGA, "", pair), [(0, 10, 1, 30)]);
@@ -233,7 +233,10 @@ fn multi_label_gives_a_region_for_every_class_above_its_threshold() {
             tensor("scores", &[2, 3], scores.as_flattened()),
         ];
         frame(VGA, properties, tensors, |buffer| {
-            look(buffer).into_iter().map(|region| (region.label_id, region.rect.0)).collect()
+            read_regions(buffer)
+                .into_iter()
+                .map(|region| (region.label_id, region.rect.0))
+                .collect()
         })
     };
     assert_eq!(found(""), [(0, 100), (0, 10)]);
@@ -263,13 +266,13 @@ fn multi_label_can_be_set_while_playing() {
         tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
     });
     nms.set_property("score-threshold", 0.1f32);
-    let seen = watch(&pipeline, "nms", |buffer| look(buffer).len());
+    let seen = watch(&pipeline, "nms", |buffer| read_regions(buffer).len());
     assert_eq!(run(&pipeline).error, None);
     assert_eq!(*seen.lock().unwrap(), [4, 7, 4]);
 }
 
 #[test]
-fn coordinates_are_pixels_or_normalized_as_id_or_property_say() {
+fn coordinates_are_pixels_or_normalized_by_tensor_id_or_property() {
     let window = |id: &str, elements: [f32; 4]| vec![tensor(id, &[1, 4], &elements)];
     let half = [0.5, 0.5, 0.25, 0.9];
     let quarter = [(320, 240, 160, 120)];
@@ -282,7 +285,7 @@ fn coordinates_are_pixels_or_normalized_as_id_or_property_say() {
 }
 
 #[test]
-fn the_models_size_and_letterbox_are_undone() {
+fn boxes_are_mapped_from_the_letterboxed_model_input_to_the_frame() {
     let window = || vec![tensor("windows", &[1, 4], &[160.0, 200.0, 64.0, 0.9])];
     let size = "width=1920,height=1080";
     let model = "model-width=640 model-height=640";
@@ -295,7 +298,7 @@ fn the_models_size_and_letterbox_are_undone() {
 }
 
 #[test]
-fn tensors_stay_or_go_as_asked() {
+fn tensors_are_removed_if_keep_tensors_is_false() {
     let left = |properties: &str| {
         frame(VGA, properties, boxes(), |buffer| Tensors::of(buffer).unwrap().len())
     };
@@ -304,7 +307,7 @@ fn tensors_stay_or_go_as_asked() {
 }
 
 #[test]
-fn regions_are_attached_only_where_asked() {
+fn regions_are_attached_only_if_attach_has_roi() {
     let kinds = |properties: &str| rects(VGA, properties, boxes()).len();
     assert_eq!(kinds("attach=roi"), 4);
     #[cfg(feature = "v1_24")]
@@ -312,7 +315,7 @@ fn regions_are_attached_only_where_asked() {
 }
 
 #[test]
-fn no_region_overwrites_what_was_there() {
+fn earlier_regions_are_kept() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",

@@ -1,5 +1,5 @@
-//! Properties changed one after the other while frames are decoded: which values take effect, which
-//! do not, and the warnings.
+//! Properties that are changed one after the other while frames are decoded: the values in force, and
+//! the warnings.
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
@@ -11,7 +11,7 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 
-/// A frame, and the property that gets a value before it.
+/// The number of a frame, and the property and value that are set before it.
 type Change = (u64, &'static str, &'static str);
 
 /// A box of 40 x 40 pixels, class 0 of two.
@@ -24,8 +24,8 @@ fn output() -> NewTensor {
     NewTensor::from_vec("yolo-v8-out", &[1, 6, 10], elements).unwrap()
 }
 
-/// What leaves `nmsfilter` with each frame, and how the stream ended, under these changes. There
-/// are 50 frames to a second.
+/// The regions of each frame, and the messages, of a stream with these changes at 50 frames per
+/// second.
 fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,\
@@ -55,10 +55,10 @@ fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
     (seen, ended)
 }
 
-const WHOLE: &str = "class-0 80,80 40x40";
+const UNSCALED: &str = "class-0 80,80 40x40";
 
 #[test]
-fn the_models_size_may_be_set_one_side_after_the_other() {
+fn model_width_and_model_height_can_be_set_at_different_frames() {
     let (seen, ended) = stream(
         60,
         &[
@@ -72,12 +72,12 @@ fn the_models_size_may_be_set_one_side_after_the_other() {
     assert_eq!(ended.warnings, [] as [&str; 0], "for less than a second");
     let scaled = "class-0 160,160 80x80";
     let expected: Vec<&str> =
-        (0..60).map(|frame| if (5..9).contains(&frame) { scaled } else { WHOLE }).collect();
+        (0..60).map(|frame| if (5..9).contains(&frame) { scaled } else { UNSCALED }).collect();
     assert_eq!(seen, expected);
 }
 
-/// Settings that stay impossible to use, and what the warning begins with.
-const IMPOSSIBLE: [(&[Change], &str); 8] = [
+/// Invalid settings, and the beginning of the warning.
+const INVALID: [(&[Change], &str); 8] = [
     (&[(3, "model-width", "320")], "model-width and model-height go together; got 320 and 0"),
     (
         &[(3, "letterbox", "center")],
@@ -98,12 +98,12 @@ const IMPOSSIBLE: [(&[Change], &str); 8] = [
 ];
 
 #[test]
-fn settings_that_cannot_be_used_leave_the_earlier_ones_in_force_with_one_warning() {
-    for (changes, expected) in IMPOSSIBLE {
+fn invalid_settings_leave_the_earlier_ones_in_force_and_give_one_warning() {
+    for (changes, expected) in INVALID {
         // 150 frames are three seconds.
         let (seen, ended) = stream(150, changes);
         assert_eq!(ended.error, None, "{changes:?}");
-        assert_eq!(seen, [WHOLE; 150], "{changes:?}");
+        assert_eq!(seen, [UNSCALED; 150], "{changes:?}");
         let [warning] = &ended.warnings[..] else {
             panic!("{changes:?}: one warning, got {:?}", ended.warnings)
         };
@@ -115,8 +115,8 @@ fn settings_that_cannot_be_used_leave_the_earlier_ones_in_force_with_one_warning
 }
 
 #[test]
-fn before_the_first_decoded_frame_the_same_settings_are_an_error() {
-    for (changes, expected) in IMPOSSIBLE {
+fn invalid_settings_before_the_first_decoded_frame_are_an_error() {
+    for (changes, expected) in INVALID {
         let pipeline = parse(
             "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
                ! nmsfilter name=nms ! fakesink",
@@ -135,19 +135,20 @@ fn before_the_first_decoded_frame_the_same_settings_are_an_error() {
 }
 
 #[test]
-fn settings_made_whole_again_come_into_force_all_at_once() {
+fn settings_that_become_valid_come_into_force_together() {
     let (seen, ended) = stream(
         300,
         &[(3, "letterbox", "center"), (4, "score-threshold", "0.95"), (200, "letterbox", "none")],
     );
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings.len(), 1);
-    let expected: Vec<&str> = (0..300).map(|frame| if frame < 200 { WHOLE } else { "" }).collect();
+    let expected: Vec<&str> =
+        (0..300).map(|frame| if frame < 200 { UNSCALED } else { "" }).collect();
     assert_eq!(seen, expected);
 }
 
 #[test]
-fn another_mistake_after_the_first_is_told_too() {
+fn a_second_invalid_setting_gives_a_second_warning() {
     let (_, ended) = stream(
         200,
         &[(3, "letterbox", "center"), (100, "classes", "cat"), (101, "letterbox", "none")],
@@ -158,7 +159,7 @@ fn another_mistake_after_the_first_is_told_too() {
 }
 
 #[test]
-fn tensors_that_no_settings_fit_are_an_error_of_the_settings_that_are_set() {
+fn tensors_that_fit_neither_the_old_nor_the_new_settings_give_the_error_of_the_new() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=9 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -178,7 +179,7 @@ fn tensors_that_no_settings_fit_are_an_error_of_the_settings_that_are_set() {
 }
 
 #[test]
-fn settings_for_another_model_come_into_force_with_its_tensors() {
+fn settings_for_another_model_come_into_force_with_the_first_tensors_that_fit() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=9 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -204,7 +205,7 @@ fn settings_for_another_model_come_into_force_with_its_tensors() {
 }
 
 #[test]
-fn values_of_the_core_are_named_as_the_properties_name_them() {
+fn names_of_enumerations_of_the_core_equal_the_nicks_of_the_properties() {
     let formats = glib::EnumClass::new::<enums::BoxFormat>();
     for format in [enums::BoxFormat::Corners, enums::BoxFormat::Center, enums::BoxFormat::Square] {
         let nick = formats.value(format.into_glib()).unwrap().nick();

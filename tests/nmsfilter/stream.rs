@@ -1,4 +1,4 @@
-//! `nmsfilter` in a stream that changes: caps, tensors, properties, seeks, states.
+//! Streams in which caps, tensors or properties change; seeks; `stats`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,8 +20,8 @@ fn count(buffer: &gst::BufferRef) -> usize {
 }
 
 #[test]
-fn tensors_may_change_shape_and_head_from_frame_to_frame() {
-    // Ten anchors, the first two of which hold something.
+fn tensors_of_other_shapes_and_decoders_are_decoded_from_frame_to_frame() {
+    // Ten anchors, of which the first two are candidates.
     let yolov8 = |id: &str| {
         let mut elements = vec![0.0; 60];
         for (number, columns) in
@@ -52,7 +52,7 @@ fn tensors_may_change_shape_and_head_from_frame_to_frame() {
 }
 
 #[test]
-fn properties_changed_at_every_buffer_apply_from_the_next() {
+fn properties_set_before_a_buffer_apply_to_that_buffer() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=60 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -81,7 +81,7 @@ fn properties_changed_at_every_buffer_apply_from_the_next() {
     assert_eq!(run(&pipeline).error, None);
     let expected: Vec<usize> = (0..60)
         .map(|frame| match (frame % 5, frame % 3, frame % 2) {
-            // Class 0 is kept out; or the second is below the threshold; or nothing suppresses.
+            // Class 0 is excluded; or the second score is below the threshold; or nothing is suppressed.
             (0, _, _) => 0,
             (_, 0, _) => 1,
             (_, 2, _) => 2,
@@ -93,7 +93,7 @@ fn properties_changed_at_every_buffer_apply_from_the_next() {
 }
 
 #[test]
-fn caps_renegotiated_in_mid_stream_clip_to_the_new_frame() {
+fn regions_are_clipped_to_the_frame_of_renegotiated_caps() {
     init();
     let mut harness = gst_check::Harness::new("nmsfilter");
     let push = |harness: &mut gst_check::Harness, width: u32| {
@@ -112,7 +112,7 @@ fn caps_renegotiated_in_mid_stream_clip_to_the_new_frame() {
 }
 
 #[test]
-fn any_format_and_any_memory_passes() {
+fn buffers_of_any_format_and_memory_feature_are_passed_unmapped() {
     init();
     for caps in [
         "video/x-raw,format=NV12,width=64,height=48,framerate=50/1",
@@ -123,7 +123,7 @@ fn any_format_and_any_memory_passes() {
     ] {
         let mut harness = gst_check::Harness::new("nmsfilter");
         harness.set_src_caps_str(caps);
-        // Never mapped, so it may be empty.
+        // The pixels are not mapped, so the buffer can be empty.
         let mut buffer = gst::Buffer::new();
         attach(buffer.get_mut().unwrap(), &windows(&[[10.0, 10.0, 20.0, 0.9]])).unwrap();
         let out = harness.push_and_pull(buffer).unwrap();
@@ -132,7 +132,7 @@ fn any_format_and_any_memory_passes() {
 }
 
 #[test]
-fn a_shared_buffer_is_copied_and_the_other_left_as_it_was() {
+fn a_shared_buffer_is_copied_and_the_original_is_unchanged() {
     init();
     let mut harness = gst_check::Harness::new("nmsfilter");
     harness.set_src_caps_str("video/x-raw,format=RGB,width=64,height=48,framerate=50/1");
@@ -148,7 +148,7 @@ fn stats(structure: &gst::StructureRef, name: &str) -> u64 {
 }
 
 #[test]
-fn stats_tell_what_happened() {
+fn stats_have_the_counts_of_frames_candidates_and_bytes() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=10 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
@@ -178,7 +178,7 @@ fn stats_tell_what_happened() {
         ("candidates", 8 * 2),
         ("survivors", 8),
         ("rejected", 8 * 2),
-        // Five windows go up; counts and one survivor come down.
+        // Five windows are uploaded; the counts and one survivor are downloaded.
         ("bytes-uploaded", if on_gpu { 8 * 5 * 16 } else { 0 }),
         ("bytes-downloaded", if on_gpu { 8 * (32 + 28) } else { 0 }),
         ("launches", if on_gpu { 8 } else { 0 }),
@@ -194,36 +194,36 @@ fn stats_tell_what_happened() {
 }
 
 #[test]
-fn the_stats_message_comes_once_at_the_end_or_at_the_stop() {
+fn one_stats_message_is_posted_at_the_end_of_the_stream_or_at_stop() {
     let description = "videotestsrc name=in num-buffers=3 ! nmsfilter ! fakesink";
     let pipeline = parse(description);
     assert_eq!(run(&pipeline).stats.len(), 1, "at the end of the stream");
     assert_eq!(run(&pipeline).stats.len(), 1, "again, when it runs again");
 
-    let endless = parse("videotestsrc is-live=true ! nmsfilter name=nms ! fakesink");
-    let seen = watch(&endless, "nms", |_| ());
-    endless.set_state(gst::State::Playing).unwrap();
+    let live = parse("videotestsrc is-live=true ! nmsfilter name=nms ! fakesink");
+    let seen = watch(&live, "nms", |_| ());
+    live.set_state(gst::State::Playing).unwrap();
     while seen.lock().unwrap().is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // Null flushes the bus, so the element alone is stopped.
-    let nms = endless.by_name("nms").unwrap();
+    // The state NULL flushes the pipeline's bus, so only the element is stopped.
+    let nms = live.by_name("nms").unwrap();
     nms.set_locked_state(true);
     nms.set_state(gst::State::Ready).unwrap();
-    let bus = endless.bus().unwrap();
-    let told = bus.iter().filter(|message| {
+    let bus = live.bus().unwrap();
+    let messages = bus.iter().filter(|message| {
         message.structure().is_some_and(|structure| structure.name() == "nmsfilter-stats")
     });
-    assert_eq!(told.count(), 1, "at the stop");
+    assert_eq!(messages.count(), 1, "at the stop");
     nms.set_state(gst::State::Null).unwrap();
-    endless.set_state(gst::State::Null).unwrap();
+    live.set_state(gst::State::Null).unwrap();
 
     let never = parse("videotestsrc num-buffers=0 ! nmsfilter ! fakesink");
-    assert!(run(&never).stats.is_empty(), "nothing to tell");
+    assert!(run(&never).stats.is_empty(), "no frame");
 }
 
 #[test]
-fn a_second_without_tensors_earns_one_warning() {
+fn a_first_second_without_tensors_gives_one_warning() {
     let frames = |frames: u32, first_tensor: u32| {
         let pipeline = parse(&format!(
             "videotestsrc name=in num-buffers={frames} ! video/x-raw,framerate=50/1
@@ -245,11 +245,11 @@ fn a_second_without_tensors_earns_one_warning() {
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("no buffer of the first second carried tensors"));
     assert!(frames(50, 1_000).is_empty(), "less than a second");
-    assert!(frames(200, 49).is_empty(), "they came in time");
+    assert!(frames(200, 49).is_empty(), "the first tensors came within a second");
 }
 
 #[test]
-fn a_flushing_seek_goes_on_with_the_right_regions() {
+fn frames_after_a_flushing_seek_have_their_regions() {
     let pipeline = parse(
         "crowdtestsrc num-buffers=60 ! video/x-raw,width=640,height=360 ! nmsfilter name=nms
            ! fakesink",

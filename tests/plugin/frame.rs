@@ -1,4 +1,4 @@
-//! What leaves nmsfilter with a frame, and what should.
+//! The regions and tensors on a buffer after nmsfilter, and the regions that are expected.
 
 use gst_video::VideoRegionOfInterestMeta;
 
@@ -16,16 +16,16 @@ pub struct Region {
     pub corners: [f64; 4],
 }
 
-/// What leaves nmsfilter with a frame.
+/// Tensors and regions on a buffer after nmsfilter.
 pub struct Frame {
-    /// The tensors, which it keeps.
+    /// The tensors.
     pub tensors: Vec<Recorded>,
     /// The regions, in the order of the metadata.
     pub regions: Vec<Region>,
 }
 
 impl Frame {
-    /// Reads it.
+    /// Reads them from a buffer.
     pub fn of(buffer: &gst::BufferRef) -> Self {
         let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
             let detection = region.param("detection").expect("every region has one");
@@ -40,7 +40,8 @@ impl Frame {
     }
 }
 
-/// What nmsfilter should make of survivors: clipped to the frame, without those wholly outside.
+/// The regions of `survivors` that are expected of nmsfilter: clipped to the frame, without boxes
+/// outside of it.
 pub fn regions(survivors: &[Candidate], size: [u32; 2]) -> Vec<Region> {
     let region = |candidate: &Candidate| {
         let [w, h] = size.map(|side| side as f32);

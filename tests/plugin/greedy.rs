@@ -1,12 +1,12 @@
-//! Decoding and greedy suppression as one would write them with NumPy, independent of the engines.
+//! Decoding and greedy suppression by the rules of `python/greedy.py`, independent of the engines.
 
 use crate::tensors::Recorded;
 
-/// A row above the score threshold.
+/// An anchor whose score is not below the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its place in the tensor.
-    pub row: usize,
+    /// Its index in the tensor.
+    pub anchor: usize,
     /// Its best class.
     pub class: usize,
     /// Its score.
@@ -15,18 +15,18 @@ pub struct Candidate {
     pub corners: [f32; 4],
 }
 
-/// What is kept of how many candidates.
+/// The number of candidates, and the survivors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// How many rows were candidates.
+    /// The number of candidates.
     pub candidates: usize,
-    /// Those kept, the highest score first.
+    /// The survivors, in descending score.
     pub survivors: Vec<Candidate>,
 }
 
-/// The rows of a head's tensors whose score is not below the threshold.
+/// The anchors of a decoder's tensors whose score is not below the threshold.
 pub fn candidates(
-    head: &str,
+    decoder: &str,
     tensors: &[Recorded],
     size: [u32; 2],
     threshold: f32,
@@ -41,47 +41,47 @@ pub fn candidates(
     };
     let centered =
         |[cx, cy, w, h]: [f32; 4]| [cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0];
-    let row = |row: usize| {
-        let (corners, class, score) = match head {
+    let candidate = |anchor: usize| {
+        let (corners, class, score) = match decoder {
             "ultraface" => {
                 let [w, h] = size.map(|side| side as f32);
-                let edge = |i: usize| tensors[1].elements[row * 4 + i] * [w, h, w, h][i];
-                ([0, 1, 2, 3].map(edge), 0, numbers[row * 2 + 1])
+                let edge = |i: usize| tensors[1].elements[anchor * 4 + i] * [w, h, w, h][i];
+                ([0, 1, 2, 3].map(edge), 0, numbers[anchor * 2 + 1])
             }
             "yolov8" => {
-                let number = |i: usize| numbers[i * shape[2] + row];
+                let number = |i: usize| numbers[i * shape[2] + anchor];
                 let (class, score) = best(&mut (4..shape[1]).map(number));
                 (centered([0, 1, 2, 3].map(number)), class, score)
             }
             "yolov5" => {
-                let number = |i: usize| numbers[row * shape[2] + i];
+                let number = |i: usize| numbers[anchor * shape[2] + i];
                 let (class, score) = best(&mut (5..shape[2]).map(number));
                 (centered([0, 1, 2, 3].map(number)), class, number(4) * score)
             }
-            _ => panic!("no reference for {head}"),
+            _ => panic!("no reference for {decoder}"),
         };
-        Candidate { row, class, score, corners }
+        Candidate { anchor, class, score, corners }
     };
-    let rows = if head == "yolov8" { shape[2] } else { shape[1] };
-    (0..rows).map(row).filter(|candidate| candidate.score >= threshold).collect()
+    let anchors = if decoder == "yolov8" { shape[2] } else { shape[1] };
+    (0..anchors).map(candidate).filter(|candidate| candidate.score >= threshold).collect()
 }
 
-/// What NumPy's greedy suppression within each class keeps.
+/// The survivors of greedy suppression within each class, as `python/greedy.py` computes them.
 pub fn by_numpys_rules(
-    head: &str,
+    decoder: &str,
     tensors: &[Recorded],
     size: [u32; 2],
     [score_threshold, iou_threshold]: [f32; 2],
 ) -> Kept {
-    let candidates = candidates(head, tensors, size, score_threshold);
+    let candidates = candidates(decoder, tensors, size, score_threshold);
     Kept {
         candidates: candidates.len(),
         survivors: greedy(&candidates, |a, b| a.class == b.class && iou(a, b) > iou_threshold),
     }
 }
 
-/// Keeps each candidate that none with a higher score (or an equal one and a lower row) which is
-/// kept suppresses.
+/// Keeps each candidate that no kept candidate of higher score (or of equal score and lower anchor)
+/// suppresses.
 pub fn greedy(
     candidates: &[Candidate],
     suppresses: impl Fn(&Candidate, &Candidate) -> bool,

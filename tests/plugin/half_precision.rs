@@ -1,5 +1,5 @@
-//! A detector whose output is in half precision, which the stock inference element cannot attach:
-//! recorded with ONNX Runtime and replayed.
+//! A detector with output in half precision, which the stock inference element does not support: the
+//! output is recorded with ONNX Runtime and replayed.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{self, Candidate, Kept, iou};
@@ -8,40 +8,40 @@ use crate::python;
 use crate::stock::YOLOV5_HALF;
 use crate::support::{data, pipeline};
 
-/// That of the recorded list.
+/// The score threshold of the recorded list.
 const SCORE: f32 = 0.05;
 const IOU: f32 = 0.45;
 
-/// What is kept in a list of candidates that others made of the same picture and model.
-fn kept_by_others() -> Vec<Candidate> {
+/// The survivors in the candidate list of the same picture and model.
+fn listed_survivors() -> Vec<Candidate> {
     let text = data::fixture_text("candidates/yolov5nfp16_street.csv");
     let rows = text.lines().skip(1).map(|line| {
         let fields: Vec<f32> = line.split(',').map(|field| field.parse().unwrap()).collect();
         let candidate = Candidate {
-            row: fields[6] as usize,
+            anchor: fields[6] as usize,
             class: fields[5] as usize,
             score: fields[4],
             corners: fields[..4].try_into().unwrap(),
         };
         (candidate, fields[8] == 1.0)
     });
-    rows.filter(|(_, kept)| *kept).map(|(row, _)| row).collect()
+    rows.filter(|(_, kept)| *kept).map(|(candidate, _)| candidate).collect()
 }
 
 #[test]
-fn half_precision_equals_numpys() {
+fn regions_from_half_precision_equal_numpy_results() {
     pipeline::init();
     let recorded = || {
         let picture = picture("data/images/street.png")?;
         let recording = Recording::of(&YOLOV5_HALF, &pixels(&picture))?;
         Some((picture, recording))
     };
-    let others = kept_by_others();
-    assert_eq!(others.len(), 64);
+    let listed = listed_survivors();
+    assert_eq!(listed.len(), 64);
     let Some((picture, recording)) = recorded() else {
         return;
     };
-    let (head, size) = (YOLOV5_HALF.head, YOLOV5_HALF.size);
+    let (decoder, size) = (YOLOV5_HALF.decoder, YOLOV5_HALF.size);
     let pipeline = pipeline::parse(&format!(
         "{picture} ! {} ! {} ! identity name=in
            ! nmsfilter name=nms decoder=yolov5 score-threshold={SCORE} iou-threshold={IOU} ! {}",
@@ -50,7 +50,7 @@ fn half_precision_equals_numpys() {
         drawn("street_half"),
     ));
     let frames = pipeline::watch(&pipeline, "nms", Frame::of);
-    let arriving = pipeline::watch(&pipeline, "in", |buffer| {
+    let attached = pipeline::watch(&pipeline, "in", |buffer| {
         let attached = gstnmsfilter::input::Tensors::of(buffer).unwrap();
         let tensors = attached.views();
         tensors[0].to_string()
@@ -58,28 +58,28 @@ fn half_precision_equals_numpys() {
     let ended = pipeline::run(&pipeline);
     assert_eq!(ended.error, None);
     assert_eq!(
-        *arriving.lock().unwrap(),
+        *attached.lock().unwrap(),
         ["yolo-v5-out (f16 1x25200x85)"],
-        "half precision arrives"
+        "the tensor is in half precision"
     );
 
     let frame = &frames.lock().unwrap()[0];
-    let plain = greedy::by_numpys_rules(head, &frame.tensors, size, [SCORE, IOU]);
-    let numpy = python::greedy(head, &recording.files(), size, [SCORE, IOU]);
-    assert_eq!(numpy.as_ref(), Some(&plain), "NumPy and the plain function");
+    let plain = greedy::by_numpys_rules(decoder, &frame.tensors, size, [SCORE, IOU]);
+    let numpy = python::greedy(decoder, &recording.files(), size, [SCORE, IOU]);
+    assert_eq!(numpy.as_ref(), Some(&plain), "NumPy and the Rust function");
     let Kept { candidates, survivors } = plain;
     assert_eq!(frame.regions, regions(&survivors, size));
     let counted = ended.stats.last().expect("it posts its counts");
     assert_eq!(counted.get("candidates"), Ok(candidates as u64));
     println!("street_half: {candidates} candidates, {} kept", survivors.len());
 
-    // The others scaled the picture by other means, so scores and edges differ a little.
-    let found = |other: &&Candidate| {
-        let same = |ours: &Candidate| ours.class == other.class && iou(ours, other) > 0.9;
+    // The picture of the list was scaled by another program, so scores and edges differ slightly.
+    let found = |listed: &&Candidate| {
+        let same = |found: &Candidate| found.class == listed.class && iou(found, listed) > 0.9;
         survivors.iter().any(same)
     };
-    let (found, missed): (Vec<_>, Vec<_>) = others.iter().partition(found);
-    println!("of {} kept by others {} are found; not {missed:?}", others.len(), found.len());
+    let (found, missed): (Vec<_>, Vec<_>) = listed.iter().partition(found);
+    println!("of {} listed survivors {} are found; not {missed:?}", listed.len(), found.len());
     assert!(found.len() >= 60, "{missed:?}");
-    assert!(missed.iter().all(|other| other.score < 2.0 * SCORE), "{missed:?}");
+    assert!(missed.iter().all(|candidate| candidate.score < 2.0 * SCORE), "{missed:?}");
 }

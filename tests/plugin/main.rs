@@ -1,5 +1,5 @@
 //! The plugin as an application uses it: what it registers, the pipelines in `pipelines/`, and
-//! `nmsfilter` behind models, compared with NumPy and with GStreamer's own tensor decoders.
+//! `nmsfilter` with models, compared with NumPy and with GStreamer's own tensor decoders.
 
 #[path = "../support/mod.rs"]
 mod support;

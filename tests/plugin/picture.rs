@@ -1,4 +1,4 @@
-//! Pieces of pipelines around pictures: read, scale, record, draw.
+//! Parts of pipelines that read, scale, record and draw pictures.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub fn drawn(name: &str) -> String {
     )
 }
 
-/// The picture that these elements give.
+/// The last picture of these elements.
 pub fn pixels(source: &str) -> Picture {
     let pipeline = pipeline::parse(&format!(
         "{source} ! videoconvert ! video/x-raw,format=RGBA ! fakesink name=out"
@@ -48,7 +48,7 @@ pub fn pixels(source: &str) -> Picture {
     let sink = pipeline.by_name("out").unwrap();
     let pad = sink.static_pad("sink").unwrap();
     let pictures = pipeline::watch(&pipeline, "out", move |buffer| {
-        let caps = pad.current_caps().expect("caps come before buffers");
+        let caps = pad.current_caps().expect("caps precede buffers");
         let info = gst_video::VideoInfo::from_caps(&caps).unwrap();
         Picture {
             // Rows of four bytes per pixel have no padding.
@@ -68,7 +68,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Makes it; `None` (reported as a skip) where something is missing.
+    /// Records the outputs; `None` (reported as a skip) if something is missing.
     pub fn of(model: &'static Model, picture: &Picture) -> Option<Self> {
         let folder = python::record(&data::path(model.file)?, picture, model.range)?;
         Some(Self { model, folder })
@@ -80,7 +80,7 @@ impl Recording {
         self.model.outputs.iter().map(file).collect()
     }
 
-    /// Elements that attach them.
+    /// Elements that attach the outputs.
     pub fn replay(&self) -> String {
         let ids = self.model.outputs.iter().map(|[_, id]| id);
         let element = |(id, file): (&&str, PathBuf)| {

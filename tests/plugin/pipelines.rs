@@ -3,8 +3,8 @@
 use crate::support::pipeline::{Region, init, parse, regions, run, watch};
 use crate::support::skip;
 
-/// Runs a file; the regions of each buffer at its sink, or `None` (reported as a skip) where an
-/// element is not to be had.
+/// Runs a file; the regions of each buffer at its sink, or `None` (reported as a skip) if an
+/// element is missing.
 fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     init();
     let folder = crate::support::project::path("pipelines");
@@ -22,12 +22,12 @@ fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     let ended = run(&pipeline);
     assert_eq!(ended.error, None, "{name}");
     assert!(ended.warnings.is_empty(), "{name}: {:?}", ended.warnings);
-    assert!(!ended.stats.is_empty(), "{name}: stats are told at the end");
+    assert!(!ended.stats.is_empty(), "{name}: stats are posted at the end");
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     Some(seen)
 }
 
-/// Some sixty people and a little clutter.
+/// About sixty people, and a few false detections.
 fn assert_a_crowd(frames: &[Vec<Region>], count: usize) {
     assert_eq!(frames.len(), count);
     for regions in frames {
@@ -36,26 +36,26 @@ fn assert_a_crowd(frames: &[Vec<Region>], count: usize) {
 }
 
 #[test]
-fn crowd() {
+fn crowd_launch_attaches_the_regions_of_a_crowd() {
     assert_a_crowd(&play("crowd").unwrap(), 50);
 }
 
 #[test]
-fn yolov8() {
+fn yolov8_launch_attaches_regions_labeled_by_class_number() {
     let frames = play("yolov8").unwrap();
     assert_a_crowd(&frames, 50);
     assert_eq!(frames[0][0].0, "class-0");
 }
 
 #[test]
-fn tee() {
+fn tee_launch_attaches_the_regions_of_crowd_launch() {
     let frames = play("tee").unwrap();
     assert_a_crowd(&frames, 50);
     assert_eq!(frames, play("crowd").unwrap());
 }
 
 #[test]
-fn scale() {
+fn scale_launch_attaches_the_regions_in_scaled_pixels() {
     let (full, half) = (play("crowd").unwrap(), play("scale").unwrap());
     assert_a_crowd(&half, 50);
     let counts = |frames: &[Vec<Region>]| frames.iter().map(Vec::len).collect::<Vec<_>>();
@@ -67,12 +67,12 @@ fn scale() {
 }
 
 #[test]
-fn overlay() {
+fn overlay_launch_attaches_the_regions_of_a_crowd() {
     assert_a_crowd(&play("overlay").unwrap(), 10);
 }
 
 #[test]
-fn stock_overlay() {
+fn stock_overlay_launch_attaches_the_regions_of_a_crowd() {
     if let Some(frames) = play("stock-overlay") {
         assert_a_crowd(&frames, 10);
     }
@@ -80,7 +80,7 @@ fn stock_overlay() {
 
 #[cfg(feature = "v1_24")]
 #[test]
-fn track() {
+fn track_launch_assigns_far_fewer_tracks_than_detections() {
     use gst_analytics::{AnalyticsMetaRefExt, AnalyticsRelationMeta, AnalyticsTrackingMtd};
     let Some(frames) = play("track") else { return };
     assert_a_crowd(&frames, 50);
@@ -103,7 +103,7 @@ fn track() {
 }
 
 #[test]
-fn every_file_has_its_test() {
+fn every_launch_file_has_a_test() {
     let folder = crate::support::project::path("pipelines");
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()

@@ -7,7 +7,7 @@ use crate::support::pipeline;
 const ELEMENTS: [&str; 4] = ["crowdtestsrc", "nmsfilter", "roioverlay", "tensorreplay"];
 
 #[test]
-fn the_plugin_names_its_package_and_no_origin_that_is_not_an_address() {
+fn the_plugin_has_its_package_name_and_version_and_no_invalid_origin() {
     pipeline::init();
     let plugin = gst::Registry::get().find_plugin("nmsfilter").expect("it is registered");
     assert!(plugin.version().starts_with(env!("CARGO_PKG_VERSION")), "{}", plugin.version());

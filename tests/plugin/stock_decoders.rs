@@ -1,8 +1,8 @@
-//! nmsfilter and GStreamer 1.28's own decoders on the same tensors: both behind one inference
+//! nmsfilter and the tensor decoders of GStreamer 1.28 on the same tensors: both after one inference
 //! element, on two branches of a tee.
 //!
-//! The rules of each stock decoder, stated in `stock/decoders.rs`, must give exactly its boxes;
-//! then the results differ from ours only where the rules differ.
+//! The rules of each stock decoder are in `stock/decoders.rs`. Their results must equal the boxes of
+//! the stock decoder, so that its results differ from those of nmsfilter only because of the rules.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{Candidate, candidates, greedy, iou};
@@ -14,7 +14,7 @@ use crate::support::{pipeline, skip};
 const SCORE: f32 = 0.25;
 const IOU: f32 = 0.45;
 
-/// What nmsfilter and a stock decoder make of the frames that these elements give.
+/// The results of nmsfilter and of a stock decoder for each frame of these elements.
 fn both(
     name: &str,
     model: &Model,
@@ -50,10 +50,10 @@ fn both(
     Some(frames.into_iter().zip(objects).collect())
 }
 
-/// ultralightfacedetectortensordec suppresses from the threshold on, nmsfilter only beyond it
-/// (unless threshold-inclusive), and it compares boxes in fractions of the frame. No pair of these
-/// comes so close to the threshold that this shows: the results are the same, but for its boxes
-/// being whole pixels.
+/// ultralightfacedetectortensordec has an inclusive threshold, nmsfilter an exclusive one (unless
+/// threshold-inclusive), and it compares boxes in fractions of the frame. No pair here is so close to
+/// the threshold that this matters: the results are equal, except that its boxes are rounded to
+/// pixels.
 fn same_faces(name: &str, file: &str) -> Option<usize> {
     pipeline::init();
     let source = format!("{} ! {}", picture(file)?, scaled(&ULTRAFACE, false));
@@ -64,19 +64,19 @@ fn same_faces(name: &str, file: &str) -> Option<usize> {
     };
     let tensor = |id: &str| frame.tensors.iter().position(|t| t.id == id).unwrap();
     let candidates = candidates("ultraface", &frame.tensors, ULTRAFACE.size, SCORE);
-    let theirs =
+    let stock =
         decoders::ultraface(&frame.tensors[tensor(ULTRAFACE.outputs[1][1])], &candidates, IOU);
-    let expected: Vec<Object> = theirs.iter().map(decoders::ultraface_object).collect();
-    assert_eq!(objects, &expected, "{name}: their rules");
-    let ours = greedy(&candidates, |a, b| iou(a, b) > IOU);
-    assert_eq!(frame.regions, regions(&ours, ULTRAFACE.size), "{name}: ours");
-    assert_eq!(ours, theirs, "{name}: the same faces");
-    println!("{name}: {} faces", ours.len());
+    let expected: Vec<Object> = stock.iter().map(decoders::ultraface_object).collect();
+    assert_eq!(objects, &expected, "{name}: rules of the stock decoder");
+    let exact = greedy(&candidates, |a, b| iou(a, b) > IOU);
+    assert_eq!(frame.regions, regions(&exact, ULTRAFACE.size), "{name}: nmsfilter");
+    assert_eq!(exact, stock, "{name}: the same faces");
+    println!("{name}: {} faces", exact.len());
     Some(objects.len())
 }
 
 #[test]
-fn faces_of_a_crowd_equal_ultralightfacedetectortensordecs() {
+fn faces_of_a_crowd_equal_ultralightfacedetectortensordec_results() {
     let name = "crowd_selfie_both";
     if let Some(faces) = same_faces(name, "data/images/crowd_selfie.jpg") {
         assert!((265..=271).contains(&faces), "{faces}");
@@ -84,39 +84,41 @@ fn faces_of_a_crowd_equal_ultralightfacedetectortensordecs() {
 }
 
 #[test]
-fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordecs() {
+fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordec_results() {
     if let Some(faces) = same_faces("oscars_both", "data/oscars/oscars.png") {
         assert!((147..=153).contains(&faces), "{faces}");
     }
 }
 
-/// Prints, for each candidate that only one of two lists has, which candidate of the other list
-/// suppresses it; gives how many there are.
+/// Prints each candidate that is in only one of two lists of survivors, and the candidate of the
+/// other list that suppresses it. Returns the number of these.
 fn differences(
     name: &str,
-    [ours, theirs]: [&[Candidate]; 2],
-    whole_iou: impl Fn(&Candidate, &Candidate) -> f32,
+    [exact, rounded]: [&[Candidate]; 2],
+    pixel_iou: impl Fn(&Candidate, &Candidate) -> f32,
 ) -> usize {
     let mut count = 0;
-    for (whose, list, other) in [("ours", ours, theirs), ("theirs", theirs, ours)] {
+    for (iou_of, list, other) in
+        [("exact boxes", exact, rounded), ("boxes in pixels", rounded, exact)]
+    {
         for candidate in list.iter().filter(|candidate| !other.contains(candidate)) {
             let suppressed = |by: &&Candidate| {
-                let iou = match whose {
-                    "ours" => whole_iou(by, candidate),
+                let iou = match iou_of {
+                    "exact boxes" => pixel_iou(by, candidate),
                     _ => iou(by, candidate),
                 };
                 by.score >= candidate.score && iou > IOU
             };
             let by = other.iter().find(suppressed).expect("something suppresses it");
             println!(
-                "{name}: only {whose} keeps row {} {:?}; with row {} {:?} its IoU is {}, of whole \
-                 pixels {}",
-                candidate.row,
+                "{name}: only the IoU of {iou_of} keeps anchor {} {:?}; with anchor {} {:?} the IoU is \
+                 {}, in pixels {}",
+                candidate.anchor,
                 candidate.corners,
-                by.row,
+                by.anchor,
                 by.corners,
                 iou(by, candidate),
-                whole_iou(by, candidate),
+                pixel_iou(by, candidate),
             );
             count += 1;
         }
@@ -124,10 +126,10 @@ fn differences(
     count
 }
 
-/// yolov8tensordec's rules give its boxes, and with the exact IoU in place of that of whole pixels
-/// they would give ours: its other rules, about boxes beyond the frame, find nothing to drop here.
-/// Gives how many frames there are and in how many something else is kept.
-fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
+/// The rules of yolov8tensordec give its boxes. With the exact IoU instead of the IoU in pixels they
+/// give those of nmsfilter: its other rules, about boxes beyond the frame, drop nothing here. Returns
+/// the number of frames, and the number of frames with different survivors.
+fn compare_yolov8(name: &str, source: &str) -> Option<[usize; 2]> {
     let decoder =
         format!("yolov8tensordec class-confidence-threshold={SCORE} max-detections={}", u32::MAX);
     let frames = both(name, &YOLOV8, source, "class-agnostic=true", &decoder)?;
@@ -135,54 +137,54 @@ fn accounted_for(name: &str, source: &str) -> Option<[usize; 2]> {
     for (i, (frame, objects)) in frames.iter().enumerate() {
         let name = format!("{name}, frame {i}");
         let output = &frame.tensors[0];
-        let whole_iou = |a: &Candidate, b: &Candidate| decoders::yolov8_iou(output, a, b);
+        let pixel_iou = |a: &Candidate, b: &Candidate| decoders::yolov8_iou(output, a, b);
 
         let candidates = candidates("yolov8", &frame.tensors, YOLOV8.size, SCORE);
-        let taken = decoders::yolov8_candidates(output, &candidates, YOLOV8.size);
-        assert_eq!(taken, candidates, "{name}: candidates");
-        let theirs = greedy(&candidates, |a, b| whole_iou(a, b) > IOU);
+        let stock_candidates = decoders::yolov8_candidates(output, &candidates, YOLOV8.size);
+        assert_eq!(stock_candidates, candidates, "{name}: candidates");
+        let rounded = greedy(&candidates, |a, b| pixel_iou(a, b) > IOU);
         let expected: Vec<Object> =
-            theirs.iter().map(|candidate| decoders::yolov8_object(output, candidate)).collect();
-        assert_eq!(objects, &expected, "{name}: their rules");
-        let ours = greedy(&candidates, |a, b| iou(a, b) > IOU);
-        assert_eq!(frame.regions, regions(&ours, YOLOV8.size), "{name}: ours");
+            rounded.iter().map(|candidate| decoders::yolov8_object(output, candidate)).collect();
+        assert_eq!(objects, &expected, "{name}: rules of the stock decoder");
+        let exact = greedy(&candidates, |a, b| iou(a, b) > IOU);
+        assert_eq!(frame.regions, regions(&exact, YOLOV8.size), "{name}: nmsfilter");
 
         let classes = |a: &Candidate, b: &Candidate| a.class == b.class && iou(a, b) > IOU;
-        assert!(ours.len() > 5, "{name}: {} survivors", ours.len());
-        across += ours.len();
+        assert!(exact.len() > 5, "{name}: {} survivors", exact.len());
+        across += exact.len();
         within += greedy(&candidates, classes).len();
-        differing += usize::from(differences(&name, [&ours, &theirs], whole_iou) > 0);
+        differing += usize::from(differences(&name, [&exact, &rounded], pixel_iou) > 0);
     }
     println!(
-        "{name}: {differing} of {} frames differ; {across} boxes kept in all, {within} where \
-         classes are kept apart, as nmsfilter does unless told otherwise",
+        "{name}: {differing} of {} frames differ; {across} survivors with class-agnostic, \
+         {within} without, which is the default of nmsfilter",
         frames.len()
     );
     Some([frames.len(), differing])
 }
 
 #[test]
-fn a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
+fn objects_of_a_street_equal_yolov8tensordec_results_except_for_rounding_to_pixels() {
     pipeline::init();
     let Some(picture) = picture("data/images/street.png") else {
         return;
     };
     let source = format!("{picture} ! {}", scaled(&YOLOV8, true));
-    if let Some([frames, _]) = accounted_for("street_both", &source) {
+    if let Some([frames, _]) = compare_yolov8("street_both", &source) {
         assert_eq!(frames, 1);
     }
 }
 
 #[test]
-fn a_video_of_a_street_equals_yolov8tensordecs_but_for_whole_pixels() {
+fn objects_of_every_video_frame_equal_yolov8tensordec_results_except_for_rounding_to_pixels() {
     pipeline::init();
     let Some(video) = video("data/videos/towncentre_96f_1080p.mp4") else {
         return;
     };
     let source = format!("{video} ! {}", scaled(&YOLOV8, true));
-    if let Some([frames, differing]) = accounted_for("towncentre_both", &source) {
+    if let Some([frames, differing]) = compare_yolov8("towncentre_both", &source) {
         assert_eq!(frames, 96);
-        // Three where this was written; the model's numbers differ a little between CPUs.
+        // Three on the development machine; the model's outputs differ slightly between CPUs.
         assert!(differing < 20, "{differing}");
     }
 }

@@ -1,9 +1,9 @@
-//! nmsfilter behind GStreamer's own inference element, on pictures and a video of real crowds.
+//! nmsfilter after GStreamer's own inference element, on pictures and a video of real crowds.
 //!
-//! The reference is NumPy on the very tensors that the element saw: literally, where there is a
-//! Python with NumPy, and by a plain function of the same meaning everywhere. `stock_decoders`
-//! compares with the stock decoders. Where GStreamer has no inference element, tensors are recorded
-//! with ONNX Runtime from the same pixels and replayed.
+//! The expected results are computed from the tensors on the buffers by NumPy, if there is a Python
+//! with NumPy, and by a Rust function with the same rules. `stock_decoders` compares with the stock
+//! decoders. If GStreamer has no inference element, tensors are recorded with ONNX Runtime from the
+//! same pixels and replayed.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{self, Kept};
@@ -17,10 +17,9 @@ use crate::tensors::Recorded;
 const SCORE: f32 = 0.25;
 const IOU: f32 = 0.45;
 
-/// What NumPy keeps of the rows of `tensors`, or a plain function of the same meaning where there
-/// is none.
+/// The survivors of `tensors` by a Rust function, whose result equals that of NumPy if there is one.
 fn reference(model: &Model, tensors: &[Recorded]) -> Kept {
-    let plain = greedy::by_numpys_rules(model.head, tensors, model.size, [SCORE, IOU]);
+    let plain = greedy::by_numpys_rules(model.decoder, tensors, model.size, [SCORE, IOU]);
     let folder = Scratch::new();
     let write = |tensor: &Recorded| {
         let file = folder.join(format!("{}.npy", tensor.id));
@@ -28,14 +27,14 @@ fn reference(model: &Model, tensors: &[Recorded]) -> Kept {
         file
     };
     let files: Vec<_> = tensors.iter().map(write).collect();
-    if let Some(numpy) = python::greedy(model.head, &files, model.size, [SCORE, IOU]) {
-        assert_eq!(numpy, plain, "NumPy and the plain function");
+    if let Some(numpy) = python::greedy(model.decoder, &files, model.size, [SCORE, IOU]) {
+        assert_eq!(numpy, plain, "NumPy and the Rust function");
     }
     plain
 }
 
-/// The result of nmsfilter for each frame from `source` is the reference's: boxes, classes, scores,
-/// order. Gives how many candidates and survivors each has.
+/// Asserts that the regions of each frame of `source` are the expected ones: boxes, classes, scores,
+/// order. Returns the numbers of candidates and survivors of each frame.
 fn equals_numpy(name: &str, model: &Model, source: &str) -> Vec<[usize; 2]> {
     let pipeline = pipeline::parse(&format!(
         "{source} ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU} ! {}",
@@ -49,10 +48,10 @@ fn equals_numpy(name: &str, model: &Model, source: &str) -> Vec<[usize; 2]> {
 
     let mut counts = Vec::new();
     for (i, frame) in frames.lock().unwrap().iter().enumerate() {
-        // NumPy takes a while to start, so a video's frames between are left to the plain function.
+        // NumPy takes long to start, so it is used for every 16th frame of a video.
         let kept = match i % 16 {
             0 => reference(model, &frame.tensors),
-            _ => greedy::by_numpys_rules(model.head, &frame.tensors, model.size, [SCORE, IOU]),
+            _ => greedy::by_numpys_rules(model.decoder, &frame.tensors, model.size, [SCORE, IOU]),
         };
         let expected = regions(&kept.survivors, model.size);
         assert_eq!(frame.regions, expected, "{name}, frame {i}");
@@ -64,8 +63,8 @@ fn equals_numpy(name: &str, model: &Model, source: &str) -> Vec<[usize; 2]> {
     counts
 }
 
-/// [`equals_numpy`] on a picture behind the stock inference element, or, where there is none,
-/// behind a recording of the same pixels. `None` where something is missing.
+/// [`equals_numpy`] on a picture after the stock inference element, or, if there is none, after a
+/// recording of the model's outputs for the same pixels. `None` if something is missing.
 fn inferred(name: &str, model: &'static Model, file: &str, borders: bool) -> Option<[usize; 2]> {
     pipeline::init();
     let picture = format!("{} ! {}", picture(file)?, scaled(model, borders));
@@ -85,11 +84,11 @@ fn inferred(name: &str, model: &'static Model, file: &str, borders: bool) -> Opt
     Some(counts)
 }
 
-/// NumPy keeps 268 of 945, as does the stock decoder. Decoded and scaled by Python libraries the
-/// picture gives other tensors, of which NumPy keeps 265 or 266 in as many candidates. Processors
-/// round sums differently, so a row at the threshold may come or go.
+/// NumPy keeps 268 of 945 candidates, as does the stock decoder. If the picture is decoded and scaled
+/// by Python libraries, NumPy keeps 265 or 266. Processors round sums differently, so that a score
+/// near the threshold can be on either side.
 #[test]
-fn faces_of_a_crowd_equal_numpys() {
+fn faces_of_a_crowd_equal_numpy_results() {
     let file = "data/images/crowd_selfie.jpg";
     if let Some(counts) = inferred("crowd_selfie", &ULTRAFACE, file, false) {
         assert!((942..=948).contains(&counts[0]), "{counts:?}");
@@ -98,17 +97,17 @@ fn faces_of_a_crowd_equal_numpys() {
 }
 
 #[test]
-fn faces_of_the_papers_picture_equal_numpys() {
+fn faces_of_the_papers_picture_equal_numpy_results() {
     if let Some(counts) = inferred("oscars", &ULTRAFACE, "data/oscars/oscars.png", false) {
         assert!((472..=478).contains(&counts[0]), "{counts:?}");
         assert!((147..=153).contains(&counts[1]), "{counts:?}");
     }
 }
 
-/// The model quantizes on the fly, so that its numbers differ a little between CPUs. Where this
-/// was written there were 120 candidates, of which 20 stayed.
+/// The model quantizes dynamically, so that its outputs differ slightly between CPUs. On the
+/// development machine there are 120 candidates and 20 survivors.
 #[test]
-fn a_street_equals_numpys() {
+fn objects_of_a_street_equal_numpy_results() {
     if let Some([candidates, kept]) = inferred("street", &YOLOV8, "data/images/street.png", true) {
         assert!((100..=140).contains(&candidates), "{candidates}");
         assert!((17..=23).contains(&kept), "{kept}");
@@ -116,12 +115,12 @@ fn a_street_equals_numpys() {
 }
 
 #[test]
-fn every_frame_of_a_video_equals_numpys() {
+fn objects_of_every_video_frame_equal_numpy_results() {
     pipeline::init();
     let source = || {
         let video = video("data/videos/towncentre_96f_1080p.mp4")?;
         let Some(inference) = stock::onnxinference(&YOLOV8) else {
-            // Without the element only pictures are inferred, by ONNX Runtime.
+            // Without the element, ONNX Runtime is used for pictures only.
             skip::skip("onnxinference");
             return None;
         };

@@ -9,7 +9,7 @@ use gstnmsfilter::tensor::Elements;
 /// A tensor in single precision; half precision widened, which is exact.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The name under which the producer wrote it.
+    /// Its id.
     pub id: String,
     /// Dimensions, slowest first.
     pub shape: Vec<usize>,
@@ -38,7 +38,7 @@ impl Recorded {
     pub fn write_npy(&self, file: &Path) {
         let shape: String = self.shape.iter().map(|dim| format!("{dim}, ")).collect();
         let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
-        // Ten bytes come before the header; together they fill multiples of 64, newline included.
+        // Ten bytes precede the header; their sum is a multiple of 64, newline included.
         let width = (header.len() + 11).next_multiple_of(64) - 11;
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend(((width + 1) as u16).to_le_bytes());

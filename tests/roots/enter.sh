@@ -1,7 +1,7 @@
 #!/bin/bash
 # enter.sh ROOT UID:GID [ro|rw FROM TO]... -- COMMAND...: runs COMMAND as that user in the folder
-# ROOT that make.sh made, with each folder FROM of this machine seen as TO in there, read-only or
-# writable. Needs root. The mounts live in a namespace of their own and end with the command.
+# ROOT that make.sh created, with each folder FROM of this machine mounted at TO, read-only or
+# writable. Needs root. The mounts are in a separate namespace and end with the command.
 set -euo pipefail
 [ -n "${ENTER_NAMESPACE-}" ] || ENTER_NAMESPACE=1 exec unshare --mount "$BASH" "$0" "$@"
 

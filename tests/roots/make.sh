@@ -1,10 +1,9 @@
 #!/bin/bash
-# make.sh SUITE DIR: makes DIR a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in which
-# the plugin can be built and run, unless it is there already. Needs root, mmdebstrap and
-# debian-archive-keyring. The packages come from NMSFILTER_DEBIAN_MIRROR or, where that is unset, from
-# the Debian mirror that this machine's apt uses or, where it uses none (Ubuntu), from the one that
-# mmdebstrap uses by default. DIR appears whole or not at all, and runs that want it at the same time wait for one
-# another.
+# make.sh SUITE DIR: creates a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in DIR, in
+# which the plugin can be built and run, unless DIR exists. Needs root, mmdebstrap and
+# debian-archive-keyring. The packages are from the mirror NMSFILTER_DEBIAN_MIRROR; if that is unset,
+# from the Debian mirror of this machine's apt; if there is none (Ubuntu), from the default mirror of
+# mmdebstrap. DIR is renamed to its name when complete; a lock serializes runs for the same DIR.
 set -euo pipefail
 suite=$1 dir=$2
 
@@ -18,7 +17,7 @@ if [ -z "$mirror" ]; then
     # shellcheck disable=SC2016  # apt's own variable
     mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) || true
 fi
-# An Ubuntu machine's apt does not know Debian's keys.
+# The apt of an Ubuntu machine does not have Debian's keys.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e "$keyring" ] || {
     echo "$keyring is missing: install debian-archive-keyring" >&2
@@ -26,8 +25,8 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 }
 echo "packages from ${mirror:-the mirror that mmdebstrap uses by default}"
 
-# Of the bad plugins a few elements and GStreamer's analytics library are wanted. Their packages
-# pull in OpenCV and 270 others, so these files are taken out of them by hand.
+# A few elements of the bad plugins and GStreamer's analytics library are needed. Their packages
+# depend on OpenCV and 270 others, so only these files are extracted.
 # shellcheck disable=SC2016  # expanded by the shell that runs the hook
 bad_plugins='
 set -eu
@@ -51,10 +50,10 @@ packages=(ca-certificates gcc libc6-dev pkgconf libgstreamer1.0-dev libgstreamer
     libgstreamer-plugins-bad1.0-0 libpangocairo-1.0-0
     gstreamer1.0-libav python3-numpy python3-gi gir1.2-gst-plugins-base-1.0)
 
-# What an interrupted run has left; never into something still mounted in there.
+# The remains of an interrupted run, without file systems that are still mounted there.
 rm -rf --one-file-system "$dir.tmp"
-# The release file of a testing suite is renewed often, and mirrors lag: its date is not checked
-# (its signature is).
+# The release file of a testing suite is renewed often, and mirrors lag: its signature is checked,
+# its date is not.
 mmdebstrap --quiet --variant=minbase --keyring="$keyring" --include="$(IFS=,; echo "${packages[*]}")" \
     --aptopt='Acquire::Check-Valid-Until "false"' \
     --aptopt='APT::Install-Recommends "false"' \

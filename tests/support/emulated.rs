@@ -1,5 +1,5 @@
-//! Functions of the emulated driver (kernels/emulate/libcuda.cpp) that the real one does not have:
-//! contexts and streams of other producers, and work that is pending there.
+//! Functions that only the emulated driver (kernels/emulate/libcuda.cpp) has: contexts and streams of
+//! other producers, and work that is pending on them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -32,10 +32,10 @@ unsafe impl Sync for Emulated {}
 pub type Handle = *mut c_void;
 
 impl Emulated {
-    /// `None` (reported as a skip) where the driver is a different one, or there is none.
+    /// `None` (reported as a skip) if there is no driver, or a different one.
     pub fn get() -> Option<Self> {
         let library = Driver::get().ok().and_then(|_| {
-            // SAFETY: it names a library that is loaded, or gives none.
+            // SAFETY: the name is a C string; the result is a loaded library or null.
             NonNull::new(unsafe { dlopen(c"libcuda.so.1".as_ptr(), RTLD_NOW | RTLD_NOLOAD) })
         });
         let found = library.map(|library| Self { library });
@@ -91,7 +91,7 @@ impl Emulated {
         stream.cast()
     }
 
-    /// An event that stands for what is on `stream`, a stream of `context`, so far.
+    /// An event recorded on `stream`, a stream of `context`, after its work so far.
     pub fn event(self, context: Handle, stream: Handle) -> Handle {
         type Create = unsafe extern "C" fn(*mut Handle, c_int) -> c_int;
         type Record = unsafe extern "C" fn(Handle, Handle) -> c_int;
@@ -121,7 +121,7 @@ impl Emulated {
         unsafe { self.function::<Set>(c"nmsfilter_emulated_set_owner")(address, owner) };
     }
 
-    /// The address at which kernels read the allocation at `address`; 0: they cannot read it.
+    /// The address by which kernels access the allocation at `address`; 0: they cannot access it.
     pub fn set_device_pointer(self, address: u64, pointer: u64) {
         type Set = unsafe extern "C" fn(u64, u64);
         let set = self.function::<Set>(c"nmsfilter_emulated_set_device_pointer");
@@ -135,7 +135,7 @@ impl Emulated {
         unsafe { self.function::<Count>(name)() }
     }
 
-    /// How often this thread has waited for all work of a context.
+    /// The number of times that this thread has waited for all work of a context.
     pub fn context_waits(self) -> c_int {
         self.count(c"nmsfilter_emulated_context_waits")
     }
@@ -145,13 +145,13 @@ impl Emulated {
         self.count(c"nmsfilter_emulated_launch_priority")
     }
 
-    /// How many times primary contexts are retained.
+    /// The number of references to primary contexts.
     pub fn contexts_in_use(self) -> c_int {
         self.count(c"nmsfilter_emulated_contexts_in_use")
     }
 }
 
-/// The stand-in for GStreamer's CUDA library (kernels/emulate/gstcuda.cpp), loaded.
+/// The stub of GStreamer's CUDA library (kernels/emulate/gstcuda.cpp), loaded.
 pub struct GstCuda(Emulated);
 
 impl GstCuda {
@@ -169,13 +169,13 @@ impl GstCuda {
     pub fn set_stream(&self, memory: &gst::MemoryRef, stream: Handle) {
         type Set = unsafe extern "C" fn(*const gst::ffi::GstMemory, Handle);
         let set = self.0.function::<Set>(c"nmsfilter_emulated_set_stream");
-        // SAFETY: as gstcuda.cpp declares it; the memory is no more than a key there.
+        // SAFETY: as gstcuda.cpp declares it; the memory is used as a key only.
         unsafe { set(memory.as_ptr(), stream) };
     }
 }
 
-/// Attaches the event that readers wait for, as any producer of such memory may: documented at
-/// `tensor::memory::READY_EVENT`.
+/// Attaches the event that readers wait for, as any producer of device memory can: see
+/// `input::cuda_memory::READY_EVENT`.
 pub fn set_ready_event(memory: &gst::MemoryRef, event: Handle) {
     let quark = gst::glib::Quark::from_str("nmsfilter.cuda.ready-event");
     let object = memory.as_ptr() as *mut gst::ffi::GstMiniObject;

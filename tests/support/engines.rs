@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use gstnmsfilter::device::Device;
 use gstnmsfilter::engine::{Cpu, Cuda, Engine, ImageOutcome};
 
-/// Kept open, because creating a context for every engine takes long.
+/// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
     LazyLock::new(|| Device::open(0).expect("NMSFILTER_TEST_BACKEND=cuda needs a GPU"));
 
@@ -26,14 +26,14 @@ pub fn fast() -> Box<dyn Engine> {
     }
 }
 
-/// How many of `count` scenes to try: all of them, or fewer where `NMSFILTER_TEST_FEWER` divides
-/// them, as for the emulated GPU, which is slow.
-pub fn some(count: u64) -> u64 {
-    let said = std::env::var("NMSFILTER_TEST_FEWER").ok();
-    count / said.map_or(1, |said| said.parse().expect("NMSFILTER_TEST_FEWER is a number"))
+/// The number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that is set, as
+/// it is for the emulated GPU, which is slow.
+pub fn scene_count(count: u64) -> u64 {
+    let divisor = std::env::var("NMSFILTER_TEST_FEWER").ok();
+    count / divisor.map_or(1, |divisor| divisor.parse().expect("NMSFILTER_TEST_FEWER is a number"))
 }
 
-/// Ends a test that needs a GPU where there is none. Such tests are marked `#[ignore = "needs a
+/// Fails a test that needs a GPU if the tests do not run on one. Such tests are marked `#[ignore = "needs a
 /// GPU"]`.
 pub fn require_gpu() {
     assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");

@@ -1,4 +1,4 @@
-//! Pipelines: from a description, run to their end, with the buffers that pass an element.
+//! Pipelines: made from a description, run to their end, and the buffers that pass an element.
 
 use std::sync::{Arc, Mutex};
 
@@ -37,22 +37,22 @@ impl Ended {
 pub fn run(pipeline: &gst::Pipeline) -> Ended {
     let mut ended = Ended::default();
     let bus = pipeline.bus().unwrap();
-    // A state change that fails has posted why.
+    // If the state change fails, the reason is posted as an error message.
     let _ = pipeline.set_state(gst::State::Playing);
     while let Some(message) = bus.timed_pop(gst::ClockTime::from_seconds(120)) {
-        if note(&mut ended, &message) {
+        if add_message(&mut ended, &message) {
             break;
         }
     }
     pipeline.set_state(gst::State::Null).unwrap();
     while let Some(message) = bus.pop() {
-        note(&mut ended, &message);
+        add_message(&mut ended, &message);
     }
     ended
 }
 
-/// Notes a message; true at the end.
-fn note(ended: &mut Ended, message: &gst::Message) -> bool {
+/// Adds a message to `ended`; returns whether it ends the run.
+fn add_message(ended: &mut Ended, message: &gst::Message) -> bool {
     match message.view() {
         gst::MessageView::Eos(_) => return true,
         gst::MessageView::Error(error) => {
@@ -90,11 +90,11 @@ pub fn parse(description: &str) -> gst::Pipeline {
     pipeline
 }
 
-/// Collects the result of `look` for each buffer that leaves the element of this name.
+/// Collects the result of `extract` for each buffer that leaves the element of this name.
 pub fn watch<T: Send + 'static>(
     pipeline: &gst::Pipeline,
     element: &str,
-    look: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
+    extract: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
 ) -> Arc<Mutex<Vec<T>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let element = pipeline.by_name(element).expect("the pipeline has this element");
@@ -103,23 +103,23 @@ pub fn watch<T: Send + 'static>(
         let seen = seen.clone();
         move |_, info| {
             let buffer = info.buffer().expect("it is a probe for buffers");
-            seen.lock().unwrap().push(look(buffer));
+            seen.lock().unwrap().push(extract(buffer));
             gst::PadProbeReturn::Ok
         }
     });
     seen
 }
 
-/// Applies `act` to each buffer that leaves the element of this name.
+/// Applies `modify` to each buffer that leaves the element of this name.
 pub fn intercept(
     pipeline: &gst::Pipeline,
     element: &str,
-    act: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+    modify: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
 ) {
     let element = pipeline.by_name(element).expect("the pipeline has this element");
     let pad = element.static_pad("src").unwrap();
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-        act(info.buffer_mut().expect("it is a probe for buffers").make_mut());
+        modify(info.buffer_mut().expect("it is a probe for buffers").make_mut());
         gst::PadProbeReturn::Ok
     });
 }

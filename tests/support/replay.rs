@@ -1,6 +1,6 @@
 //! Tensors written to files, replayed by `tensorreplay` and decoded by `nmsfilter` in a pipeline.
 //!
-//! No type of GStreamer is in the signatures, so that the callers compile without it.
+//! Callers that also compile without GStreamer use this with the feature `gstreamer` only.
 
 use gst::prelude::*;
 use gstnmsfilter::decoder::BoxFormat;
@@ -9,14 +9,14 @@ use gstnmsfilter::engine::Params;
 use super::pipeline::{parse, run};
 use super::scratch::ScratchFile;
 
-/// How many anchors became candidates, and how many of these survived.
+/// The numbers of candidates and survivors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
     pub candidates: u64,
     pub survivors: u64,
 }
 
-/// How `nmsfilter` is set up.
+/// How the properties of `nmsfilter` are set.
 #[derive(Clone, Copy)]
 pub enum Settings<'a> {
     /// With the parameters of an engine and a format of boxes.
@@ -67,13 +67,13 @@ fn set_up(nms: &gst::Element, settings: Settings<'_>) {
 /// Boxes and their scores by class, through two files.
 pub fn boxes(boxes: &[f32], scores: &[f32], format: BoxFormat, params: &Params) -> Counts {
     let numbers = format.components();
-    let rows = boxes.len() / numbers;
-    let classes = scores.len().checked_div(rows).unwrap_or(1);
+    let anchors = boxes.len() / numbers;
+    let classes = scores.len().checked_div(anchors).unwrap_or(1);
     let files =
         [("boxes", numbers, boxes), ("scores", classes, scores)].map(|(id, columns, all)| {
             let file = ScratchFile::new("raw", bytemuck::cast_slice(all));
             let location = file.display();
-            let recording = format!("location={location} shape={rows}x{columns} tensor-id={id}");
+            let recording = format!("location={location} shape={anchors}x{columns} tensor-id={id}");
             (file, recording)
         });
     let recordings = files.each_ref().map(|(_, recording)| recording.clone());

@@ -8,13 +8,13 @@ use half::f16;
 
 use super::engines;
 
-/// How rows are written.
+/// The format in which a scene's tensors are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Decoder {
+enum TensorFormat {
     Windows,
     Boxes(BoxFormat),
     Yolov5,
-    /// YOLOv5's numbers, each of all anchors side by side: objectness, and scores by class.
+    /// YOLOv5 transposed: each row has one number of all anchors.
     Yolov5Columns,
     Yolov8 {
         transposed: bool,
@@ -22,7 +22,7 @@ enum Decoder {
     UltraFace,
 }
 
-impl Decoder {
+impl TensorFormat {
     fn name(self) -> &'static str {
         match self {
             Self::Windows => "windows",
@@ -33,10 +33,10 @@ impl Decoder {
         }
     }
 
-    fn format(self) -> BoxFormat {
+    fn box_format(self) -> BoxFormat {
         match self {
             Self::Windows => BoxFormat::Square,
-            Self::Boxes(format) => format,
+            Self::Boxes(box_format) => box_format,
             Self::Yolov5 | Self::Yolov5Columns | Self::Yolov8 { .. } => BoxFormat::Center,
             Self::UltraFace => BoxFormat::Corners,
         }
@@ -47,20 +47,20 @@ impl Decoder {
 #[derive(Clone)]
 pub struct Scene {
     pub params: Params,
-    decoder: Decoder,
-    /// Box, objectness where the decoder has it, and class scores of each row.
-    rows: Vec<Vec<f32>>,
+    format: TensorFormat,
+    /// Box, objectness if the format has it, and class scores of each anchor.
+    anchors: Vec<Vec<f32>>,
     classes: usize,
-    /// How many images the tensors hold; `rows` are those of the first.
+    /// The number of images of the tensors; `anchors` are those of the first.
     images: usize,
     coordinates: Coordinates,
     half: bool,
-    tensors: Vec<Written>,
+    tensors: Vec<StoredTensor>,
 }
 
 /// A tensor as it is in memory.
 #[derive(Clone)]
-struct Written {
+struct StoredTensor {
     id: &'static str,
     shape: Vec<usize>,
     single: Vec<f32>,
@@ -69,27 +69,31 @@ struct Written {
 
 impl std::fmt::Debug for Scene {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { decoder, rows, classes, half, params, .. } = self;
-        write!(f, "{decoder:?}, {} rows, {classes} classes, half {half}, {params:?}", rows.len())
+        let Self { format, anchors, classes, half, params, .. } = self;
+        write!(
+            f,
+            "{format:?}, {} anchors, {classes} classes, half {half}, {params:?}",
+            anchors.len()
+        )
     }
 }
 
 impl Scene {
-    /// Any decoder, any parameters, mostly few rows, and some invalid numbers.
+    /// Any format, any parameters, mostly few anchors, and some invalid numbers.
     pub fn any(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let rows = match rng.u32(0..40) {
+        let anchors = match rng.u32(0..40) {
             0 => 0,
             1 => rng.usize(1_000..4_000),
             2..8 => rng.usize(200..1_000),
             _ => rng.usize(1..200),
         };
-        Self::with(&mut rng, rows)
+        Self::random(&mut rng, anchors)
     }
 
-    /// As [`any`](Self::any), with this many rows.
-    pub fn large(seed: u64, rows: usize) -> Self {
-        let mut scene = Self::with(&mut Rng::with_seed(seed), rows);
+    /// Like [`any`](Self::any), with this number of anchors.
+    pub fn large(seed: u64, anchors: usize) -> Self {
+        let mut scene = Self::random(&mut Rng::with_seed(seed), anchors);
         scene.params.thresholds = ClassThresholds::uniform(0.02);
         scene.params.sizes = SizeLimits::ANY;
         scene.params.visible = Bounds::ANY;
@@ -97,35 +101,38 @@ impl Scene {
         scene
     }
 
-    fn with(rng: &mut Rng, rows: usize) -> Self {
-        let decoder = match rng.u32(0..9) {
-            0 => Decoder::Windows,
-            1 => Decoder::Boxes(BoxFormat::Corners),
-            2 => Decoder::Boxes(BoxFormat::Center),
-            3 => Decoder::Boxes(BoxFormat::Square),
-            4 => Decoder::Yolov5,
-            5 => Decoder::Yolov8 { transposed: false },
-            6 => Decoder::Yolov8 { transposed: true },
-            7 => Decoder::Yolov5Columns,
-            _ => Decoder::UltraFace,
+    fn random(rng: &mut Rng, anchors: usize) -> Self {
+        let format = match rng.u32(0..9) {
+            0 => TensorFormat::Windows,
+            1 => TensorFormat::Boxes(BoxFormat::Corners),
+            2 => TensorFormat::Boxes(BoxFormat::Center),
+            3 => TensorFormat::Boxes(BoxFormat::Square),
+            4 => TensorFormat::Yolov5,
+            5 => TensorFormat::Yolov8 { transposed: false },
+            6 => TensorFormat::Yolov8 { transposed: true },
+            7 => TensorFormat::Yolov5Columns,
+            _ => TensorFormat::UltraFace,
         };
-        // Fewer rows than numbers are no YOLOv5 output.
-        let decoder =
-            if decoder == Decoder::Yolov5 && rows < 26 { Decoder::Windows } else { decoder };
-        let classes = match decoder {
-            Decoder::Windows | Decoder::UltraFace => 1,
+        // A YOLOv5 output has at least as many rows as columns.
+        let format = if format == TensorFormat::Yolov5 && anchors < 26 {
+            TensorFormat::Windows
+        } else {
+            format
+        };
+        let classes = match format {
+            TensorFormat::Windows | TensorFormat::UltraFace => 1,
             _ => *rng.choice(&[1, 1, 2, 3, 20]).unwrap(),
         };
-        let params = any_params(rng, rows, classes);
-        let mut scene = Self::of(rng, decoder, classes, rows, params);
+        let params = any_params(rng, anchors, classes);
+        let mut scene = Self::around_objects(rng, format, classes, anchors, params);
         scene.coordinates = *rng
             .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized])
             .unwrap();
-        if scene.coordinates == Coordinates::Normalized || decoder == Decoder::UltraFace {
+        if scene.coordinates == Coordinates::Normalized || format == TensorFormat::UltraFace {
             scene.params.scale = [rng.f32() * 2.0, 1.0 / 3.0];
         }
         scene.half = rng.bool();
-        scene.sprinkle(rng);
+        scene.insert_extremes(rng);
         scene.write();
         scene
     }
@@ -134,30 +141,35 @@ impl Scene {
     pub fn plain(seed: u64, method: Method) -> Self {
         let mut rng = Rng::with_seed(seed);
         let classes = *rng.choice(&[1, 3]).unwrap();
-        let rows = rng.usize(1..160);
+        let anchors = rng.usize(1..160);
         let params = Params {
             method,
             max_candidates: 0,
             max_detections: 0,
             thresholds: ClassThresholds::uniform(0.1),
             sizes: SizeLimits::ANY,
-            ..any_params(&mut rng, rows, classes)
+            ..any_params(&mut rng, anchors, classes)
         };
-        let mut scene =
-            Self::of(&mut rng, Decoder::Boxes(BoxFormat::Corners), classes, rows, params);
+        let mut scene = Self::around_objects(
+            &mut rng,
+            TensorFormat::Boxes(BoxFormat::Corners),
+            classes,
+            anchors,
+            params,
+        );
         scene.write();
         scene
     }
 
-    /// A plain scene in which no two rows have the same score.
+    /// A plain scene in which no two anchors have the same score.
     pub fn without_ties(seed: u64) -> Self {
         let mut scene = Self::plain(seed, Method::Greedy);
-        let mut places: Vec<usize> = (0..scene.rows.len()).collect();
-        Rng::with_seed(seed).shuffle(&mut places);
-        for (row, place) in scene.rows.iter_mut().zip(places) {
-            let class = (0..scene.classes).max_by(|&a, &b| row[4 + a].total_cmp(&row[4 + b]));
+        let mut ranks: Vec<usize> = (0..scene.anchors.len()).collect();
+        Rng::with_seed(seed).shuffle(&mut ranks);
+        for (anchor, rank) in scene.anchors.iter_mut().zip(ranks) {
+            let class = (0..scene.classes).max_by(|&a, &b| anchor[4 + a].total_cmp(&anchor[4 + b]));
             for c in 0..scene.classes {
-                row[4 + c] = if Some(c) == class { 0.2 + place as f32 / 256.0 } else { 0.0 };
+                anchor[4 + c] = if Some(c) == class { 0.2 + rank as f32 / 256.0 } else { 0.0 };
             }
         }
         scene.write();
@@ -173,33 +185,33 @@ impl Scene {
             .choice(&[Method::Greedy, Method::Greedy, Method::MapReduce, Method::None])
             .unwrap();
         scene.params.iou_threshold = *rng.choice(&[0.0, 0.25, 1.0 / 3.0, 0.5, 0.75, 1.0]).unwrap();
-        // The finest has no places to spare for areas.
+        // With the finest steps, areas underflow.
         let exponents = [-149.0, -149.0, -8.0, 0.0, 26.0, 26.0];
         let steps = [0, 1].map(|_| f32::exp2(*rng.choice(&exponents).unwrap()));
-        let out = *rng.choice(&[0.0, -5.0, 50.0, -70_000.0, 1.0e6]).unwrap();
-        for row in &mut scene.rows {
+        let origin = *rng.choice(&[0.0, -5.0, 50.0, -70_000.0, 1.0e6]).unwrap();
+        for anchor in &mut scene.anchors {
             for (axis, step) in steps.into_iter().enumerate() {
-                let (at, length) = (rng.u32(0..8), rng.u32(1..7));
-                row[axis] = (out + at as f32) * step;
-                row[axis + 2] = (out + (at + length) as f32) * step;
+                let (start, length) = (rng.u32(0..8), rng.u32(1..7));
+                anchor[axis] = (origin + start as f32) * step;
+                anchor[axis + 2] = (origin + (start + length) as f32) * step;
             }
         }
-        // Many boxes touch these bounds and no more.
+        // Many boxes touch these bounds without crossing them.
         scene.params.visible = Bounds::ANY;
         if rng.bool() {
             let [x, y] = steps;
             scene.params.visible = Bounds {
-                left: (out + 3.0) * x,
-                top: (out + 2.0) * y,
-                right: (out + 9.0) * x,
-                bottom: (out + 10.0) * y,
+                left: (origin + 3.0) * x,
+                top: (origin + 2.0) * y,
+                right: (origin + 9.0) * x,
+                bottom: (origin + 10.0) * y,
             };
         }
         scene.write();
         scene
     }
 
-    /// One to `most` images of one kind: the same decoder, parameters and number of rows.
+    /// One to `most` images with the same format, parameters and number of anchors.
     pub fn batch(seed: u64, most: usize) -> Vec<Self> {
         let first = Self::any(seed);
         let mut rng = Rng::with_seed(seed ^ 0xba7c);
@@ -207,10 +219,11 @@ impl Scene {
         let mut batch = vec![first];
         while batch.len() < images {
             let first = &batch[0];
-            let (decoder, classes, rows) = (first.decoder, first.classes, first.rows.len());
-            let image = Self::of(&mut rng, decoder, classes, rows, first.params.clone());
+            let (format, classes, anchors) = (first.format, first.classes, first.anchors.len());
+            let image =
+                Self::around_objects(&mut rng, format, classes, anchors, first.params.clone());
             let mut image = Self { coordinates: first.coordinates, half: first.half, ..image };
-            image.sprinkle(&mut rng);
+            image.insert_extremes(&mut rng);
             image.write();
             batch.push(image);
         }
@@ -234,12 +247,12 @@ impl Scene {
         joined
     }
 
-    /// The same rows in another order, and for each new row the old one.
+    /// The same anchors in another order, and for each new index the old one.
     pub fn permuted(&self, seed: u64) -> (Self, Vec<usize>) {
-        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        let mut order: Vec<usize> = (0..self.anchors.len()).collect();
         Rng::with_seed(seed ^ 0x5eed).shuffle(&mut order);
         let mut permuted = self.clone();
-        permuted.rows = order.iter().map(|&row| self.rows[row].clone()).collect();
+        permuted.anchors = order.iter().map(|&anchor| self.anchors[anchor].clone()).collect();
         permuted.write();
         (permuted, order)
     }
@@ -255,8 +268,8 @@ impl Scene {
     pub fn widened(&self) -> Self {
         let mut wide = self.clone();
         wide.half = false;
-        for row in &mut wide.rows {
-            for number in row {
+        for anchor in &mut wide.anchors {
+            for number in anchor {
                 *number = f16::from_f32(*number).to_f32();
             }
         }
@@ -264,18 +277,18 @@ impl Scene {
         wide
     }
 
-    /// The tensors, and how the decoder lays them out.
+    /// The tensors, and their layout.
     pub fn tensors(&self) -> (Vec<TensorView<'_>>, Layout) {
         let (tensors, layout) = self.written();
-        match self.decoder {
-            Decoder::Yolov5Columns => (tensors, self.columns()),
-            _ => (tensors, layout.expect("the decoder takes what was written for it")),
+        match self.format {
+            TensorFormat::Yolov5Columns => (tensors, self.columns()),
+            _ => (tensors, layout.expect("the decoder reads its own format")),
         }
     }
 
-    /// The layout of YOLOv5 numbers in columns, which no decoder reads.
+    /// The layout of a transposed YOLOv5 output, which no decoder reads.
     fn columns(&self) -> Layout {
-        let anchors = self.rows.len();
+        let anchors = self.anchors.len();
         let column = |number| Field {
             tensor: 0,
             offset: number * anchors,
@@ -284,12 +297,12 @@ impl Scene {
             component_stride: anchors,
         };
         Layout {
-            decoder: self.decoder.name(),
+            decoder: self.format.name(),
             images: self.images,
             anchors,
             classes: self.classes,
             boxes: column(0),
-            box_format: self.decoder.format(),
+            box_format: self.format.box_format(),
             scores: column(5),
             objectness: Some(column(4)),
             normalized: false,
@@ -300,39 +313,46 @@ impl Scene {
         let tensors: Vec<TensorView<'_>> = self
             .tensors
             .iter()
-            .map(|Written { id, shape, single, half }| match self.half {
+            .map(|StoredTensor { id, shape, single, half }| match self.half {
                 false => TensorView::from_slice(id, shape, single),
                 true => TensorView::from_slice(id, shape, half),
             })
             .collect();
         let options = Options {
-            box_format: self.decoder.format(),
+            box_format: self.format.box_format(),
             coordinates: self.coordinates,
             batch: true,
             ..Options::default()
         };
-        let choice = decoder::choose(&tensors, decoder::by_name(self.decoder.name()), options);
+        let choice = decoder::choose(&tensors, decoder::by_name(self.format.name()), options);
         (tensors, choice.ok().map(|choice| choice.layout))
     }
 
-    /// Rows around objects: clusters, chains, identical boxes, and some at random places.
-    fn of(rng: &mut Rng, decoder: Decoder, classes: usize, count: usize, params: Params) -> Self {
+    /// Boxes around objects: clusters, rows of boxes that each overlap the previous one, identical boxes,
+    /// and some at random positions.
+    fn around_objects(
+        rng: &mut Rng,
+        format: TensorFormat,
+        classes: usize,
+        count: usize,
+        params: Params,
+    ) -> Self {
         let coarse = rng.bool();
         let objects = 1 + count / rng.usize(2..30);
-        let mut rows = Vec::with_capacity(count);
-        let mut last = [0.0, 0.0, 10.0, 10.0];
+        let mut anchors = Vec::with_capacity(count);
+        let mut previous = [0.0, 0.0, 10.0, 10.0];
         let centers: Vec<[f32; 3]> = (0..objects)
             .map(|_| [rng.f32() * 640.0, rng.f32() * 480.0, 4.0 + rng.f32() * 80.0])
             .collect();
         for _ in 0..count {
             let [x, y, side] = *rng.choice(&centers).unwrap();
             let corners = match rng.u32(0..10) {
-                // The same box again.
-                0 => last,
-                // A link of a chain: half over the last one.
+                // Identical to the previous box.
+                0 => previous,
+                // Overlaps half of the previous box: long dependency paths.
                 1 | 2 => {
-                    let step = (last[2] - last[0]) * 0.5;
-                    [last[0] + step, last[1], last[2] + step, last[3]]
+                    let step = (previous[2] - previous[0]) * 0.5;
+                    [previous[0] + step, previous[1], previous[2] + step, previous[3]]
                 }
                 3 => {
                     let (x, y) = (rng.f32() * 640.0, rng.f32() * 480.0);
@@ -344,16 +364,16 @@ impl Scene {
                     [x, y, x + side + jitter(rng), y + side + jitter(rng)]
                 }
             };
-            last = if coarse { corners.map(f32::round) } else { corners };
+            previous = if coarse { corners.map(f32::round) } else { corners };
             let score = if coarse { rng.u32(0..17) as f32 / 16.0 } else { rng.f32() };
             let class = rng.usize(0..classes);
-            rows.push(row(rng, decoder, last, class, classes, score));
+            anchors.push(anchor(rng, format, previous, class, classes, score));
         }
         let coordinates = Coordinates::Auto;
         Self {
             params,
-            decoder,
-            rows,
+            format,
+            anchors,
             classes,
             images: 1,
             coordinates,
@@ -363,8 +383,8 @@ impl Scene {
     }
 
     /// Replaces some numbers by invalid or extreme ones.
-    fn sprinkle(&mut self, rng: &mut Rng) {
-        const NONSENSE: [f32; 12] = [
+    fn insert_extremes(&mut self, rng: &mut Rng) {
+        const EXTREMES: [f32; 12] = [
             f32::NAN,
             f32::INFINITY,
             f32::NEG_INFINITY,
@@ -379,53 +399,58 @@ impl Scene {
             70_000.0,
         ];
         let share = *rng.choice(&[0.0, 0.0, 0.01, 0.2]).unwrap();
-        for number in self.rows.iter_mut().flatten() {
+        for number in self.anchors.iter_mut().flatten() {
             if rng.f32() < share {
-                *number = *rng.choice(&NONSENSE).unwrap();
+                *number = *rng.choice(&EXTREMES).unwrap();
             }
         }
     }
 
-    /// Writes the rows as the decoder's tensors.
+    /// Writes the anchors as tensors of the format.
     fn write(&mut self) {
-        let n = self.rows.len();
-        let rows = &self.rows;
-        let part = |from: usize, to: usize| -> Vec<f32> {
-            rows.iter().flat_map(|row| row[from..to].iter().copied()).collect()
+        let n = self.anchors.len();
+        let anchors = &self.anchors;
+        let columns_between = |from: usize, to: usize| -> Vec<f32> {
+            anchors.iter().flat_map(|anchor| anchor[from..to].iter().copied()).collect()
         };
-        let boxes = self.decoder.format().components();
+        let boxes = self.format.box_format().components();
         let numbers = boxes + self.classes;
-        let single = match self.decoder {
-            Decoder::Windows => vec![("windows", vec![n, 4], part(0, 4))],
-            Decoder::Boxes(_) => vec![
-                ("scores", vec![n, self.classes], part(boxes, numbers)),
-                ("boxes", vec![n, boxes], part(0, boxes)),
+        let single = match self.format {
+            TensorFormat::Windows => vec![("windows", vec![n, 4], columns_between(0, 4))],
+            TensorFormat::Boxes(_) => vec![
+                ("scores", vec![n, self.classes], columns_between(boxes, numbers)),
+                ("boxes", vec![n, boxes], columns_between(0, boxes)),
             ],
-            Decoder::Yolov5 => vec![("yolo-v5-out", vec![1, n, numbers + 1], part(0, numbers + 1))],
-            Decoder::Yolov5Columns => {
-                let columns =
-                    (0..numbers + 1).flat_map(|i| rows.iter().map(move |row| row[i])).collect();
+            TensorFormat::Yolov5 => {
+                vec![("yolo-v5-out", vec![1, n, numbers + 1], columns_between(0, numbers + 1))]
+            }
+            TensorFormat::Yolov5Columns => {
+                let columns = (0..numbers + 1)
+                    .flat_map(|i| anchors.iter().map(move |anchor| anchor[i]))
+                    .collect();
                 vec![("columns", vec![1, numbers + 1, n], columns)]
             }
-            // Fewer rows than numbers would be taken for the other orientation.
-            Decoder::Yolov8 { transposed: true } if n > numbers => {
-                vec![("yolo-v8-out", vec![1, n, numbers], part(0, numbers))]
+            // The decoder takes the longer dimension for the anchors.
+            TensorFormat::Yolov8 { transposed: true } if n > numbers => {
+                vec![("yolo-v8-out", vec![1, n, numbers], columns_between(0, numbers))]
             }
-            Decoder::Yolov8 { .. } if n >= numbers || n == 0 => {
-                let columns =
-                    (0..numbers).flat_map(|i| rows.iter().map(move |row| row[i])).collect();
+            TensorFormat::Yolov8 { .. } if n >= numbers || n == 0 => {
+                let columns = (0..numbers)
+                    .flat_map(|i| anchors.iter().map(move |anchor| anchor[i]))
+                    .collect();
                 vec![("yolo-v8-out", vec![1, numbers, n], columns)]
             }
-            Decoder::Yolov8 { .. } => vec![("yolo-v8-out", vec![1, numbers, 0], vec![])],
-            Decoder::UltraFace => {
-                let background = rows.iter().flat_map(|row| [1.0 - row[4], row[4]]).collect();
+            TensorFormat::Yolov8 { .. } => vec![("yolo-v8-out", vec![1, numbers, 0], vec![])],
+            TensorFormat::UltraFace => {
+                let background =
+                    anchors.iter().flat_map(|anchor| [1.0 - anchor[4], anchor[4]]).collect();
                 vec![
                     (
                         "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
                         vec![1, n, 2],
                         background,
                     ),
-                    ("ssd-mobilenet-v1-variant-1-out-boxes", vec![1, n, 4], part(0, 4)),
+                    ("ssd-mobilenet-v1-variant-1-out-boxes", vec![1, n, 4], columns_between(0, 4)),
                 ]
             }
         };
@@ -433,38 +458,38 @@ impl Scene {
             .into_iter()
             .map(|(id, shape, single)| {
                 let half = single.iter().map(|&number| f16::from_f32(number)).collect();
-                Written { id, shape, single, half }
+                StoredTensor { id, shape, single, half }
             })
             .collect();
     }
 }
 
-/// A row's box, objectness and scores as the decoder writes them.
-fn row(
+/// An anchor's box, objectness and scores as the format has them.
+fn anchor(
     rng: &mut Rng,
-    decoder: Decoder,
+    format: TensorFormat,
     [x1, y1, x2, y2]: [f32; 4],
     class: usize,
     classes: usize,
     score: f32,
 ) -> Vec<f32> {
-    let mut row = match decoder.format() {
+    let mut anchor = match format.box_format() {
         BoxFormat::Corners => vec![x1, y1, x2, y2],
         BoxFormat::Center => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
         BoxFormat::Square => vec![x1, y1, x2 - x1],
     };
-    if matches!(decoder, Decoder::Yolov5 | Decoder::Yolov5Columns) {
-        row.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });
+    if matches!(format, TensorFormat::Yolov5 | TensorFormat::Yolov5Columns) {
+        anchor.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });
     }
     for c in 0..classes {
-        // Now and then another class has the same score.
+        // Sometimes another class has the same score.
         let is_equal = c == class || rng.u32(0..6) == 0;
-        row.push(if is_equal { score } else { score * rng.f32() });
+        anchor.push(if is_equal { score } else { score * rng.f32() });
     }
-    row
+    anchor
 }
 
-fn any_params(rng: &mut Rng, rows: usize, classes: usize) -> Params {
+fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
     let mut thresholds = ClassThresholds::uniform(*rng.choice(&[0.0, 0.1, 0.25, 0.5]).unwrap());
     if rng.u32(0..4) == 0 {
         thresholds.per_class = (0..rng.usize(0..classes + 2))
@@ -503,8 +528,8 @@ fn any_params(rng: &mut Rng, rows: usize, classes: usize) -> Params {
         thresholds,
         sizes,
         visible,
-        // Reference takes seconds for more pairs.
-        multi_label: rng.bool() && rows * classes <= 4_000,
+        // The reference engine takes seconds for more pairs.
+        multi_label: rng.bool() && anchors * classes <= 4_000,
         scale: [1.0; 2],
         max_candidates: cap(rng) as usize,
         max_detections: cap(rng) as usize,

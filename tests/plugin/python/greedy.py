@@ -1,12 +1,12 @@
 """Decodes a detector's tensors and suppresses duplicates with NumPy alone, in single precision.
 
-usage: greedy.py HEAD SCORE IOU WIDTH HEIGHT TENSOR.npy...
+usage: greedy.py DECODER SCORE IOU WIDTH HEIGHT TENSOR.npy...
 
-HEAD is ultraface (scores, then boxes), yolov8 or yolov5. A row is a candidate where its score is
-not below SCORE; of two candidates of one class the one with the lower score goes where their IoU
-is above IOU. WIDTH and HEIGHT are the model's input in pixels, to which UltraFace's boxes are
-scaled. Prints the number of candidates, then a line `row class score x1 y1 x2 y2` for each that is
-kept, the highest score first.
+DECODER is ultraface (scores, then boxes), yolov8 or yolov5. An anchor is a candidate if its score
+is not below SCORE. Of two candidates of one class, the one with the lower score is suppressed if
+their IoU is above IOU. WIDTH and HEIGHT are the model's input in pixels, to which UltraFace's boxes are
+scaled. Prints the number of candidates, then a line `anchor class score x1 y1 x2 y2` for each survivor, in
+descending score.
 """
 
 import sys
@@ -51,17 +51,18 @@ def greedy(boxes, scores, classes, threshold):
 
 
 def main():
-    head = {"ultraface": ultraface, "yolov8": yolov8, "yolov5": yolov5}[sys.argv[1]]
+    decode = {"ultraface": ultraface, "yolov8": yolov8, "yolov5": yolov5}[sys.argv[1]]
     score, iou, *size = np.array(sys.argv[2:6], np.float32)
-    # Half precision is widened first; that is exact.
+    # Half precision is converted to single precision, which is exact.
     tensors = [np.load(path).astype(np.float32) for path in sys.argv[6:]]
-    boxes, scores, classes = head(size, *tensors)
+    boxes, scores, classes = decode(size, *tensors)
     assert boxes.dtype == scores.dtype == np.float32
-    rows = np.flatnonzero(scores >= score)
-    print(len(rows))
-    for i in greedy(boxes[rows], scores[rows], classes[rows], iou):
-        row = rows[i]
-        print(row, classes[row], *(f"{value:.9g}" for value in (scores[row], *boxes[row])))
+    anchors = np.flatnonzero(scores >= score)
+    print(len(anchors))
+    for i in greedy(boxes[anchors], scores[anchors], classes[anchors], iou):
+        anchor = anchors[i]
+        numbers = scores[anchor], *boxes[anchor]
+        print(anchor, classes[anchor], *(f"{number:.9g}" for number in numbers))
 
 
 main()

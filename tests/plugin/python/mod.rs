@@ -1,4 +1,4 @@
-//! Reference results from Python: NumPy, and ONNX Runtime where GStreamer has no inference element.
+//! Expected results from Python: NumPy, and ONNX Runtime if GStreamer has no inference element.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,13 +8,13 @@ use crate::greedy::{Candidate, Kept};
 use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 
-/// Where this folder's scripts are.
+/// The path of a script in this folder.
 fn script(name: &str) -> PathBuf {
     crate::support::project::path("tests/plugin/python").join(name)
 }
 
-/// An interpreter that has this module, or `None` (reported as a skip): the system's, or that
-/// of an environment in the user's cache, which is made where it can be.
+/// An interpreter that has this module: the system's, or that of an environment in the user's cache,
+/// which is created if possible. `None` (reported as a skip) if there is none.
 pub fn with(module: &str) -> Option<PathBuf> {
     let has = |python: &Path| {
         let import = ["-c", &format!("import {module}")];
@@ -40,7 +40,7 @@ pub fn with(module: &str) -> Option<PathBuf> {
     }
 }
 
-/// The interpreter of the environment in the cache, which is made if it is not there.
+/// The interpreter of the environment in the cache, which is created if it does not exist.
 fn environment() -> Result<PathBuf, String> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = folder("NMSFILTER_CACHE")
@@ -52,11 +52,11 @@ fn environment() -> Result<PathBuf, String> {
     if python.exists() {
         return Ok(python);
     }
-    // Made beside it, so that it appears whole or not at all.
+    // Created under another name and renamed when complete.
     let unfinished = cache.join(format!("venv-{}", std::process::id()));
     let made = make_environment(&unfinished);
     if made.is_ok() {
-        // Another test program may have been faster; then its one serves.
+        // If another test program has created it first, that one is used.
         let _ = std::fs::rename(&unfinished, &venv);
     }
     let _ = std::fs::remove_dir_all(&unfinished);
@@ -80,18 +80,23 @@ fn finish(command: &mut Command) -> Result<Output, String> {
     if output.status.success() {
         return Ok(output);
     }
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let last = text.lines().rfind(|line| !line.trim().is_empty());
     Err(format!("{command:?}: {}", last.unwrap_or("failed")))
 }
 
-/// What NumPy keeps of the rows of these `.npy` files, or `None` (reported as a skip) where there
-/// is no NumPy.
-pub fn greedy(head: &str, files: &[PathBuf], size: [u32; 2], thresholds: [f32; 2]) -> Option<Kept> {
+/// The survivors of the tensors in these `.npy` files by NumPy, or `None` (reported as a skip) if
+/// there is no NumPy.
+pub fn greedy(
+    decoder: &str,
+    files: &[PathBuf],
+    size: [u32; 2],
+    thresholds: [f32; 2],
+) -> Option<Kept> {
     let python = with("numpy")?;
     let mut command = Command::new(python);
-    command.arg(script("greedy.py")).arg(head);
+    command.arg(script("greedy.py")).arg(decoder);
     command.args(thresholds.map(|threshold| threshold.to_string()));
     command.args(size.map(|side| side.to_string())).args(files);
     let output = finish(&mut command).unwrap_or_else(|error| panic!("{error}"));
@@ -102,7 +107,7 @@ pub fn greedy(head: &str, files: &[PathBuf], size: [u32; 2], thresholds: [f32; 2
         let fields: Vec<&str> = line.split(' ').collect();
         let number = |i: usize| fields[i].parse::<f32>().unwrap();
         Candidate {
-            row: fields[0].parse().unwrap(),
+            anchor: fields[0].parse().unwrap(),
             class: fields[1].parse().unwrap(),
             score: number(2),
             corners: [3, 4, 5, 6].map(number),
@@ -120,7 +125,7 @@ pub struct Picture {
 }
 
 /// Runs a model on a picture, letterboxed if need be, with black and white at the ends of `range`;
-/// gives the folder of its outputs, one `.npy` each; or `None` (reported as a skip) where there is
+/// returns the folder of its outputs, one `.npy` each; or `None` (reported as a skip) where there is
 /// no ONNX Runtime.
 pub fn record(model: &Path, picture: &Picture, range: [f32; 2]) -> Option<Scratch> {
     let python = with("onnxruntime")?;

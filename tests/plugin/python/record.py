@@ -4,7 +4,7 @@ usage: record.py MODEL.onnx PICTURE.rgba WIDTH HEIGHT LOW HIGH FOLDER
 
 PICTURE.rgba holds WIDTH x HEIGHT pixels of four bytes. Where the model's input has another size it
 is letterboxed: scaled without distortion (bilinear), gray borders on both sides. LOW and HIGH are
-what black and white become. Writes FOLDER/NAME.npy for each output of that name.
+the values of black and white. Writes FOLDER/NAME.npy for each output of that name.
 """
 
 import os
@@ -13,18 +13,18 @@ import sys
 import numpy as np
 import onnxruntime
 
-GREY = 114
-# The side of the input of a model that takes any.
+GRAY = 114
+# The side of the input of a model that accepts any size.
 SIDE = 640
 
 
 def scaled(picture, width, height):
     """Bilinear, pixel centers aligned, without smoothing, rounded to bytes."""
 
-    def taps(size, wanted):
-        place = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0, size - 1)
-        low = place.astype(int)
-        return low, np.minimum(low + 1, size - 1), place - low
+    def taps(size, scaled_size):
+        position = np.clip((np.arange(scaled_size) + 0.5) * size / scaled_size - 0.5, 0, size - 1)
+        low = position.astype(int)
+        return low, np.minimum(low + 1, size - 1), position - low
 
     top, bottom, down = taps(picture.shape[0], height)
     left, right, along = taps(picture.shape[1], width)
@@ -41,7 +41,7 @@ def letterboxed(picture, width, height):
     ratio = min(width / picture.shape[1], height / picture.shape[0])
     w, h = round(picture.shape[1] * ratio), round(picture.shape[0] * ratio)
     x, y = (width - w) // 2, (height - h) // 2
-    canvas = np.full((height, width, 3), GREY, np.uint8)
+    canvas = np.full((height, width, 3), GRAY, np.uint8)
     canvas[y : y + h, x : x + w] = scaled(picture, w, h)
     return canvas
 
@@ -51,15 +51,16 @@ def main():
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    wanted = session.get_inputs()[0]
-    size = [side if isinstance(side, int) else SIDE for side in wanted.shape[2:]]
+    model_input = session.get_inputs()[0]
+    size = [side if isinstance(side, int) else SIDE for side in model_input.shape[2:]]
 
     pixels = np.fromfile(picture, np.uint8).reshape(int(height), int(width), 4)[:, :, :3]
     low, high = np.float32(low), np.float32(high)
     pixels = letterboxed(pixels, size[1], size[0]).astype(np.float32) * ((high - low) / 255) + low
-    half = wanted.type == "tensor(float16)"
+    half = model_input.type == "tensor(float16)"
     planes = pixels.transpose(2, 0, 1)[None].astype(np.float16 if half else np.float32)
-    for output, elements in zip(session.get_outputs(), session.run(None, {wanted.name: planes})):
+    results = session.run(None, {model_input.name: planes})
+    for output, elements in zip(session.get_outputs(), results):
         np.save(os.path.join(folder, output.name), elements)
 
 

@@ -9,7 +9,7 @@ use crate::tensors::Recorded;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Object {
     /// Left, top, width and height in whole pixels.
-    pub place: [i32; 4],
+    pub rectangle: [i32; 4],
     /// Its score.
     pub score: f32,
 }
@@ -20,50 +20,52 @@ pub fn objects(buffer: &gst::BufferRef) -> Vec<Object> {
         return Vec::new();
     };
     let objects = meta.iter::<AnalyticsODMtd>().map(|object| {
-        let place = object.location().unwrap();
-        Object { place: [place.x, place.y, place.w, place.h], score: object.confidence_level() }
+        let location = object.location().unwrap();
+        let rectangle = [location.x, location.y, location.w, location.h];
+        Object { rectangle, score: object.confidence_level() }
     });
     objects.collect()
 }
 
-/// yolov8tensordec makes whole pixels before it compares: the left upper corner is cut off
-/// towards zero, the sides are rounded.
+/// yolov8tensordec converts to pixels before it compares: the upper left corner is truncated, the
+/// sides are rounded.
 pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
-    let number = |i: usize| output.elements[i * output.shape[2] + candidate.row];
+    let number = |i: usize| output.elements[i * output.shape[2] + candidate.anchor];
     let [cx, cy, w, h] = [0, 1, 2, 3].map(number);
     Object {
-        place: [cx - w / 2.0, cy - h / 2.0, w + 0.5, h + 0.5].map(|side| side as i32),
+        rectangle: [cx - w / 2.0, cy - h / 2.0, w + 0.5, h + 0.5].map(|side| side as i32),
         score: candidate.score,
     }
 }
 
-/// The candidates that yolov8tensordec takes: none whose center is beyond the right or lower
-/// edge, or half a frame before the others, or that is larger than the frame.
+/// The candidates of yolov8tensordec: none whose center is beyond the right or lower edge, or more
+/// than half a frame beyond the left or upper edge, or that is larger than the frame.
 pub fn yolov8_candidates(
     output: &Recorded,
     candidates: &[Candidate],
     size: [u32; 2],
 ) -> Vec<Candidate> {
-    let number = |row: usize, i: usize| output.elements[i * output.shape[2] + row];
+    let number = |anchor: usize, i: usize| output.elements[i * output.shape[2] + anchor];
     let inside = |candidate: &&Candidate| {
         [0, 1].into_iter().all(|axis| {
             let frame = size[axis] as f32;
-            let (center, side) = (number(candidate.row, axis), number(candidate.row, axis + 2));
+            let (center, side) =
+                (number(candidate.anchor, axis), number(candidate.anchor, axis + 2));
             -frame / 2.0 <= center && center <= frame && 0.0 < side && side <= frame
         })
     };
     candidates.iter().filter(inside).cloned().collect()
 }
 
-/// yolov8tensordec's IoU: of whole pixels, clipped at the left and upper edge.
+/// The IoU of yolov8tensordec: of boxes in pixels, clipped at the left and upper edge.
 pub fn yolov8_iou(output: &Recorded, a: &Candidate, b: &Candidate) -> f32 {
-    whole_iou(yolov8_object(output, a), yolov8_object(output, b))
+    pixel_iou(yolov8_object(output, a), yolov8_object(output, b))
 }
 
-fn whole_iou(a: Object, b: Object) -> f32 {
-    // From the edge on; `None` where nothing of it is.
+fn pixel_iou(a: Object, b: Object) -> f32 {
+    // Clipped at the edge; `None` if nothing is left.
     let span = |object: Object, axis: usize| {
-        let (low, side) = (object.place[axis], object.place[axis + 2]);
+        let (low, side) = (object.rectangle[axis], object.rectangle[axis + 2]);
         (low + side >= 0).then_some((low.max(0), low + side))
     };
     let mut inter = 1;
@@ -83,20 +85,20 @@ fn whole_iou(a: Object, b: Object) -> f32 {
     inter as f32 / (area(a) + area(b) - inter) as f32
 }
 
-/// ultralightfacedetectortensordec's whole pixels: corner and sides are rounded, each by itself.
+/// The box of ultralightfacedetectortensordec: corner and sides are rounded to pixels separately.
 pub fn ultraface_object(candidate: &Candidate) -> Object {
     let [x1, y1, x2, y2] = candidate.corners;
     Object {
-        place: [x1, y1, x2 - x1, y2 - y1].map(|side| (side + 0.5) as i32),
+        rectangle: [x1, y1, x2 - x1, y2 - y1].map(|side| (side + 0.5) as i32),
         score: candidate.score,
     }
 }
 
-/// What ultralightfacedetectortensordec keeps: greedily, by the IoU of boxes in fractions of the
-/// frame, which suppresses from the threshold on.
+/// The survivors of ultralightfacedetectortensordec: greedy, by the IoU of boxes in fractions of the
+/// frame, with an inclusive threshold.
 pub fn ultraface(boxes: &Recorded, candidates: &[Candidate], threshold: f32) -> Vec<Candidate> {
     let iou = |a: &Candidate, b: &Candidate| {
-        let corners = |c: &Candidate| [0, 1, 2, 3].map(|i| boxes.elements[c.row * 4 + i]);
+        let corners = |c: &Candidate| [0, 1, 2, 3].map(|i| boxes.elements[c.anchor * 4 + i]);
         let ([ax1, ay1, ax2, ay2], [bx1, by1, bx2, by2]) = (corners(a), corners(b));
         let (w, h) = (ax2.min(bx2) - ax1.max(bx1), ay2.min(by2) - ay1.max(by1));
         if w < 0.0 || h < 0.0 {

@@ -10,21 +10,21 @@ use crate::support::scratch::Scratch;
 
 /// A detector, and the settings that the stock elements need for it.
 pub struct Model {
-    /// Its file among the real inputs.
+    /// Its file in the folder of inputs.
     pub file: &'static str,
-    /// The head that reads its output.
-    pub head: &'static str,
+    /// The decoder that reads its output.
+    pub decoder: &'static str,
     /// Its input, in pixels.
     pub size: [u32; 2],
-    /// What black and white become.
+    /// The values of black and white in the model's input.
     pub range: [f32; 2],
-    /// Its outputs, and the ids that GStreamer has for them.
+    /// Its outputs, and their ids in GStreamer.
     pub outputs: &'static [[&'static str; 2]],
 }
 
 pub static ULTRAFACE: Model = Model {
     file: "data/models/version-RFB-640.onnx",
-    head: "ultraface",
+    decoder: "ultraface",
     size: [640, 480],
     range: [-1.0, 1.0],
     outputs: &[
@@ -35,28 +35,28 @@ pub static ULTRAFACE: Model = Model {
 
 pub static YOLOV8: Model = Model {
     file: "data/models/yolov8n_int8_640.onnx",
-    head: "yolov8",
+    decoder: "yolov8",
     size: [640, 640],
     range: [0.0, 1.0],
     outputs: &[["output0", "yolo-v8-out"]],
 };
 
-/// Half precision, and so nothing for `onnxinference`; takes pictures of any size.
+/// In half precision, which `onnxinference` does not support; the input has any size.
 pub static YOLOV5_HALF: Model = Model {
     file: "data/models/yolov5n_fp16.onnx",
-    head: "yolov5",
+    decoder: "yolov5",
     size: [640, 640],
     range: [0.0, 1.0],
     outputs: &[["output", "yolo-v5-out"]],
 };
 
-/// `onnxinference` with this model as a piece of a pipeline, or `None` where the element is
-/// missing, or the model, which is reported as a skip.
+/// `onnxinference` with this model as part of a pipeline; `None` if the element or (reported as a
+/// skip) the model is missing.
 pub fn onnxinference(model: &Model) -> Option<String> {
     let file = data::path(model.file)?;
     let factory = gst::ElementFactory::find("onnxinference")?;
     let element = factory.create().build().unwrap();
-    // From 1.28 on a .modelinfo file beside the model has the rest.
+    // From 1.28 on a .modelinfo file next to the model has these settings.
     if !gst::prelude::ObjectExt::has_property(&element, "input-image-format") {
         return Some(format!("onnxinference model-file={}", file.display()));
     }
@@ -70,11 +70,11 @@ pub fn onnxinference(model: &Model) -> Option<String> {
     ))
 }
 
-/// A copy of the model with the ids that GStreamer has for its outputs: 1.26 looks the ids up in
-/// the file's `metadata_props`.
+/// A copy of the model with the ids of its outputs in `metadata_props`, where GStreamer 1.26 reads
+/// them.
 fn with_ids(file: &Path, model: &Model) -> PathBuf {
     let mut bytes = std::fs::read(file).unwrap();
-    // Protocol Buffers add up: fields written after the end are as good as any before.
+    // A Protocol Buffers message can be extended by fields that are appended to it.
     let field = |number: u8, content: &[u8]| {
         let length = u8::try_from(content.len()).ok().filter(|&length| length < 128);
         let length = length.expect("one byte holds the length");
@@ -86,7 +86,7 @@ fn with_ids(file: &Path, model: &Model) -> PathBuf {
     }
     let name = file.file_name().expect("it is a file");
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // Other tests may be using it, so it appears whole.
+    // Other tests can use the file at the same time, so it is renamed when complete.
     let folder = Scratch::new();
     let unfinished = folder.join(name);
     std::fs::write(&unfinished, bytes).unwrap();

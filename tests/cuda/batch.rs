@@ -1,0 +1,130 @@
+//! Batches on the CUDA engine: each image equals a run of that image alone, and memory is allocated
+//! only for larger batches.
+
+use gstnmsfilter::decoder::{self, Layout, Options};
+use gstnmsfilter::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
+use gstnmsfilter::input::cuda_memory::Uploader;
+use gstnmsfilter::tensor::TensorView;
+
+use crate::device_tensors::{attached, on_device};
+use crate::outcome::{bytes_downloaded, scenes};
+use crate::support::engines::{self, bits};
+use crate::support::pipeline;
+use crate::support::scene::Scene;
+
+#[test]
+#[ignore = "needs a GPU"]
+fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
+    engines::require_gpu();
+    pipeline::init();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut uploader = Uploader::new(0).unwrap();
+    let (mut images, mut survivors) = (0, 0);
+    let mut thresholds = Vec::new();
+    for seed in 0..scenes() {
+        let batch = Scene::batch(seed, 5);
+        let joined = Scene::joined(&batch);
+        let (tensors, layout) = joined.tensors();
+        let copies = on_device(&mut uploader, &tensors);
+        let outcome = cuda.run(&attached(&copies).views(), &layout, &joined.params).unwrap();
+        assert_eq!(outcome.images().len(), batch.len(), "seed {seed}");
+        for (index, (image, found)) in batch.iter().zip(outcome.images()).enumerate() {
+            let (tensors, layout) = image.tensors();
+            let expected = reference.run(&tensors, &layout, &image.params).unwrap().image(0);
+            assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
+            survivors += found.survivors.len() as u64;
+        }
+        // The tensors are not copied; thresholds by class are uploaded when they change.
+        let per_class = &joined.params.thresholds.per_class;
+        let is_changed = thresholds != *per_class;
+        thresholds.clone_from(per_class);
+        let uploaded = if is_changed { 4 * per_class.len() as u64 } else { 0 };
+        let work = outcome.device();
+        assert_eq!(work.bytes_uploaded, uploaded, "seed {seed}");
+        assert!((1..=2).contains(&work.launches), "seed {seed}");
+        // A first launch without memory for all candidates of one image writes the survivors of the
+        // other images.
+        if work.launches == 1 {
+            assert_eq!(work.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
+        }
+        images += batch.len() as u64;
+    }
+    println!("{} batches of {images} images: {survivors} survivors", scenes());
+    assert!(images > 2 * scenes() && survivors > 5 * images);
+}
+
+/// Windows that do not overlap: `counts` has the number of candidates of each image, the other
+/// anchors have a score of zero.
+fn windows(counts: &[usize], anchors: usize) -> Vec<f32> {
+    let window = |anchor: usize, count: usize| {
+        let [x, y] = [anchor % 64, anchor / 64].map(|step| step as f32 * 10.0);
+        [x, y, 8.0, if anchor < count { 0.9 - anchor as f32 * 1e-4 } else { 0.0 }]
+    };
+    let image = |&count: &usize| (0..anchors).flat_map(move |anchor| window(anchor, count));
+    counts.iter().flat_map(image).collect()
+}
+
+fn layout(tensors: &[TensorView<'_>]) -> Layout {
+    let options = Options { batch: true, ..Options::default() };
+    decoder::choose(tensors, None, options).unwrap().layout
+}
+
+fn survivors(outcome: &Outcome<'_>) -> Vec<usize> {
+    outcome.images().map(|image| image.survivors.len()).collect()
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_batch_of_more_candidates_than_memory_is_launched_twice_and_the_next_of_that_size_once() {
+    engines::require_gpu();
+    const ANCHORS: usize = 2_500;
+    // A batch begins with memory for 2048 candidates per image.
+    let counts = [10, 2_048, 2_100, 0];
+    let windows = windows(&counts, ANCHORS);
+    let tensors = [TensorView::from_slice("windows", &[counts.len(), ANCHORS, 4], &windows)];
+    let layout = layout(&tensors);
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    for launches in [2, 1, 1] {
+        let outcome = cuda.run(&tensors, &layout, &Params::default()).unwrap();
+        assert_eq!(survivors(&outcome), counts);
+        let candidates: Vec<usize> = outcome.images().map(|image| image.candidates).collect();
+        assert_eq!(candidates, counts);
+        assert_eq!(outcome.device().launches, launches);
+        // Counts of each image, and each survivor.
+        let expected = 32 * 4 + 28 * (10 + 2_048 + 2_100);
+        // The first launch also wrote the survivors of the images that there was memory for.
+        let first = if launches == 2 { 32 * 4 + 28 * (10 + 2_048) } else { 0 };
+        assert_eq!(outcome.device().bytes_downloaded, first + expected);
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn batches_of_changing_size_on_one_engine_equal_reference() {
+    engines::require_gpu();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut random = fastrand::Rng::with_seed(4);
+    // Few large images alternate with many small ones; each size is run twice.
+    let sizes = [(1, 900), (40, 12), (2, 700), (9, 100), (1, 1), (40, 12), (3, 0), (1, 900)];
+    for (images, anchors) in sizes {
+        for turn in 0..2 {
+            let mut windows = Vec::new();
+            for _ in 0..images * anchors {
+                let [x, y] = [0, 1].map(|_| random.f32() * 200.0);
+                windows.extend([x, y, 5.0 + random.f32() * 30.0, random.f32()]);
+            }
+            let tensors = [TensorView::from_slice("windows", &[images, anchors, 4], &windows)];
+            let layout = layout(&tensors);
+            let params = Params { thresholds: ClassThresholds::uniform(0.2), ..Params::default() };
+            let expected = reference.run(&tensors, &layout, &params).unwrap();
+            let outcome = cuda.run(&tensors, &layout, &params).unwrap();
+            let case = format!("{images} images of {anchors} anchors, turn {turn}");
+            assert_eq!(outcome.images().len(), images, "{case}");
+            for (expected, found) in expected.images().zip(outcome.images()) {
+                assert_eq!(bits(&expected), bits(&found), "{case}");
+            }
+            assert_eq!(outcome.device().launches, 1, "{case}");
+            assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "{case}");
+        }
+    }
+}

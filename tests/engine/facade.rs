@@ -1,0 +1,86 @@
+//! `gstnmsfilter::nms`, the interface for programs without GStreamer.
+
+use gstnmsfilter::nms::{Backend, Coordinates, Detection, Nms, NmsError};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::engines;
+
+/// One with the engine under test.
+fn nms() -> Nms {
+    let backend = if engines::on_gpu() { Backend::Cuda } else { Backend::Cpu };
+    Nms::new(backend, Some(0)).unwrap()
+}
+
+/// Left, upper, right and lower edge.
+fn corners(detection: &Detection) -> [f32; 4] {
+    let &Detection { x1, y1, x2, y2, .. } = detection;
+    [x1, y1, x2, y2]
+}
+
+/// Two windows, of which the first suppresses the second.
+const IMAGE: [f32; 8] = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6];
+
+#[test]
+fn an_unknown_decoder_name_is_an_error_with_all_names() {
+    let names: Vec<&str> = Nms::decoders().collect();
+    assert_eq!(names, ["windows", "boxes", "yolov5", "yolov8", "ultraface", "yolox"]);
+    let mut nms = nms();
+    let error = nms.set_decoder(Some("yolov9")).unwrap_err();
+    assert!(matches!(&error, NmsError::UnknownDecoder { name, .. } if name == "yolov9"));
+    assert_eq!(
+        error.to_string(),
+        "there is no decoder yolov9; expected one of windows, boxes, yolov5, yolov8, ultraface, yolox"
+    );
+    // The choice by id is still in force.
+    let tensors = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
+    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+}
+
+#[test]
+fn a_decoder_that_is_set_reads_tensors_of_any_id_until_it_is_unset() {
+    let tensors = [TensorView::from_slice("out", &[2, 4], &IMAGE)];
+    let mut nms = nms();
+    let error = nms.run(&tensors).unwrap_err();
+    assert!(matches!(error, NmsError::Choice(_)), "{error}");
+    nms.set_decoder(Some("windows")).unwrap();
+    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+    nms.set_decoder(None).unwrap();
+    assert!(nms.run(&tensors).is_err());
+}
+
+#[test]
+fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
+    // The second image has its windows in the other order and apart.
+    let second = [300.0, 60.0, 90.0, 0.5, 100.0, 50.0, 80.0, 0.7];
+    let output = [IMAGE, second].concat();
+    let tensors = [TensorView::from_slice("windows", &[2, 2, 4], &output)];
+    let mut nms = nms();
+    let error = nms.run(&tensors).unwrap_err().to_string();
+    assert!(error.contains("expected a batch dimension of 1, got 2"), "{error}");
+    nms.options.batch = true;
+    let outcome = nms.run(&tensors).unwrap();
+    let anchors: Vec<Vec<u32>> = outcome
+        .images()
+        .map(|image| image.survivors.iter().map(|survivor| survivor.anchor).collect())
+        .collect();
+    assert_eq!(anchors, [vec![0], vec![1, 0]]);
+    let candidates: Vec<usize> = outcome.images().map(|image| image.candidates).collect();
+    assert_eq!(candidates, [2, 2]);
+}
+
+#[test]
+fn normalized_coordinates_are_multiplied_by_the_model_size_and_pixels_are_not() {
+    let normalized = [0.5, 0.25, 0.125, 0.9f32];
+    let tensors = [TensorView::from_slice("windows", &[1, 4], &normalized)];
+    let mut nms = nms();
+    nms.options.coordinates = Coordinates::Normalized;
+    let one = |nms: &mut Nms, tensors: &[TensorView<'_>]| {
+        corners(&nms.run(tensors).unwrap().image(0).survivors[0])
+    };
+    assert_eq!(one(&mut nms, &tensors), [0.5, 0.25, 0.625, 0.375], "by default 1 by 1");
+    nms.model_size = [640.0, 480.0];
+    assert_eq!(one(&mut nms, &tensors), [320.0, 120.0, 400.0, 180.0]);
+    nms.options.coordinates = Coordinates::Auto;
+    let pixels = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
+    assert_eq!(one(&mut nms, &pixels), [100.0, 50.0, 180.0, 130.0]);
+}
