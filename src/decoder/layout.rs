@@ -170,7 +170,7 @@ pub enum LayoutError {
     /// The first of three dimensions is not 1, and [`Options::batch`] is not set.
     #[error(
         "tensor {tensor}: expected a batch dimension of 1, got {batch}; \
-         nmsfilter reads one frame's output per buffer"
+         export the model with a batch size of 1"
     )]
     Batch {
         /// The tensor, as displayed.

@@ -183,7 +183,7 @@ impl ImageCounts {
 pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and thresholds by class if they changed.
     pub bytes_uploaded: u64,
-    /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor.
+    /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor, in each launch.
     pub bytes_downloaded: u64,
     /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
     /// them.

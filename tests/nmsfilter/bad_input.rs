@@ -175,7 +175,7 @@ fn a_batch_dimension_of_2_is_an_error() {
     let message = error("", vec![batch.clone()]);
     assert_contains(
         &message,
-        &["expected a batch dimension of 1, got 2", "one frame's output per buffer"],
+        &["expected a batch dimension of 1, got 2", "export the model with a batch size of 1"],
     );
     let unnamed = NewTensor { id: "out".into(), ..batch };
     assert_contains(&error("", vec![unnamed]), &["expected a batch dimension of 1, got 2"]);
