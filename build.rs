@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tells the plugin its version; compiles the kernels for one GPU architecture where asked to.
 //!
 //! `NMSFILTER_CUDA_ARCH` is such an architecture as nvcc takes, `sm_87` or `native` (this machine's

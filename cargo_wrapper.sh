@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Run by meson.build: cargo_wrapper.sh CARGO SOURCE TARGET_DIR PROFILE FEATURES OUTPUT DEPFILE
 set -eu
 cargo=$1 source=$2 target=$3 profile=$4 features=$5 output=$6 depfile=$7

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Attaches a detector's output to a frame and prints the regions that nmsfilter attaches for it.
 
 Needs PyGObject, GStreamer's introspection data (Debian: python3-gi, gir1.2-gst-plugins-base-1.0) and

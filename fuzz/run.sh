@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Fuzzes the engines and elements: fuzz/run.sh [--asan] [--seconds N | --frames N] [--seed N]
 # [--keep FILE]. --asan uses AddressSanitizer. The default is 60 seconds, with the current time as the
 # seed; the seed is printed. See README.md.

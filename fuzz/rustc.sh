@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Compiles the plugin, and no other crate, with counters on its edges (see src/coverage.rs).
 case " $* " in
     *" --crate-name gstnmsfilter "*)

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Builds the checked-in PTX: kernels/build.sh [folder, default kernels/ptx]
 #
 # Needs clang 19.1.7 (Debian 12: apt-get install clang-19). CUDA is not needed. The same sources and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Assembles PTX for each architecture and prints a table of what each kernel uses; see check.sh."""
 
 import pathlib

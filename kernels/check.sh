@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Checks that the checked-in PTX is what its sources give, and that it compiles to machine code for
 # common GPUs: kernels/check.sh
 #

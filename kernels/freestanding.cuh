@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The part of CUDA C++ that the kernels use, implemented with clang's builtins for NVPTX. build.sh
 // includes this file first, so that clang alone builds PTX: CUDA's headers and its device library
 // are not needed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The interface of the kernels: what the host passes, what it receives, and how much memory it
 // provides. src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
 // constant.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank,
 // each with the list of those that outrank it and conflict with it; candidates with an empty list
 // survive.

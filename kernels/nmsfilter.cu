@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The module that the plugin loads. Four kernels make one launch of a CUDA graph (interface.cuh):
 //
 //   decode    tensors -> candidates

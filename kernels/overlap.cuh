@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Overlap: whether two boxes conflict, that is whether their overlap exceeds the threshold, by the
 // rules in src/engine/mod.rs.
 #pragma once

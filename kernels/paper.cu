@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Algorithms 1 and 2 of Oro, Fernandez, Martorell and Hernando, "Work-Efficient Parallel
 // Non-Maximum Suppression Kernels", The Computer Journal, 2020, as printed there: for comparison in
 // benchmarks and tests. The plugin does not use them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // What the kernels use beyond standard C++, for each compiler that builds them: nvcc and NVRTC;
 // clang without the CUDA toolkit (freestanding.cuh is included first); and g++ for the host, with
 // emulate/cuda_on_host.h.

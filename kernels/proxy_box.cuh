@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Conservative fp16 proxy boxes. In: two boxes. Out: false only where the boxes do not conflict.
 // Most pairs need no other test.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Publish: the results. In: the candidates and their decisions by rank. Out: the survivors by rank
 // and the counts, in memory that the host reads; the header's counters reset for the next launch.
 #pragma once

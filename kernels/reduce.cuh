@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Reduce: decides which candidates survive. In: the candidates by rank, with their conflict lists.
 // Out: a decision for each. All rounds of the algorithm (nmsfilter.cu) run in one launch.
 //

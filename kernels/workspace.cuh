@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The workspace: what the kernels pass to one another in device memory. In: the address of all
 // images' workspaces and their stride. Out: the typed arrays of one image, and the packed words in
 // them.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # The demonstration: installs what is missing, builds the plugin and runs a crowd through it.
 # Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04. It writes
 # out/crowd.png and out/crowd.avi and prints how many people were found, missed and found twice.

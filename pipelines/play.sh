@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # play.sh NAME: plays pipelines/NAME.launch with gst-launch-1.0 -m; without NAME, lists what there
 # is. The plugin must be built: ./pipelines/demo.sh does that, or cargo build --release.
 set -euo pipefail

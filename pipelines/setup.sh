@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # shellcheck shell=bash
 # Source this from bash, then call `setup`: it installs what the plugin needs to be built and run
 # on Debian 12, Debian 13 or Ubuntu 24.04 (GStreamer from the distribution, and Rust), and puts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decodes detector tensors and suppresses duplicate detections (non-maximum suppression), on the CPU
 //! and on NVIDIA GPUs.
 //!

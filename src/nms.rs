@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and suppression without GStreamer.
 //!
 //! In: the raw output tensors of a detector, in host or device memory. Out: the surviving detections of each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the elements and the
 //! custom metadata.
 #![allow(missing_docs, reason = "the macro generates items without documentation")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Strings from C, which may not be valid UTF-8.
 //!
 //! In: GLib values, quarks and pointers. Out: `&str` after validation, or `&CStr`. The conversions

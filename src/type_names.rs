@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! GLib type names, if the process has several copies of this crate.
 //!
 //! That is so if an application links the crate and also loads the plugin. The types of the copy

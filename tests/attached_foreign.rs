@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tensor metadata that a different writer has registered and attached, before this copy of the
 //! crate does anything.
 //!

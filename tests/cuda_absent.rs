@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin without a usable GPU: no driver library, a driver without a GPU, an old driver.
 //!
 //! A separate program: each case runs this program again in an environment in which a different

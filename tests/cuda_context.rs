@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! When the element creates a CUDA context, and when it logs the engine that it uses; on the
 //! emulated GPU.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
 //! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`.
 //!

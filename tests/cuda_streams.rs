@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many elements on one GPU at once; every frame of each is compared with the result of the CPU
 //! engine. Run with `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`.
 //!

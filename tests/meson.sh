@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # meson.sh FOLDER: builds with meson, runs its tests and installs in the two ways that README.md
 # describes: below a prefix of the user, and below GStreamer's, here into a staging folder. The build
 # is kept in FOLDER.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every message in `docs/messages.md` is in the source.
 
 use std::path::{Path, PathBuf};

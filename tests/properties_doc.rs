@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `docs/properties.md` is generated from the registered elements and is current: every property of
 //! this plugin's own, with type, range, default, when it can change, and meaning.
 //!

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # All checks and tests, on this machine's GStreamer and then on GStreamer 1.26 and 1.28 in small
 # Debian roots; and, without a GPU, all that can be known of the CUDA engine: what is checked in is
 # what the kernels' sources give, they compile for every GPU, and with a driver that emulates one on
@@ -126,6 +127,15 @@ on_emulated_gpu() {
         NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_TEST_BACKEND=cuda NMSFILTER_TEST_FEWER=20
 }
 
+# Names the sources without a license header.
+license_headers() {
+    local missing
+    missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.h' \
+        --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
+        build.rs src kernels tests benches fuzz examples pipelines || true)
+    [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
+}
+
 lints() {
     local where=$1
     shift
@@ -138,6 +148,7 @@ on_host() {
     local where="GStreamer 1.$host_minor (this machine)"
 
     step "cargo fmt" cargo fmt --all --check || true
+    step "license headers" license_headers || true
     lints "$where"
     step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps "${features[@]}" || true
     # Without the feature internals, which the tests turn on: what no part of the plugin uses is found.

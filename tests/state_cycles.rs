@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A thousand changes of state leak no memory.
 //!
 //! A separate program, since it measures the memory of the process.

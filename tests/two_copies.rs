@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two copies of the crate in one process, as in an application that links the crate and also finds
 //! the installed plugin: this program is linked with one copy and loads the other as a plugin.
 //!

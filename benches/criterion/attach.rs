@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Attaching regions to a buffer, by kind of metadata. Removing them is not included in the time.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding only: `method=none`, with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The whole element: from a buffer with a tensor to the same buffer with regions.
 
 use std::time::Duration;

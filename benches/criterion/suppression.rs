@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Suppression with sorting. The time includes reading windows or boxes, which is a small part of
 //! it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Measures OpenCV and torchvision on the candidate lists that nmsbench has measured, with one thread each.
 
     python nms.py FOLDER

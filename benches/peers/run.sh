@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Measures nmsfilter, OpenCV and torchvision on the same candidate lists, in one run.
 #
 #   benches/peers/run.sh [FOLDER]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Writes the candidates of UltraFace RFB-640 for the picture of many faces, with a score of at least 0.05.
 
     python ultraface.py DATA OUT.csv

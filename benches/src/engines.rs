@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engines of this machine. In: a workload. Out: times and counts of each engine, the GPU's
 //! with tensors in device memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs `nmsfilter` without a pipeline. In: tensors. Out: buffers and times.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared parts of `nmsbench` and the criterion benchmarks: workloads, measurement and reports.
 
 pub mod engines;

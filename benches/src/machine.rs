@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Describes the machine on which times were measured.
 
 use std::fs::read_to_string;

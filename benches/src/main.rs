@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `nmsbench`: measures nmsfilter on this machine. In: names of sections, candidate lists. Out:
 //! tables and plots.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures wall times. In: a closure and a time budget. Out: the sorted times of its runs.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times the paper's two kernels (kernels/paper.cu) separately.
 //!
 //! In: windows. Out: the number of survivors, and the time of the memset and of each kernel: wall

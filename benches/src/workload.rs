@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Inputs of measurements.
 //!
 //! Out: tensors and parameters, from recorded windows and candidates (`tests/fixtures`) and from

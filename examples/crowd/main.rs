@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The demonstration: a crowd with known people passes through `nmsfilter`, and the detections are
 //! compared with the truth.
 //!

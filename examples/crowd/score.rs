@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detected regions compared with true ones.
 
 /// A region's edges in pixels.

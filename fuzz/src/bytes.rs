@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A case's bytes, read as choices.
 
 use fastrand::Rng;

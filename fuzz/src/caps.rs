@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Caps: mostly of video, some with sizes or media types that elements must refuse.
 
 use gst_video::VideoFormat;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of what a run has done, so that a run that reaches too little can fail.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The branches of the plugin that a case takes, if the plugin is built with counters (see `run.sh`).
 //!
 //! LLVM's SanitizerCoverage adds an 8-bit counter to each edge and registers the counters' addresses.

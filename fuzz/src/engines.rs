@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engines without an element.
 //!
 //! In: tensors, layouts and parameters, of one image or of a batch. Each engine must return the bits that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `nmsfilter` from properties to regions.
 //!
 //! In: properties, caps, tensors. Each frame must end as [`predict`] says.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One element between two pads, without a pipeline.
 //!
 //! In: caps, events and buffers. Out: the element's buffers and the errors that it posts.

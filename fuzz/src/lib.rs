@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fuzzes nmsfilter.
 //!
 //! In: the bytes of a case. Out: a [`Failure`] if what the case does differs from what the reference engine

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fuzzer's command line; see README.md.
 
 use std::collections::hash_map::DefaultHasher;

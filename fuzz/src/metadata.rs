@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Metadata of tensors and regions on buffers, valid and invalid.
 
 use std::sync::atomic::{AtomicI64, Ordering};

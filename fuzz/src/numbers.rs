@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Anchors: boxes and scores as detectors write them, and numbers that they should not write.
 
 use fastrand::Rng;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `roioverlay` with any regions. It must draw, and only inside the picture.
 
 use gst_video::VideoInfo;

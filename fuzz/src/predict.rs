@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Predicts the result of a frame in `nmsfilter`.
 //!
 //! In: the values of properties, caps, a buffer with tensors. Out: [`Expected`], from the reference engine

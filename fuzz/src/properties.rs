@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sets any property of an element, by the names and types that the element declares.
 
 use gst::glib;

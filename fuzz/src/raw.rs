@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values and metadata that programs in C can make and the Rust bindings cannot.
 
 use std::ffi::CString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tensorreplay` with files of any content. It must attach what a valid file holds, and refuse other files
 //! with an error.
 

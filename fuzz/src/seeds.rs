@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cases as text, new cases from kept ones, and the reduction of failing cases.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of an element's properties at one point in time.
 
 use std::cmp::Ordering;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records panics and GLib's criticals and warnings, of any thread; each fails the current case.
 
 use std::backtrace::Backtrace;

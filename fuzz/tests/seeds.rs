@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs the kept cases and some new ones as a test.
 
 use std::path::Path;

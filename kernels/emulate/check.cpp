@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Checks the emulated kernels against the rules (reference.h) for random scenes, and against the
 // paper's kernels for random windows. Every array has exactly the size that interface.cuh states,
 // so that AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts

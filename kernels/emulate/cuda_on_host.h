@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Emulates the execution of kernels on the host, for tests without a GPU. In: a grid, and a
 // function that is run once per thread. Out: its effects on memory.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The stub driver's graphs: kernels in sequence, executed by the launch. Part of libcuda.cpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // A stub of GStreamer's CUDA library (1.24 and later) for tests: the functions that give the stream
 // of a GstCudaMemory. nmsfilter_emulated_set_stream makes a memory a GstCudaMemory with that
 // stream.

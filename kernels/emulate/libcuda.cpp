@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // A stub driver that runs the kernels on the host: the functions of the CUDA driver that the plugin
 // calls, for host memory and the emulated kernels. Built as libcuda.so.1 (libcuda.sh), it replaces
 // NVIDIA's library in tests of the engine and of the kernels' logic; cuda_on_host.h says what it

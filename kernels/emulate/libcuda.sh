@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Builds the stub driver: kernels/emulate/libcuda.sh FOLDER
 #
 #   FOLDER/libcuda.so.1      for LD_LIBRARY_PATH (libcuda.cpp)

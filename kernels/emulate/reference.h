@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // A sequential reference implementation of the rules of src/engine/mod.rs, for programs without
 // Rust that check the kernels: check.cpp and tests/gpu/bench.cu. In: parameters with host
 // addresses. Out: the expected results. engine::Reference is the oracle of the tests in Rust, which

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Runs the kernels on the host for a batch: what check.cpp calls.
 #pragma once
 

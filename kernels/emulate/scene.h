@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Random scenes for programs that check the kernels: parameters, and the tensors that they refer
 // to.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `boxes`: boxes and scores in two tensors, as SSD, RetinaNet and most other detectors
 //! export them after decoding anchors. The format of the boxes is [`Options::box_format`].
 

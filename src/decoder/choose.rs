@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The choice of a decoder.
 //!
 //! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a

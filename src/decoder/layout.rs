@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts, and what decoders need to make them.
 //!
 //! In: the shapes of tensors, as matrices. Out: a [`Layout`] of [`Field`]s, or the [`LayoutError`]

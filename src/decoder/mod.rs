@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoders: the meaning of a model's raw output.
 //!
 //! In: the ids, element types and shapes of tensors. Out: a [`Layout`], which says which elements

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `ultraface`: Ultra-Light-Fast-Generic-Face-Detector, with the scores of background
 //! and face per anchor, and normalized corners.
 

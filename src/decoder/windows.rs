@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `windows`: square windows with a score and one class, the input of Oro et al. 2020.
 //! The row of an anchor is left, top, side, score; a side of zero marks an empty slot.
 

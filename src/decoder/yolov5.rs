@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolov5`: YOLOv5, v6 and v7. The row of an anchor is center x, center y, width,
 //! height, objectness and one score per class, which is multiplied by objectness.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolov8`: YOLOv8, v9 and 11. The values of an anchor are center x, center y, width,
 //! height and one score per class, without objectness.
 

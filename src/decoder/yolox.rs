@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolox`: YOLOX, exported with its boxes decoded. The row of an anchor is that of
 //! `yolov5`: center x, center y, width, height in pixels of the model's input, objectness and one
 //! score per class, which is multiplied by objectness.

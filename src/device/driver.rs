@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of the CUDA driver API, loaded at run time.
 //!
 //! In: arguments as in the documentation of the CUDA driver API. Out: `Ok`, or a [`DriverError`]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fault injection into calls of the driver, for tests (feature `fault-injection`).
 //!
 //! In: the calls that are to fail, and how. Out: the number of injected failures, and the number of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Device memory and pinned host memory.
 //!
 //! In: a size. Out: buffers that are freed when dropped, with their device address.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA driver API: devices, contexts, memory, streams and events.
 //!
 //! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the call that

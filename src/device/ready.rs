@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! When device memory may be read.
 //!
 //! In: how the producer of memory announces that its work has completed. Out: [`Ready`], by which a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams and events.
 //!
 //! In: work for a GPU. Out: the work is done asynchronously, in stream order;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A uniform spatial grid over a frame.
 //!
 //! In: numbered rectangles. Out: the numbers of those in the cells that a query rectangle touches,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements of the plugin and what they share.
 //!
 //! `nmsfilter` connects input, decoder, engine and output. `crowdtestsrc` and `tensorreplay` attach

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checked access to the planes of a mapped video frame.
 //!
 //! In: a mapped frame and the size that a plane must have. Out: a slice that is within the mapped

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Properties of all elements: the check of a new value, and the list of values that are not the
 //! default.
 

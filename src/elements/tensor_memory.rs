@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of tensors that `crowdtestsrc` and `tensorreplay` attach.
 //!
 //! In: a tensor in host memory. Out: the same tensor in host or device memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of [`Backend::Auto`](super::Backend::Auto): chooses between the CPU and a GPU for each run.
 //!
 //! In: as for any engine. Out: the outcome of [`Cuda`] or [`Cpu`], which are equal except for the

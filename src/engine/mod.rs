@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and suppression: the rules, and the engines that implement them.
 //!
 //! In: tensors, the [`Layout`] that says which of their elements belong to which anchor, and [`Params`].

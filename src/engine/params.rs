@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parameters of engines.
 //!
 //! In: the element's properties or a program's settings. Out: [`Params`], which every engine takes.

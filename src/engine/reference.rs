@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reference engine, with which tests compare the other engines.
 //!
 //! In: tensors, layout, parameters. Out: survivors and counts. It applies the rules of the module

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a [`Backend`] to its engine.
 //!
 //! In: the backend and, optionally, the number of a GPU. Out: the engine, and what it runs on as text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks that every engine makes before it reads an element.
 //!
 //! In: tensors, layout, parameters. Out: an error if the layout addresses anything that does not exist. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the files that properties name.
 //!
 //! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Validates text files. In: bytes. Out: UTF-8 text without a byte order mark, or an error with the
 //! line.
 

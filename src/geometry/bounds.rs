@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rectangle that boxes must intersect, in pixels of the model's input.
 
 /// A rectangle in pixels of the model's input.

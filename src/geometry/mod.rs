@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Boxes: the region of the image that a candidate covers, and the overlap of two boxes.
 //!
 //! In: corners and areas, in pixels of the model's input. Out: whether a box intersects [`Bounds`], and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of a `GstBuffer` as the memory of a tensor.
 //!
 //! In: a borrowed buffer. Out: its bytes in host memory or its device address, mapped when an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin's own tensor metadata, for GStreamer 1.20 and later.
 //!
 //! In: a [`NewTensor`] to [`attach`] to a buffer. Out: the tensors of a buffer, for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of readers and writers of tensor metadata.
 
 use super::custom_meta;

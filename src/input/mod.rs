@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a video buffer to its tensors.
 //!
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide

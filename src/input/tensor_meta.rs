@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reader of `GstTensorMeta`, which GStreamer's inference elements write (1.26 and later).
 //!
 //! In: a buffer. Out: its tensors. `dims_order` is not read, because producers set it differently

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The writer of `GstAnalyticsODMtd`: objects in a `GstAnalyticsRelationMeta`.
 //!
 //! In: regions in pixels of the video frame. Out: one object per region.

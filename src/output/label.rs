@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of classes.
 //!
 //! In: a label file and the decoder. Out: for each class a quark, and the structure that its regions share.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From pixels of the model's input to pixels of the video frame.
 //!
 //! In: a detection, the sizes of the video frame and of the model's input, and how the frame was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From surviving detections to metadata of the video frame.
 //!
 //! In: detections in pixels of the model's input. Out: metadata on the buffer. [`Mapping`] converts

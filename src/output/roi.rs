@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The writer of `GstVideoRegionOfInterestMeta`.
 //!
 //! In: regions in pixels of the video frame. Out: one region of interest per region, with a

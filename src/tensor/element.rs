@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Element types of tensors.
 //!
 //! [`ElementType`] is the type at run time, [`Element`] the Rust type, and [`Elements`] the

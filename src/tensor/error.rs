@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of reading a tensor's elements.
 
 use super::MAX_RANK;

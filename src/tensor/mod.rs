@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Views of tensors, without GStreamer.
 //!
 //! In: the id, element type and shape of a model's output, as claimed by its producer, and the memory that

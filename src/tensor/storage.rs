@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory that holds a tensor's elements.
 
 use std::fmt;

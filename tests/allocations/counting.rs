@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A global allocator that counts the calls of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};

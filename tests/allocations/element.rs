@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! After the first frames the element allocates nothing per frame, and it forwards allocation queries,
 //! since it does not access pixels.
 //!

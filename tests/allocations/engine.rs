@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! After the first run an engine allocates nothing for runs of the same size.
 
 use gstnmsfilter::decoder;

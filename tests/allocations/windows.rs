@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Windows for the tests of this program.
 
 /// Windows on a grid; each overlaps its neighbors.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Batches on the CUDA engine: each image equals a run of that image alone, and memory is allocated
 //! only for larger batches.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA engine, and the CPU engine, on tensors in device memory.
 //!
 //! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).

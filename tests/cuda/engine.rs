@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA engine on tensors in host memory, compared with the reference engine.
 //!
 //! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).

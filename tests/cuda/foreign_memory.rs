@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Test double of the memory of GStreamer's CUDA elements, with the type `gst.cuda.memory` or any
 //! other.
 

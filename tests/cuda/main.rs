@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA engine, and tensors in device memory. Run with `--include-ignored` and
 //! `NMSFILTER_TEST_BACKEND=cuda` on a machine with a GPU, or with the emulated driver of
 //! `kernels/emulate`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Device memory of this plugin and of other producers: parts, copies, and synchronization with
 //! pending work. Needs `NMSFILTER_TEST_BACKEND=cuda`; tests with pending work of another producer run
 //! on the emulated GPU only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Helpers of the tests in this program.
 
 use gstnmsfilter::decoder::{self, Layout};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder that is chosen for tensors, the reason, and the errors.
 
 use gstnmsfilter::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};

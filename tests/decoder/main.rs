@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoders: which one reads which tensors, and the error where none or several do.
 
 #[path = "../support/mod.rs"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolox`: its id, its shapes and its layout.
 
 use gstnmsfilter::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};

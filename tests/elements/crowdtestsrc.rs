@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `crowdtestsrc`: frames with a crowd, its tensors and true boxes, which are the same on every run;
 //! seeks; buffer pools.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements `crowdtestsrc`, `roioverlay` and `tensorreplay`, and the string properties of all
 //! elements.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffer pools with the behavior of pools of other elements.
 
 use gst::glib;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `roioverlay`: regions are drawn in the color of their class, and other pixels are unchanged.
 
 use gst_video::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Properties set by C programs: text that is not UTF-8, and properties that need a restart.
 
 use std::ffi::CString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tensorreplay`: file formats, the order of frames, errors.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Candidate lists of real detectors. The expected survivors are those of NumPy, ONNX Runtime and
 //! OpenCV at an IoU threshold of 0.45.
 

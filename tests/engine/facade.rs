@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `gstnmsfilter::nms`, the interface for programs without GStreamer.
 
 use gstnmsfilter::nms::{Backend, Coordinates, Detection, Nms, NmsError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
 
 use gstnmsfilter::decoder::{self, Field, Layout, Options};

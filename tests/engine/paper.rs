@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's windows. The expected numbers of survivors are those of the paper's program.
 
 use gstnmsfilter::decoder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engines compared with each other and with the rules, on random scenes.
 //!
 //! A scene is generated from a seed, which is part of every failure message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw tensors that NNStreamer's tests recorded, and the results of its decoder.
 //!
 //! The rules of that decoder: edges are rounded to pixels of a 320 x 320 picture, classes are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Other projects' test cases of hard suppression.
 //!
 //! Each case is run with the `boxes` decoder, by both engines and through a pipeline. Only the form is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Checks and times the kernels on a GPU, without the plugin.
 //
 //   nvcc -std=c++17 -O2 bench.cu -o bench -lcuda

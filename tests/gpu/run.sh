@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Runs tests on a GPU, with the folder made by stage.sh.
 #
 #   tests/gpu/run.sh FOLDER STEP...
@@ -16,7 +17,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '2,17s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,18s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Makes a folder with the tests for a GPU machine without Rust and GStreamer. Needs both.
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
@@ -8,7 +9,7 @@
 # Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and
 # run tests/gpu/run.sh.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,11s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
 gstreamer=${2:+$(realpath "$2")}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

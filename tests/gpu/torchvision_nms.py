@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Times torchvision.ops.nms on the GPU for the boxes of bench.cu: CUDA events, medians."""
 
 import sys

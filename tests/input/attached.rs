@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin's own tensor metadata: attached and read back, copied with buffers, removed; malformed
 //! metadata is an error.
 

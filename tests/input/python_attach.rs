@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `examples/attach.py`, a Python program that attaches tensors without a library of the plugin:
 //! `nmsfilter` reads them, and the program prints the text in `docs/usage.md`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! GStreamer's analytics metadata: objects that `nmsfilter` attaches, and tensors in `GstTensorMeta`.
 
 use gst_analytics::{

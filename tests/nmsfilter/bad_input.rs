@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of `nmsfilter` for tensors and properties that it cannot use, and the anchors that it
 //! rejects.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element `nmsfilter`: regions and analytics metadata, properties, streams that change, errors
 //! for invalid input, warnings.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Warnings of `nmsfilter`, each given once per run.
 
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};

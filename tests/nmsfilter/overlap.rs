@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `overlap=diou` with each backend. The kernels do not support this measure; the CPU engine does.
 
 use gst::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The regions that `nmsfilter` attaches: rectangles, structures, labels.
 
 use gst::prelude::*;

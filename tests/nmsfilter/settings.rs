@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Properties that are changed one after the other while frames are decoded: the values in force, and
 //! the warnings.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams in which caps, tensors or properties change; seeks; `stats`.
 
 use std::sync::Arc;

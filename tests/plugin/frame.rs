@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The regions and tensors on a buffer after nmsfilter, and the regions that are expected.
 
 use gst_video::VideoRegionOfInterestMeta;

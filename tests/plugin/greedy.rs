@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and greedy suppression by the rules of `python/greedy.py`, independent of the engines.
 
 use crate::tensors::Recorded;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A detector with output in half precision, which the stock inference element does not support: the
 //! output is recorded with ONNX Runtime and replayed.
 

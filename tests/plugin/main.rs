@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin as an application uses it: what it registers, the pipelines in `pipelines/`, and
 //! `nmsfilter` with models, compared with NumPy and with GStreamer's own tensor decoders.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parts of pipelines that read, scale, record and draw pictures.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every `.launch` file in `pipelines/` runs to its end, and regions reach its sink.
 
 use crate::support::pipeline::{Region, init, parse, regions, run, watch};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The descriptions of the plugin and of its elements in the registry.
 
 use gst::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! nmsfilter and the tensor decoders of GStreamer 1.28 on the same tensors: both after one inference
 //! element, on two branches of a tee.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! nmsfilter after GStreamer's own inference element, on pictures and a video of real crowds.
 //!
 //! The expected results are computed from the tensors on the buffers by NumPy, if there is a Python

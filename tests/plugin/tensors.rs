@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tensors read back from a buffer.
 
 use std::io::Write;

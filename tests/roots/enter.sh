@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # enter.sh ROOT UID:GID [ro|rw FROM TO]... -- COMMAND...: runs COMMAND as that user in the folder
 # ROOT that make.sh created, with each folder FROM of this machine mounted at TO, read-only or
 # writable. Needs root. The mounts are in a separate namespace and end with the command.

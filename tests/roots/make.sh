@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # make.sh SUITE DIR: creates a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in DIR, in
 # which the plugin can be built and run, unless DIR exists. Needs root, mmdebstrap and
 # debian-archive-keyring. The packages are from the mirror NMSFILTER_DEBIAN_MIRROR; if that is unset,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that tests read: fixtures, which are numbers in this repository, and inputs that are not
 //! part of the project (pictures, videos, models, recorded tensors). `NMSFILTER_TEST_DATA` names
 //! the folder of the latter, `../shared` where it is unset; tests skip themselves where one is

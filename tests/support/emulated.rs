@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Functions that only the emulated driver (kernels/emulate/libcuda.cpp) has: contexts and streams of
 //! other producers, and work that is pending on them.
 

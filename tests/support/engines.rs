@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine under test: `Cpu`, or `Cuda` where `NMSFILTER_TEST_BACKEND` is `cuda`.
 
 use std::sync::{Arc, LazyLock};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Helpers that several test programs use.
 //!
 //! `emulated`, `pipeline` and `replay` need GStreamer; the others do not.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pipelines: made from a description, run to their end, and the buffers that pass an element.
 
 use std::sync::{Arc, Mutex};

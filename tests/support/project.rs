@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The project's folder.
 
 use std::path::{Path, PathBuf};

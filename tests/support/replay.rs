@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tensors written to files, replayed by `tensorreplay` and decoded by `nmsfilter` in a pipeline.
 //!
 //! Callers that also compile without GStreamer use this with the feature `gstreamer` only.

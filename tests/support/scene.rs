@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random scenes: plausible outputs of detectors, and invalid ones.
 
 use fastrand::Rng;

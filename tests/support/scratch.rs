@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folders and files that exist while a test uses them.
 
 use std::ops::Deref;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests that cannot run in this environment, in a form that `tests/run.sh` reads.
 
 /// Reports that the calling test, or a part of it, was not run because `what` is missing.

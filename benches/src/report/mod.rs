@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Output of results: tables as text and CSV, charts as SVG.
 
 mod plot;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Charts. In: series of points. Out: an SVG file.
 
 use std::path::Path;

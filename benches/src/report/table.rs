@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables. In: rows of text. Out: aligned text, or a CSV file.
 
 use std::fmt;

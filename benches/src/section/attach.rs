@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The time to attach regions to a buffer, by kind of metadata, and that of decoding a tensor for
 //! comparison.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Suppression of recorded candidates. Out: candidates.csv, from which `peers/nms.py` reads the
 //! lists that it measures with other programs.
 

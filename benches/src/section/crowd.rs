@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's streams, crowd_run and the mosaic of four, as simulated by `crowdtestsrc`.
 
 use anyhow::{Context, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time of decode and suppression as a function of the number of candidates, with the exponent of a
 //! power law.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Table 5 of the paper: 200, 1027 and 2895 windows. The engines, the paper's kernels, and
 //! published figures.
 

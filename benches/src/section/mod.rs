@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sections of the evaluation, one file each. In: engines and workloads. Out: tables and plots.
 
 mod attach;

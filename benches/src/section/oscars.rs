@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's first workload: the windows of the first 1, 2, ... faces of the picture.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Table 6 and figure 11 of the paper: its map and reduce kernels by the number of partitions.
 
 use anyhow::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! GStreamer's own tensor decoders on the same tensors, measured with GStreamer's latency tracer.
 
 use std::path::Path;

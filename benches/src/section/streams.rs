@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Concurrent streams on one GPU, each at 50 frames per second.
 
 use std::time::{Duration, Instant};

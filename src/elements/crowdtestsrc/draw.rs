@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws the crowd.
 //!
 //! In: the people of a frame. Out: pixels of four bytes: a background that is computed once, and

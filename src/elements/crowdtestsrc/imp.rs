@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `BaseSrc` subclass: properties, negotiation, seeking, and `fill`.
 //!
 //! In: properties and downstream caps. Out: video frames with a tensor, and with `truth=true` with

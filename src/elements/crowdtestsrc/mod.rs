@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws a moving crowd and attaches the raw windows that a sliding-window detector would give.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw output tensors of a detector.
 //!
 //! In: the windows of a frame. Out: a tensor in the input format of a decoder, whose other anchors

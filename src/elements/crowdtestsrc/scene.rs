@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The positions of people.
 //!
 //! In: seed, frame size, number of people and frame number; nothing else has an influence. Out: the

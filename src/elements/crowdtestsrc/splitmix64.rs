@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pseudorandom number generator whose output never changes. In: keys. Out: numbers.
 
 /// The generator splitmix64 (Steele, Lea and Flood, 2014). Random number crates may change their

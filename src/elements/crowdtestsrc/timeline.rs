@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times and numbers of frames.
 //!
 //! In: seek positions and the frame rate. Out: the number of the next frame and its timestamp.

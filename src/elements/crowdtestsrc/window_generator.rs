@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Simulates a sliding-window face detector.
 //!
 //! In: the people of a frame. Out: for each visible head a cluster of windows at neighboring

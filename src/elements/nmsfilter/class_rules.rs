@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
 //! In: the texts of the properties and the labels. Out: the score threshold of each class. A name

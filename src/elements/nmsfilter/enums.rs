@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The enumerations of the element's properties, as GObject types, and their conversion to the
 //! types of the core, which does not depend on GStreamer.
 #![allow(missing_docs, reason = "the macros generate items without documentation")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
 //! element message with its domain and code.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts frames and detects streams without tensors.
 //!
 //! In: the counts of each frame. Out: the structure for the property and message `stats`, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `BaseTransform` subclass: properties, start and stop, negotiation, and `transform_ip`.
 //!
 //! In: buffers with tensors, and properties. Out: the same buffers with regions; messages and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decodes detector tensors on video buffers and suppresses duplicate detections.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings that are set while the element runs but not in force yet.
 //!
 //! In: new settings, and the error if no plan can be made with them. Out: a warning if they stay

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed once for many frames.
 //!
 //! In: shapes of tensors, settings, labels and the frame's size. Out: decoder and layout, mapping

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of the element between start and stop, and the processing of a frame.
 //!
 //! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of the element's properties.
 //!
 //! In: properties. Out: options of the decoder and parameters of the engine.

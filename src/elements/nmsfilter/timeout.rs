@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A timeout in stream time. In: timestamps of buffers. Out: whether one second has passed.
 
 use std::time::{Duration, Instant};

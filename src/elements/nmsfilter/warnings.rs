@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Warnings about input and settings that can be processed but are probably a mistake.
 //!
 //! In: tensors, regions and counts of a frame. Out: element warnings, each posted once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Colors of regions.
 //!
 //! In: a class number or label, and the format and colorimetry of a frame. Out: the components of a

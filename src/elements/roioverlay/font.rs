@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws text in Noto Sans Mono, from a crate of prerendered glyphs.
 //!
 //! In: text, position and color. Out: pixels blended into a surface.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `VideoFilter` subclass. In: frames with regions of interest. Out: the same frames with the
 //! regions drawn.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]

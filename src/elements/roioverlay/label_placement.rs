@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Label placement.
 //!
 //! In: regions with labels and confidences, best first. Out: the labels that are drawn, with text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws regions of interest with label and confidence, readable in a crowd.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Blends colors into video frames.
 //!
 //! In: a mapped frame of 8 bits per component, rectangles and colors. Out: changed samples, in all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the paper's windows from text. In: lines `x,y,side,score`. Out: their numbers in that
 //! order.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads one file of recorded tensors.
 //!
 //! In: a path and the properties. Out: the tensors of the file, which share its memory.

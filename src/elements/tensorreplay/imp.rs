@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `BaseTransform` subclass. In: buffers and properties. Out: the same buffers, each with a
 //! recorded tensor.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Attaches recorded tensors to video buffers, as an inference element would.
 //!
 //! ```text

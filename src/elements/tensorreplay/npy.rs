@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses the header of NumPy's .npy files (format versions 1.0 to 3.0).
 //!
 //! In: the bytes of a file. Out: element type, shape and the offset of the data. The maintained

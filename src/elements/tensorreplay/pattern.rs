@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! File names with a frame number. In: a location such as `frame%05d.npy`. Out: the path of each
 //! frame's file.
 

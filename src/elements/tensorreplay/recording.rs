@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Selects the recorded tensor of a frame.
 //!
 //! In: a location and frame numbers. Out: a tensor for each frame, from one file or a file per

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A structure of arrays of boxes.
 //!
 //! In: entries. Out: whether any of the boxes conflicts with one more entry, by a loop without branches that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rules of the engines from the best score on, for one anchor.
 //!
 //! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is

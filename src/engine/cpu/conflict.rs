@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The exact test whether two boxes conflict, compiled for each combination of parameters.
 //!
 //! In: two entries, the first of higher rank. Out: whether they conflict, without branches, so that

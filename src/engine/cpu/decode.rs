@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decode: from anchors to candidates.
 //!
 //! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of their

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine that runs on the CPU.
 //!
 //! In: tensors in host memory. Out: the outcome in buffers that are reused for the next run. Decode

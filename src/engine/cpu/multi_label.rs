@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decode with `multi_label`: every pair of anchor and class that reaches its threshold is a candidate.
 //!
 //! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of anchor,

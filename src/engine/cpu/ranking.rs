@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Candidates sorted by rank.
 //!
 //! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scores as ranks, which are fast to compare with SIMD instructions.
 //!
 //! In: scores as stored in a tensor. Out: ranks in the same order. The rank of an f16 is an i16, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A hierarchical hash grid of boxes, so that a candidate is compared with nearby boxes only.
 //!
 //! In: boxes, in any order. Out: whether any of them conflicts with a given box.

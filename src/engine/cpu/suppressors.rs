@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The boxes that can suppress candidates of lower rank.
 //!
 //! In: boxes in descending rank. Out: whether any of them conflicts with the next candidate. Few

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The four kernels as one launch of a CUDA graph.
 
 use std::ffi::c_void;

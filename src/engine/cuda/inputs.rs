@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tensors of a run, as the kernels read them.
 //!
 //! In: tensors in host or device memory. Out: device addresses that kernels can read in the order

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface of the kernels in Rust: their parameters, their results, grids and sizes of
 //! memory. kernels/interface.cuh documents it; a test compares both.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels, loaded on a GPU.
 
 use std::ffi::CStr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine for NVIDIA GPUs: decode, map, reduce and publication as one graph launch.
 //!
 //! In: tensors in host or device memory, a layout of one or more images, parameters. Out: the survivors

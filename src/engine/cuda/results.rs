@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory that the kernels write results to, and waiting for them.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Uploads of host memory to the GPU.
 //!
 //! In: bytes in host memory. Out: the device address of a copy, which is complete in the order of the stream.

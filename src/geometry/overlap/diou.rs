@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Distance-IoU: IoU minus the penalty d^2 / c^2, where d is the distance of the centers and c the
 //! diagonal of the smallest box that encloses both boxes. It keeps some boxes with distant centers
 //! that IoU would suppress.

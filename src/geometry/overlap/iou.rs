@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Intersection over union (Jaccard index).
 
 use super::{Measure, Pair};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures of overlap, one file each.
 //!
 //! In: two boxes that intersect. Out: the intersection above which they conflict. A [`Measure`]

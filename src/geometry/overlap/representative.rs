@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Intersection over the area of the box of higher rank, as in the measurements of Oro et al. 2020.
 
 use super::{Measure, Pair};

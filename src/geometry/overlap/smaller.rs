@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Intersection over the area of the smaller box.
 
 use super::{Measure, Pair};

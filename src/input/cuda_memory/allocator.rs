@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The allocator of the plugin's device memory: how memory is created, mapped, shared and freed.
 //!
 //! In: a device address with its size, its event and a function that releases it. Out: a

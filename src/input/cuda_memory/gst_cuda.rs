@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The streams of GStreamer's CUDA library (1.24 and later).
 //!
 //! In: a `GstMemory`. Out: the stream on which its producer works. This crate is not linked to the

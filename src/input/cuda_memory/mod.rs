@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `GstMemory` in device memory.
 //!
 //! In: a device address ([`wrap`]), or a buffer of memory that `wrap` or GStreamer's CUDA elements

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies of tensors in device memory.
 //!
 //! In: a tensor in host memory. Out: a tensor with the same elements in device memory. Device

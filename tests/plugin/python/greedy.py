@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Decodes a detector's tensors and suppresses duplicates with NumPy alone, in single precision.
 
 usage: greedy.py DECODER SCORE IOU WIDTH HEIGHT TENSOR.npy...

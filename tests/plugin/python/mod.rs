@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Expected results from Python: NumPy, and ONNX Runtime if GStreamer has no inference element.
 
 use std::path::{Path, PathBuf};

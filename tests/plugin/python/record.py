@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs an ONNX detector on one picture and records its outputs as .npy.
 
 usage: record.py MODEL.onnx PICTURE.rgba WIDTH HEIGHT LOW HIGH FOLDER

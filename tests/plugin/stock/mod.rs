@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! GStreamer's own inference element and tensor decoders.
 
 #[cfg(feature = "v1_28")]
