@@ -19,7 +19,8 @@ rm -rf "$folder"
 mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
 cargo build --locked --release --lib --package gst-plugin-nmsfilter --package nmsbench --bins
-cargo test --locked --no-run --features fault-injection --message-format json |
+cargo test --locked --no-run --package gst-plugin-nmsfilter --package nmsfilter-tests \
+    --features fault-injection --message-format json |
     python3 -c '
 import json, sys
 for line in sys.stdin:
