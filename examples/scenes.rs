@@ -30,7 +30,7 @@ use std::io::{self, BufWriter, Write};
 
 use fastrand::Rng;
 use gstnmsfilter::decoder::{Field, Layout};
-use gstnmsfilter::engine::{Detection, Engine, ImageOutcome, Params, Reference};
+use gstnmsfilter::engine::{Detection, Engine, ImageOutcome, Params, Reference, SizeLimits};
 use gstnmsfilter::tensor::{Elements, TensorView};
 use half::f16;
 
@@ -80,6 +80,7 @@ fn write_scenes(
     let mut rng = Rng::with_seed(seed ^ 0xd0_3b);
     let images = match max_anchors {
         Some(anchors) => vec![Scene::large(seed, rng.usize(anchors / 2..=anchors))],
+        None if seed % 5 == 0 => vec![Scene::on_a_grid(seed)],
         None => Scene::batch(seed, MAX_IMAGES),
     };
     write_scene(out, seed, &images[0], 1, &mut rng)?;
@@ -102,6 +103,10 @@ fn write_scene(
     let mut params = scene.params.clone();
     if divisor > 1 {
         divide(&mut layout, divisor);
+    }
+    // Where boxes have integer sides, some are equal to these limits.
+    if rng.u32(0..6) == 0 {
+        params.sizes = SizeLimits { min: [10.0, 12.0], max: [40.0, 38.0] };
     }
     let scores = match rng.u32(0..3) {
         0 => Some(OtherScores::new(rng, &mut layout, tensors.len())),
@@ -153,8 +158,13 @@ impl OtherScores {
         let numbers = layout.classes + with_objectness;
         let [anchor_stride, component_stride] =
             if rng.bool() { [numbers, 1] } else { [1, anchors] };
-        let first =
-            Field { tensor, offset: 0, image_stride: numbers * anchors, anchor_stride, component_stride };
+        let first = Field {
+            tensor,
+            offset: 0,
+            image_stride: numbers * anchors,
+            anchor_stride,
+            component_stride,
+        };
         layout.scores = Field { offset: with_objectness * component_stride, ..first };
         layout.objectness = layout.objectness.map(|_| first);
 
