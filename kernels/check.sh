@@ -5,8 +5,8 @@
 #
 # Prints registers, spilled bytes and shared memory of each kernel for each GPU. Fails where the PTX
 # is not what build.sh builds, where a kernel spills, or where an assembler reports an error. Then
-# runs the kernels on the host under AddressSanitizer. Needs clang-19 (build.sh), g++ and Python 3
-# with venv; NVIDIA's assemblers come from the Python package index into the folder
+# runs the kernels on the host under AddressSanitizer. Needs cargo, clang-19 (build.sh), g++ and
+# Python 3 with venv; NVIDIA's assemblers come from the Python package index into the folder
 # NMSFILTER_CUDA_TOOLS.
 set -eu
 cd "$(dirname "$0")"
@@ -36,5 +36,7 @@ python3 check.py "$tools" ptx
 echo "the emulated kernels under AddressSanitizer:"
 g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
     -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
-"$work/check" 1 200
-"$work/check" 1000 10 8000
+cargo run --quiet --locked --no-default-features --example scenes -- "$work/small" 1 150
+"$work/check" "$work/small"
+cargo run --quiet --locked --no-default-features --example scenes -- "$work/large" 1000 4 6000
+"$work/check" "$work/large"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Checks the emulated kernels against the rules (reference.h) for random scenes, and against the
-// paper's kernels for random windows. Every array has exactly the size that interface.cuh states,
-// so that AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts
-// of all scenes.
+// Checks the emulated kernels against the results of engine::Reference for the scenes of a file,
+// and against the paper's kernels for random windows. Every array has exactly the size that
+// interface.cuh states, so that AddressSanitizer reports accesses beyond it. Prints the first
+// difference, or the counts of all scenes.
 //
+//   cargo run --no-default-features --example scenes -- SCENES 1 300
 //   g++ -std=c++17 -O1 -g -fsanitize=address,undefined -ffp-contract=off check.cpp -o check
-//   ./check [first seed] [scenes] [anchors at most]
-#include "scene.h"
+//   ./check SCENES
+#include "scenes.h"
 #include "runner.h"
 
 using emulated::Precisions;
@@ -41,7 +42,7 @@ struct Memory {
 
 // Whether method=map-reduce has the survivors of the paper's kernels for random windows.
 static bool equals_paper(uint64_t seed) {
-    reference::Random random(seed);
+    scenes::Random random(seed);
     const uint32_t capacity = 512, k = 16, n = 1 + random.below(capacity);
     float4 *const windows = (float4 *)aligned_alloc(16, capacity * sizeof(float4));
     memset(windows, 0, capacity * sizeof(float4));
@@ -70,7 +71,7 @@ static bool equals_paper(uint64_t seed) {
     params.pixel_offset = 1.0f;
     params.threshold_inclusive = 1;
     params.capacity = n;
-    reference::set_all_visible(params);
+    scenes::set_all_visible(params);
     const Memory memory(n, 1);
     emulated::run(params, {false, false}, memory.workspace, memory.stride, memory.results,
                   memory.detections, 2, 3, seed);
@@ -92,7 +93,7 @@ static bool equals_paper(uint64_t seed) {
 // numbers of multiprocessors: with one, each warp has many candidates, with many, several warps
 // have few.
 static std::string run_twice(const KernelParams &params, Precisions precisions,
-                             const std::vector<reference::Result> &expected, uint64_t seed,
+                             const std::vector<scenes::Result> &expected, uint64_t seed,
                              uint64_t &rounds) {
     Memory memory(params.capacity, params.images);
     for (int turn = 0; turn < 2; turn++) {
@@ -102,11 +103,11 @@ static std::string run_twice(const KernelParams &params, Precisions precisions,
                       memory.detections, multiprocessors, 1 + uint32_t(seed % 5), seed * 10 + turn);
         for (uint32_t image = 0; image < params.images; image++) {
             const ResultHeader &header = memory.results[image];
-            reference::Result wanted = expected[image];
+            scenes::Result wanted = expected[image];
             if (wanted.candidates > params.capacity) {
                 wanted.survivors.clear();
             }
-            std::string wrong = reference::difference(
+            std::string wrong = scenes::difference(
                 wanted, header, memory.detections + uint64_t(image) * params.capacity);
             if (wrong.empty() && header.sequence != params.sequence) {
                 wrong = "sequence";
@@ -121,32 +122,10 @@ static std::string run_twice(const KernelParams &params, Precisions precisions,
     return std::string();
 }
 
-// The field of image `image`.
-static Field of_image(Field field, uint32_t image, bool f16) {
-    if (field.address != 0) {
-        field.address += image * field.image_stride * (f16 ? 2 : 4);
-    }
-    return field;
-}
-
-// What each image of a batch should give: a run of its own.
-static std::vector<reference::Result> expected_results(const KernelParams &params,
-                                                       Precisions precisions) {
-    std::vector<reference::Result> results;
-    for (uint32_t image = 0; image < params.images; image++) {
-        KernelParams single = params;
-        single.boxes = of_image(params.boxes, image, precisions.boxes_f16);
-        single.scores = of_image(params.scores, image, precisions.scores_f16);
-        single.objectness = of_image(params.objectness, image, precisions.scores_f16);
-        results.push_back(reference::run(single, precisions.boxes_f16, precisions.scores_f16));
-    }
-    return results;
-}
-
 struct Totals {
-    uint64_t images = 0, candidates = 0, rejected = 0, survivors = 0, rounds = 0, repeated = 0;
+    uint64_t scenes = 0, images = 0, candidates = 0, rejected = 0, survivors = 0, rounds = 0, repeated = 0;
 
-    void print(uint64_t scenes) const {
+    void print() const {
         printf("%llu scenes, %llu images: %llu candidates, %llu rejected, %llu survivors, at most "
                "%llu rounds; %llu scenes run again with more capacity\n",
                (unsigned long long)scenes, (unsigned long long)images,
@@ -156,67 +135,63 @@ struct Totals {
     }
 };
 
-// Checks one scene as one image, then its anchors divided among the images of a batch.
-static std::string check_scene(const reference::Scene &scene, uint64_t seed, Totals &totals) {
-    reference::Random random(seed ^ 0x5eed);
-    const Precisions precisions{scene.boxes_half, scene.scores_half};
-    for (const uint32_t images : {1u, 2 + random.below(4)}) {
-        KernelParams params = scene.params;
-        params.images = images;
-        params.anchors /= images;
-        for (Field *field : {&params.boxes, &params.scores, &params.objectness}) {
-            field->image_stride = params.anchors * field->anchor_stride;
-        }
-        if (images > 1 && random.once_in(2)) {
-            params.lanes_per_anchor = 1;
-        }
-        const auto expected = expected_results(params, precisions);
-        uint32_t most = 0;
-        for (const reference::Result &result : expected) {
-            most = std::max(most, result.candidates);
-            totals.candidates += result.candidates;
-            totals.rejected += result.rejected;
-            totals.survivors += result.survivors.size();
-        }
-        totals.images += images;
-        params.capacity = params.multi_label ? params.anchors : std::max(params.anchors, 1u);
-        if (images > 1 && random.once_in(2)) {
-            params.capacity = 1 + random.below(params.anchors + 1);
-        }
-        if (most > params.capacity) {
-            totals.repeated++;
-            const std::string wrong = run_twice(params, precisions, expected, seed, totals.rounds);
-            if (!wrong.empty()) {
-                return "with too little capacity: " + wrong;
-            }
-            params.capacity = most;
-        }
-        const std::string wrong = run_twice(params, precisions, expected, seed, totals.rounds);
-        if (!wrong.empty()) {
-            return wrong;
-        }
+// Checks a scene: with capacity for all anchors or, for some batches, with a random one; where an
+// image has more candidates than that, again with capacity for all candidates.
+static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
+    scenes::Random random(scene.seed ^ 0x5eed);
+    std::vector<uint64_t> addresses;
+    for (const scenes::Tensor &tensor : scene.tensors) {
+        addresses.push_back((uint64_t)tensor.elements.data());
     }
-    return std::string();
+    KernelParams params = scene.params(addresses, (uint64_t)scene.thresholds.data());
+    const Precisions precisions{scene.boxes_f16(), scene.scores_f16()};
+    if (params.images > 1 && random.once_in(2)) {
+        params.lanes_per_anchor = 1;
+    }
+    if (params.images > 1 && random.once_in(2)) {
+        params.capacity = 1 + random.below(params.anchors + 1);
+    }
+    uint32_t most = 0;
+    for (const scenes::Result &result : scene.expected) {
+        most = std::max(most, result.candidates);
+        totals.candidates += result.candidates;
+        totals.rejected += result.rejected;
+        totals.survivors += result.survivors.size();
+    }
+    totals.scenes++;
+    totals.images += params.images;
+    if (most > params.capacity) {
+        totals.repeated++;
+        const std::string wrong =
+            run_twice(params, precisions, scene.expected, scene.seed, totals.rounds);
+        if (!wrong.empty()) {
+            return "with too little capacity: " + wrong;
+        }
+        params.capacity = most;
+    }
+    return run_twice(params, precisions, scene.expected, scene.seed, totals.rounds);
 }
 
 int main(int argc, char **argv) {
-    const uint64_t first = argc > 1 ? strtoull(argv[1], nullptr, 10) : 1;
-    const uint64_t scenes = argc > 2 ? strtoull(argv[2], nullptr, 10) : 300;
-    const uint32_t most = argc > 3 ? uint32_t(strtoul(argv[3], nullptr, 10)) : 400;
+    if (argc != 2) {
+        fprintf(stderr, "usage: check SCENES\n");
+        return 2;
+    }
     Totals totals;
-    for (uint64_t seed = first; seed < first + scenes; seed++) {
-        const std::string wrong = check_scene(reference::Scene(seed, most), seed, totals);
+    scenes::File file(argv[1]);
+    for (scenes::Scene scene; file.next(scene);) {
+        const std::string wrong = check_scene(scene, totals);
         if (!wrong.empty()) {
-            fprintf(stderr, "scene %llu: %s\n", (unsigned long long)seed, wrong.c_str());
+            fprintf(stderr, "seed %llu: %s\n", (unsigned long long)scene.seed, wrong.c_str());
             return 1;
         }
     }
-    for (uint64_t seed = first; seed < first + 20; seed++) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
         if (!equals_paper(seed)) {
             fprintf(stderr, "windows %llu: other survivors than the paper's kernels\n",
                     (unsigned long long)seed);
             return 1;
         }
     }
-    totals.print(scenes);
+    totals.print();
 }

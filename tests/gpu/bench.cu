@@ -2,17 +2,22 @@
 // Checks and times the kernels on a GPU, without the plugin.
 //
 //   nvcc -std=c++17 -O2 bench.cu -o bench -lcuda
-//   ./bench kernels/ptx WINDOWS.csv [random scenes] [check|batch]
+//   ./bench kernels/ptx WINDOWS.csv SCENES [scenes at most] [check|batch]
 //
 // It runs the PTX that the plugin embeds. `check` skips all measurements, `batch` all but those of
-// batches. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. Prints what
-// differs from the rules (kernels/emulate/reference.h), then tables.
+// batches. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. SCENES is a
+// file that examples/scenes.rs has written. Prints what differs from the expected results, then
+// tables.
+//
+// Scenes are compared with the results of engine::Reference that the file has, and the paper's
+// windows with known counts. Of other measured inputs, the kernels for a single image and those for
+// batches must have the same results.
 //
 // A GPU time is that of a graph with 20 launches of the four kernels, replayed 20 times between two
 // events, divided by 400; the minimum of 5 such measurements. A wall time is that from the launch
 // of a graph of four kernels until the host has read all sequence numbers from mapped memory; the
 // median of 2000.
-#include "../../kernels/emulate/scene.h"
+#include "../../kernels/emulate/scenes.h"
 #include "../../kernels/interface.cuh"
 
 #include <cuda.h>
@@ -22,6 +27,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <list>
 #include <sstream>
 
 #define CHECK(call)                                                                        \
@@ -256,7 +263,7 @@ static KernelParams default_params(uint32_t anchors, uint32_t classes, uint32_t 
     params.class_agnostic = classes == 1; // as src/engine/cuda has it
     params.sequence = 1;
     params.capacity = anchors;
-    reference::set_all_visible(params);
+    scenes::set_all_visible(params);
     return params;
 }
 
@@ -270,9 +277,9 @@ static KernelParams params_of_rows(const float *rows, uint32_t anchors, uint32_t
 }
 
 // Whether the results of an image are the expected ones; prints what differs.
-static bool same(const char *what, const reference::Result &expected, const Pipeline &pipeline,
+static bool same(const char *what, const scenes::Result &expected, const Pipeline &pipeline,
                  uint32_t image = 0, uint32_t capacity = 0) {
-    const std::string wrong = reference::difference(
+    const std::string wrong = scenes::difference(
         expected, pipeline.results[image], pipeline.detections + uint64_t(image) * capacity);
     if (!wrong.empty()) {
         printf("WRONG %s: %s\n", what, wrong.c_str());
@@ -280,45 +287,58 @@ static bool same(const char *what, const reference::Result &expected, const Pipe
     return wrong.empty();
 }
 
-static bool random_scenes(uint32_t scenes) {
+// The results of an image, to compare others with.
+static scenes::Result result_of(const Pipeline &pipeline) {
+    const ResultHeader &header = *pipeline.results;
+    scenes::Result result;
+    result.candidates = header.candidates;
+    result.rejected = header.rejected;
+    result.survivors.assign(pipeline.detections, pipeline.detections + header.survivors);
+    return result;
+}
+
+// Runs a single image, and again with the kernels for batches. Returns whether the results are the
+// same.
+static bool run_both(const char *what, const KernelParams &params, const Pipeline &pipeline) {
+    const Pipeline batch(params.capacity, 2);
+    batch.enqueue(params, false, false);
+    pipeline.enqueue(params, false, false);
+    CHECK(cudaStreamSynchronize(stream));
+    return same(what, result_of(batch), pipeline);
+}
+
+// Checks the scenes of a file, `most` at most; `checked` is how many. Returns whether all have the
+// expected results.
+static bool check_scenes(const char *path, uint32_t most, uint32_t &checked) {
+    const uint32_t capacity = 8192, most_images = 8;
+    const Pipeline single(capacity), batch(capacity, most_images);
+    scenes::File file(path);
+    scenes::Scene scene;
     bool right = true;
-    const uint32_t capacity = 8192;
-    Pipeline pipeline(capacity);
-    for (uint32_t seed = 1; seed <= scenes && right; seed++) {
-        const reference::Scene scene(seed, seed % 50 == 0 ? 6000 : 600);
-        KernelParams params = scene.params;
+    for (checked = 0; right && checked < most && file.next(scene); checked++) {
+        std::list<OnDevice<char>> tensors;
+        std::vector<uint64_t> addresses;
+        for (const scenes::Tensor &tensor : scene.tensors) {
+            tensors.emplace_back(tensor.elements);
+            addresses.push_back((uint64_t)tensors.back().at);
+        }
+        const OnDevice<float> thresholds(scene.thresholds);
+        KernelParams params = scene.params(addresses, (uint64_t)thresholds.at);
         params.capacity = capacity;
-        const reference::Result expected =
-            reference::run(params, scene.boxes_half, scene.scores_half);
-        // One copy for the boxes' tensor and one for the scores', which may be the same.
-        const auto start = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
-            return f16.empty() ? (const char *)f32.data() : (const char *)f16.data();
-        };
-        const auto bytes = [](const std::vector<float> &f32, const std::vector<uint16_t> &f16) {
-            return f16.empty() ? f32.size() * 4 : f16.size() * 2;
-        };
-        const char *boxes = start(scene.boxes_f32, scene.boxes_f16);
-        const char *scores = start(scene.scores_f32, scene.scores_f16);
-        const size_t box_bytes = bytes(scene.boxes_f32, scene.boxes_f16);
-        const size_t score_bytes = bytes(scene.scores_f32, scene.scores_f16);
-        OnDevice<char> d_boxes(std::vector<char>(boxes, boxes + box_bytes));
-        OnDevice<char> d_scores(std::vector<char>(scores, scores + score_bytes));
-        OnDevice<float> d_thresholds(scene.thresholds);
-        const auto move = [&](uint64_t &address) {
-            if (address != 0 && score_bytes != 0 && address >= (uint64_t)scores &&
-                address <= (uint64_t)scores + score_bytes) {
-                address = address - (uint64_t)scores + (uint64_t)d_scores.at;
-            } else if (address != 0) {
-                address = address - (uint64_t)boxes + (uint64_t)d_boxes.at;
-            }
-        };
-        move(params.boxes.address);
-        move(params.scores.address);
-        move(params.objectness.address);
-        params.class_thresholds = params.class_threshold_count != 0 ? (uint64_t)d_thresholds.at : 0;
-        pipeline.enqueue(params, scene.boxes_half, scene.scores_half);
+        if (params.images > most_images) {
+            fprintf(stderr, "%s: expected at most %u images, got %u\n", path, most_images,
+                    params.images);
+            exit(2);
+        }
+        const Pipeline &pipeline = params.images == 1 ? single : batch;
+        pipeline.enqueue(params, scene.boxes_f16(), scene.scores_f16());
         CHECK(cudaStreamSynchronize(stream));
-        right = same(("scene " + std::to_string(seed)).c_str(), expected, pipeline);
+        for (uint32_t image = 0; image < params.images; image++) {
+            const std::string what = "scene with the seed " + std::to_string(scene.seed) +
+                                     ", image " + std::to_string(image) + " of " +
+                                     std::to_string(params.images);
+            right &= same(what.c_str(), scene.expected[image], pipeline, image, capacity);
+        }
     }
     return right;
 }
@@ -387,7 +407,7 @@ static const size_t YOLO_ELEMENTS = (4 + YOLO_CLASSES) * size_t(YOLO_ANCHORS);
 static std::vector<float> yolo_tensor(uint64_t seed) {
     const size_t n = YOLO_ANCHORS;
     std::vector<float> tensor(YOLO_ELEMENTS);
-    reference::Random random(seed);
+    scenes::Random random(seed);
     for (size_t a = 0; a < n; a++) {
         const uint32_t cluster = random.below(40);
         const bool candidate = random.once_in(12);
@@ -421,19 +441,28 @@ static KernelParams yolo_params(const float *tensor, uint32_t images, uint32_t c
     return params;
 }
 
-// Checks batches of YOLOv8 tensors image by image; with `timed`, prints a row for each size of
-// batch: GPU microseconds per image, of each kernel and of all, of the same images one launch after
-// the other, and of a kernel that only reads the tensors.
+// Checks that the images of a batch of YOLOv8 tensors have the results of single images; with
+// `timed`, prints a row for each size of batch: GPU microseconds per image, of each kernel and of
+// all, of the same images one launch after the other, and of a kernel that only reads the tensors.
 static bool batches(bool timed) {
     const uint32_t most = timed ? 64 : 4, capacity = 2048;
     std::vector<float> tensors;
-    std::vector<reference::Result> expected;
     for (uint32_t image = 0; image < most; image++) {
         const std::vector<float> tensor = yolo_tensor(100 + image);
-        expected.push_back(reference::run(yolo_params(tensor.data(), 1, capacity), false, false));
         tensors.insert(tensors.end(), tensor.begin(), tensor.end());
     }
     OnDevice<float> d_tensors(tensors), d_sum(1);
+    const Pipeline single(capacity);
+    const auto enqueue_single = [&](uint32_t image) {
+        const float *const tensor = d_tensors.at + image * YOLO_ELEMENTS;
+        single.enqueue(yolo_params(tensor, 1, capacity), false, false);
+    };
+    std::vector<scenes::Result> expected;
+    for (uint32_t image = 0; image < most; image++) {
+        enqueue_single(image);
+        CHECK(cudaStreamSynchronize(stream));
+        expected.push_back(result_of(single));
+    }
     if (timed) {
         printf("\nbatches of 84x8400 f32, GPU us per image\n");
         printf("%6s %6s | %7s %7s %7s %7s | %7s %7s | %9s | %9s %9s %6s\n", "images", "n/image",
@@ -445,7 +474,7 @@ static bool batches(bool timed) {
         if (images > most) {
             continue;
         }
-        const Pipeline pipeline(capacity, images), single(capacity);
+        const Pipeline pipeline(capacity, images);
         const KernelParams params = yolo_params(d_tensors.at, images, capacity);
         pipeline.enqueue(params, false, false);
         CHECK(cudaStreamSynchronize(stream));
@@ -462,8 +491,7 @@ static bool batches(bool timed) {
         const Times t = times_of(pipeline, params);
         const double in_turn = gpu_time([&] {
             for (uint32_t image = 0; image < images; image++) {
-                const float *const tensor = d_tensors.at + image * YOLO_ELEMENTS;
-                single.enqueue(yolo_params(tensor, 1, capacity), false, false);
+                enqueue_single(image);
             }
         });
         const uint64_t bytes = images * YOLO_ELEMENTS * sizeof(float);
@@ -545,8 +573,9 @@ static bool paper_times(const std::vector<float> &windows, uint32_t n, uint32_t 
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) {
-        fprintf(stderr, "usage: bench PTX_FOLDER WINDOWS.csv [random scenes] [check|batch]\n");
+    if (argc < 4) {
+        fprintf(stderr,
+                "usage: bench PTX_FOLDER WINDOWS.csv SCENES [scenes at most] [check|batch]\n");
         return 2;
     }
     cudaDeviceProp properties;
@@ -572,12 +601,11 @@ int main(int argc, char **argv) {
         return 2;
     }
 
-    bool right = true;
-    const uint32_t scenes = argc > 3 ? uint32_t(atoi(argv[3])) : 2000;
-    right &= random_scenes(scenes);
-    printf("random scenes: %u %s\n", scenes, right ? "right" : "WRONG");
+    uint32_t checked;
+    bool right = check_scenes(argv[3], argc > 4 ? uint32_t(atoi(argv[4])) : UINT32_MAX, checked);
+    printf("random scenes: %u %s\n", checked, right ? "right" : "WRONG");
 
-    const std::string mode = argc > 4 ? argv[4] : "";
+    const std::string mode = argc > 5 ? argv[5] : "";
     if (mode == "check" || mode == "batch") {
         right &= batches(mode == "batch");
         printf("%s\n", right ? "ALL RIGHT" : "SOMETHING IS WRONG");
@@ -598,30 +626,33 @@ int main(int argc, char **argv) {
            "left", "rds", "decode", "map", "reduce", "publish", "m+r", "all", "wall", "w. sync");
 
     const uint32_t counts[] = {200, 360, 698, 1027, 2048, 2895, 2997};
+    // What method=greedy leaves of them, by IoU threshold: tests/engine/paper.rs.
+    const uint32_t left_at_0_3[] = {26, 51, 95, 132, 144, 145, 145};
+    const uint32_t left_at_0_5[] = {26, 51, 95, 132, 154, 190, 201};
     OnDevice<float> d_windows(windows);
     {
         Pipeline pipeline(2997);
-        for (uint32_t n : counts) {
-            KernelParams params = params_of_rows(d_windows.at, n, 4, SQUARE);
+        for (size_t i = 0; i < std::size(counts); i++) {
+            KernelParams params = params_of_rows(d_windows.at, counts[i], 4, SQUARE);
             for (float iou : {0.3f, 0.5f}) {
                 params.iou_threshold = iou;
-                KernelParams on_host = params;
-                on_host.boxes.address = (uint64_t)windows.data();
-                on_host.scores.address = (uint64_t)(windows.data() + 3);
-                const reference::Result expected = reference::run(on_host, false, false);
-                pipeline.enqueue(params, false, false);
-                CHECK(cudaStreamSynchronize(stream));
-                right &= same("windows", expected, pipeline);
                 char what[64];
                 snprintf(what, sizeof what, "windows, IoU %.1f", iou);
-                print_times(what, n, *pipeline.results, times_of(pipeline, params));
+                right &= run_both(what, params, pipeline);
+                const uint32_t left = iou == 0.3f ? left_at_0_3[i] : left_at_0_5[i];
+                if (pipeline.results->survivors != left) {
+                    printf("WRONG %s: expected %u survivors of %u, got %u\n", what, left,
+                           counts[i], pipeline.results->survivors);
+                    right = false;
+                }
+                print_times(what, counts[i], *pipeline.results, times_of(pipeline, params));
             }
         }
     }
 
     for (uint32_t n : {1000u, 8400u, 30000u}) {
         std::vector<float> rows;
-        reference::Random random(n);
+        scenes::Random random(n);
         for (uint32_t i = 0; i < n; i++) {
             const float x = 1820.0f * random.unit(), y = 980.0f * random.unit();
             const float w = 10.0f + 190.0f * random.unit(), h = 10.0f + 190.0f * random.unit();
@@ -632,13 +663,7 @@ int main(int argc, char **argv) {
         OnDevice<float> d_rows(rows);
         Pipeline pipeline(n);
         const KernelParams params = params_of_rows(d_rows.at, n, 5, CORNERS);
-        KernelParams on_host = params;
-        on_host.boxes.address = (uint64_t)rows.data();
-        on_host.scores.address = (uint64_t)(rows.data() + 4);
-        const reference::Result expected = reference::run(on_host, false, false);
-        pipeline.enqueue(params, false, false);
-        CHECK(cudaStreamSynchronize(stream));
-        right &= same("random boxes", expected, pipeline);
+        right &= run_both("random boxes", params, pipeline);
         print_times("random boxes, IoU 0.45", n, *pipeline.results, times_of(pipeline, params));
     }
 
@@ -648,11 +673,7 @@ int main(int argc, char **argv) {
         OnDevice<float> d_tensor(tensor);
         Pipeline pipeline(n);
         const KernelParams params = yolo_params(d_tensor.at, 1, n);
-        const KernelParams on_host = yolo_params(tensor.data(), 1, n);
-        const reference::Result expected = reference::run(on_host, false, false);
-        pipeline.enqueue(params, false, false);
-        CHECK(cudaStreamSynchronize(stream));
-        right &= same("yolov8", expected, pipeline);
+        right &= run_both("yolov8", params, pipeline);
         print_times("yolov8 84x8400", pipeline.results->candidates, *pipeline.results,
                     times_of(pipeline, params));
     }

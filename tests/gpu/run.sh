@@ -59,8 +59,9 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # cuda_absent needs the stub driver; the two after it have steps of their own.
-            nmsbench | cuda_absent | cuda_faults | cuda_streams) ;;
+            # The first two are no tests. cuda_absent needs the stub driver; the two after it have
+            # steps of their own.
+            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams) ;;
             # What is left out needs Python packages or an inference element.
             input) program "$name" --skip python_attach:: ;;
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
@@ -84,6 +85,7 @@ streams() {
 
 bench() {
     [ -x "$work/bench" ] || nvcc -std=c++17 -O2 tests/gpu/bench.cu -o "$work/bench" -lcuda
+    [ -e "$work/scenes" ] || "$work/programs/scenes" "$work/scenes" 1 1000
 }
 
 sanitize() {
@@ -97,7 +99,7 @@ sanitize() {
                     --include-ignored --test-threads 1 2>&1)
             else
                 out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
-                    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 60 check 2>&1)
+                    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 60 check 2>&1)
             fi
             if [ $? = 0 ]; then
                 echo "$tool, $what: $(grep 'SUMMARY' <<<"$out")"
@@ -112,7 +114,7 @@ sanitize() {
 
 speed() {
     bench
-    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt || failed+=(bench)
+    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" || failed+=(bench)
     if python3 -c 'import torchvision' 2>/dev/null; then
         python3 tests/gpu/torchvision_nms.py tests/fixtures/oscars/detections.txt
     fi
@@ -120,7 +122,7 @@ speed() {
 
 batch() {
     bench
-    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt 0 batch || failed+=(batch)
+    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 0 batch || failed+=(batch)
 }
 
 pipelines() {

@@ -4,10 +4,10 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER receives the test programs, the plugin, the recorded tensors (NMSFILTER_TEST_DATA), and
-# GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
-# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and
-# run tests/gpu/run.sh.
+# FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugin, the recorded tensors
+# (NMSFILTER_TEST_DATA), and GStreamer from the archive, which has one folder with a program `run`
+# that runs a command with it. Without an archive the GPU machine must have GStreamer. Copy FOLDER
+# and this checkout there and run tests/gpu/run.sh.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '3,11s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
@@ -31,7 +31,9 @@ for line in sys.stdin:
     while read -r name program; do
         strip -o "$folder/programs/$name" "$program"
     done
+cargo build --locked --no-default-features --example scenes
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
+strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/debug/examples/scenes"
 strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
 [ ! -e "$data/data/recorded" ] || cp -r --parents -t "$folder/data" "$data/data/recorded"
 # The paths at which the programs expect the checkout and a folder to write to.
