@@ -31,9 +31,10 @@ for line in sys.stdin:
     while read -r name program; do
         strip -o "$folder/programs/$name" "$program"
     done
-cargo build --locked --no-default-features --example scenes
+# In a folder of its own: without GStreamer, the plugin that is built with it has no elements.
+cargo build --locked --no-default-features --example scenes --target-dir "$CARGO_TARGET_DIR/scenes"
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
-strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/debug/examples/scenes"
+strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/scenes/debug/examples/scenes"
 strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
 [ ! -e "$data/data/recorded" ] || cp -r --parents -t "$folder/data" "$data/data/recorded"
 # The paths at which the programs expect the checkout and a folder to write to.
