@@ -150,7 +150,7 @@ impl PaperKernels {
         parameters: &mut [*mut c_void],
     ) -> Result<Graph> {
         let mut made = Graph { device: device.clone(), graph: null_mut(), exec: null_mut() };
-        let driver = device::enter(&device)?;
+        let driver = device::enter(device)?;
         let node = sys::CUDA_KERNEL_NODE_PARAMS {
             func: function,
             gridDimX: blocks[0],

@@ -71,7 +71,7 @@ suite() {
 }
 
 scenes() {
-    NMSFILTER_TEST_SCENES=${NMSFILTER_TEST_SCENES:-100000} program cuda tensors_on_the
+    NMSFILTER_TEST_SCENES=${NMSFILTER_TEST_SCENES:-100000} program cuda tensors_in_ each_image_of_a_batch
 }
 
 faults() {
@@ -95,7 +95,7 @@ sanitize() {
         for what in engine kernels; do
             if [ $what = engine ]; then
                 out=$(NMSFILTER_TEST_SCENES=40 timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 \
-                    --print-limit 5 "$work/programs/cuda" the_gpu tensors_on --skip memory:: \
+                    --print-limit 5 "$work/programs/cuda" tensors_in_ batch:: rounds_is more_conflicts --skip memory:: \
                     --include-ignored --test-threads 1 2>&1)
             else
                 out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
