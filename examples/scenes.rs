@@ -81,7 +81,7 @@ fn write_scenes(
     let mut rng = Rng::with_seed(seed ^ 0xd0_3b);
     let images = match max_anchors {
         Some(anchors) => vec![Scene::large(seed, rng.usize(anchors / 2..=anchors))],
-        None if seed % 5 == 0 => vec![Scene::on_a_grid(seed)],
+        None if seed.is_multiple_of(5) => vec![Scene::on_a_grid(seed)],
         None => Scene::batch(seed, MAX_IMAGES),
     };
     write_scene(out, seed, &images[0], 1, &mut rng)?;
