@@ -21,6 +21,7 @@ pub struct DeviceBuffer {
     len: usize,
 }
 
+#[allow(clippy::len_without_is_empty, reason = "its length is only compared with others")]
 impl DeviceBuffer {
     /// Allocates `len` uninitialized bytes, aligned to at least 256 bytes.
     ///
@@ -42,11 +43,6 @@ impl DeviceBuffer {
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// The GPU that the memory is on.
@@ -148,7 +144,7 @@ impl Device {
     ///
     /// # Errors
     /// If the call fails. An unknown address is not an error.
-    pub fn locate(&self, address: u64) -> Result<Location, DriverError> {
+    pub(crate) fn locate(&self, address: u64) -> Result<Location, DriverError> {
         let (mut memory_type, mut ordinal, mut pointer) = (0u32, 0i32, 0u64);
         let attributes = [
             Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -182,7 +178,7 @@ impl Device {
     ///
     /// # Errors
     /// If that work failed.
-    pub fn wait_for_owner(&self, address: u64) -> Result<bool, DriverError> {
+    pub(crate) fn wait_for_owner(&self, address: u64) -> Result<bool, DriverError> {
         let driver = self.enter()?;
         let mut context: sys::CUcontext = null_mut();
         let value = (&raw mut context).cast();

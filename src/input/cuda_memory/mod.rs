@@ -24,7 +24,11 @@ use gst::glib::translate::{IntoGlib, from_glib};
 pub use crate::device::READY_EVENT;
 use crate::device::{Event, Ready};
 use crate::tensor::DeviceSlice;
-pub use allocator::{Release, from_buffer, wrap};
+#[cfg(feature = "internals")]
+pub use allocator::from_buffer;
+#[cfg(not(feature = "internals"))]
+use allocator::from_buffer;
+pub use allocator::{Release, wrap};
 pub use upload::{UploadError, Uploader};
 
 /// The type of the memory that [`wrap`] creates.
