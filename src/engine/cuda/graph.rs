@@ -12,7 +12,7 @@ use super::interface::{
     map_blocks, reduce_blocks, workspace_bytes,
 };
 use super::kernels::Kernels;
-use crate::device::{DeviceBuffer, DriverError, EdgeData, Stream};
+use crate::device::{DeviceBuffer, Driver, DriverError, EdgeData, Stream};
 
 /// What a graph is instantiated for. Launches with fewer images and less capacity run on it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Graph {
         // SAFETY: the addresses are those of handles; `drop` destroys both.
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
         for kernel in Kernel::ALL {
-            graph.add_node(kernel)?;
+            graph.add_node(&driver, kernel)?;
         }
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
         // stream that the graph is launched into.
@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// Adds the node of `kernel`, which depends on the node before.
-    fn add_node(&mut self, kernel: Kernel) -> Result<(), DriverError> {
+    fn add_node(&mut self, driver: &Driver, kernel: Kernel) -> Result<(), DriverError> {
         let index = kernel as usize;
         let before = index.checked_sub(1).map(|before| self.nodes[before]);
         let programmatic = self.kernels.programmatic_launch;
@@ -117,7 +117,6 @@ impl Graph {
             dependency.map_or((null(), 0), |before| (std::ptr::from_ref(before), 1));
         let mut node = null_mut();
         let graph = self.graph;
-        let driver = self.kernels.device().enter()?;
         // The launch sets decode's parameters, and its grid with them.
         self.with_node_params(kernel, &self.params, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
@@ -206,19 +205,19 @@ impl Graph {
     /// Launches the kernels with `params`, asynchronously, in stream order.
     pub fn launch(&mut self, stream: &Stream, params: &KernelParams) -> Result<(), DriverError> {
         debug_assert!(params.images() <= self.shape.images, "the graph holds the launch");
+        let driver = self.kernels.device().enter()?;
         if self.images != params.images() {
             // After a failure the engine drops the graph.
             self.images = params.images();
             for kernel in [Kernel::Map, Kernel::Reduce, Kernel::Publish] {
-                self.update_node(kernel, params)?;
+                self.update_node(&driver, kernel, params)?;
             }
         }
         // Equal parameters have the same number of images.
         if self.params != *params {
-            self.update_node(Kernel::Decode, params)?;
+            self.update_node(&driver, Kernel::Decode, params)?;
             self.params = *params;
         }
-        let driver = self.kernels.device().enter()?;
         // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
         // stream has completed the launch, and the kernels access no memory beyond them, the
         // workspace and the results.
@@ -226,8 +225,12 @@ impl Graph {
     }
 
     /// Sets the parameters and the grid of a node of the instantiated graph.
-    fn update_node(&self, kernel: Kernel, params: &KernelParams) -> Result<(), DriverError> {
-        let driver = self.kernels.device().enter()?;
+    fn update_node(
+        &self,
+        driver: &Driver,
+        kernel: Kernel,
+        params: &KernelParams,
+    ) -> Result<(), DriverError> {
         let (exec, node) = (self.exec, self.nodes[kernel as usize]);
         self.with_node_params(kernel, params, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
