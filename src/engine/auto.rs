@@ -83,16 +83,16 @@ impl Engine for Auto {
     ) -> Result<Outcome<'_>, EngineError> {
         let on_device =
             layout.tensors().any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
-        let is_supported = cuda::supports(layout, params).is_ok();
+        let is_supported = cuda::supports(params).is_ok();
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
         match cuda.map(|cuda| cuda.run_batch(tensors, layout, params)) {
-            Some(Ok(done)) => {
+            Some(Ok(work)) => {
                 if !on_device {
                     self.trial.record(true, began.elapsed());
                 }
-                return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(done));
+                return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(work));
             }
             Some(Err(error)) if error.is_device_error() => {
                 self.failure = Some(error);

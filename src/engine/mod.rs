@@ -232,12 +232,16 @@ pub enum EngineError {
         images: usize,
     },
     /// The engine does not implement a feature that the layout or the parameters need.
-    #[error("the engine {engine} does not support {what}; choose the backend {instead}")]
+    #[error(
+        "the engine {engine} does not support the {what} {value}; choose the backend {instead}"
+    )]
     Unsupported {
         /// The engine's name.
         engine: &'static str,
-        /// The feature.
-        what: String,
+        /// The feature, such as "overlap measure".
+        what: &'static str,
+        /// Its value that the engine does not implement.
+        value: &'static str,
         /// The backend that supports it.
         instead: &'static str,
     },

@@ -85,7 +85,7 @@ impl Cuda {
         layout: &Layout,
         params: &Params,
     ) -> Result<DeviceWork, EngineError> {
-        supports(layout, params)?;
+        supports(params)?;
         validate(tensors, layout, params)?;
         let mut inputs = Inputs::new(tensors, layout, self.device())?;
         if let Some(is) = inputs.other_device().filter(|_| !self.is_fixed) {
@@ -115,12 +115,16 @@ impl Cuda {
 ///
 /// # Errors
 /// [`EngineError::Unsupported`] if they cannot.
-pub(super) fn supports(_layout: &Layout, params: &Params) -> Result<(), EngineError> {
-    let what = match params.overlap {
-        Overlap::Iou | Overlap::Representative | Overlap::Smaller => return Ok(()),
-        Overlap::Diou => format!("the overlap measure {}", params.overlap.name()),
-    };
-    Err(EngineError::Unsupported { engine: Cuda::NAME, what, instead: Cpu::NAME })
+pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
+    match params.overlap {
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller => Ok(()),
+        Overlap::Diou => Err(EngineError::Unsupported {
+            engine: Cuda::NAME,
+            what: "overlap measure",
+            value: params.overlap.name(),
+            instead: Cpu::NAME,
+        }),
+    }
 }
 
 impl Engine for Cuda {
@@ -128,8 +132,8 @@ impl Engine for Cuda {
         Self::NAME
     }
 
-    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        supports(layout, params)
+    fn supports(&self, _layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        supports(params)
     }
 
     fn run(
