@@ -201,7 +201,7 @@ impl Run {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         if bytes.one_in(4) {
-            // Several at once, so that the settings differ in many ways from those in force.
+            // Several properties, so that the settings differ in many ways from those in force.
             for _ in 0..bytes.pick(&[1, 1, 2, 6]) {
                 set_property(bytes, &self.harness.element);
             }

@@ -19,6 +19,17 @@ fn survivors(
     engine.run(tensors, layout, params).unwrap().image(0).survivors.to_vec()
 }
 
+/// The survivors of a scene, and all of its candidates.
+fn survivors_and_candidates(
+    engine: &mut dyn Engine,
+    scene: &Scene,
+) -> (Vec<Detection>, Vec<Detection>) {
+    let (tensors, layout) = scene.tensors();
+    let all = Params { method: Method::None, ..scene.params.clone() };
+    let kept = survivors(engine, &tensors, &layout, &scene.params);
+    (kept, survivors(engine, &tensors, &layout, &all))
+}
+
 /// Whether two detections conflict, by a run of the reference engine on these two alone.
 fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
@@ -147,10 +158,7 @@ fn greedy_survivors_do_not_conflict_and_all_others_conflict_with_a_survivor_that
     let (scenes, mut left, mut suppressed) = (engines::scene_count(1_000), 0, 0);
     for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::Greedy);
-        let (tensors, layout) = scene.tensors();
-        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
-        let all = Params { method: Method::None, ..scene.params.clone() };
-        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        let (kept, all) = survivors_and_candidates(&mut *fast, &scene);
         left += kept.len() as u64;
         suppressed += (all.len() - kept.len()) as u64;
         assert!(ranked(&kept) && ranked(&all), "seed {seed}");
@@ -171,9 +179,7 @@ fn map_reduce_survivors_are_the_undominated_candidates() {
     for seed in 0..scenes {
         let scene = Scene::plain(seed, Method::MapReduce);
         let (tensors, layout) = scene.tensors();
-        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
-        let all = Params { method: Method::None, ..scene.params.clone() };
-        let all = survivors(&mut *fast, &tensors, &layout, &all);
+        let (kept, all) = survivors_and_candidates(&mut *fast, &scene);
         left += kept.len() as u64;
         suppressed += (all.len() - kept.len()) as u64;
         for (rank, candidate) in all.iter().enumerate() {
