@@ -10,8 +10,9 @@ use gstnmsfilter::decoder::{self, BoxFormat, Choice, Coordinates, Decoder, MAX_C
 use gstnmsfilter::engine::{
     ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
+use gstnmsfilter::geometry::Letterbox;
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::output::{HAS_ANALYTICS, Letterbox, Mapping, Region};
+use gstnmsfilter::output::{HAS_ANALYTICS, Mapping, Region};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::engines;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Boxes: the region of the image that a candidate covers, and the overlap of two boxes.
+//! Boxes: the region of the image that a candidate covers, the overlap of two boxes, and the fit of a frame
+//! into the model's input.
 //!
 //! In: corners and areas, in pixels of the model's input. Out: whether a box intersects [`Bounds`], and the
-//! [`Overlap`] measures with the bounds that let engines skip pairs of boxes.
+//! [`Overlap`] measures with the bounds that let engines skip pairs of boxes. [`Letterbox`] has the rules by
+//! which a frame is scaled to the model's input.
 
 mod bounds;
+mod letterbox;
 pub mod overlap;
 
 pub use bounds::Bounds;
+pub use letterbox::{Fit, Letterbox};
 pub use overlap::Overlap;
 
 /// An axis-aligned box by its edges, in pixels of the model's input.

@@ -5,19 +5,7 @@
 //! scaled. Out: a [`Region`] of the frame; and for engines, the visible part of the model's input.
 
 use crate::engine::{Bounds, Detection};
-
-/// How the video frame was scaled to the model's input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Letterbox {
-    /// Each axis by its own ratio, without borders.
-    #[default]
-    None = 0,
-    /// Both axes by the same ratio, with borders on both sides.
-    Center = 1,
-    /// Both axes by the same ratio, with a border on the right or at the bottom.
-    TopLeft = 2,
-}
+use crate::geometry::Letterbox;
 
 /// A detection in pixels of the video frame, clipped to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,9 +66,7 @@ impl Mapping {
     /// The mapping for a frame of `frame` pixels (width, height) that was scaled to `model` pixels;
     /// a model size of 0, 0 is the size of the frame.
     ///
-    /// Letterboxing is as in nvinfer (DeepStream), to the pixel: the sides of the frame are rounded
-    /// down to even numbers, the shorter side of the scaled frame is truncated to whole pixels, and
-    /// the border at the left or at the top is half of the remaining pixels, rounded down.
+    /// The numbers are those of [`Letterbox::fit`].
     ///
     /// # Errors
     /// If a side of the frame is 0, if only one side of the model's input is 0, or if the frame is
@@ -93,35 +79,15 @@ impl Mapping {
         if frame.contains(&0) {
             return Err(MappingError::NoFrame(frame[0], frame[1]));
         }
-        match (model, letterbox) {
-            ([0, 0], Letterbox::None) => {
-                let unscaled = Self { frame, model: frame, ratio: [1.0; 2], offset: [0.0; 2] };
-                return Ok(unscaled);
-            }
+        let model = match (model, letterbox) {
+            ([0, 0], Letterbox::None) => frame,
             ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
             ([w, h], _) if w == 0 || h == 0 => return Err(MappingError::HalfModel(w, h)),
-            _ => {}
-        }
-        if letterbox == Letterbox::None {
-            let ratio = [0, 1].map(|axis| f64::from(model[axis]) / f64::from(frame[axis]));
-            return Ok(Self { frame, model, ratio, offset: [0.0; 2] });
-        }
-
-        // A side of 1 pixel stays 1.
-        let even = frame.map(|side| f64::from((side & !1).max(1)));
-        let net = model.map(f64::from);
-        let height_at_full_width = net[0] * even[1] / even[0];
-        let scaled = if height_at_full_width <= net[1] {
-            [net[0], height_at_full_width.trunc().max(1.0)]
-        } else {
-            [(net[1] * even[0] / even[1]).trunc().max(1.0), net[1]]
+            _ => model,
         };
-        let offset = match letterbox {
-            Letterbox::Center => [0, 1].map(|axis| ((net[axis] - scaled[axis]) / 2.0).trunc()),
-            _ => [0.0; 2],
-        };
-        let ratio = [0, 1].map(|axis| scaled[axis] / even[axis]);
-        Ok(Self { frame, model, ratio, offset })
+        let fit = letterbox.fit(frame, model);
+        let ratio = [0, 1].map(|axis| f64::from(fit.size[axis]) / f64::from(fit.source[axis]));
+        Ok(Self { frame, model, ratio, offset: fit.offset.map(f64::from) })
     }
 
     /// Width and height of the model's input in pixels.

@@ -16,7 +16,7 @@ use gst::glib;
 #[cfg(feature = "internals")]
 pub use label::LabelError;
 pub use label::Labels;
-pub use mapping::{Letterbox, Mapping, MappingError, Region};
+pub use mapping::{Mapping, MappingError, Region};
 pub(crate) use roi::roi_type;
 
 /// The kinds of metadata to write.

@@ -6,9 +6,9 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 
-use crate::output::{self, Kinds};
+use crate::output::Kinds;
 use crate::type_names::format;
-use crate::{decoder, engine};
+use crate::{decoder, engine, geometry};
 
 /// Declares the enumeration of a property that has the same values as an enumeration of the core:
 /// `Value = number, "nick", "description"`.
@@ -110,7 +110,7 @@ property_enum! {
 
 property_enum! {
     /// How the frame was fitted into the model's input.
-    Letterbox as "GstNmsFilterLetterbox" for output::Letterbox {
+    Letterbox as "GstNmsFilterLetterbox" for geometry::Letterbox {
         /// Stretched to fill it.
         #[default]
         None = 0, "none", "None: stretched to fill the model's input";
