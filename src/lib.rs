@@ -53,6 +53,11 @@ mod file;
 pub mod geometry;
 #[cfg(not(feature = "internals"))]
 mod geometry;
+#[cfg(all(feature = "onnxruntime", feature = "internals"))]
+#[doc(hidden)]
+pub mod inference;
+#[cfg(all(feature = "onnxruntime", not(feature = "internals")))]
+mod inference;
 #[cfg(feature = "gstreamer")]
 pub mod input;
 pub mod nms;
@@ -73,3 +78,5 @@ pub mod cuda;
 
 #[cfg(feature = "gstreamer")]
 pub use plugin::plugin_register_static;
+#[cfg(feature = "onnxruntime")]
+pub use plugin::register_inference;

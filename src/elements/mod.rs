@@ -2,7 +2,8 @@
 //! The elements of the plugin and what they share.
 //!
 //! `nmsfilter` connects input, decoder, engine and output. `crowdtestsrc` and `tensorreplay` attach
-//! tensors to test it, `roioverlay` draws its results.
+//! tensors to test it, `roioverlay` draws its results. `ortinference` runs a detector; it is registered by a
+//! plugin of its own (feature `onnxruntime`, package in inference/).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +12,8 @@ use crate::input::custom_meta;
 pub mod crowdtestsrc;
 mod grid;
 pub mod nmsfilter;
+#[cfg(feature = "onnxruntime")]
+pub mod ortinference;
 mod plane;
 mod property;
 pub mod roioverlay;

@@ -75,6 +75,12 @@ impl Labels {
         u32::try_from(class).ok()
     }
 
+    /// The names of the label file.
+    #[cfg(feature = "onnxruntime")]
+    pub fn into_names(self) -> Vec<String> {
+        self.from_file
+    }
+
     /// The number of labels of the label file.
     pub fn count(&self) -> usize {
         self.from_file.len()

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The enumerations of the element's properties, as GObject types, and what they mean to the core.
+#![allow(missing_docs, reason = "the macros generate items without documentation")]
+
+use gst::glib;
+
+use crate::geometry;
+use crate::inference::model;
+use crate::inference::provider;
+use crate::type_names::format;
+
+/// The processor that runs the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceProvider", allow_name_conflict)]
+pub enum Provider {
+    /// CUDA, else the CPU.
+    #[default]
+    #[enum_value(name = "Auto: CUDA where it can be used, else the CPU", nick = "auto")]
+    Auto = 0,
+    /// The CPU.
+    #[enum_value(name = "CPU", nick = "cpu")]
+    Cpu = 1,
+    /// An NVIDIA GPU.
+    #[enum_value(name = "CUDA: an NVIDIA GPU, or an error", nick = "cuda")]
+    Cuda = 2,
+    /// An NVIDIA GPU with TensorRT.
+    #[enum_value(
+        name = "TensorRT: an NVIDIA GPU, or an error; preparing a model takes minutes at each start",
+        nick = "tensorrt"
+    )]
+    TensorRt = 3,
+}
+
+impl Provider {
+    /// The providers to try, in this order. All but the last may be unusable.
+    pub fn candidates(self) -> &'static [provider::Provider] {
+        match self {
+            Self::Auto => &[provider::Provider::Cuda, provider::Provider::Cpu],
+            Self::Cpu => &[provider::Provider::Cpu],
+            Self::Cuda => &[provider::Provider::Cuda],
+            Self::TensorRt => &[provider::Provider::TensorRt],
+        }
+    }
+}
+
+/// How frames are fitted into the model's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceLetterbox", allow_name_conflict)]
+pub enum Letterbox {
+    /// Stretched to fill it.
+    #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
+    None = 0,
+    /// Scaled without distortion, borders on both sides.
+    #[default]
+    #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
+    Center = 1,
+    /// Scaled without distortion, borders right or below.
+    #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
+    TopLeft = 2,
+}
+
+impl From<Letterbox> for geometry::Letterbox {
+    fn from(letterbox: Letterbox) -> Self {
+        match letterbox {
+            Letterbox::None => Self::None,
+            Letterbox::Center => Self::Center,
+            Letterbox::TopLeft => Self::TopLeft,
+        }
+    }
+}
+
+/// The order of the dimensions of the model's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceLayout", allow_name_conflict)]
+pub enum InputLayout {
+    /// By the number of channels.
+    #[default]
+    #[enum_value(name = "Auto: where the dimensions have 3 or 1 channels", nick = "auto")]
+    Auto = 0,
+    /// Batch, channels, height, width.
+    #[enum_value(name = "Batch, channels, height, width", nick = "nchw")]
+    Nchw = 1,
+    /// Batch, height, width, channels.
+    #[enum_value(name = "Batch, height, width, channels", nick = "nhwc")]
+    Nhwc = 2,
+}
+
+impl From<InputLayout> for Option<model::InputLayout> {
+    fn from(layout: InputLayout) -> Self {
+        match layout {
+            InputLayout::Auto => None,
+            InputLayout::Nchw => Some(model::InputLayout::Nchw),
+            InputLayout::Nhwc => Some(model::InputLayout::Nhwc),
+        }
+    }
+}
+
+/// The order of the channels of the model's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceChannelOrder", allow_name_conflict)]
+pub enum ChannelOrder {
+    /// Red, green, blue.
+    #[default]
+    #[enum_value(name = "Red, green, blue", nick = "rgb")]
+    Rgb = 0,
+    /// Blue, green, red.
+    #[enum_value(name = "Blue, green, red", nick = "bgr")]
+    Bgr = 1,
+}
+
+impl From<ChannelOrder> for model::ChannelOrder {
+    fn from(order: ChannelOrder) -> Self {
+        match order {
+            ChannelOrder::Rgb => Self::Rgb,
+            ChannelOrder::Bgr => Self::Bgr,
+        }
+    }
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `BaseTransform` subclass: properties, start and stop, negotiation, and `transform_ip`.
+//!
+//! In: frames, and properties. Out: the same buffers with tensors; messages and `stats`.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
+
+use std::sync::{LazyLock, Mutex};
+use std::time::Instant;
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::BaseTransformExtManual;
+use gst_base::subclass::prelude::*;
+use gst_video::VideoInfo;
+
+use super::enums::{ChannelOrder, InputLayout, Letterbox, Provider};
+use super::error::StartError;
+use super::settings::Settings;
+use super::stats::Stats;
+use crate::elements::{filter_templates, lock, property};
+use crate::inference::error::InferenceError;
+use crate::inference::{CAT, Inference, Options, provider};
+use crate::input::custom_meta;
+
+/// The instance data of the element.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::OrtInference)]
+pub struct OrtInference {
+    #[property(
+        name = "model", get, set, type = Option<String>, member = model,
+        nick = "Model",
+        blurb = "File of the model in the ONNX format",
+        mutable_ready
+    )]
+    #[property(
+        name = "library", get, set, type = Option<String>, member = library,
+        nick = "Library",
+        blurb = "ONNX Runtime's library, or a folder that has it (unset: ORT_DYLIB_PATH, the dynamic \
+                 loader's path, Python packages)",
+        mutable_ready
+    )]
+    #[property(
+        name = "provider", get, set, type = Provider, member = provider,
+        builder(Provider::default())
+            .nick("Provider")
+            .blurb("The processor that runs the model")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "cuda-device-id", get, set, type = u32, member = cuda_device_id,
+        nick = "CUDA device id",
+        blurb = "Number of the GPU to use",
+        mutable_ready
+    )]
+    #[property(
+        name = "letterbox", get, set, type = Letterbox, member = letterbox,
+        builder(Letterbox::default())
+            .nick("Letterbox")
+            .blurb("How frames are fitted into the model's input; borders are gray")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "input-width", get, set, type = u32, member = input_width,
+        nick = "Input width",
+        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: as the model says)",
+        mutable_ready
+    )]
+    #[property(
+        name = "input-height", get, set, type = u32, member = input_height,
+        nick = "Input height",
+        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: as the model says)",
+        mutable_ready
+    )]
+    #[property(
+        name = "input-layout", get, set, type = InputLayout, member = input_layout,
+        builder(InputLayout::default())
+            .nick("Input layout")
+            .blurb("The order of the dimensions of the model's input")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "channel-order", get, set, type = ChannelOrder, member = channel_order,
+        builder(ChannelOrder::default())
+            .nick("Channel order")
+            .blurb("The order of the channels of the model's input")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "range", get, set, type = Option<String>, member = range,
+        nick = "Range",
+        blurb = "What black and white become, as in -1,1 (unset: as the file MODEL.modelinfo says, else \
+                 0,1, or 0,255 for a model that takes bytes)",
+        mutable_ready
+    )]
+    #[property(
+        name = "mean", get, set, type = Option<String>, member = mean,
+        nick = "Mean",
+        blurb = "Subtracted after range, one number or one for each of red, green and blue (unset: 0)",
+        mutable_ready
+    )]
+    #[property(
+        name = "std", get, set, type = Option<String>, member = std,
+        nick = "Standard deviation",
+        blurb = "Divides the difference, one number or one for each of red, green and blue (unset: 1)",
+        mutable_ready
+    )]
+    #[property(
+        name = "label-file", get, set, type = Option<String>, member = label_file,
+        nick = "Label file",
+        blurb = "Text file in UTF-8 with one label per line, the first for class 0 (unset: the names in \
+                 the model's metadata); the labels go with the tensors",
+        mutable_ready
+    )]
+    settings: Mutex<Settings>,
+    /// `None` before start, after stop, and while `transform_ip` processes a frame.
+    state: Mutex<Option<State>>,
+    stats: Mutex<Stats>,
+}
+
+/// What exists from start to stop.
+struct State {
+    inference: Inference,
+    options: Options,
+    /// Whether the CPU replaces a GPU that fails.
+    is_auto: bool,
+    /// The format of frames; `None` before caps.
+    frame: Option<VideoInfo>,
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for OrtInference {
+    const NAME: &'static str = "GstOrtInference";
+    const ALLOW_NAME_CONFLICT: bool = true;
+    type Type = super::OrtInference;
+    type ParentType = gst_base::BaseTransform;
+}
+
+/// All properties except `stats` are derived: the derive macro does not support `GstStructure`.
+impl ObjectImpl for OrtInference {
+    fn properties() -> &'static [glib::ParamSpec] {
+        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
+            let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
+                .nick("Stats")
+                .blurb(
+                    "Since the element started: frames, provider (of the last frame), bytes-uploaded (to \
+                     the GPU), output-sets (frames whose outputs have memory), time-mean, time-p50 and \
+                     time-p99 (ns per frame; on a GPU the run goes on after that)",
+                )
+                .read_only()
+                .build();
+            let derived = OrtInference::derived_properties().iter().cloned();
+            derived.chain([stats]).collect()
+        });
+        &PROPERTIES
+    }
+
+    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        match spec.name() {
+            "stats" => lock(&self.stats).structure().to_value(),
+            _ => self.derived_property(id, spec),
+        }
+    }
+
+    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
+            self.derived_set_property(id, value, spec);
+        }
+    }
+}
+
+impl GstObjectImpl for OrtInference {}
+
+impl ElementImpl for OrtInference {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "ONNX Runtime inference",
+                "Filter/Analyzer/Video",
+                "Runs an ONNX model on video frames with ONNX Runtime, on the CPU or an NVIDIA GPU, and \
+                 attaches its raw output tensors, which stay in the GPU's memory",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+            LazyLock::new(|| filter_templates(&gst_video::VideoCapsBuilder::new().build()));
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for OrtInference {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
+    // Metadata is attached to every buffer, so the element is never in passthrough mode.
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
+
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        *lock(&self.stats) = Stats::default();
+        let state = self.open(&settings).map_err(|error| {
+            error.message(&property::non_default(self.obj().upcast_ref()))
+        })?;
+        self.post_model(&state);
+        *lock(&self.state) = Some(state);
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.post_stats();
+        *lock(&self.state) = None;
+        Ok(())
+    }
+
+    fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        let frame = VideoInfo::from_caps(incaps)?;
+        if let Some(state) = lock(&self.state).as_mut() {
+            let set = state.inference.set_frame(&frame);
+            set.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
+            let model = state.inference.model.input.size;
+            gst::info!(
+                CAT,
+                imp = self,
+                "frames of {}x{} are {} for the model's {}x{}",
+                frame.width(),
+                frame.height(),
+                if state.inference.converts() { "converted" } else { "taken as they are" },
+                model[0],
+                model[1],
+            );
+            state.frame = Some(frame);
+        }
+        Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        if event.type_() == gst::EventType::Eos {
+            self.post_stats();
+        }
+        self.parent_sink_event(event)
+    }
+
+    fn transform_ip(
+        &self,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let start = Instant::now();
+        // The state is moved out of the mutex, so that no lock is held while the model runs.
+        let Some(mut state) = lock(&self.state).take() else {
+            return Err(gst::FlowError::Flushing);
+        };
+        let result = self.process(&mut state, buffer);
+        let inference = &state.inference;
+        let counts = (inference.provider.name(), inference.uploaded, inference.sets());
+        *lock(&self.state) = Some(state);
+        if let Err(error) = result {
+            let properties = property::non_default(self.obj().upcast_ref());
+            self.post_error_message(error.message(&properties));
+            return Err(gst::FlowError::Error);
+        }
+        lock(&self.stats).count(counts.0, counts.1, counts.2, start.elapsed());
+        Ok(gst::FlowSuccess::Ok)
+    }
+}
+
+impl OrtInference {
+    /// Opens the model on the first provider that can run it.
+    fn open(&self, settings: &Settings) -> Result<State, StartError> {
+        let options = settings.options()?;
+        let candidates = settings.provider.candidates();
+        let (last, others) = candidates.split_last().expect("there is a provider");
+        for provider in others {
+            match Inference::open(&options, *provider) {
+                Ok(inference) => return Ok(State::new(inference, options, true)),
+                Err(error @ InferenceError::Provider { .. }) => self.warn_of_cpu(&error),
+                Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
+            }
+        }
+        let inference = Inference::open(&options, *last)?;
+        Ok(State::new(inference, options, false))
+    }
+
+    /// Runs the model on the frame and attaches its outputs.
+    fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
+        let result = state.inference.run(buffer);
+        let tensors = match result {
+            Ok(tensors) => tensors,
+            Err(error) if state.is_auto && error.is_of_gpu() => {
+                self.warn_of_cpu(&error);
+                state.replace_gpu()?;
+                state.inference.run(buffer)?
+            }
+            Err(error) => return Err(error),
+        };
+        for tensor in tensors {
+            custom_meta::attach(buffer, tensor)?;
+        }
+        Ok(())
+    }
+
+    fn warn_of_cpu(&self, why: &InferenceError) {
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Failed,
+            ("{why}; the model runs on the CPU"),
+            ["set provider=cpu to avoid this warning"]
+        );
+    }
+
+    /// Posts which model runs where.
+    fn post_model(&self, state: &State) {
+        let Inference { model, provider, library, .. } = &state.inference;
+        let input = &model.input;
+        gst::info!(
+            CAT,
+            imp = self,
+            "{:?} on {} with {library:?}: {input:?}, {} labels, outputs {:?}",
+            state.options.model,
+            provider.name(),
+            model.labels.len(),
+            model.outputs,
+        );
+        let structure = gst::Structure::builder("ortinference-model")
+            .field("model", state.options.model.display().to_string())
+            .field("provider", provider.name())
+            .field("library", library.display().to_string())
+            .field("width", input.size[0])
+            .field("height", input.size[1])
+            .field("labels", model.labels.len() as u32)
+            .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
+            .build();
+        self.post(structure);
+    }
+
+    fn post_stats(&self) {
+        let stats = lock(&self.stats);
+        if !stats.is_empty() {
+            let structure = stats.structure();
+            drop(stats);
+            gst::info!(CAT, imp = self, "{structure}");
+            self.post(structure);
+        }
+    }
+
+    fn post(&self, structure: gst::Structure) {
+        let element = self.obj();
+        let message = gst::message::Element::builder(structure).src(&*element).build();
+        // Fails if the element is not in a pipeline and therefore has no bus.
+        let _ = element.post_message(message);
+    }
+}
+
+impl State {
+    fn new(inference: Inference, options: Options, is_auto: bool) -> Self {
+        Self { inference, options, is_auto, frame: None }
+    }
+
+    /// Opens the model on the CPU.
+    fn replace_gpu(&mut self) -> Result<(), InferenceError> {
+        let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;
+        if let Some(frame) = &self.frame {
+            inference.set_frame(frame)?;
+        }
+        self.inference = inference;
+        self.is_auto = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The values of the element's properties.
+//!
+//! In: properties. Out: what to run.
+
+use std::path::{Path, PathBuf};
+
+use super::enums::{ChannelOrder, InputLayout, Letterbox, Provider};
+use super::error::StartError;
+use crate::inference::Options;
+use crate::inference::model::{Overrides, numbers};
+use crate::output::Labels;
+
+/// The values of the properties.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Settings {
+    pub model: Option<String>,
+    pub library: Option<String>,
+    pub provider: Provider,
+    pub cuda_device_id: u32,
+    pub letterbox: Letterbox,
+    pub input_width: u32,
+    pub input_height: u32,
+    pub input_layout: InputLayout,
+    pub channel_order: ChannelOrder,
+    pub range: Option<String>,
+    pub mean: Option<String>,
+    pub std: Option<String>,
+    pub label_file: Option<String>,
+}
+
+impl Settings {
+    /// What to run.
+    ///
+    /// # Errors
+    /// If no model is set, numbers cannot be read, or the label file cannot.
+    pub fn options(&self) -> Result<Options, StartError> {
+        let model = self.model.as_ref().ok_or(StartError::NoModel)?;
+        let side = |side: u32| Some(side).filter(|&side| side > 0);
+        let per_channel = |name: &str, text: &Option<String>, accepts: fn(f64) -> bool| {
+            text.as_ref().map(|text| numbers::per_channel(name, text, accepts)).transpose()
+        };
+        let overrides = Overrides {
+            size: [side(self.input_width), side(self.input_height)],
+            layout: self.input_layout.into(),
+            order: Some(self.channel_order.into()),
+            range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
+            mean: per_channel("mean", &self.mean, |_| true)?,
+            std: per_channel("std", &self.std, |std| std > 0.0)?,
+        };
+        let labels = match &self.label_file {
+            Some(file) => Some(Labels::load(Path::new(file))?.into_names()),
+            None => None,
+        };
+        Ok(Options {
+            library: self.library.as_ref().map(PathBuf::from),
+            model: PathBuf::from(model),
+            overrides,
+            letterbox: self.letterbox.into(),
+            labels,
+            device: self.cuda_device_id,
+        })
+    }
+}

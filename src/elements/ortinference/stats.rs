@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counts and times since the element started. In: each frame. Out: the structure of `stats`.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// Counts since the element started.
+pub(super) struct Stats {
+    /// The provider that ran the last frame.
+    provider: &'static str,
+    frames: u64,
+    bytes_uploaded: u64,
+    /// The number of frames whose outputs have memory.
+    output_sets: u64,
+    /// Nanoseconds per frame.
+    time: Histogram<u64>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        const MINUTE: u64 = 60_000_000_000;
+        Self {
+            provider: "none",
+            frames: 0,
+            bytes_uploaded: 0,
+            output_sets: 0,
+            time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid"),
+        }
+    }
+}
+
+impl Stats {
+    /// Counts a frame, which took `time` in the element.
+    pub fn count(
+        &mut self,
+        provider: &'static str,
+        bytes_uploaded: u64,
+        output_sets: usize,
+        time: Duration,
+    ) {
+        self.provider = provider;
+        self.frames += 1;
+        self.bytes_uploaded += bytes_uploaded;
+        self.output_sets = output_sets as u64;
+        self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Whether any frame has been counted.
+    pub fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// The structure of the property `stats` and the message `ortinference-stats`; times are in
+    /// nanoseconds.
+    pub fn structure(&self) -> gst::Structure {
+        gst::Structure::builder("ortinference-stats")
+            .field("frames", self.frames)
+            .field("provider", self.provider)
+            .field("bytes-uploaded", self.bytes_uploaded)
+            .field("output-sets", self.output_sets)
+            .field("time-mean", self.time.mean().round() as u64)
+            .field("time-p50", self.time.value_at_quantile(0.5))
+            .field("time-p99", self.time.value_at_quantile(0.99))
+            .build()
+    }
+}

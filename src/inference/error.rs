@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors of inference: what was expected, what came, and what to do.
+
+use std::path::PathBuf;
+
+use gst::glib;
+
+use super::library::LibraryError;
+use super::model::ModelError;
+use super::provider::Provider;
+use crate::device::{DeviceError, DriverError};
+use crate::tensor::TensorError;
+
+/// Why there is no inference.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum InferenceError {
+    /// ONNX Runtime's library cannot be used.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// The library was built without the provider.
+    #[error(
+        "provider={provider}: this build of ONNX Runtime has no such provider; install \
+         onnxruntime-gpu, or set provider=cpu"
+    )]
+    NoProvider {
+        /// The provider.
+        provider: &'static str,
+    },
+    /// The provider cannot be used on this machine.
+    #[error("provider={provider}: {problem}")]
+    Provider {
+        /// The provider.
+        provider: String,
+        /// What ONNX Runtime says.
+        problem: String,
+    },
+    /// The GPU cannot be used, or failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The file is not a model that ONNX Runtime can run.
+    #[error("the model {path:?} cannot be opened: {problem}")]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// What ONNX Runtime says.
+        problem: String,
+    },
+    /// The model is not a detector of pictures, or what is said of it is wrong.
+    #[error(transparent)]
+    Description(#[from] ModelError),
+    /// ONNX Runtime does not make a session.
+    #[error("ONNX Runtime: {0}")]
+    Session(String),
+    /// The model failed.
+    #[error("{provider}: the model failed: {problem}")]
+    Run {
+        /// The provider that ran it.
+        provider: &'static str,
+        /// What ONNX Runtime says.
+        problem: String,
+    },
+    /// A frame cannot be scaled.
+    #[error("the frame cannot be scaled to the model's input: {0}")]
+    Scale(#[from] glib::BoolError),
+    /// An output cannot be attached.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+impl From<DriverError> for InferenceError {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error.into())
+    }
+}
+
+impl InferenceError {
+    /// Whether a GPU failed, so that another processor may succeed.
+    pub fn is_of_gpu(&self) -> bool {
+        matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
+    }
+
+    /// A failure of `provider` that ONNX Runtime reports.
+    pub fn provider(provider: Provider, error: &ort::Error) -> Self {
+        Self::Provider { provider: provider.name().to_owned(), problem: error.to_string() }
+    }
+
+    /// The element message: the error as its text, `context` as its debug information.
+    pub fn message(&self, context: &str) -> gst::ErrorMessage {
+        match self {
+            Self::Library(_) | Self::NoProvider { .. } | Self::Provider { .. } => {
+                gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
+            }
+            Self::Device(_) | Self::Session(_) => {
+                gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
+            }
+            Self::Model { .. } => {
+                gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
+            }
+            Self::Description(_) => {
+                gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
+            }
+            Self::Run { .. } | Self::Scale(_) | Self::Tensor(_) => {
+                gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ONNX Runtime's library: where it is found, and its environment.
+//!
+//! In: the path that the user has set, if any. Out: ONNX Runtime's environment, which sessions are
+//! made in. The library is loaded at run time and once per process, from the first of these:
+//!
+//! 1. the path that the user has set: the library, or a folder that has it (also a Python package's);
+//! 2. the path in the environment variable `ORT_DYLIB_PATH`;
+//! 3. `libonnxruntime.so` or `libonnxruntime.so.1` as the dynamic loader finds them;
+//! 4. the Python package `onnxruntime` or `onnxruntime-gpu` in the active virtual environment, the
+//!    user's or the system's folders.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ort::environment::Environment;
+use ort::logging::LogLevel;
+
+use super::CAT;
+
+/// The environment variable that names the library, as other programs that use the crate `ort` read it.
+pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
+
+/// Why there is no ONNX Runtime.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LibraryError {
+    /// No library was found.
+    #[error(
+        "ONNX Runtime's library is not found; install it (pip install onnxruntime, or \
+         onnxruntime-gpu for an NVIDIA GPU), and set library or ORT_DYLIB_PATH to libonnxruntime.so \
+         unless it is in one of: {searched}"
+    )]
+    NotFound {
+        /// Where it was searched for.
+        searched: String,
+    },
+    /// A file is not a usable library.
+    #[error("ONNX Runtime: {problem}; 1.{minor} or later is needed", minor = ort::MINOR_VERSION)]
+    Unusable {
+        /// What the loader or the version says.
+        problem: String,
+    },
+    /// A folder has no library.
+    #[error("{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi")]
+    NoneInFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The process uses another library already.
+    #[error(
+        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has one"
+    )]
+    Other {
+        /// The library that is loaded.
+        loaded: PathBuf,
+        /// The library that was to be loaded.
+        wanted: PathBuf,
+    },
+    /// ONNX Runtime does not start.
+    #[error("ONNX Runtime cannot be initialized: {0}")]
+    Environment(String),
+}
+
+/// The library that this process uses.
+#[derive(Clone)]
+pub struct Library {
+    /// Its path, or its name if the dynamic loader found it.
+    pub path: PathBuf,
+    /// ONNX Runtime's environment; there is one per process.
+    pub environment: Environment,
+}
+
+impl Library {
+    /// The library of this process, loaded if it is not.
+    ///
+    /// # Errors
+    /// If there is none, it is too old or not a library, or `wanted` names another one than the process uses.
+    pub fn load(wanted: Option<&Path>) -> Result<Self, LibraryError> {
+        static LOADED: Mutex<Option<Library>> = Mutex::new(None);
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = wanted.map(library_at).transpose()?;
+        if let Some(library) = &*loaded {
+            return match wanted {
+                Some(wanted) if !is_same_file(&wanted, &library.path) => {
+                    Err(LibraryError::Other { loaded: library.path.clone(), wanted })
+                }
+                _ => Ok(library.clone()),
+            };
+        }
+        let library = match wanted.map_or_else(from_variable, |path| Ok(Some(path)))? {
+            Some(path) => Self::open(path)?,
+            None => Self::search()?,
+        };
+        gst::info!(CAT, "ONNX Runtime from {:?}: {}", library.path, ort::info());
+        Ok(loaded.insert(library).clone())
+    }
+
+    /// The first usable library of the usual places.
+    fn search() -> Result<Self, LibraryError> {
+        let names = ["libonnxruntime.so", "libonnxruntime.so.1"].map(PathBuf::from);
+        let folders = site_packages();
+        let in_packages = folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
+        let mut unusable = None;
+        for path in names.into_iter().chain(in_packages) {
+            let is_file = path.is_absolute();
+            match Self::open(path) {
+                Ok(library) => return Ok(library),
+                // A name that the dynamic loader does not find is no failure; a library that is too old
+                // or damaged is the cause to report if no other is found.
+                Err(error) if is_file || error.is_of_version() => unusable = Some(error),
+                Err(_) => {}
+            }
+        }
+        Err(unusable.unwrap_or_else(|| {
+            let folders = folders.iter().map(|folder| folder.display().to_string());
+            let searched: Vec<_> =
+                ["the dynamic loader's path".to_owned()].into_iter().chain(folders).collect();
+            LibraryError::NotFound { searched: searched.join(", ") }
+        }))
+    }
+
+    fn open(path: PathBuf) -> Result<Self, LibraryError> {
+        let builder = ort::init_from(&path)
+            .map_err(|error| LibraryError::Unusable { problem: error.to_string() })?;
+        let environment = builder
+            .with_name("nmsfilter")
+            .with_telemetry(false)
+            .with_logger(std::sync::Arc::new(log))
+            .build()
+            .map_err(|error| LibraryError::Environment(error.to_string()))?;
+        // What is logged is decided by GStreamer's debug levels; verbose messages are many per run.
+        environment.set_log_level(LogLevel::Info);
+        Ok(Self { path, environment })
+    }
+
+    /// Loads the libraries of CUDA and cuDNN that Python packages (`nvidia-*`) provide, since the dynamic
+    /// loader does not search there. Libraries that it finds itself are used if there is no such package.
+    pub fn preload_cuda(&self) {
+        let beside = self.path.ancestors().nth(3).map(Path::to_path_buf);
+        let Some(nvidia) = beside
+            .into_iter()
+            .chain(site_packages())
+            .map(|folder| folder.join("nvidia"))
+            .find(|folder| folder.is_dir())
+        else {
+            return;
+        };
+        let folders = entries(&nvidia).into_iter().map(|package| package.join("lib"));
+        let files: Vec<_> = folders.flat_map(|folder| entries(&folder)).collect();
+        for prefix in CUDA_LIBRARIES {
+            let is_library = |file: &&PathBuf| {
+                file.file_name()
+                    .and_then(|name| name.to_str())
+                    .and_then(|name| name.strip_prefix(prefix))
+                    .is_some_and(|rest| rest.starts_with(".so"))
+            };
+            for file in files.iter().filter(is_library) {
+                if let Err(error) = ort::util::preload_dylib(file) {
+                    gst::debug!(CAT, "{file:?} is not loaded: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// The libraries that ONNX Runtime's CUDA provider needs, each after those that it needs itself.
+const CUDA_LIBRARIES: [&str; 15] = [
+    "libcudart",
+    "libnvJitLink",
+    "libnvrtc",
+    "libcublasLt",
+    "libcublas",
+    "libcurand",
+    "libcufft",
+    "libcudnn_graph",
+    "libcudnn_ops",
+    "libcudnn_heuristic",
+    "libcudnn_cnn",
+    "libcudnn_adv",
+    "libcudnn_engines_precompiled",
+    "libcudnn_engines_runtime_compiled",
+    "libcudnn",
+];
+
+impl LibraryError {
+    /// Whether a library was found that is too old.
+    fn is_of_version(&self) -> bool {
+        matches!(self, Self::Unusable { problem } if problem.contains("expected version"))
+    }
+}
+
+/// The library that `ORT_DYLIB_PATH` names.
+fn from_variable() -> Result<Option<PathBuf>, LibraryError> {
+    let path = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty());
+    path.map(|path| library_at(Path::new(&path))).transpose()
+}
+
+/// `path`, or the library in it if it is a folder.
+fn library_at(path: &Path) -> Result<PathBuf, LibraryError> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let inner = ["", "capi", "onnxruntime/capi"].map(|inner| path.join(inner));
+    inner
+        .iter()
+        .find_map(|folder| library_in(folder))
+        .ok_or_else(|| LibraryError::NoneInFolder { folder: path.to_owned() })
+}
+
+/// The library of the Python package in `package`.
+fn in_folder(package: &Path) -> Option<PathBuf> {
+    library_in(&package.join("capi"))
+}
+
+/// `libonnxruntime.so` in `folder`, also with a version after its name.
+fn library_in(folder: &Path) -> Option<PathBuf> {
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.strip_prefix("libonnxruntime.so"))
+            .is_some_and(|version| version.is_empty() || version.starts_with('.'))
+    };
+    entries(folder).into_iter().find(is_library)
+}
+
+/// The folders in which Python packages are installed, that of the active environment first.
+fn site_packages() -> Vec<PathBuf> {
+    let variable = |name: &str| env::var_os(name).map(PathBuf::from);
+    let home = variable("HOME").map(|home| home.join(".local"));
+    let prefixes = [variable("VIRTUAL_ENV"), variable("CONDA_PREFIX"), home]
+        .into_iter()
+        .flatten()
+        .chain(["/usr/local", "/usr"].map(PathBuf::from));
+    let of_prefix = |prefix: PathBuf| {
+        let versions = entries(&prefix.join("lib")).into_iter().filter(|folder| {
+            folder
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with("python3"))
+        });
+        versions.flat_map(|folder| ["site-packages", "dist-packages"].map(|name| folder.join(name)))
+    };
+    prefixes.flat_map(of_prefix).filter(|folder| folder.is_dir()).collect()
+}
+
+/// What is in `folder`, sorted by name; nothing if it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<_> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Passes a message of ONNX Runtime on to GStreamer's debug log. Its warnings are about single nodes of
+/// a model, so they are not warnings of the element.
+fn log(level: LogLevel, _category: &str, _id: &str, location: &str, message: &str) {
+    let level = match level {
+        LogLevel::Fatal | LogLevel::Error | LogLevel::Warning => gst::DebugLevel::Info,
+        LogLevel::Info => gst::DebugLevel::Debug,
+        LogLevel::Verbose => gst::DebugLevel::Trace,
+    };
+    gst::log_with_level!(CAT, level, "ONNX Runtime, {location}: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str, files: &[&str]) -> PathBuf {
+        let folder = env::temp_dir().join(format!("nmsfilter-{}-{name}", std::process::id()));
+        for file in files {
+            let file = folder.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, b"").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_folder_names_the_library_in_it() {
+        let files = ["capi/libonnxruntime.so.1.31.1", "capi/libonnxruntime_providers_shared.so"];
+        let folder = folder("library", &files);
+        let library = folder.join("capi/libonnxruntime.so.1.31.1");
+        assert_eq!(library_at(&folder), Ok(library.clone()));
+        assert_eq!(library_at(&folder.join("capi")), Ok(library.clone()));
+        assert_eq!(library_at(&library), Ok(library));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_the_library_is_an_error_that_names_it() {
+        let folder = folder("no-library", &["capi/libonnxruntime_providers_shared.so"]);
+        let message = library_at(&folder).unwrap_err().to_string();
+        assert!(message.contains("has no libonnxruntime.so"), "{message}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

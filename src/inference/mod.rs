@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a detector with ONNX Runtime: from a video frame to its raw output tensors.
+//!
+//! In: a model file, and frames. Out: the model's outputs as tensors to attach, in the memory of the
+//! processor that ran the model.
+//!
+//! ```text
+//! frame ─► picture ─────────────► model ─► outputs ─► tensors on the frame's buffer
+//!          scaled, 8-bit RGB      input    from a pool
+//!          (host), then packed             (host or device memory)
+//!          by the processor that
+//!          runs the model
+//! ```
+//!
+//! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] says what a model takes and
+//! gives, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
+//! after the picture is submitted to one stream, and no thread waits: readers of the tensors wait for the
+//! event that they carry.
+
+pub mod error;
+pub mod library;
+pub mod model;
+pub mod outputs;
+pub mod picture;
+pub mod provider;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{NoSelectedOutputs, RunOptions, Session};
+use ort::value::DynTensor;
+
+use crate::device::{Device, Stream};
+use crate::geometry::Letterbox;
+use crate::input::custom_meta::NewTensor;
+use crate::input::model::ModelInfo;
+use error::InferenceError;
+use library::Library;
+use model::{Model, ModelError, Output, Overrides};
+use outputs::{FixedOutput, OutputSet};
+use picture::{DevicePacker, Picture, Scaler, Table, pack};
+use provider::{GpuStream, Provider};
+
+/// The debug category of everything here.
+pub static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "ortinference",
+        gst::DebugColorFlags::empty(),
+        Some("Inference with ONNX Runtime"),
+    )
+});
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// ONNX Runtime's library, or a folder that has it; `None` to search.
+    pub library: Option<PathBuf>,
+    /// The model file.
+    pub model: PathBuf,
+    /// What is said of the model's input.
+    pub overrides: Overrides,
+    /// How frames are fitted into the model's input.
+    pub letterbox: Letterbox,
+    /// The names of classes; `None` to take those of the model.
+    pub labels: Option<Vec<String>>,
+    /// The number of the GPU.
+    pub device: u32,
+}
+
+/// A model that runs.
+pub struct Inference {
+    // The session is dropped before the stream.
+    session: Session,
+    run_options: RunOptions<NoSelectedOutputs>,
+    sets: Vec<OutputSet>,
+    input: DynTensor,
+    allocator: Allocator,
+    gpu: Option<Gpu>,
+    outputs: Vec<FixedOutput>,
+    table: Table,
+    letterbox: Letterbox,
+    scaler: Option<Scaler>,
+    /// What the tensors say of the model.
+    info: gst::Caps,
+    /// What the model takes and gives.
+    pub model: Model,
+    /// What runs it.
+    pub provider: Provider,
+    /// The path of ONNX Runtime's library.
+    pub library: PathBuf,
+    /// The bytes that the last run uploaded.
+    pub uploaded: u64,
+}
+
+/// The parts of a model on a GPU.
+struct Gpu {
+    packer: DevicePacker,
+    stream: Arc<GpuStream>,
+}
+
+impl Inference {
+    /// Opens the model on `provider`, and runs it once.
+    ///
+    /// # Errors
+    /// If the library, the provider, or the model cannot be used.
+    pub fn open(options: &Options, provider: Provider) -> Result<Self, InferenceError> {
+        let library = Library::load(options.library.as_deref())?;
+        let path = &options.model;
+        check_file(path)?;
+        let stream = match provider {
+            Provider::Cpu => None,
+            Provider::Cuda | Provider::TensorRt => {
+                let device = Device::open(options.device)?;
+                let stream = Stream::new(&device)?;
+                Some(Arc::new(GpuStream { device, stream }))
+            }
+        };
+        let mut session = match &stream {
+            None => provider::open_on_cpu(&library, path)?,
+            Some(stream) => provider::open_on_gpu(&library, path, provider, stream)?,
+        };
+        let mut model = Model::new(&session, path, &options.overrides)?;
+        if let Some(labels) = &options.labels {
+            model.labels.clone_from(labels);
+        }
+        let failed = |error: ort::Error| InferenceError::Session(error.to_string());
+        let mut run_options = RunOptions::new().map_err(failed)?;
+        let allocator = match &stream {
+            None => Allocator::default(),
+            Some(stream) => {
+                // The event of an output says when it may be read.
+                run_options.disable_device_sync().map_err(failed)?;
+                let info = MemoryInfo::new(
+                    AllocationDevice::CUDA,
+                    stream.device.ordinal() as i32,
+                    AllocatorType::Device,
+                    MemoryType::Default,
+                );
+                info.and_then(|info| Allocator::new(&session, info)).map_err(failed)?
+            }
+        };
+        let element = model.input.element.onnx();
+        let input = DynTensor::new(&allocator, element, model.input.shape()).map_err(failed)?;
+        let table = Table::new(&model.input);
+        let gpu = match stream {
+            None => None,
+            Some(stream) => {
+                let packer = DevicePacker::new(&stream, &model.input, &table)?;
+                Some(Gpu { packer, stream })
+            }
+        };
+        let outputs = fix_outputs(&mut session, &model, &input, provider)?;
+        let info = ModelInfo {
+            size: Some(model.input.size),
+            letterbox: Some(options.letterbox),
+            labels: model.labels.clone(),
+        };
+        Ok(Self {
+            session,
+            run_options,
+            sets: Vec::new(),
+            input,
+            allocator,
+            gpu,
+            outputs,
+            table,
+            letterbox: options.letterbox,
+            scaler: None,
+            info: info.to_caps(),
+            model,
+            provider,
+            library: library.path,
+            uploaded: 0,
+        })
+    }
+
+    /// Sets the format and size of the following frames.
+    ///
+    /// # Errors
+    /// If frames of this format cannot be scaled.
+    pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
+        self.scaler = Some(Scaler::new(frame, &self.model.input, self.letterbox)?);
+        for set in &mut self.sets {
+            set.picture = None;
+        }
+        Ok(())
+    }
+
+    /// Whether frames are scaled or converted.
+    pub fn converts(&self) -> bool {
+        self.scaler.as_ref().is_some_and(Scaler::converts)
+    }
+
+    /// The number of runs whose outputs have memory.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Runs the model on `frame`. The tensors are those of its outputs; on a GPU the run may still be in
+    /// progress.
+    ///
+    /// # Errors
+    /// If the frame cannot be scaled, or the model fails.
+    ///
+    /// # Panics
+    /// If [`set_frame`](Self::set_frame) was not called before.
+    pub fn run(&mut self, frame: &gst::BufferRef) -> Result<&[NewTensor], InferenceError> {
+        let index = self.free_set()?;
+        let scaler = self.scaler.as_ref().expect("the format of frames is set");
+        let set = &mut self.sets[index];
+        if let Some(ready) = &set.ready {
+            // The last run reads its picture until then.
+            ready.synchronize()?;
+        }
+        let picture = match &mut set.picture {
+            Some(picture) => picture,
+            none => none.insert(match &self.gpu {
+                None => Picture::on_host(scaler),
+                Some(gpu) => gpu.packer.picture(scaler)?,
+            }),
+        };
+        match &mut self.gpu {
+            None => {
+                let len = self.model.input.bytes();
+                // SAFETY: the input is a tensor of this size in host memory, which no run reads now.
+                let tensor = unsafe {
+                    std::slice::from_raw_parts_mut(self.input.data_ptr_mut().cast::<u8>(), len)
+                };
+                let (table, layout) = (&self.table, self.model.input.layout);
+                scaler.scale(frame, picture, |pixels| pack(pixels, table, layout, tensor))?;
+            }
+            Some(gpu) => {
+                let address = self.input.data_ptr_mut() as u64;
+                // SAFETY: the input is a tensor of the picture's size in the memory of this GPU, and runs read it
+                // in the order of the stream.
+                self.uploaded = unsafe { gpu.packer.pack(scaler, frame, picture, address) }?;
+            }
+        }
+        let result = self.session.run_binding_with_options(&set.binding, &self.run_options);
+        let result = result.map(drop).map_err(|error| run_error(self.provider, &self.outputs, &error));
+        result?;
+        if let (Some(gpu), Some(ready)) = (&self.gpu, &set.ready) {
+            gpu.stream.stream.record(ready)?;
+        }
+        Ok(&set.tensors)
+    }
+
+    /// The index of a set to which nothing else has a reference.
+    fn free_set(&mut self) -> Result<usize, InferenceError> {
+        if let Some(index) = self.sets.iter_mut().position(OutputSet::renew) {
+            return Ok(index);
+        }
+        let input = (&*self.model.input.name, &self.input);
+        let stream = self.gpu.as_ref().map(|gpu| &gpu.stream);
+        let set = OutputSet::new(
+            &self.session,
+            &self.allocator,
+            input,
+            &self.outputs,
+            &self.info,
+            stream,
+        )?;
+        self.sets.push(set);
+        Ok(self.sets.len() - 1)
+    }
+}
+
+impl Drop for Inference {
+    fn drop(&mut self) {
+        // Work that reads or writes the memory of the session.
+        if let Some(gpu) = &self.gpu
+            && let Err(error) = gpu.stream.stream.synchronize()
+        {
+            gst::info!(CAT, "while closing the model: {error}");
+        }
+    }
+}
+
+/// # Errors
+/// If `path` is not a regular file; ONNX Runtime's own message for a folder says something else.
+fn check_file(path: &Path) -> Result<(), InferenceError> {
+    let problem = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(_) => "expected a file in the ONNX format".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(InferenceError::Model { path: path.to_owned(), problem })
+}
+
+/// The dimensions of the outputs, by a run with an input of zeros: models often say them in part only.
+fn fix_outputs(
+    session: &mut Session,
+    model: &Model,
+    input: &DynTensor,
+    provider: Provider,
+) -> Result<Vec<FixedOutput>, InferenceError> {
+    let failed = |error: ort::Error| InferenceError::Session(error.to_string());
+    let mut binding = session.create_binding().map_err(failed)?;
+    binding.bind_input(&*model.input.name, input).map_err(failed)?;
+    let host = MemoryInfo::new(
+        AllocationDevice::CPU,
+        0,
+        AllocatorType::Device,
+        MemoryType::CPUOutput,
+    )
+    .map_err(failed)?;
+    for output in &model.outputs {
+        binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
+    }
+    let values = session.run_binding(&binding).map_err(|error| run_error(provider, &[], &error))?;
+    let fixed = |output: &Output| {
+        let shape = values[&*output.name].shape();
+        let sides: Vec<usize> =
+            shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
+        match sides.contains(&0) {
+            false => Ok(FixedOutput { output: output.clone(), shape: sides }),
+            true => Err(varying(output)),
+        }
+    };
+    model.outputs.iter().map(fixed).collect()
+}
+
+fn varying(output: &Output) -> InferenceError {
+    let dims = model::dims_text(&output.dims);
+    ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
+}
+
+/// A failed run. ONNX Runtime refuses memory of other dimensions than an output has.
+fn run_error(provider: Provider, outputs: &[FixedOutput], error: &ort::Error) -> InferenceError {
+    let problem = error.to_string();
+    let dynamic = outputs.iter().find(|fixed| fixed.output.dims.iter().any(|&side| side < 0));
+    match dynamic {
+        Some(fixed) if problem.to_lowercase().contains("shape") => varying(&fixed.output),
+        _ => InferenceError::Run { provider: provider.name(), problem },
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The picture that a model takes.
+//!
+//! In: the type of the model's input, and what properties, the `.modelinfo` file and metadata say. Out: an
+//! [`Input`]: size, layout, element type, and how pixel values become numbers.
+
+use ort::value::{TensorElementType, ValueType};
+
+use super::numbers::PerChannel;
+use super::{
+    ChannelOrder, InfoFile, InputLayout, Metadata, ModelError, Overrides, dims_text, type_text,
+};
+
+/// The element type of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PixelElement {
+    /// 32 bits, floating point.
+    F32,
+    /// 16 bits, floating point.
+    F16,
+    /// A byte.
+    U8,
+}
+
+impl PixelElement {
+    /// The element type of ONNX Runtime.
+    pub fn onnx(self) -> TensorElementType {
+        match self {
+            Self::F32 => TensorElementType::Float32,
+            Self::F16 => TensorElementType::Float16,
+            Self::U8 => TensorElementType::Uint8,
+        }
+    }
+
+    /// Its size in bytes.
+    pub fn size(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::U8 => 1,
+        }
+    }
+}
+
+/// The picture that a model takes; the batch has one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// The name of the model's input.
+    pub name: String,
+    /// The type of its elements.
+    pub element: PixelElement,
+    /// The order of its dimensions.
+    pub layout: InputLayout,
+    /// Its width and height.
+    pub size: [u32; 2],
+    /// 3, or 1 for gray.
+    pub channels: usize,
+    /// The order of its channels.
+    pub order: ChannelOrder,
+    /// What the pixel values 0 and 255 become, before `mean` and `std`: red, green, blue.
+    pub ranges: [[f64; 2]; 3],
+    /// Subtracted from that.
+    pub mean: PerChannel,
+    /// Divides the difference.
+    pub std: PerChannel,
+}
+
+impl Input {
+    /// Describes the input `name` of this type.
+    ///
+    /// # Errors
+    /// If it is not a picture, its size is not known, or what the sources say is contradictory.
+    pub fn new(
+        name: &str,
+        dtype: &ValueType,
+        overrides: &Overrides,
+        info: Option<&InfoFile>,
+        metadata: &Metadata,
+    ) -> Result<Self, ModelError> {
+        let ValueType::Tensor { ty, shape, .. } = dtype else {
+            return Err(ModelError::InputType { name: name.to_owned(), found: type_text(dtype) });
+        };
+        let element = match ty {
+            TensorElementType::Float32 => PixelElement::F32,
+            TensorElementType::Float16 => PixelElement::F16,
+            TensorElementType::Uint8 => PixelElement::U8,
+            _ => {
+                let found = type_text(dtype);
+                return Err(ModelError::InputType { name: name.to_owned(), found });
+            }
+        };
+        let (layout, channels) = layout(name, shape, overrides.layout)?;
+        let size = size(name, shape, layout, overrides, metadata)?;
+        let whole = match element {
+            PixelElement::U8 => [0.0, 255.0],
+            PixelElement::F32 | PixelElement::F16 => [0.0, 1.0],
+        };
+        let ranges = match overrides.range {
+            Some(range) => Some([range; 3]),
+            None => info.map(|info| info.ranges(name)).transpose()?.flatten(),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            element,
+            layout,
+            size,
+            channels,
+            order: overrides.order.unwrap_or_default(),
+            ranges: ranges.unwrap_or([whole; 3]),
+            mean: overrides.mean.unwrap_or([0.0; 3]),
+            std: overrides.std.unwrap_or([1.0; 3]),
+        })
+    }
+
+    /// The dimensions of the tensor.
+    pub fn shape(&self) -> [i64; 4] {
+        let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
+        match self.layout {
+            InputLayout::Nchw => [1, channels, height, width],
+            InputLayout::Nhwc => [1, height, width, channels],
+        }
+    }
+
+    /// The size of the tensor in bytes.
+    pub fn bytes(&self) -> usize {
+        self.size.iter().map(|&side| side as usize).product::<usize>()
+            * self.channels
+            * self.element.size()
+    }
+}
+
+/// The layout and the number of channels of an input with these dimensions.
+fn layout(
+    name: &str,
+    dims: &[i64],
+    wanted: Option<InputLayout>,
+) -> Result<(InputLayout, usize), ModelError> {
+    let wrong = |advice| ModelError::InputShape {
+        name: name.to_owned(),
+        dims: dims_text(dims),
+        advice,
+    };
+    let &[batch, second, _, fourth] = dims else {
+        return Err(wrong(""));
+    };
+    if batch > 1 {
+        return Err(wrong("; export the model with a batch of 1"));
+    }
+    // A dynamic number of channels is taken for 3.
+    let channels = |dim: i64| match dim {
+        1 | 3 => Some(dim as usize),
+        dim if dim < 0 => Some(3),
+        _ => None,
+    };
+    let found = match wanted {
+        Some(InputLayout::Nchw) => channels(second).map(|count| (InputLayout::Nchw, count)),
+        Some(InputLayout::Nhwc) => channels(fourth).map(|count| (InputLayout::Nhwc, count)),
+        None if matches!(second, 1 | 3) => channels(second).map(|count| (InputLayout::Nchw, count)),
+        None if matches!(fourth, 1 | 3) => channels(fourth).map(|count| (InputLayout::Nhwc, count)),
+        None if second < 0 || fourth < 0 => return Err(wrong(": set input-layout")),
+        None => None,
+    };
+    found.ok_or_else(|| wrong(""))
+}
+
+fn size(
+    name: &str,
+    dims: &[i64],
+    layout: InputLayout,
+    overrides: &Overrides,
+    metadata: &Metadata,
+) -> Result<[u32; 2], ModelError> {
+    let axes = match layout {
+        InputLayout::Nchw => [3, 2],
+        InputLayout::Nhwc => [2, 1],
+    };
+    let mut size = [0; 2];
+    for (side, property) in ["input-width", "input-height"].into_iter().enumerate() {
+        let fixed = u32::try_from(dims[axes[side]]).ok().filter(|&fixed| fixed > 0);
+        size[side] = match (fixed, overrides.size[side]) {
+            (Some(fixed), Some(wanted)) if fixed != wanted => {
+                let (name, dims) = (name.to_owned(), dims_text(dims));
+                return Err(ModelError::OtherSize { property, wanted, name, dims });
+            }
+            (Some(fixed), _) => fixed,
+            (None, Some(wanted)) => wanted,
+            (None, None) => match metadata.size {
+                Some(size) => size[side],
+                None => {
+                    let (name, dims) = (name.to_owned(), dims_text(dims));
+                    return Err(ModelError::DynamicInput { name, dims });
+                }
+            },
+        };
+    }
+    if size.iter().any(|&side| side > MAX_SIDE) {
+        let advice = "; no side may exceed 16384";
+        return Err(ModelError::InputShape {
+            name: name.to_owned(),
+            dims: dims_text(dims),
+            advice,
+        });
+    }
+    Ok(size)
+}
+
+/// The greatest width or height of a picture.
+const MAX_SIDE: u32 = 16384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(ty: TensorElementType, dims: &[i64]) -> ValueType {
+        ValueType::Tensor {
+            ty,
+            shape: dims.into(),
+            dimension_symbols: ort::value::SymbolicDimensions::empty(dims.len()),
+        }
+    }
+
+    fn describe(dims: &[i64], overrides: Overrides) -> Result<Input, String> {
+        let dtype = tensor(TensorElementType::Float32, dims);
+        Input::new("images", &dtype, &overrides, None, &Metadata::default())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_layout_follows_from_the_channels() {
+        let input = describe(&[1, 3, 480, 640], Overrides::default()).unwrap();
+        assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nchw, [640, 480], 3));
+        assert_eq!(input.shape(), [1, 3, 480, 640]);
+        let input = describe(&[-1, 480, 640, 1], Overrides::default()).unwrap();
+        assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nhwc, [640, 480], 1));
+        assert_eq!(input.shape(), [1, 480, 640, 1]);
+    }
+
+    #[test]
+    fn dynamic_sides_need_the_properties() {
+        let message = describe(&[-1, 3, -1, -1], Overrides::default()).unwrap_err();
+        assert_eq!(
+            message,
+            "the model's input images has the dynamic dimensions [?,3,?,?]: set input-width and \
+             input-height"
+        );
+        let overrides = Overrides { size: [Some(640), Some(384)], ..Overrides::default() };
+        assert_eq!(describe(&[-1, 3, -1, -1], overrides).unwrap().size, [640, 384]);
+    }
+
+    #[test]
+    fn a_property_cannot_change_a_fixed_side() {
+        let overrides = Overrides { size: [Some(320), None], ..Overrides::default() };
+        let message = describe(&[1, 3, 640, 640], overrides).unwrap_err();
+        assert!(message.starts_with("input-width=320, but the model's input images"), "{message}");
+    }
+
+    #[test]
+    fn other_shapes_and_types_are_no_pictures() {
+        for dims in [&[1, 10][..], &[1, 4, 640, 640], &[4, 3, 640, 640], &[1, -1, -1, -1]] {
+            let message = describe(dims, Overrides::default()).unwrap_err();
+            assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
+        }
+        let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
+        let result = Input::new("in", &dtype, &Overrides::default(), None, &Metadata::default());
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains("expected a tensor of f32, f16 or u8"), "{message}");
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The metadata inside a model file (`metadata_props` of ONNX).
+//!
+//! In: a session. Out: labels, size of the picture, and ids of outputs, as far as the metadata says them:
+//!
+//! - Exports by Ultralytics have `names`, the classes as a Python dictionary, `imgsz`, height and width, and
+//!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
+//!   `[1,N,5+C]` of a model without a task that of YOLOv5. Models with `end2end` have other outputs.
+//! - A key that is an output's name has the id of its tensor, as `onnxinference` of GStreamer 1.26 reads it.
+
+use std::collections::HashMap;
+
+use ort::session::Session;
+
+use crate::decoder::MAX_CLASSES;
+
+/// What the metadata says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The names of the classes; empty if unknown.
+    pub labels: Vec<String>,
+    /// Width and height of the picture.
+    pub size: Option<[u32; 2]>,
+    custom: HashMap<String, String>,
+}
+
+impl Metadata {
+    /// The metadata of the model of `session`; empty if ONNX Runtime cannot read it.
+    pub fn of(session: &Session) -> Self {
+        let Ok(metadata) = session.metadata() else {
+            return Self::default();
+        };
+        let keys = metadata.custom_keys().unwrap_or_default();
+        let value = |key: String| metadata.custom(&key).map(|value| (key, value));
+        Self::new(keys.into_iter().filter_map(value).collect())
+    }
+
+    fn new(custom: HashMap<String, String>) -> Self {
+        let labels = custom.get("names").and_then(|names| dictionary(names)).unwrap_or_default();
+        let size = custom.get("imgsz").and_then(|size| square_or_pair(size));
+        Self { labels, size, custom }
+    }
+
+    /// The id of the output `name` with these dimensions.
+    pub fn id(&self, name: &str, dims: &[i64]) -> Option<&str> {
+        if let Some(id) = self.custom.get(name) {
+            return Some(id);
+        }
+        let classes = self.labels.len() as i64;
+        let says = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
+        if classes == 0 || says("end2end", "True") {
+            return None;
+        }
+        // YOLOv5's own exports have no task, those of YOLOv8 and later have one.
+        let is_yolov5 = !self.custom.contains_key("task");
+        match *dims {
+            [_, numbers, _] if says("task", "detect") && numbers == 4 + classes => {
+                Some("yolo-v8-out")
+            }
+            [_, _, numbers] if is_yolov5 && numbers == 5 + classes => Some("yolo-v5-out"),
+            _ => None,
+        }
+    }
+}
+
+/// The values of a Python dictionary from class numbers to names, such as `{0: 'person', 1: 'bicycle'}`,
+/// by class; `None` if it is none. Classes without a name have an empty one.
+fn dictionary(text: &str) -> Option<Vec<String>> {
+    let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    let mut labels = Vec::new();
+    while !rest.is_empty() {
+        let (class, after) = rest.split_once(':')?;
+        let class: usize = class.trim().parse().ok().filter(|&class| class < MAX_CLASSES)?;
+        let (label, after) = quoted(after.trim_start())?;
+        if labels.len() <= class {
+            labels.resize(class + 1, String::new());
+        }
+        labels[class] = label;
+        rest = after.trim_start();
+        rest = match rest.strip_prefix(',') {
+            Some(next) => next.trim_start(),
+            None if rest.is_empty() => rest,
+            None => return None,
+        };
+    }
+    Some(labels)
+}
+
+/// The text of a Python string at the start of `text`, and what follows it.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let quote = text.chars().next().filter(|&quote| quote == '\'' || quote == '"')?;
+    let mut label = String::new();
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => label.push(characters.next()?.1),
+            '\0' => return None,
+            _ if character == quote => return Some((label, &text[at + 1..])),
+            _ => label.push(character),
+        }
+    }
+    None
+}
+
+/// Width and height from `[height, width]`, or from one number for both.
+fn square_or_pair(text: &str) -> Option<[u32; 2]> {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let sides: Option<Vec<u32>> = inner.split(',').map(|side| side.trim().parse().ok()).collect();
+    match sides?.as_slice() {
+        &[side] => Some([side, side]),
+        &[height, width] => Some([width, height]),
+        _ => None,
+    }
+    .filter(|size| !size.contains(&0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(entries: &[(&str, &str)]) -> Metadata {
+        let entry = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        Metadata::new(entries.iter().map(entry).collect())
+    }
+
+    #[test]
+    fn names_are_the_labels_by_class() {
+        let metadata = metadata(&[("names", r#"{0: 'person', 2: "driver's seat", 3: 'a\'b'}"#)]);
+        assert_eq!(metadata.labels, ["person", "", "driver's seat", "a'b"]);
+    }
+
+    #[test]
+    fn other_names_are_no_labels() {
+        for names in ["person", "{0: person}", "{0: 'person'", "{99999999: 'x'}", "{0: 'a' 1: 'b'}"] {
+            assert_eq!(metadata(&[("names", names)]).labels, [""; 0], "{names}");
+        }
+    }
+
+    #[test]
+    fn the_size_is_height_and_width() {
+        assert_eq!(metadata(&[("imgsz", "[480, 640]")]).size, Some([640, 480]));
+        assert_eq!(metadata(&[("imgsz", "640")]).size, Some([640, 640]));
+        assert_eq!(metadata(&[("imgsz", "[0, 640]")]).size, None);
+    }
+
+    #[test]
+    fn task_and_number_of_classes_distinguish_the_outputs_of_yolo() {
+        let names = ("names", "{0: 'a'}");
+        let id = |entries: &[(&str, &str)], dims| {
+            metadata(&[&[names], entries].concat()).id("output0", dims).map(ToOwned::to_owned)
+        };
+        let detect = ("task", "detect");
+        assert_eq!(id(&[detect], &[1, 5, 8400]).as_deref(), Some("yolo-v8-out"));
+        assert_eq!(id(&[("task", "pose")], &[1, 5, 8400]), None);
+        assert_eq!(id(&[], &[1, 25200, 6]).as_deref(), Some("yolo-v5-out"));
+        // The end-to-end output of a model with one class has the same shape.
+        assert_eq!(id(&[detect, ("end2end", "True")], &[1, 300, 6]), None);
+        assert_eq!(id(&[detect], &[1, 300, 6]), None);
+    }
+
+    #[test]
+    fn a_key_with_the_name_of_an_output_is_its_id() {
+        let metadata = metadata(&[("scores", "my-scores")]);
+        assert_eq!(metadata.id("scores", &[1, 10]), Some("my-scores"));
+        assert_eq!(metadata.id("boxes", &[1, 10]), None);
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a model takes and gives.
+//!
+//! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file
+//! `MODEL.modelinfo`, and properties. Out: a [`Model`]: the picture that it takes ([`Input`]), and the
+//! outputs to attach ([`Output`]) with the ids by which `nmsfilter` chooses a decoder.
+//!
+//! Where several sources say something, the first of this list counts: properties, the `.modelinfo`
+//! file, the model's metadata, its shapes, defaults (RGB, 0 to 1 for floating-point inputs, 0 to 255 for
+//! bytes).
+
+mod info_file;
+mod input;
+mod metadata;
+pub mod numbers;
+mod output;
+
+use std::path::Path;
+
+use numbers::PerChannel;
+use ort::session::Session;
+use ort::value::ValueType;
+
+pub use info_file::{InfoFile, InfoFileError};
+pub use input::{Input, PixelElement};
+pub use metadata::Metadata;
+pub use output::Output;
+
+/// The order of the dimensions of the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputLayout {
+    /// Batch, channels, height, width.
+    Nchw,
+    /// Batch, height, width, channels.
+    Nhwc,
+}
+
+/// The order of the channels of a pixel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelOrder {
+    /// Red, green, blue.
+    #[default]
+    Rgb,
+    /// Blue, green, red.
+    Bgr,
+}
+
+/// What the user says of the model; `None` where nothing is said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Width and height of the model's input.
+    pub size: [Option<u32>; 2],
+    /// The order of its dimensions.
+    pub layout: Option<InputLayout>,
+    /// The order of its channels.
+    pub order: Option<ChannelOrder>,
+    /// What the pixel values 0 and 255 become.
+    pub range: Option<[f64; 2]>,
+    /// Subtracted from that.
+    pub mean: Option<PerChannel>,
+    /// Divides the difference.
+    pub std: Option<PerChannel>,
+}
+
+/// A model as the element uses it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The picture that it takes.
+    pub input: Input,
+    /// The outputs that are attached, in the order of the model.
+    pub outputs: Vec<Output>,
+    /// The names of its classes; empty if nothing says them.
+    pub labels: Vec<String>,
+}
+
+/// Why a model, or what is said of it, cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The model has no input, or more than one.
+    #[error("the model has {count} inputs ({names}); expected one, the picture")]
+    Inputs {
+        /// Their number.
+        count: usize,
+        /// Their names.
+        names: String,
+    },
+    /// The input is not a tensor of a supported element type.
+    #[error("the model's input {name} is {found}; expected a tensor of f32, f16 or u8")]
+    InputType {
+        /// The name of the input.
+        name: String,
+        /// Its type.
+        found: String,
+    },
+    /// The input does not have the dimensions of a picture.
+    #[error(
+        "the model's input {name} has the dimensions {dims}; expected a picture: [1,3,height,width], \
+         [1,height,width,3], or 1 channel instead of 3{advice}"
+    )]
+    InputShape {
+        /// The name of the input.
+        name: String,
+        /// Its dimensions.
+        dims: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A side of the input is dynamic, and nothing says it.
+    #[error(
+        "the model's input {name} has the dynamic dimensions {dims}: set input-width and input-height"
+    )]
+    DynamicInput {
+        /// The name of the input.
+        name: String,
+        /// Its dimensions.
+        dims: String,
+    },
+    /// The user's size is not the model's.
+    #[error("{property}={wanted}, but the model's input {name} has the dimensions {dims}")]
+    OtherSize {
+        /// `input-width` or `input-height`.
+        property: &'static str,
+        /// Its value.
+        wanted: u32,
+        /// The name of the input.
+        name: String,
+        /// Its dimensions.
+        dims: String,
+    },
+    /// No output is a tensor of floating-point numbers.
+    #[error("the model has no output of type f32 or f16; its outputs are {outputs}")]
+    Outputs {
+        /// Names and types.
+        outputs: String,
+    },
+    /// An output has no fixed dimensions.
+    #[error(
+        "the model's output {name} has the dimensions {dims}, which depend on the picture; export the \
+         model without suppression (nms=False) and with fixed sizes"
+    )]
+    VaryingOutput {
+        /// The name of the output.
+        name: String,
+        /// Its dimensions.
+        dims: String,
+    },
+    /// The `.modelinfo` file cannot be used.
+    #[error(transparent)]
+    InfoFile(#[from] InfoFileError),
+    /// A property is not what it should be.
+    #[error("{0}")]
+    Property(String),
+}
+
+impl Model {
+    /// Describes the model of `session`, whose file is `path`.
+    ///
+    /// # Errors
+    /// If the model does not take one picture, or gives no tensor of floating-point numbers.
+    pub fn new(session: &Session, path: &Path, overrides: &Overrides) -> Result<Self, ModelError> {
+        let info = InfoFile::beside(path)?;
+        let metadata = Metadata::of(session);
+        let inputs = session.inputs();
+        let [input] = inputs else {
+            let names = inputs.iter().map(|input| input.name()).collect::<Vec<_>>().join(", ");
+            return Err(ModelError::Inputs { count: inputs.len(), names });
+        };
+        Ok(Self {
+            input: Input::new(input.name(), input.dtype(), overrides, info.as_ref(), &metadata)?,
+            outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
+            labels: metadata.labels,
+        })
+    }
+}
+
+/// Dimensions as messages show them; dynamic ones are `?`.
+fn dims_text(dims: &[i64]) -> String {
+    let texts = dims.iter().map(|&dim| if dim < 0 { "?".to_owned() } else { dim.to_string() });
+    format!("[{}]", texts.collect::<Vec<_>>().join(","))
+}
+
+/// A type as messages show it.
+fn type_text(value: &ValueType) -> String {
+    match value {
+        ValueType::Tensor { ty, .. } => format!("a tensor of {ty}"),
+        other => format!("{other}"),
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The outputs of a model that become tensors.
+//!
+//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`Output`] for
+//! each of floating-point numbers. Others are not attached.
+
+use ort::value::{Outlet, TensorElementType, ValueType};
+
+use super::{InfoFile, Metadata, ModelError, type_text};
+use crate::inference::CAT;
+use crate::tensor::{ElementType, MAX_RANK};
+
+/// An output that is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// The name of the model's output.
+    pub name: String,
+    /// The id of the tensor, by which a decoder is chosen.
+    pub id: String,
+    /// The type of its elements.
+    pub element: ElementType,
+    /// Its dimensions; -1 where the model does not say one.
+    pub dims: Vec<i64>,
+}
+
+impl Output {
+    /// The element type of ONNX Runtime.
+    pub fn onnx(&self) -> TensorElementType {
+        match self.element {
+            ElementType::F16 => TensorElementType::Float16,
+            _ => TensorElementType::Float32,
+        }
+    }
+}
+
+/// Describes the outputs to attach.
+///
+/// # Errors
+/// If there is none.
+pub fn describe(
+    outlets: &[Outlet],
+    info: Option<&InfoFile>,
+    metadata: &Metadata,
+) -> Result<Vec<Output>, ModelError> {
+    let mut outputs = Vec::new();
+    for outlet in outlets {
+        let (name, dtype) = (outlet.name(), outlet.dtype());
+        let (element, dims) = match dtype {
+            ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } => {
+                (ElementType::F32, shape)
+            }
+            ValueType::Tensor { ty: TensorElementType::Float16, shape, .. } => {
+                (ElementType::F16, shape)
+            }
+            _ => {
+                gst::info!(CAT, "output {name} is not attached: it is {}", type_text(dtype));
+                continue;
+            }
+        };
+        if dims.len() > MAX_RANK {
+            gst::info!(CAT, "output {name} is not attached: it has {} dimensions", dims.len());
+            continue;
+        }
+        let id = info.and_then(|info| info.id(name));
+        let id = id.or_else(|| metadata.id(name, dims).map(ToOwned::to_owned));
+        outputs.push(Output {
+            name: name.to_owned(),
+            id: id.unwrap_or_else(|| name.to_owned()),
+            element,
+            dims: dims.to_vec(),
+        });
+    }
+    if outputs.is_empty() {
+        let text = |outlet: &Outlet| format!("{}: {}", outlet.name(), type_text(outlet.dtype()));
+        let outputs = outlets.iter().map(text).collect::<Vec<_>>().join(", ");
+        return Err(ModelError::Outputs { outputs });
+    }
+    Ok(outputs)
+}

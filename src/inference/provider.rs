@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Execution providers: the processor that runs a model.
+//!
+//! In: the provider that the user wants, and a GPU. Out: a session of ONNX Runtime.
+//!
+//! | wanted | used | nodes of the model that it does not support |
+//! | --- | --- | --- |
+//! | `auto` | `cuda`, else `cpu` with the reason in the log | |
+//! | `cpu` | `cpu` | |
+//! | `cuda` | `cuda`, or an error | run on the CPU |
+//! | `tensorrt` | `tensorrt`, or an error | run on `cuda`, else on the CPU |
+//!
+//! `auto` does not use TensorRT, because it takes minutes to prepare a model at the first start.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
+use ort::session::Session;
+
+use super::error::InferenceError;
+use super::library::Library;
+use crate::device::{Device, Stream};
+
+/// The processor that runs a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU, by CUDA and cuDNN.
+    Cuda,
+    /// An NVIDIA GPU, by TensorRT.
+    TensorRt,
+}
+
+impl Provider {
+    /// The value of the property `provider`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::TensorRt => "tensorrt",
+        }
+    }
+
+    /// Whether it runs on a GPU.
+    pub fn is_gpu(self) -> bool {
+        self != Self::Cpu
+    }
+}
+
+/// Opens the model at `path` on the CPU.
+///
+/// # Errors
+/// If the file is not a model.
+pub fn open_on_cpu(library: &Library, path: &Path) -> Result<Session, InferenceError> {
+    open(library, path, &[])
+}
+
+/// Opens the model at `path` on a GPU. All work is submitted to `stream`.
+///
+/// # Errors
+/// If the library has no such provider, the provider cannot be used on this machine, or the file is not
+/// a model.
+pub fn open_on_gpu(
+    library: &Library,
+    path: &Path,
+    provider: Provider,
+    stream: &Arc<GpuStream>,
+) -> Result<Session, InferenceError> {
+    library.preload_cuda();
+    let ordinal = stream.device.ordinal() as i32;
+    let handle = stream.stream.as_raw().cast();
+    // SAFETY: the session keeps a reference to `stream` (`Inference` drops it after the session).
+    let cuda = unsafe { ep::CUDA::default().with_device_id(ordinal).with_compute_stream(handle) };
+    // The default search measures all algorithms in the first run, which takes seconds, and its choice
+    // can differ from run to run.
+    let cuda = cuda.with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic);
+    require::<ep::CUDA>(provider)?;
+    let cuda = cuda.build().error_on_failure();
+    if provider == Provider::Cuda {
+        return open(library, path, &[cuda]);
+    }
+    require::<ep::TensorRT>(provider)?;
+    // SAFETY: as above.
+    let tensorrt =
+        unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
+    open(library, path, &[tensorrt.build().error_on_failure(), cuda])
+}
+
+/// # Errors
+/// If the library was built without the provider `E`.
+fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceError> {
+    match E::is_available() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(InferenceError::NoProvider { provider: provider.name() }),
+        Err(error) => Err(InferenceError::provider(provider, &error)),
+    }
+}
+
+fn open(
+    library: &Library,
+    path: &Path,
+    providers: &[ExecutionProviderDispatch],
+) -> Result<Session, InferenceError> {
+    let mut builder = Session::builder(&library.environment)
+        .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?))
+        .map_err(|error| InferenceError::Session(error.to_string()))?;
+    if !providers.is_empty() {
+        builder = builder.with_execution_providers(providers).map_err(|error| {
+            InferenceError::Provider {
+                provider: providers[0].name().to_owned(),
+                problem: error.to_string(),
+            }
+        })?;
+    }
+    builder.commit_from_file(path).map_err(|error| InferenceError::Model {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+/// A stream of a GPU, with which the sessions, the pixels and the outputs of one element are in order.
+pub struct GpuStream {
+    /// The GPU.
+    pub device: Arc<Device>,
+    /// Its stream.
+    pub stream: Stream,
+}
