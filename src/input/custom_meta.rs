@@ -5,7 +5,8 @@
 //! [`Tensors::of`](super::Tensors::of).
 //!
 //! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can
-//! write it without headers of this crate. Its structure has four fields:
+//! write it without headers of this crate. Its structure has four fields, and an optional
+//! fifth:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
@@ -13,6 +14,7 @@
 //! | `type` | string | `f32` or `f16` |
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
+//! | `model` | caps | what is known of the model ([`model`](super::model)); optional |
 //!
 //! The metadata stays on the buffer through queues and tees, and is copied with it. Other elements
 //! do not support one of its tags, so elements that transform the video frame (scale, crop, flip,
@@ -67,6 +69,9 @@ pub struct NewTensor {
     pub shape: Shape,
     /// The elements, row-major and contiguous. The memory is shared, not copied.
     pub data: gst::Buffer,
+    /// What is known of the model, as [`ModelInfo::to_caps`](super::model::ModelInfo::to_caps) makes it. The
+    /// caps are shared, not copied. Of the tensors of a buffer, one with a model is enough.
+    pub model: Option<gst::Caps>,
 }
 
 impl NewTensor {
@@ -82,7 +87,13 @@ impl NewTensor {
     ) -> Result<Self, TensorError> {
         let shape = Shape::new(shape)
             .ok_or_else(|| TensorError::Rank { id: id.to_owned(), rank: shape.len() })?;
-        Ok(Self { id: id.to_owned(), element, shape, data })
+        Ok(Self { id: id.to_owned(), element, shape, data, model: None })
+    }
+
+    /// The tensor of the model that `model` describes.
+    #[must_use]
+    pub fn with_model(self, model: gst::Caps) -> Self {
+        Self { model: Some(model), ..self }
     }
 
     /// A tensor that owns `elements`. The number of elements is checked by [`attach`].
@@ -100,6 +111,7 @@ impl NewTensor {
     /// The tensor as if it was read from a buffer.
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
         AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
+            .with_model(self.model.as_deref())
     }
 }
 
@@ -127,6 +139,9 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
     structure.set("type", tensor.element.name());
     structure.set("dims", gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
     structure.set("data", &tensor.data);
+    if let Some(model) = &tensor.model {
+        structure.set("model", model);
+    }
     Ok(())
 }
 
@@ -134,7 +149,7 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 /// Tensors beyond its capacity are only counted.
 ///
 /// # Errors
-/// If a field of a structure is missing, has another type, or is text that is not UTF-8.
+/// If a field of a structure other than `model` is missing, or a field has another type, or is text that is not UTF-8.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
@@ -187,7 +202,11 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
 
     let data = field::<&gst::BufferRef>(structure, "data")?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the rank was checked");
-    Ok(AttachedTensor::new(id, element, shape, Some(data)))
+    let model = match structure.has_field("model") {
+        true => Some(field::<&gst::CapsRef>(structure, "model")?),
+        false => None,
+    };
+    Ok(AttachedTensor::new(id, element, shape, Some(data)).with_model(model))
 }
 
 /// The value of a field of type `T`.

@@ -14,6 +14,13 @@ pub enum InputError {
         /// The problem, for a message.
         problem: String,
     },
+    /// The field `model` of the plugin's own metadata does not describe a model, or a
+    /// [`ModelInfo`](super::model::ModelInfo) cannot be attached.
+    #[error("the tensors' model: {problem}")]
+    Model {
+        /// What was expected and what was found, for a message.
+        problem: String,
+    },
     /// The tensor's shape, element type or memory is invalid.
     #[error(transparent)]
     Tensor(#[from] TensorError),

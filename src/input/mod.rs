@@ -4,12 +4,14 @@
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
 //! [`custom_meta`] for the plugin's own (any GStreamer) and, with the cargo feature `v1_26`,
-//! `tensor_meta` for `GstTensorMeta`. [`cuda_memory`] reads and creates `GstMemory` in device memory.
+//! `tensor_meta` for `GstTensorMeta`. [`cuda_memory`] reads and creates `GstMemory` in device memory, and
+//! [`model`] what tensors say of the model that they come from.
 
 mod buffer_memory;
 pub mod cuda_memory;
 pub mod custom_meta;
 mod error;
+pub mod model;
 #[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
 
@@ -38,6 +40,8 @@ pub(crate) struct AttachedTensor<'a> {
     pub shape: Shape,
     /// `None` if the metadata has no memory.
     memory: Option<BufferMemory<'a>>,
+    /// Caps that [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads.
+    model: Option<&'a gst::CapsRef>,
 }
 
 impl<'a> AttachedTensor<'a> {
@@ -47,7 +51,11 @@ impl<'a> AttachedTensor<'a> {
         shape: Shape,
         buffer: Option<&'a gst::BufferRef>,
     ) -> Self {
-        Self { id, element, shape, memory: buffer.map(BufferMemory::new) }
+        Self { id, element, shape, memory: buffer.map(BufferMemory::new), model: None }
+    }
+
+    pub fn with_model(self, model: Option<&'a gst::CapsRef>) -> Self {
+        Self { model, ..self }
     }
 
     pub fn view(&self) -> TensorView<'_> {
@@ -87,6 +95,12 @@ impl<'a> Tensors<'a> {
     /// Views of the tensors. No memory is mapped yet.
     pub fn views(&self) -> TensorViews<'_> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
+    }
+
+    /// The caps that describe the model, as they were attached: those of the first tensor that has them.
+    /// [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
+    pub fn model(&self) -> Option<&'a gst::CapsRef> {
+        self.read.iter().find_map(|tensor| tensor.model)
     }
 
     /// The number of tensors that were read.

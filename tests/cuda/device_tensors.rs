@@ -29,7 +29,8 @@ pub fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<New
         };
         let data = gst::Buffer::from_mut_slice(bytes.to_vec());
         let (element, shape) = (tensor.element, tensor.shape.clone());
-        uploader.upload(&NewTensor { id: tensor.id.to_owned(), element, shape, data }).unwrap()
+        let id = tensor.id.to_owned();
+        uploader.upload(&NewTensor { id, element, shape, data, model: None }).unwrap()
     };
     tensors.iter().map(copy).collect()
 }

@@ -22,7 +22,7 @@ pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
 /// A tensor of f32 in the memory of a buffer.
 pub fn tensor_in(id: &str, shape: &[usize], data: &gst::BufferRef) -> NewTensor {
     let (element, shape) = (ElementType::F32, Shape::new(shape).unwrap());
-    NewTensor { id: id.to_owned(), element, shape, data: data.to_owned() }
+    NewTensor { id: id.to_owned(), element, shape, data: data.to_owned(), model: None }
 }
 
 /// The layout of tensors that have ids.

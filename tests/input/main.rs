@@ -6,4 +6,5 @@
 mod support;
 
 mod attached;
+mod model;
 mod python_attach;

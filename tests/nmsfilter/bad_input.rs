@@ -164,6 +164,7 @@ fn an_unsupported_element_type_is_an_error() {
         element: ElementType::Other("i32"),
         shape: Shape::new(&[1, 4]).unwrap(),
         data: gst::Buffer::with_size(16).unwrap(),
+        model: None,
     };
     let mut buffer = gst::Buffer::new();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err().to_string();

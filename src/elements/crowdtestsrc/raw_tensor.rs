@@ -92,6 +92,7 @@ impl RawTensor {
             element: ElementType::F32,
             shape: self.shape(),
             data: pooled.buffer.clone(),
+            model: None,
         };
         if self.pool.len() < MAX_POOLED {
             self.pool.push(pooled);

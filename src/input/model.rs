@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What tensors say of the model that they come from.
+//!
+//! In: the size of the model's input, the letterbox and the labels, where they are known. Out: caps for
+//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and what such caps say. The element
+//! `nmsfilter` uses it where its own properties are not set.
+//!
+//! The caps have one structure named [`MEDIA_TYPE`]. All of its fields are optional, and further fields are
+//! ignored:
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | `width`, `height` | int, 1 to [`MAX_SIDE`] | pixels of the model's input; both or neither |
+//! | `letterbox` | string | how the frame was fitted into it: `none`, `center` or `top-left` |
+//! | `labels` | array of strings | the names of the classes, class 0 first; at most [`MAX_CLASSES`] |
+//!
+//! An empty label is a class without a name. Caps are reference counted: make them once and attach them with
+//! every tensor, so that nothing is copied per frame.
+//!
+//! ```
+//! use gstnmsfilter::input::model::{Letterbox, ModelInfo};
+//!
+//! gst::init()?;
+//! let info = ModelInfo::default()
+//!     .with_size([640, 640])
+//!     .with_letterbox(Letterbox::Center)
+//!     .with_labels(["person", "bicycle"]);
+//! let caps = info.to_caps()?;
+//! assert_eq!(
+//!     caps,
+//!     "application/x-nmsfilter-model, width=640, height=640, letterbox=center, \
+//!      labels=(string)<person, bicycle>".parse()?
+//! );
+//! assert_eq!(ModelInfo::from_caps(&caps)?, info);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use super::InputError;
+use crate::decoder;
+use crate::text;
+
+pub use crate::geometry::{Fit, Letterbox};
+
+/// The name of the caps' structure.
+pub const MEDIA_TYPE: &str = "application/x-nmsfilter-model";
+
+/// The greatest side of a model's input in pixels.
+pub const MAX_SIDE: u32 = 65_535;
+
+/// The greatest number of labels.
+pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
+
+/// What is known of a model; by default nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+pub struct ModelInfo {
+    /// Width and height of the model's input in pixels, each from 1 to [`MAX_SIDE`].
+    pub size: Option<[u32; 2]>,
+    /// How the frame was fitted into the model's input.
+    pub letterbox: Option<Letterbox>,
+    /// The names of the classes, class 0 first; empty if they are unknown. An empty name is a class without
+    /// a name.
+    pub labels: Vec<String>,
+}
+
+impl ModelInfo {
+    /// With this size of the model's input, width and height in pixels.
+    #[must_use]
+    pub fn with_size(self, size: [u32; 2]) -> Self {
+        Self { size: Some(size), ..self }
+    }
+
+    /// With this way in which the frame was fitted into the model's input.
+    #[must_use]
+    pub fn with_letterbox(self, letterbox: Letterbox) -> Self {
+        Self { letterbox: Some(letterbox), ..self }
+    }
+
+    /// With these names of the classes, class 0 first.
+    #[must_use]
+    pub fn with_labels<L: Into<String>>(self, labels: impl IntoIterator<Item = L>) -> Self {
+        Self { labels: labels.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The caps that say this. GStreamer must be initialized.
+    ///
+    /// # Errors
+    /// If a side is 0 or more than [`MAX_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label
+    /// has a zero byte.
+    pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
+        let mut caps = gst::Caps::builder(MEDIA_TYPE);
+        if let Some(size) = self.size {
+            for (name, side) in ["width", "height"].into_iter().zip(size) {
+                let number = i32::try_from(side).ok().filter(|_| is_side(side));
+                let number = number.ok_or_else(|| wrong_side(name, &side))?;
+                caps = caps.field(name, number);
+            }
+        }
+        if let Some(letterbox) = self.letterbox {
+            caps = caps.field("letterbox", letterbox.name());
+        }
+        if !self.labels.is_empty() {
+            check_number_of_labels(self.labels.len())?;
+            // A string of GStreamer ends at the first zero byte.
+            if let Some(class) = self.labels.iter().position(|label| label.contains('\0')) {
+                return Err(malformed(format!("expected text as label {class}, got a zero byte")));
+            }
+            caps = caps.field("labels", gst::Array::new(self.labels.iter().map(String::as_str)));
+        }
+        Ok(caps.build())
+    }
+
+    /// What `caps` say.
+    ///
+    /// # Errors
+    /// If the caps do not have exactly one structure named [`MEDIA_TYPE`], or a field of it has another type
+    /// or an invalid value.
+    pub fn from_caps(caps: &gst::CapsRef) -> Result<Self, InputError> {
+        let structure = match (caps.structure(0), caps.size()) {
+            (Some(structure), 1) if structure.name() == MEDIA_TYPE => structure,
+            (Some(structure), 1) => {
+                let name = structure.name();
+                return Err(malformed(format!("expected caps {MEDIA_TYPE}, got {name}")));
+            }
+            (_, number) => {
+                return Err(malformed(format!(
+                    "expected caps {MEDIA_TYPE} with one structure, got {number} structures"
+                )));
+            }
+        };
+        Ok(Self {
+            size: size(structure)?,
+            letterbox: letterbox(structure)?,
+            labels: labels(structure)?,
+        })
+    }
+}
+
+fn malformed(problem: String) -> InputError {
+    InputError::Model { problem }
+}
+
+fn is_side(side: u32) -> bool {
+    (1..=MAX_SIDE).contains(&side)
+}
+
+fn wrong_side(name: &str, got: &dyn std::fmt::Display) -> InputError {
+    malformed(format!("expected {name} of type int, 1 to {MAX_SIDE}, got {got}"))
+}
+
+fn check_number_of_labels(number: usize) -> Result<(), InputError> {
+    match number <= MAX_CLASSES {
+        true => Ok(()),
+        false => Err(malformed(format!("expected at most {MAX_CLASSES} labels, got {number}"))),
+    }
+}
+
+fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
+    let side = |name: &str| {
+        let Ok(value) = structure.value(name) else {
+            return Ok(None);
+        };
+        let number: i32 = value.get().map_err(|_| wrong_side(name, &value.type_()))?;
+        let side = u32::try_from(number).ok().filter(|&side| is_side(side));
+        side.map(Some).ok_or_else(|| wrong_side(name, &number))
+    };
+    match (side("width")?, side("height")?) {
+        (Some(width), Some(height)) => Ok(Some([width, height])),
+        (None, None) => Ok(None),
+        (width, _) => {
+            let got = if width.is_some() { "width" } else { "height" };
+            Err(malformed(format!("expected both width and height, got {got} only")))
+        }
+    }
+}
+
+fn letterbox(structure: &gst::StructureRef) -> Result<Option<Letterbox>, InputError> {
+    let Ok(value) = structure.value("letterbox") else {
+        return Ok(None);
+    };
+    let names = Letterbox::ALL.map(Letterbox::name).join(", ");
+    let name = string(value)
+        .map_err(|got| malformed(format!("expected letterbox as one of {names}, got {got}")))?;
+    let letterbox = Letterbox::from_name(name);
+    letterbox
+        .map(Some)
+        .ok_or_else(|| malformed(format!("expected letterbox as one of {names}, got {name:?}")))
+}
+
+fn labels(structure: &gst::StructureRef) -> Result<Vec<String>, InputError> {
+    let Ok(value) = structure.value("labels") else {
+        return Ok(Vec::new());
+    };
+    let labels: gst::ArrayRef<'_> = value.get().map_err(|_| {
+        malformed(format!("expected labels as an array of strings, got {}", value.type_()))
+    })?;
+    let labels = labels.as_slice();
+    check_number_of_labels(labels.len())?;
+    let label = |(class, value): (usize, &gst::glib::SendValue)| {
+        string(value)
+            .map(str::to_owned)
+            .map_err(|got| malformed(format!("expected text as label {class}, got {got}")))
+    };
+    labels.iter().enumerate().map(label).collect()
+}
+
+/// The text of a value, or what it has instead, for a message.
+fn string(value: &gst::glib::Value) -> Result<&str, String> {
+    match text::of_value(value) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) if value.type_() == gst::glib::Type::STRING => Err("NULL".to_owned()),
+        Ok(None) => Err(value.type_().to_string()),
+        Err(_) => Err("text that is not UTF-8".to_owned()),
+    }
+}
