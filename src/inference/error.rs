@@ -9,6 +9,7 @@ use super::library::LibraryError;
 use super::model::ModelError;
 use super::provider::Provider;
 use crate::device::{DeviceError, DriverError};
+use crate::input::InputError;
 use crate::tensor::TensorError;
 
 /// Why there is no inference.
@@ -62,6 +63,9 @@ pub enum InferenceError {
     /// A frame cannot be scaled.
     #[error("the frame cannot be scaled to the model's input: {0}")]
     Scale(#[from] glib::BoolError),
+    /// What tensors say of the model is out of range.
+    #[error(transparent)]
+    Info(#[from] InputError),
     /// An output cannot be attached.
     #[error(transparent)]
     Tensor(#[from] TensorError),
@@ -96,7 +100,7 @@ impl InferenceError {
             Self::Model { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
-            Self::Description(_) => {
+            Self::Description(_) | Self::Info(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Run { .. } | Self::Scale(_) | Self::Tensor(_) => {

@@ -151,11 +151,10 @@ impl Inference {
             }
         };
         let outputs = fix_outputs(&mut session, &model, &input, provider)?;
-        let info = ModelInfo {
-            size: Some(model.input.size),
-            letterbox: Some(options.letterbox),
-            labels: model.labels.clone(),
-        };
+        let info = ModelInfo::default()
+            .with_size(model.input.size)
+            .with_letterbox(options.letterbox)
+            .with_labels(model.labels.iter().cloned());
         Ok(Self {
             session,
             run_options,
@@ -167,7 +166,7 @@ impl Inference {
             table,
             letterbox: options.letterbox,
             scaler: None,
-            info: info.to_caps(),
+            info: info.to_caps()?,
             model,
             provider,
             library: library.path,

@@ -107,7 +107,9 @@ struct Elements {
 
 impl Elements {
     fn on_device(self, gpu: &Arc<GpuStream>, ready: &Arc<OwnedEvent>) -> gst::Memory {
-        let (address, len, event) = (self.value.data_ptr() as u64, self.len, ready.event());
+        let (address, len) = (self.value.data_ptr() as u64, self.len);
+        // SAFETY: the memory owns a reference to the event.
+        let event = unsafe { ready.event() };
         let keep = (self, ready.clone(), gpu.clone());
         // SAFETY: `keep` owns the memory and the event until the `GstMemory` is freed. The bytes are written
         // only by runs of a set for which `renew` returned true, and the event is recorded after each.

@@ -13,7 +13,7 @@ mod roi;
 
 use gst::glib;
 
-#[cfg(feature = "internals")]
+#[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;
 pub use label::Labels;
 pub use mapping::{Mapping, MappingError, Region};

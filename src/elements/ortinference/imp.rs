@@ -10,7 +10,6 @@ use std::time::Instant;
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::prelude::*;
 use gst_video::VideoInfo;
 

@@ -174,7 +174,7 @@ impl Model {
 }
 
 /// Dimensions as messages show them; dynamic ones are `?`.
-fn dims_text(dims: &[i64]) -> String {
+pub fn dims_text(dims: &[i64]) -> String {
     let texts = dims.iter().map(|&dim| if dim < 0 { "?".to_owned() } else { dim.to_string() });
     format!("[{}]", texts.collect::<Vec<_>>().join(","))
 }

@@ -132,7 +132,9 @@ impl Scaler {
         let data = picture.data.get_mut().expect("a picture has one owner");
         let mut to = VideoFrameRef::from_buffer_ref_writable(data, &self.picture)?;
         converter.frame_ref(&frame, &mut to);
-        Ok(use_pixels(&self.pixels(&to.as_video_frame_ref())?))
+        drop(to);
+        let made = VideoFrameRef::from_buffer_ref_readable(&picture.data, &self.picture)?;
+        Ok(use_pixels(&self.pixels(&made)?))
     }
 
     fn pixels<'a>(
