@@ -42,6 +42,7 @@ FREESTANDING float4 __ldg(const float4 *at) {
     return float4{v.x, v.y, v.z, v.w};
 }
 FREESTANDING float __ldg(const float *at) { return __nvvm_ldg_f(at); }
+FREESTANDING unsigned char __ldg(const unsigned char *at) { return __nvvm_ldg_uc(at); }
 FREESTANDING unsigned short __ldg(const unsigned short *at) { return __nvvm_ldg_us(at); }
 FREESTANDING unsigned __ldg(const unsigned *at) { return __nvvm_ldg_ui(at); }
 FREESTANDING unsigned long long __ldg(const unsigned long long *at) { return __nvvm_ldg_ull(at); }

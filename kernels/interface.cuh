@@ -56,14 +56,7 @@
 // Survivors, their order and their bits depend on the tensors and the parameters only.
 #pragma once
 
-#if defined(__CUDACC_RTC__) || defined(NMSFILTER_FREESTANDING)
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-#else
-#include <stdint.h>
-#endif
+#include "integers.cuh"
 
 #if defined(__CUDACC__) || defined(__CUDA__)
 #define NMSFILTER_HOST_DEVICE __host__ __device__

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Checks the emulated kernels against the results of engine::Reference for the scenes of a file,
-// and against the paper's kernels for random windows. Every array has exactly the size that
-// interface.cuh states, so that AddressSanitizer reports accesses beyond it. Prints the first
-// difference, or the counts of all scenes.
+// and against the paper's kernels for random windows; and the kernels of pack.cu against a plain
+// loop. Every array has exactly the size that interface.cuh and pack.cuh state, so that
+// AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts of all
+// scenes.
 //
 //   cargo run --no-default-features --example scenes -- SCENES 1 300
 //   g++ -std=c++17 -O1 -g -fsanitize=address,undefined -ffp-contract=off check.cpp -o check
 //   ./check SCENES
 #include "scenes.h"
 #include "runner.h"
+
+#include "../pack.cu"
 
 using emulated::Precisions;
 
@@ -172,6 +175,54 @@ static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
     return run_twice(params, precisions, scene.expected, scene.seed, totals.rounds);
 }
 
+// Whether a kernel of pack.cu writes what a plain loop writes, for a random frame of packed pixels
+// or of planes, to planes or to packed elements.
+template <typename Element> static bool packs(void (*kernel)(PackParams), uint64_t seed) {
+    scenes::Random random(seed);
+    PackParams params;
+    memset(&params, 0, sizeof params);
+    const bool of_planes = random.once_in(2), to_planes = random.once_in(2);
+    const uint32_t channels = random.once_in(2) ? 1 : 3;
+    const uint32_t width = 1 + random.below(300), height = 1 + random.below(5);
+    params.channels = channels;
+    params.width = width;
+    params.height = height;
+    params.pixel_stride = of_planes ? 1 : channels;
+    params.row_stride = width * params.pixel_stride;
+    params.output_pixel_stride = to_planes ? 1 : channels;
+    params.output_row_stride = width * params.output_pixel_stride;
+    params.output_channel_stride = to_planes ? width * height : 1;
+    for (uint32_t c = 0; c < channels; c++) {
+        params.channel_offsets[c] = (channels - 1 - c) * (of_planes ? width * height : 1);
+    }
+
+    const uint32_t count = width * height * channels;
+    std::vector<uint8_t> pixels(count);
+    std::vector<Element> table(channels * PACK_VALUES), output(count);
+    for (uint8_t &pixel : pixels) {
+        pixel = uint8_t(random.next());
+    }
+    for (Element &element : table) {
+        element = Element(random.next());
+    }
+    params.pixels = (uint64_t)pixels.data();
+    params.table = (uint64_t)table.data();
+    params.output = (uint64_t)output.data();
+    const uint32_t blocks = (width + PACK_THREADS - 1) / PACK_THREADS;
+    cuda_on_host::launch({blocks, height}, {PACK_THREADS}, 3, seed, [&] { kernel(params); });
+    for (uint32_t c = 0; c < channels; c++) {
+        for (uint32_t pixel = 0; pixel < width * height; pixel++) {
+            const uint8_t value =
+                pixels[params.channel_offsets[c] + pixel * params.pixel_stride];
+            if (output[c * params.output_channel_stride + pixel * params.output_pixel_stride] !=
+                table[c * PACK_VALUES + value]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: check SCENES\n");
@@ -189,6 +240,14 @@ int main(int argc, char **argv) {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         if (!equals_paper(seed)) {
             fprintf(stderr, "windows %llu: other survivors than the paper's kernels\n",
+                    (unsigned long long)seed);
+            return 1;
+        }
+    }
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        if (!packs<uint32_t>(pack_32, seed) || !packs<uint16_t>(pack_16, seed) ||
+            !packs<uint8_t>(pack_8, seed)) {
+            fprintf(stderr, "pixels %llu: not packed as a plain loop packs them\n",
                     (unsigned long long)seed);
             return 1;
         }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Integers of fixed size, for each compiler that builds the kernels.
+#pragma once
+
+#if defined(__CUDACC_RTC__) || defined(NMSFILTER_FREESTANDING)
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#else
+#include <stdint.h>
+#endif
