@@ -10,6 +10,8 @@
 # Debian's own.
 # NMSFILTER_TEST_DATA names the folder of inputs that are not part of the project (../shared beside
 # the checkout, unless set). Without it everything runs that needs no picture, video or model.
+# ONNX Runtime is from the Python Package Index; the tests find it by ORT_DYLIB_PATH, its Python by
+# NMSFILTER_TEST_PYTHON.
 #
 # What cannot be run here is named as SKIPPED, at the end, too. Exit status: 0 if nothing failed.
 # Under CI=true a skipped step counts as failed, and exactly those tests may skip themselves that
@@ -21,6 +23,8 @@ source pipelines/setup.sh
 checkout=$PWD
 cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+# The version of ONNX Runtime that the tests load. In the roots it is mounted at this folder.
+onnxruntime=1.31.1 root_onnxruntime=/onnxruntime
 NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 export NMSFILTER_TEST_DATA
 
@@ -132,7 +136,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src kernels tests benches fuzz examples pipelines || true)
+        build.rs src kernels tests benches fuzz examples inference pipelines || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -142,6 +146,9 @@ lints() {
     step "$where: cargo clippy" "$@" cargo clippy --locked --workspace --all-targets "${features[@]}" -- -D warnings || true
 }
 
+# The plugins; --workspace would add benchmarks, fuzzer and tests.
+plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
+
 on_host() {
     host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
     mapfile -t features < <(setup_features)
@@ -150,9 +157,11 @@ on_host() {
     step "cargo fmt" cargo fmt --all --check || true
     step "license headers" license_headers || true
     lints "$where"
-    step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps "${features[@]}" || true
-    # Without the feature internals, which the tests turn on: what no part of the plugin uses is found.
-    step "$where: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" "${features[@]}" || true
+    step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
+        "${plugins[@]}" "${features[@]}" || true
+    # Without the feature internals, which the tests turn on: what no part of the plugins uses is found.
+    step "$where: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
+        "${plugins[@]}" "${features[@]}" || true
     # In a folder of its own: both builds write the same library beside the test programs.
     step "the core without GStreamer: cargo test" cargo test --locked --no-default-features --target-dir "$target/core" || true
     tests "$where" "host-1.$host_minor"
@@ -174,6 +183,29 @@ with_meson() {
         return
     fi
     step "meson: build, test, install" env PATH="$venv/bin:$PATH" tests/meson.sh "$target/meson" || true
+}
+
+# ONNX Runtime for the CPU, with Python and NumPy, from the Python Package Index: exports what the tests
+# need to find both. Without it, they skip themselves.
+provide_onnxruntime() {
+    local venv=$cache/onnxruntime-$onnxruntime libraries works=(-c 'import numpy, onnxruntime')
+    unset ORT_DYLIB_PATH NMSFILTER_TEST_PYTHON
+    if ! "$venv/bin/python" "${works[@]}" 2>/dev/null; then
+        announce "ONNX Runtime $onnxruntime: making $venv"
+        rm -rf "$venv"
+        if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "onnxruntime==$onnxruntime" numpy &&
+            "$venv/bin/python" "${works[@]}"; } </dev/null; then
+            rm -rf "$venv"
+            skip "ONNX Runtime, because it cannot be installed from the Python Package Index"
+            return
+        fi
+    fi
+    libraries=("$venv"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
+    if [ ! -e "${libraries[0]}" ]; then
+        skip "ONNX Runtime, because there is no ${libraries[0]}"
+        return
+    fi
+    export ORT_DYLIB_PATH=${libraries[0]} NMSFILTER_TEST_PYTHON=$venv/bin/python
 }
 
 # in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
@@ -208,10 +240,13 @@ in_root() {
         ro "$checkout" /src rw "$target/$suite" /target ro "$toolchain" /rust
         rw "${CARGO_HOME:-$HOME/.cargo}" /cargo)
     [ ! -d "$NMSFILTER_TEST_DATA" ] || enter+=(ro "$NMSFILTER_TEST_DATA" /data)
+    [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ro "$(dirname "$ORT_DYLIB_PATH")" "$root_onnxruntime")
     # RUSTUP_TOOLCHAIN: cargo prefers the proxies in its home, which would look for a rustup.
     enter+=(-- env -C /src RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/cargo
         CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target GST_REGISTRY=/target/gst-registry.bin
         NMSFILTER_TEST_DATA=/data CI="${CI-}")
+    # Without NMSFILTER_TEST_PYTHON: its interpreter is not in the root.
+    [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ORT_DYLIB_PATH="$root_onnxruntime/${ORT_DYLIB_PATH##*/}")
     lints "$where" "${enter[@]}"
     tests "$where" "root-1.$minor" "${enter[@]}"
     # No Debian has GStreamer 1.24; this one can at least compile for it.
@@ -240,6 +275,7 @@ fi
 cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
 toolchain=$(rustc --print sysroot)
 
+provide_onnxruntime
 on_host
 on_emulated_gpu
 no_roots=$(why_no_roots)

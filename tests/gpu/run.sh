@@ -4,7 +4,8 @@
 #
 #   tests/gpu/run.sh FOLDER STEP...
 #
-#   suite      every test program with backend=cuda
+#   suite      every test program with backend=cuda, but for those that are steps of their own
+#   inference  the inference element: needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
@@ -17,7 +18,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,18s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,19s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -59,15 +60,24 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # The first two are no tests. cuda_absent needs the stub driver; the two after it have
+            # The first two are no tests. cuda_absent needs the stub driver; the three after it have
             # steps of their own.
-            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams) ;;
+            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference) ;;
             # What is left out needs Python packages or an inference element.
             input) program "$name" --skip python_attach:: ;;
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;
         esac
     done
+}
+
+inference() {
+    if [ ! -e "${ORT_DYLIB_PATH-}" ]; then
+        echo "inference: FAILED: ORT_DYLIB_PATH names no file; set it to the path of libonnxruntime.so"
+        failed+=(inference)
+        return
+    fi
+    program inference
 }
 
 scenes() {

@@ -4,12 +4,13 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugin, the recorded tensors
-# (NMSFILTER_TEST_DATA), and GStreamer from the archive, which has one folder with a program `run`
-# that runs a command with it. Without an archive the GPU machine must have GStreamer. Copy FOLDER
-# and this checkout there and run tests/gpu/run.sh.
+# FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugins, the recorded tensors,
+# models, pictures and videos of NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), and
+# GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
+# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
+# tests/gpu/run.sh.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '3,11s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,12s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
 gstreamer=${2:+$(realpath "$2")}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -18,8 +19,9 @@ data=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 rm -rf "$folder"
 mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
-cargo build --locked --release --lib --package gst-plugin-nmsfilter --package nmsbench --bins
-cargo test --locked --no-run --package gst-plugin-nmsfilter --package nmsfilter-tests \
+plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
+cargo build --locked --release --lib "${plugins[@]}" --package nmsbench --bins
+cargo test --locked --no-run "${plugins[@]}" --package nmsfilter-tests \
     --features fault-injection --message-format json |
     python3 -c '
 import json, sys
@@ -35,8 +37,15 @@ for line in sys.stdin:
 cargo build --locked --no-default-features --example scenes --target-dir "$CARGO_TARGET_DIR/scenes"
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/scenes/debug/examples/scenes"
-strip -o "$folder/libgstnmsfilter.so" "$CARGO_TARGET_DIR/release/libgstnmsfilter.so"
-[ ! -e "$data/data/recorded" ] || cp -r --parents -t "$folder/data" "$data/data/recorded"
+for plugin in libgstnmsfilter.so libgstonnxruntime.so; do
+    strip -o "$folder/$plugin" "$CARGO_TARGET_DIR/release/$plugin"
+done
+# Not a larger file that may be there: what can be transferred to a GPU machine is often limited.
+for kind in recorded models images videos oscars; do
+    [ ! -e "$data/data/$kind" ] ||
+        find "$data/data/$kind" -type f -size -4097k -exec cp --parents --no-preserve=mode -t "$folder/data" {} +
+done
+du -sh "$folder/data"
 # The paths at which the programs expect the checkout and a folder to write to.
 echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Helpers that several test programs use.
 //!
-//! `emulated`, `pipeline` and `replay` need GStreamer; the others do not.
+//! `emulated`, `pipeline` and `replay` need GStreamer; the others do not. `onnx` is not a module here: the
+//! tests of `inference` include it by its path.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 pub mod data;

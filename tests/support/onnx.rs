@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small ONNX models, written byte by byte.
+//!
+//! In: a graph's inputs, outputs, nodes and initializers. Out: the bytes of an `.onnx` file. [`Model`] is the
+//! builder; the functions below it make models for tests.
+//!
+//! An `.onnx` file is a `ModelProto` in the wire format of Protocol Buffers. These are the messages of ONNX's
+//! `onnx.proto3` that are written, with the numbers of their fields:
+//!
+//! | message | fields |
+//! | --- | --- |
+//! | `ModelProto` | `ir_version` 1, `producer_name` 2, `graph` 7, `opset_import` 8, `metadata_props` 14 |
+//! | `OperatorSetIdProto` | `version` 2 (`domain` is absent: the operators of ONNX itself) |
+//! | `StringStringEntryProto` | `key` 1, `value` 2 |
+//! | `GraphProto` | `node` 1, `name` 2, `initializer` 5, `input` 11, `output` 12 |
+//! | `NodeProto` | `input` 1, `output` 2, `name` 3, `op_type` 4, `attribute` 5 |
+//! | `AttributeProto` | `name` 1, `f` 2, `i` 3, `ints` 8, `type` 20 (`FLOAT` 1, `INT` 2, `INTS` 7) |
+//! | `ValueInfoProto` | `name` 1, `type` 2 |
+//! | `TypeProto` | `tensor_type` 1, of `elem_type` 1 and `shape` 2 |
+//! | `TensorShapeProto` | `dim` 1, of `dim_value` 1 or `dim_param` 2 |
+//! | `TensorProto` | `dims` 1, `data_type` 2, `name` 8, `raw_data` 9 |
+//!
+//! The element types are `TensorProto.DataType`: `FLOAT` 1, `UINT8` 2, `INT64` 7, `FLOAT16` 10.
+#![allow(dead_code, reason = "each test program uses some of it")]
+
+use std::path::Path;
+
+/// The IR version of the models, of ONNX 1.10; ONNX Runtime 1.9 and later read it.
+const IR_VERSION: u64 = 8;
+/// The version of the operators, of ONNX 1.8.
+const OPSET: u64 = 13;
+
+/// The type of a tensor's elements; the number is that of `TensorProto.DataType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    F32 = 1,
+    U8 = 2,
+    I64 = 7,
+    F16 = 10,
+}
+
+/// A dimension of an input or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// A number. ONNX Runtime reads a negative one as unknown.
+    Size(i64),
+    /// A name, such as `height`: the length is known when the model runs.
+    Symbol(String),
+    /// Neither number nor name.
+    Unknown,
+}
+
+/// The dimensions of an input or output: from an array of numbers, an array of [`Dim`], or a text such as
+/// `"1,3,height,width"`, where `?` is a dimension without a name. `Dims::unranked()` states no shape at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dims(Option<Vec<Dim>>);
+
+impl Dims {
+    /// No shape, not even the number of dimensions.
+    pub fn unranked() -> Self {
+        Self(None)
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Dims {
+    fn from(sizes: [i64; N]) -> Self {
+        Self(Some(sizes.map(Dim::Size).into()))
+    }
+}
+
+impl From<&[i64]> for Dims {
+    fn from(sizes: &[i64]) -> Self {
+        Self(Some(sizes.iter().map(|&size| Dim::Size(size)).collect()))
+    }
+}
+
+impl<const N: usize> From<[Dim; N]> for Dims {
+    fn from(dims: [Dim; N]) -> Self {
+        Self(Some(dims.into()))
+    }
+}
+
+impl From<&str> for Dims {
+    fn from(text: &str) -> Self {
+        let dim = |part: &str| match part.trim() {
+            "?" => Dim::Unknown,
+            part => part.parse().map_or_else(|_| Dim::Symbol(part.into()), Dim::Size),
+        };
+        Self(Some(text.split(',').map(dim).collect()))
+    }
+}
+
+/// A node of the graph: an operator with the names of its inputs and outputs.
+#[derive(Clone, Debug)]
+pub struct Node(Message);
+
+impl Node {
+    /// A node without attributes; its name is that of its first output.
+    pub fn new(operator: &str, inputs: &[&str], outputs: &[&str]) -> Self {
+        let mut node = Message::default();
+        for input in inputs {
+            node.text(1, input);
+        }
+        for output in outputs {
+            node.text(2, output);
+        }
+        node.text(3, outputs.first().unwrap_or(&""));
+        node.text(4, operator);
+        Self(node)
+    }
+
+    /// Adds an attribute of type `INT`.
+    pub fn int(self, name: &str, value: i64) -> Self {
+        self.attribute(name, 2, |attribute| attribute.signed(3, value))
+    }
+
+    /// Adds an attribute of type `INTS`.
+    pub fn ints(self, name: &str, values: &[i64]) -> Self {
+        self.attribute(name, 7, |attribute| attribute.packed(8, values))
+    }
+
+    /// Adds an attribute of type `FLOAT`.
+    pub fn float(self, name: &str, value: f32) -> Self {
+        self.attribute(name, 1, |attribute| attribute.float(2, value))
+    }
+
+    fn attribute(mut self, name: &str, kind: u64, value: impl FnOnce(&mut Message)) -> Self {
+        let mut attribute = Message::default();
+        attribute.text(1, name);
+        value(&mut attribute);
+        attribute.unsigned(20, kind);
+        self.0.message(5, &attribute);
+        self
+    }
+}
+
+/// A tensor with a value: an initializer of the graph.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    element: Element,
+    dims: Vec<i64>,
+    data: Vec<u8>,
+}
+
+impl Tensor {
+    /// Elements of type f32.
+    ///
+    /// Like the other two constructors, it does not compare the number of elements with `dims`, so that
+    /// models with a contradiction can be written.
+    pub fn f32(dims: &[i64], values: &[f32]) -> Self {
+        let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Self { element: Element::F32, dims: dims.into(), data }
+    }
+
+    /// Elements of type f16, by their bits (`half::f16::to_bits`).
+    pub fn f16(dims: &[i64], bits: &[u16]) -> Self {
+        let data = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        Self { element: Element::F16, dims: dims.into(), data }
+    }
+
+    /// Elements of type i64.
+    pub fn i64(dims: &[i64], values: &[i64]) -> Self {
+        let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Self { element: Element::I64, dims: dims.into(), data }
+    }
+}
+
+/// A model under construction.
+#[derive(Clone, Debug)]
+pub struct Model {
+    graph: Message,
+    opset: u64,
+    metadata: Vec<Message>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Model {
+    /// A graph without inputs, outputs and nodes.
+    pub fn new() -> Self {
+        let mut graph = Message::default();
+        graph.text(2, "test");
+        Self { graph, opset: OPSET, metadata: Vec::new() }
+    }
+
+    /// Adds an input.
+    pub fn input(mut self, name: &str, element: Element, dims: impl Into<Dims>) -> Self {
+        self.graph.message(11, &value_info(name, element, dims.into()));
+        self
+    }
+
+    /// Adds an output, which is the output of a node with this name.
+    pub fn output(mut self, name: &str, element: Element, dims: impl Into<Dims>) -> Self {
+        self.graph.message(12, &value_info(name, element, dims.into()));
+        self
+    }
+
+    /// Adds a node. Nodes follow the nodes whose outputs they read.
+    pub fn node(mut self, node: Node) -> Self {
+        self.graph.message(1, &node.0);
+        self
+    }
+
+    /// Adds a tensor with a value, which nodes read by this name.
+    pub fn initializer(mut self, name: &str, tensor: &Tensor) -> Self {
+        let mut initializer = Message::default();
+        initializer.packed(1, &tensor.dims);
+        initializer.unsigned(2, tensor.element as u64);
+        initializer.text(8, name);
+        initializer.bytes(9, &tensor.data);
+        self.graph.message(5, &initializer);
+        self
+    }
+
+    /// Adds an entry of the model's metadata.
+    pub fn metadata(mut self, key: &str, value: &str) -> Self {
+        let mut entry = Message::default();
+        entry.text(1, key);
+        entry.text(2, value);
+        self.metadata.push(entry);
+        self
+    }
+
+    /// Replaces the version of the operators, which is 13. ONNX Runtime returns an error for a version later
+    /// than those that it knows.
+    pub fn opset(mut self, version: u64) -> Self {
+        self.opset = version;
+        self
+    }
+
+    /// The contents of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut opset = Message::default();
+        opset.unsigned(2, self.opset);
+        let mut model = Message::default();
+        model.unsigned(1, IR_VERSION);
+        model.text(2, "nmsfilter tests");
+        model.message(7, &self.graph);
+        model.message(8, &opset);
+        for entry in &self.metadata {
+            model.message(14, entry);
+        }
+        model.0
+    }
+
+    /// Writes the file.
+    pub fn write(&self, path: impl AsRef<Path>) {
+        let path = path.as_ref();
+        std::fs::write(path, self.to_bytes())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+/// The model whose `output` is its `input`, so that a test reads what the model receives.
+pub fn identity(dims: impl Into<Dims>, element: Element) -> Model {
+    let dims = dims.into();
+    Model::new()
+        .input("input", element, dims.clone())
+        .node(Node::new("Identity", &["input"], &["output"]))
+        .output("output", element, dims)
+}
+
+/// The model whose output `name` has these values, whatever its `input` of dimensions `input` (f32) is:
+/// [`constants`] with one output.
+pub fn constant(input: impl Into<Dims>, name: &str, dims: &[i64], values: &[f32]) -> Model {
+    constants(input, &[(name, dims, values)])
+}
+
+/// The model with these outputs (name, dimensions, values; f32), whatever its `input` of dimensions `input`
+/// (f32) is.
+///
+/// The input is used: the outputs are `values + 0 * sum(input)`. So they have the bits of `values`, except that
+/// minus zero becomes zero, and that an input which is not finite, or whose sum is not, makes all values NaN.
+pub fn constants(input: impl Into<Dims>, outputs: &[(&str, &[i64], &[f32])]) -> Model {
+    let mut model = Model::new()
+        .input("input", Element::F32, input)
+        // Without the input `axes`, ReduceSum reduces all axes.
+        .node(Node::new("ReduceSum", &["input"], &["sum"]).int("keepdims", 0))
+        .initializer("zero", &Tensor::f32(&[], &[0.0]))
+        .node(Node::new("Mul", &["sum", "zero"], &["nothing"]));
+    for &(name, dims, values) in outputs {
+        let stored = format!("values of {name}");
+        model = model
+            .initializer(&stored, &Tensor::f32(dims, values))
+            .node(Node::new("Add", &[&stored, "nothing"], &[name]))
+            .output(name, Element::F32, dims);
+    }
+    model
+}
+
+/// The model whose `output` (f16) is its `input` (f32), rounded.
+pub fn identity_f16_output(dims: impl Into<Dims>) -> Model {
+    cast(dims.into(), Element::F16)
+}
+
+/// The model whose `output` (i64) is its `input` (f32), rounded toward zero.
+pub fn int64_output(dims: impl Into<Dims>) -> Model {
+    cast(dims.into(), Element::I64)
+}
+
+fn cast(dims: Dims, to: Element) -> Model {
+    Model::new()
+        .input("input", Element::F32, dims.clone())
+        .node(Node::new("Cast", &["input"], &["output"]).int("to", to as i64))
+        .output("output", to, dims)
+}
+
+/// The model whose outputs are `same`, its `input` (f32), and `negative`, its input with the opposite sign.
+pub fn two_outputs(dims: impl Into<Dims>) -> Model {
+    let dims = dims.into();
+    Model::new()
+        .input("input", Element::F32, dims.clone())
+        .node(Node::new("Identity", &["input"], &["same"]))
+        .node(Node::new("Neg", &["input"], &["negative"]))
+        .output("same", Element::F32, dims.clone())
+        .output("negative", Element::F32, dims)
+}
+
+/// The model whose `output` is the sum of its inputs `left` and `right` (f32).
+pub fn two_inputs(dims: impl Into<Dims>) -> Model {
+    let dims = dims.into();
+    Model::new()
+        .input("left", Element::F32, dims.clone())
+        .input("right", Element::F32, dims.clone())
+        .node(Node::new("Add", &["left", "right"], &["output"]))
+        .output("output", Element::F32, dims)
+}
+
+/// The model whose `output` (f32) has the indices of the elements of its `input` (f32) that are not zero: one
+/// row of as many indices as the input has dimensions. The number of rows depends on the values, so its
+/// dimension is the symbol `found`.
+pub fn varying_output(dims: impl Into<Dims>) -> Model {
+    let dims = dims.into();
+    let rank = dims.0.as_ref().map_or(Dim::Unknown, |dims| Dim::Size(dims.len() as i64));
+    Model::new()
+        .input("input", Element::F32, dims)
+        .node(Node::new("NonZero", &["input"], &["columns"]))
+        .node(Node::new("Transpose", &["columns"], &["rows"]).ints("perm", &[1, 0]))
+        .node(Node::new("Cast", &["rows"], &["output"]).int("to", Element::F32 as i64))
+        .output("output", Element::F32, [Dim::Symbol("found".into()), rank])
+}
+
+/// A `ValueInfoProto`.
+fn value_info(name: &str, element: Element, dims: Dims) -> Message {
+    let mut tensor = Message::default();
+    tensor.unsigned(1, element as u64);
+    if let Some(dims) = dims.0 {
+        let mut shape = Message::default();
+        for dim in dims {
+            let mut message = Message::default();
+            match dim {
+                Dim::Size(size) => message.signed(1, size),
+                Dim::Symbol(symbol) => message.text(2, &symbol),
+                Dim::Unknown => {}
+            }
+            shape.message(1, &message);
+        }
+        tensor.message(2, &shape);
+    }
+    let mut kind = Message::default();
+    kind.message(1, &tensor);
+    let mut value = Message::default();
+    value.text(1, name);
+    value.message(2, &kind);
+    value
+}
+
+/// A message in the wire format of Protocol Buffers: fields one after the other, each a tag and its value.
+#[derive(Clone, Debug, Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    /// Wire types, the lower three bits of a tag.
+    const VARINT: u64 = 0;
+    const LENGTH_DELIMITED: u64 = 2;
+    const FIXED32: u64 = 5;
+
+    fn tag(&mut self, field: u64, wire_type: u64) {
+        self.varint(field << 3 | wire_type);
+    }
+
+    /// Seven bits per byte, the lowest first; the eighth bit is set in all bytes but the last.
+    fn varint(&mut self, mut value: u64) {
+        while value > 0x7f {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn unsigned(&mut self, field: u64, value: u64) {
+        self.tag(field, Self::VARINT);
+        self.varint(value);
+    }
+
+    /// A field of type int64, in two's complement.
+    fn signed(&mut self, field: u64, value: i64) {
+        self.unsigned(field, value as u64);
+    }
+
+    fn float(&mut self, field: u64, value: f32) {
+        self.tag(field, Self::FIXED32);
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, field: u64, value: &[u8]) {
+        self.tag(field, Self::LENGTH_DELIMITED);
+        self.varint(value.len() as u64);
+        self.0.extend(value);
+    }
+
+    fn text(&mut self, field: u64, value: &str) {
+        self.bytes(field, value.as_bytes());
+    }
+
+    fn message(&mut self, field: u64, value: &Message) {
+        self.bytes(field, &value.0);
+    }
+
+    /// A repeated field of type int64.
+    fn packed(&mut self, field: u64, values: &[i64]) {
+        let mut packed = Message::default();
+        for &value in values {
+            packed.varint(value as u64);
+        }
+        self.message(field, &packed);
+    }
+}
