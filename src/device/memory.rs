@@ -73,6 +73,8 @@ pub struct PinnedBuffer {
 // SAFETY: the allocation is owned and not bound to a thread. Accesses through its addresses are unsafe and
 // synchronized by the code that makes them.
 unsafe impl Send for PinnedBuffer {}
+// SAFETY: a shared reference gives the addresses only.
+unsafe impl Sync for PinnedBuffer {}
 
 #[allow(clippy::len_without_is_empty, reason = "its length is only compared with others")]
 impl PinnedBuffer {

@@ -20,6 +20,8 @@ pub struct Stream {
 
 // SAFETY: a stream can be used from any thread on which its context is current, as every method makes it.
 unsafe impl Send for Stream {}
+// SAFETY: the handle is immutable, and the driver's functions are thread-safe.
+unsafe impl Sync for Stream {}
 
 impl Stream {
     /// Creates a non-blocking stream, which does not wait for the default stream.
