@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The element `ortinference`: what models take and give, its messages, real detectors, and its states.
+//!
+//! ONNX Runtime's library is the one at `ORT_DYLIB_PATH`; tests that need it skip themselves if that is not
+//! set.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod alone;
+mod element;
+mod frames;
+mod input;
