@@ -2,7 +2,7 @@
 //! The element in a pipeline: registered, with a model file, and the tensors that it attaches.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 
 use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
@@ -133,19 +133,11 @@ pub fn inference(model: &Path, properties: &str) -> String {
     format!("ortinference name=inference model={} {properties}", model.display())
 }
 
-/// Runs the pipeline of this description; returns the tensors on each buffer that leaves the element
-/// `inference`.
-pub fn run(description: &str) -> Vec<Vec<Tensor>> {
-    let pipeline = pipeline::parse(description);
-    run_pipeline(&pipeline)
-}
-
-/// The same for a pipeline.
+/// Runs the pipeline; returns the tensors on each buffer that leaves the element `inference`.
 pub fn run_pipeline(pipeline: &gst::Pipeline) -> Vec<Vec<Tensor>> {
     let seen = pipeline::watch(pipeline, "inference", tensors);
     let ended = pipeline::run(pipeline);
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings, [""; 0]);
-    let mut seen: std::sync::MutexGuard<'_, _> = Mutex::lock(&seen).unwrap();
-    std::mem::take(&mut *seen)
+    std::mem::take(&mut *seen.lock().unwrap())
 }

@@ -11,3 +11,5 @@ mod alone;
 mod element;
 mod frames;
 mod input;
+mod lifecycle;
+mod outputs;
