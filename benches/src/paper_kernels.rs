@@ -135,7 +135,7 @@ impl PaperKernels {
                 self.matrix.address(),
                 1,
                 self.matrix.len(),
-                self.stream.handle(),
+                self.stream.as_raw().cast(),
             )?;
         }
         Ok(())
@@ -205,7 +205,7 @@ impl Graph {
     fn run(&self, stream: &Stream) -> Result<()> {
         // SAFETY: `exec` is valid until `self` is dropped; the requirements of its kernel are
         // stated in `PaperKernels::graph`.
-        unsafe { device::enter(&self.device)?.cuGraphLaunch(self.exec, stream.handle()) }?;
+        unsafe { device::enter(&self.device)?.cuGraphLaunch(self.exec, stream.as_raw().cast()) }?;
         Ok(stream.synchronize()?)
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The stub driver's graphs: kernels in sequence, executed by the launch. Part of libcuda.cpp.
+// The stub driver's graphs, which are kernels in sequence, and launches of single kernels. Both are
+// executed by the launch. Part of libcuda.cpp.
 #pragma once
 
 struct Node {
@@ -45,9 +46,48 @@ template <typename T> static T parameter(const Node &node, size_t number) {
     return value;
 }
 
+// The kernels of pack.cu, by element size.
+static void run_pack(const Node &node, uint64_t seed) {
+    const PackParams params = parameter<PackParams>(node, 0);
+    if (node.grid.x != (params.width + PACK_THREADS - 1) / PACK_THREADS ||
+        node.grid.y != params.height) {
+        cuda_on_host::fail("pack is not launched as pack.cuh says");
+    }
+    const std::string name = node.function->name;
+    cuda_on_host::launch(node.grid, Index{PACK_THREADS}, 3, seed, [=] {
+        (name == "pack_32" ? pack_32 : name == "pack_16" ? pack_16 : pack_8)(params);
+    });
+}
+
+// Whether the memory that a kernel of pack.cu accesses is allocated, and its output and table are
+// aligned.
+static bool is_accessible(const PackParams &params, uint32_t element_bytes) {
+    const uint64_t last_x = params.width - 1, last_y = params.height - 1;
+    const uint64_t last_pixel = last_y * params.row_stride + last_x * params.pixel_stride;
+    const uint64_t elements = 1 + last_y * params.output_row_stride +
+                              last_x * params.output_pixel_stride +
+                              uint64_t(params.channels - 1) * params.output_channel_stride;
+    std::lock_guard<std::mutex> guard(lock);
+    const auto is_allocated = [](uint64_t at, uint64_t bytes) {
+        return holding(at, bytes) != allocations.end();
+    };
+    for (uint32_t c = 0; c < params.channels; c++) {
+        if (!is_allocated(params.pixels + params.channel_offsets[c], last_pixel + 1)) {
+            return false;
+        }
+    }
+    return (params.table | params.output) % element_bytes == 0 &&
+           is_allocated(params.table, uint64_t(params.channels) * PACK_VALUES * element_bytes) &&
+           is_allocated(params.output, elements * element_bytes);
+}
+
 static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
     const Index threads{node.function->threads};
+    if (kernel >= 14) {
+        run_pack(node, seed);
+        return;
+    }
     if (kernel < 8) {
         const KernelParams params = parameter<KernelParams>(node, 0);
         void *const workspace = parameter<void *>(node, 1);
@@ -183,5 +223,31 @@ EXPORT Result cuGraphLaunch(Executable *exec, Stream *stream) {
     for (const Node &node : exec->nodes) {
         run(node, seed++);
     }
+    return DONE;
+}
+EXPORT Result cuLaunchKernel(const Function *function, uint32_t grid_x, uint32_t grid_y,
+                             uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                             uint32_t shared_bytes, Stream *stream, void **parameters,
+                             void **extra) {
+    static thread_local uint64_t seed = 1;
+    const NodeParameters given{function, grid_x,  grid_y,       grid_z,     block_x,
+                               block_y,  block_z, shared_bytes, parameters, extra};
+    Node node;
+    if (!fill(node, given)) {
+        return INVALID_VALUE;
+    }
+    const std::string name = function->name;
+    if (name.compare(0, 5, "pack_") == 0 &&
+        !is_accessible(parameter<PackParams>(node, 0), uint32_t(std::stoul(name.substr(5))) / 8)) {
+        return ILLEGAL_ADDRESS;
+    }
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (streams.count(stream) == 0) {
+            return INVALID_HANDLE;
+        }
+        finish(*stream);
+    }
+    run(node, seed++);
     return DONE;
 }

@@ -12,10 +12,12 @@
 // stream (nmsfilter_emulated_pending_copy), is executed as late as CUDA allows: at the first wait
 // for it.
 #include "../nmsfilter.cu"
+#include "../pack.cu"
 
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 
 using cuda_on_host::Index;
 
@@ -30,6 +32,8 @@ enum : Result {
     INVALID_PTX = 218,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
 };
 
 #define MULTIPROCESSORS 2u
@@ -59,6 +63,10 @@ struct Function {
     std::vector<size_t> parameters; // their bytes
 };
 
+struct Module {
+    std::set<const Function *> functions;
+};
+
 static const Function FUNCTIONS[] = {
     {"decode_f32_f32", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
     {"decode_f32_f16", DECODE_THREADS, {sizeof(KernelParams), 8, 8}},
@@ -74,6 +82,9 @@ static const Function FUNCTIONS[] = {
     {"map_batch", MAP_THREADS, {8, 8}},
     {"reduce_batch", REDUCE_THREADS, {8, 8}},
     {"publish_batch", PUBLISH_THREADS, {8, 8, 8, 8}},
+    {"pack_32", PACK_THREADS, {sizeof(PackParams)}},
+    {"pack_16", PACK_THREADS, {sizeof(PackParams)}},
+    {"pack_8", PACK_THREADS, {sizeof(PackParams)}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
@@ -176,7 +187,7 @@ EXPORT Result cuGetErrorName(Result code, const char **text) {
     case INVALID_PTX: *text = "CUDA_ERROR_INVALID_PTX"; break;
     case 46: *text = "CUDA_ERROR_DEVICE_UNAVAILABLE"; break;
     case INVALID_HANDLE: *text = "CUDA_ERROR_INVALID_HANDLE"; break;
-    case 700: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    case ILLEGAL_ADDRESS: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
     default: return INVALID_VALUE;
     }
     return DONE;
@@ -247,15 +258,28 @@ EXPORT Result cuCtxSynchronize() {
     }
     return DONE;
 }
-EXPORT Result cuModuleLoadData(void **module, const char *image) {
-    *module = (void *)FUNCTIONS;
-    return strstr(image, ".version") && strstr(image, ".entry publish") ? DONE : INVALID_PTX;
-}
-EXPORT Result cuModuleUnload(void *) { return DONE; }
-EXPORT Result cuModuleGetFunction(const Function **found, void *, const char *name) {
+// The module has those of the emulated kernels that are entries of the PTX.
+EXPORT Result cuModuleLoadData(Module **module, const char *image) {
+    std::unique_ptr<Module> loaded(new Module());
     for (const Function &function : FUNCTIONS) {
-        if (strcmp(function.name, name) == 0) {
-            *found = &function;
+        if (strstr(image, (std::string(".entry ") + function.name + "(").c_str())) {
+            loaded->functions.insert(&function);
+        }
+    }
+    if (!strstr(image, ".version") || loaded->functions.empty()) {
+        return INVALID_PTX;
+    }
+    *module = loaded.release();
+    return DONE;
+}
+EXPORT Result cuModuleUnload(Module *module) {
+    delete module;
+    return DONE;
+}
+EXPORT Result cuModuleGetFunction(const Function **found, Module *module, const char *name) {
+    for (const Function *function : module->functions) {
+        if (strcmp(function->name, name) == 0) {
+            *found = function;
             return DONE;
         }
     }
@@ -335,6 +359,11 @@ EXPORT Result cuStreamDestroy_v2(Stream *stream) {
         return INVALID_HANDLE;
     }
     finish(*stream);
+    for (Event *event : events) {
+        if (event->recorded == stream) {
+            event->recorded = nullptr;
+        }
+    }
     delete stream;
     return DONE;
 }
@@ -380,6 +409,28 @@ EXPORT Result cuEventRecord(Event *event, Stream *stream) {
     }
     event->recorded = stream;
     return DONE;
+}
+EXPORT Result cuEventSynchronize(Event *event) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (events.count(event) == 0) {
+        return INVALID_HANDLE;
+    }
+    if (event->recorded) {
+        finish(*event->recorded);
+    }
+    return DONE;
+}
+// Pending work is executed after the first query, so that loops of queries end.
+EXPORT Result cuEventQuery(Event *event) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (events.count(event) == 0) {
+        return INVALID_HANDLE;
+    }
+    if (!event->recorded || event->recorded->pending.empty()) {
+        return DONE;
+    }
+    finish(*event->recorded);
+    return NOT_READY;
 }
 EXPORT Result cuStreamWaitEvent(Stream *stream, Event *event, uint32_t) {
     std::lock_guard<std::mutex> guard(lock);

@@ -37,6 +37,16 @@ impl DriverError {
         self.code == NOT_READY
     }
 
+    /// The error of loading an image that is not PTX, without a call of the driver.
+    pub(super) fn not_ptx() -> Self {
+        Self {
+            call: "cuModuleLoadData",
+            code: sys::CUresult::CUDA_ERROR_INVALID_PTX as u32,
+            name: "CUDA_ERROR_INVALID_PTX".to_owned(),
+            description: "the image is not ASCII text".to_owned(),
+        }
+    }
+
     /// Whether the result is `CUDA_ERROR_INVALID_VALUE`.
     pub(super) fn is_invalid_value(&self) -> bool {
         self.code == INVALID_VALUE
@@ -94,7 +104,11 @@ macro_rules! driver {
                 ///
                 /// # Safety
                 /// As in the documentation of the driver API: pointers and handles must be valid.
-                #[allow(non_snake_case, reason = "the method has the name of the driver's function")]
+                #[allow(
+                    non_snake_case,
+                    clippy::too_many_arguments,
+                    reason = "the method has the name and the arguments of the driver's function"
+                )]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), DriverError> {
                     // SAFETY: the caller guarantees that the arguments are valid for the call.
                     self.call(stringify!($name), || unsafe { (self.$name)($($argument),*) })
@@ -164,7 +178,22 @@ required {
     cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
     cuEventCreate(event: *mut sys::CUevent, flags: c_uint);
     cuEventRecord(event: sys::CUevent, stream: sys::CUstream);
+    cuEventQuery(event: sys::CUevent);
+    cuEventSynchronize(event: sys::CUevent);
     cuEventDestroy_v2(event: sys::CUevent);
+    cuLaunchKernel(
+        function: sys::CUfunction,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared_bytes: c_uint,
+        stream: sys::CUstream,
+        parameters: *mut *mut c_void,
+        extra: *mut *mut c_void
+    );
     cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint);
     cuGraphAddKernelNode(
         node: *mut sys::CUgraphNode,

@@ -109,6 +109,14 @@ impl PinnedBuffer {
         self.host.as_ptr()
     }
 
+    /// The bytes. Kernels write them only where an unsafe call has passed their device address.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: the allocation has at least `len` bytes, which `new` has initialized, and it is
+        // borrowed exclusively on the host. Copies by streams only read it, and code that lets a
+        // kernel write it is unsafe and ensures that it is not borrowed meanwhile.
+        unsafe { std::slice::from_raw_parts_mut(self.host.as_ptr(), self.len) }
+    }
+
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CUDA driver API: devices, contexts, memory, streams and events.
+//! The CUDA driver API: devices, contexts, memory, streams, events and kernels.
 //!
 //! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the call that
 //! failed. The driver's library is loaded at run time; without it, [`Device::open`] returns an error.
@@ -8,6 +8,7 @@ mod driver;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod memory;
+mod module;
 mod ready;
 mod stream;
 
@@ -21,8 +22,9 @@ use sys::CUdevice_attribute_enum as Attribute;
 
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
+pub use module::{Kernel, Module};
 pub use ready::{READY_EVENT, Ready};
-pub use stream::{Event, ForeignStream, Stream};
+pub use stream::{Event, ForeignStream, OwnedEvent, Stream};
 
 /// Why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -58,8 +58,13 @@ impl Stream {
         &self.device
     }
 
-    /// The driver's handle.
-    pub fn handle(&self) -> sys::CUstream {
+    /// The handle, a `CUstream`. It is valid until this value is dropped.
+    pub fn as_raw(&self) -> *mut std::ffi::c_void {
+        self.handle.cast()
+    }
+
+    /// The handle, as the driver's functions take it.
+    pub(crate) fn handle(&self) -> sys::CUstream {
         self.handle
     }
 
@@ -73,7 +78,8 @@ impl Stream {
         unsafe { driver.cuMemsetD8Async(buffer.address(), 0, buffer.len(), self.handle) }
     }
 
-    /// Copies the first `len` bytes of `from` to `to`, asynchronously, in stream order.
+    /// Copies the first `len` bytes of `from` to `to`, asynchronously, in stream order. If bytes of
+    /// `from` are written before the copy has completed, either the old or the new ones are copied.
     ///
     /// # Errors
     /// If the call fails.
@@ -92,6 +98,32 @@ impl Stream {
         unsafe { driver.cuMemcpyHtoDAsync_v2(to.address(), from, len, self.handle) }
     }
 
+    /// Copies the first `len` bytes of `from` to the device address `address`, asynchronously, in
+    /// stream order. If bytes of `from` are written before the copy has completed, either the old or
+    /// the new ones are copied.
+    ///
+    /// # Errors
+    /// If the call fails.
+    ///
+    /// # Panics
+    /// If `from` has fewer than `len` bytes.
+    ///
+    /// # Safety
+    /// Until the copy has completed, `address` must be valid for writes of `len` bytes, and no other
+    /// work may access them.
+    pub unsafe fn upload_to(
+        &self,
+        from: &PinnedBuffer,
+        address: u64,
+        len: usize,
+    ) -> Result<(), DriverError> {
+        assert!(len <= from.len(), "a copy stays within its buffer");
+        let (driver, from) = (self.device.enter()?, from.as_ptr().cast_const().cast());
+        // SAFETY: the caller guarantees the destination. The source has at least `len` bytes, and
+        // freeing it waits for the copy.
+        unsafe { driver.cuMemcpyHtoDAsync_v2(address, from, len, self.handle) }
+    }
+
     /// Copies `to.len()` bytes from the device address `address`, in stream order, and waits until
     /// the copy has completed.
     ///
@@ -108,6 +140,18 @@ impl Stream {
             driver.cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), address, to.len(), self.handle)?;
         }
         self.synchronize()
+    }
+
+    /// Records `event`: it completes when the work that has been submitted to this stream so far has
+    /// completed. What was recorded before is replaced; a stream that waits for that already still
+    /// does.
+    ///
+    /// # Errors
+    /// If the call fails, for example because the event is of another GPU.
+    pub fn record(&self, event: &OwnedEvent) -> Result<(), DriverError> {
+        // SAFETY: the stream and the event exist until they are dropped. The driver returns an error
+        // for an event of another context.
+        unsafe { self.device.enter()?.cuEventRecord(event.event.0, self.handle) }
     }
 
     /// Makes later work of this stream wait for `event`. The calling thread does not wait.
@@ -177,7 +221,69 @@ impl Drop for Stream {
     }
 }
 
-/// A CUDA event that other code created and records.
+/// A CUDA event, which [`Stream::record`] records. It does not measure time.
+#[derive(Debug)]
+pub struct OwnedEvent {
+    device: Arc<Device>,
+    event: Event,
+}
+
+impl OwnedEvent {
+    /// Creates an event. As long as it has not been recorded, it is complete.
+    ///
+    /// # Errors
+    /// If the driver cannot create it.
+    pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
+        let mut handle = null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: `handle` is valid for writes; `drop` destroys the event.
+        unsafe { device.enter()?.cuEventCreate(&mut handle, flags) }?;
+        Ok(Self { device: device.clone(), event: Event(handle) })
+    }
+
+    /// The event, for readers of the memory that it announces.
+    ///
+    /// # Safety
+    /// As for [`Event::from_raw`]: `self` must exist for as long as the result or a copy of it is
+    /// used.
+    pub unsafe fn event(&self) -> Event {
+        self.event
+    }
+
+    /// Whether the work that the event was last recorded after has completed.
+    ///
+    /// # Errors
+    /// If work failed.
+    pub fn is_complete(&self) -> Result<bool, DriverError> {
+        // SAFETY: the event exists until `drop`.
+        match unsafe { self.device.enter()?.cuEventQuery(self.event.0) } {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_ready() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until the work that the event was last recorded after has completed.
+    ///
+    /// # Errors
+    /// If work failed.
+    pub fn synchronize(&self) -> Result<(), DriverError> {
+        // SAFETY: the event exists until `drop`.
+        unsafe { self.device.enter()?.cuEventSynchronize(self.event.0) }
+    }
+}
+
+impl Drop for OwnedEvent {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.device.enter() {
+            // SAFETY: the event is owned and is destroyed once. The driver frees it after the work
+            // that waits for it.
+            let _ = unsafe { driver.cuEventDestroy_v2(self.event.0) };
+        }
+    }
+}
+
+/// A CUDA event that other code created and records, or that an [`OwnedEvent`] owns.
 #[derive(Clone, Copy, Debug)]
 pub struct Event(sys::CUevent);
 

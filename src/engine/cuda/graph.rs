@@ -292,10 +292,9 @@ mod tests {
                 })
                 .collect();
             let bytes: &[u8] = bytemuck::cast_slice(&numbers);
-            let pinned = PinnedBuffer::new(device, bytes.len()).unwrap();
+            let mut pinned = PinnedBuffer::new(device, bytes.len()).unwrap();
             let squares = DeviceBuffer::new(device, bytes.len()).unwrap();
-            // SAFETY: the buffer has as many bytes, and nothing else accesses it.
-            unsafe { pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            pinned.as_mut_slice().copy_from_slice(bytes);
             stream.upload(&pinned, &squares, bytes.len()).unwrap();
             stream.synchronize().unwrap();
             Self { graph, results, squares, stream }

@@ -21,10 +21,10 @@ impl Upload {
             let (device, len) = (stream.device(), bytes.len().next_multiple_of(4096));
             self.buffers = Some((PinnedBuffer::new(device, len)?, DeviceBuffer::new(device, len)?));
         }
-        let (pinned, on_device) = self.buffers.as_ref().expect("allocated above");
-        // SAFETY: the pinned memory has at least `bytes.len()` bytes, and the previous copy from it has
-        // completed: every run waits for its result, and after a failed run the engine drops the uploads.
-        unsafe { pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        let (pinned, on_device) = self.buffers.as_mut().expect("allocated above");
+        // The previous copy from this memory has completed: every run waits for its result, and after a
+        // failed run the engine drops the uploads.
+        pinned.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         stream.upload(pinned, on_device, bytes.len())?;
         Ok(on_device.address())
     }

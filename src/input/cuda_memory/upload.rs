@@ -76,9 +76,8 @@ impl Uploader {
                 DeviceBuffer::new(&device, bytes.len())?
             }
         };
-        // SAFETY: the pinned memory has at least `bytes.len()` bytes, and the previous copy from it
-        // has completed.
-        unsafe { self.pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        // The previous copy from this memory has completed.
+        self.pinned.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         if !bytes.is_empty() {
             self.stream.upload(&self.pinned, &buffer, bytes.len())?;
             self.stream.synchronize()?;
