@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gstnmsfilter::device::{Device, DeviceBuffer, Event};
+use gstnmsfilter::device::{Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::engine::{Cuda, Engine, EngineError, Params};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader};
@@ -295,4 +295,163 @@ fn launches_have_the_highest_stream_priority() {
     let data = foreign_memory::buffer(&Device::open(0).unwrap(), &[0; 32], false);
     decode(&mut cuda, &data).unwrap();
     assert_eq!(emulated.launch_priority(), -5, "the range is 0 to -5");
+}
+
+/// A pool's buffer: device memory with an event, which the pool can write again.
+struct Slot {
+    buffer: gst::Buffer,
+    owned: Arc<(DeviceBuffer, OwnedEvent)>,
+    stream: Stream,
+    pinned: PinnedBuffer,
+}
+
+impl Slot {
+    fn new(len: usize) -> Self {
+        let device = Device::open(0).unwrap();
+        let on_device = DeviceBuffer::new(&device, len).unwrap();
+        let owned = Arc::new((on_device, OwnedEvent::new(&device).unwrap()));
+        let release = {
+            let owned = owned.clone();
+            Box::new(move || drop(owned))
+        };
+        // SAFETY: the release function owns a reference to the memory and to the event. `write` is called
+        // after `renew` or before other references are made.
+        let memory = unsafe {
+            let event = owned.1.event();
+            cuda_memory::wrap(&device, owned.0.address(), len, Some(event), release)
+        };
+        let mut buffer = gst::Buffer::new();
+        buffer.make_mut().append_memory(memory);
+        let stream = Stream::new(&device).unwrap();
+        Self { buffer, owned, stream, pinned: PinnedBuffer::new(&device, len).unwrap() }
+    }
+
+    fn is_free(&mut self) -> bool {
+        self.buffer.get_mut().is_some_and(cuda_memory::renew)
+    }
+
+    fn write(&mut self, value: u8) {
+        let (memory, event) = &*self.owned;
+        event.synchronize().unwrap();
+        self.pinned.as_mut_slice().fill(value);
+        // SAFETY: the memory has as many bytes, and has no readers.
+        unsafe { self.stream.upload_to(&self.pinned, memory.address(), memory.len()) }.unwrap();
+        self.stream.record(event).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn renewed_memory_is_copied_to_the_host_again_in_the_same_allocation() {
+    start();
+    let mut slot = Slot::new(64);
+    slot.write(1);
+    assert_eq!(on_host(&slot.buffer), [1; 64]);
+    let host_address = |buffer: &gst::BufferRef| buffer.map_readable().unwrap().as_ptr().addr();
+    let first = host_address(&slot.buffer);
+    for value in 2..5 {
+        assert!(slot.is_free());
+        slot.write(value);
+        assert_eq!(on_host(&slot.buffer), [value; 64]);
+        assert_eq!(host_address(&slot.buffer), first);
+        assert_eq!(address(&slot.buffer), Some(slot.owned.0.address()));
+    }
+    let Slot { buffer, owned, .. } = slot;
+    assert_eq!(Arc::strong_count(&owned), 2);
+    drop(buffer);
+    assert_eq!(Arc::strong_count(&owned), 1, "it is released once, at the end");
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_with_another_reference_or_mapping_is_not_renewed() {
+    start();
+    let mut slot = Slot::new(64);
+    slot.write(1);
+
+    let other = slot.buffer.clone();
+    assert!(!slot.is_free(), "another reference to the buffer");
+    drop(other);
+    assert!(slot.is_free());
+
+    // The buffer has one reference, its memory two.
+    let copy = slot.buffer.copy();
+    assert!(!slot.is_free(), "another buffer with the memory");
+    drop(copy);
+    assert!(slot.is_free());
+
+    let part = slot.buffer.copy_region(gst::BufferCopyFlags::MEMORY, 8..16).unwrap();
+    assert!(!slot.is_free(), "a part of the memory");
+    drop(part);
+    assert!(slot.is_free());
+
+    // A mapping by a pointer, which owns no reference.
+    let memory = slot.buffer.peek_memory(0).as_mut_ptr();
+    let mut info = std::mem::MaybeUninit::uninit();
+    // SAFETY: the buffer owns a reference to the memory, `info` is initialized by the mapping, which
+    // succeeds, and it is unmapped once.
+    unsafe {
+        let mapped = gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), gst::ffi::GST_MAP_READ);
+        assert_ne!(mapped, 0);
+        assert!(!slot.is_free(), "a mapping");
+        gst::ffi::gst_memory_unmap(memory, info.as_mut_ptr());
+    }
+    assert!(slot.is_free());
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn only_a_single_memory_of_wrap_is_renewed() {
+    start();
+    let renew = |buffer: &mut gst::Buffer| cuda_memory::renew(buffer.get_mut().unwrap());
+    assert!(!renew(&mut gst::Buffer::new()), "no memory");
+    assert!(!renew(&mut gst::Buffer::from_mut_slice(vec![0u8; 4])), "host memory");
+    let device = Device::open(0).unwrap();
+    let (mut foreign, _) = foreign_memory::buffer_of_type(MEMORY_TYPE, &device, &[0; 32], false);
+    assert!(!renew(&mut foreign), "memory of another allocator with the same type");
+
+    let mut two = numbers(64);
+    assert!(renew(&mut two));
+    two.get_mut().unwrap().append_memory(gst::Memory::from_mut_slice(vec![0u8; 4]));
+    assert!(!renew(&mut two), "two memories");
+
+    let whole = numbers(64);
+    let mut part = whole.copy_region(gst::BufferCopyFlags::MEMORY, 8..16).unwrap();
+    assert!(!renew(&mut part), "a part");
+    drop(whole);
+    assert!(!renew(&mut part), "a part, which is the last reference to the memory");
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn memory_can_be_renewed_while_other_threads_drop_their_references() {
+    start();
+    let mut slot = Slot::new(64);
+    std::thread::scope(|scope| {
+        let (to_readers, readers): (Vec<_>, Vec<_>) = (0..2)
+            .map(|_| {
+                let (to_reader, buffers) = std::sync::mpsc::channel::<(u8, gst::Buffer)>();
+                let read = move || {
+                    for (value, buffer) in buffers {
+                        assert_eq!(on_host(&buffer), [value; 64]);
+                    }
+                };
+                (to_reader, scope.spawn(read))
+            })
+            .unzip();
+        for round in 0..2_000 {
+            let value = (round % 251) as u8;
+            while !slot.is_free() {
+                std::hint::spin_loop();
+                assert!(!readers.iter().any(|reader| reader.is_finished()), "a reader failed");
+            }
+            slot.write(value);
+            // A reference to the buffer for one, and a buffer with the same memory for the other.
+            let copies = [slot.buffer.clone(), slot.buffer.copy()];
+            for (to_reader, copy) in to_readers.iter().zip(copies) {
+                to_reader.send((value, copy)).unwrap();
+            }
+        }
+        drop(to_readers);
+    });
 }

@@ -10,7 +10,8 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use gst::glib;
 use gst::glib::translate::{IntoGlib, ToGlibPtr};
@@ -25,11 +26,15 @@ pub type Release = Box<dyn FnOnce() + Send + Sync>;
 
 /// Creates a `GstMemory` for `len` bytes at the device address `address` of `device`. Readers wait
 /// for the event `ready`, if there is one. `release` is called when the last reference to the
-/// memory is dropped.
+/// memory is dropped. [`renew`] lets the producer write the bytes again before that.
 ///
 /// # Safety
-/// Until `release` is called, `address` must be valid for reads of `len` bytes, `ready` must exist,
-/// and the bytes must not be written after `ready` has completed (without `ready`, not at all).
+/// Until `release` is called, `address` must be valid for reads of `len` bytes, and `ready` must exist.
+///
+/// The bytes must not be written after `ready` has completed (without `ready`, not at all). The
+/// exception is memory in a buffer for which [`renew`] has returned true: until the buffer or the memory
+/// is mapped, or another reference to either is made, the bytes may be written and `ready` may be
+/// recorded again. Work that writes them may be pending after that, if `ready` was recorded after it.
 pub unsafe fn wrap(
     device: &Arc<Device>,
     address: u64,
@@ -46,7 +51,9 @@ pub unsafe fn wrap(
             len,
             ready,
             release: Some(release),
+            mappings: AtomicUsize::new(0),
             host: OnceLock::new(),
+            spare: Mutex::new(None),
         },
     });
     let memory = Box::into_raw(memory);
@@ -100,6 +107,77 @@ pub fn from_buffer(
     unsafe { wrap(&device, address, len, None, Box::new(move || release(buffer))) }
 }
 
+/// Whether the producer of a memory may write it again: whether `buffer` has exactly one memory, which
+/// [`wrap`] created, to which there is no other reference and of which there is no mapping. The copy in
+/// host memory, if there is one, is then out of date: the next mapping makes a new one, in the same
+/// allocation.
+///
+/// A reader of the memory has finished when it drops its reference. If other threads have references,
+/// this returns false until the last of them is dropped. Then it returns true, and what these threads
+/// did happens before.
+///
+/// A pool keeps a reference to each of its buffers, and attaches others:
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use gstnmsfilter::cuda::{DeviceBuffer, DriverError, OwnedEvent, Stream};
+/// use gstnmsfilter::input::cuda_memory::renew;
+///
+/// struct Slot {
+///     /// Has the memory of `wrap`.
+///     buffer: gst::Buffer,
+///     /// What the memory wraps. The function that releases the memory owns a reference, too.
+///     owned: Arc<(DeviceBuffer, OwnedEvent)>,
+/// }
+///
+/// /// Writes the first buffer that is free, and returns a reference to it. `write` submits work to
+/// /// `stream` that writes the device memory.
+/// fn next(
+///     pool: &mut [Slot],
+///     stream: &Stream,
+///     write: impl FnOnce(&DeviceBuffer) -> Result<(), DriverError>,
+/// ) -> Result<Option<gst::Buffer>, DriverError> {
+///     let is_free = |slot: &mut Slot| slot.buffer.get_mut().is_some_and(renew);
+///     let Some(index) = pool.iter_mut().position(is_free) else { return Ok(None) };
+///     let Slot { buffer, owned } = &pool[index];
+///     let (memory, event) = &**owned;
+///     write(memory)?;
+///     stream.record(event)?;
+///     Ok(Some(buffer.clone()))
+/// }
+/// ```
+pub fn renew(buffer: &mut gst::BufferRef) -> bool {
+    if buffer.n_memory() != 1 {
+        return false;
+    }
+    let allocator: *mut gst::ffi::GstAllocator =
+        ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
+    // SAFETY: the buffer has a memory of index 0, to which it owns a reference. Memory of this allocator
+    // without a parent is a `CudaMemory`.
+    //
+    // If the buffer's reference is the only one, no other code can make another meanwhile: references
+    // are made from references, and the buffer is borrowed exclusively. Shared memory owns a reference to
+    // its parent, so there is none either. GStreamer drops a reference with an atomic operation that
+    // releases, and the load acquires: what code with other references did, mapping and unmapping
+    // included, happens before. So the exclusive reference is the only one to the `CudaMemory`.
+    unsafe {
+        let memory = gst::ffi::gst_buffer_peek_memory(buffer.as_mut_ptr(), 0);
+        if (*memory).allocator != allocator || !(*memory).parent.is_null() {
+            return false;
+        }
+        let references = AtomicI32::from_ptr(&raw mut (*memory).mini_object.refcount);
+        if references.load(Ordering::Acquire) != 1 {
+            return false;
+        }
+        if wrapped(memory).mappings.load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        (*memory.cast::<CudaMemory>()).wrapped.discard_host_copy();
+    }
+    true
+}
+
 /// A `GstMemory` with the wrapped device memory. Shared memory is a `GstMemory` alone, whose parent is this.
 #[repr(C)]
 struct CudaMemory {
@@ -113,8 +191,13 @@ struct Wrapped {
     len: usize,
     ready: Option<Event>,
     release: Option<Release>,
-    /// The copy in host memory, made at the first mapping without `GST_MAP_CUDA`.
+    /// The number of mappings, of this memory and of shared memory.
+    mappings: AtomicUsize,
+    /// The copy in host memory, made at the first mapping without `GST_MAP_CUDA` since the memory was
+    /// created or renewed.
     host: OnceLock<Result<Box<[u8]>, DriverError>>,
+    /// The allocation of a copy that was discarded, for the next copy.
+    spare: Mutex<Option<Box<[u8]>>>,
 }
 
 impl Wrapped {
@@ -124,12 +207,20 @@ impl Wrapped {
             if let Some(ready) = self.ready {
                 stream.wait_for(ready)?;
             }
-            let mut bytes = vec![0; self.len].into_boxed_slice();
+            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut bytes = spare.unwrap_or_else(|| vec![0; self.len].into_boxed_slice());
             // SAFETY: the caller of `wrap` guarantees that the address is valid for reads of `len` bytes.
             unsafe { stream.download(self.address, &mut bytes) }?;
             Ok(bytes)
         };
         self.host.get_or_init(copy).as_deref().map_err(Clone::clone)
+    }
+
+    /// Makes the next mapping without `GST_MAP_CUDA` copy the bytes again.
+    fn discard_host_copy(&mut self) {
+        if let Some(Ok(bytes)) = self.host.take() {
+            *self.spare.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        }
     }
 }
 
@@ -170,19 +261,27 @@ unsafe extern "C" fn map(
 ) -> *mut c_void {
     // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
     let wrapped = unsafe { wrapped(memory) };
-    if flags & GST_MAP_CUDA != 0 {
-        return wrapped.address as *mut c_void;
-    }
-    match wrapped.host_copy() {
-        Ok(bytes) => bytes.as_ptr().cast_mut().cast(),
-        Err(error) => {
-            gst::warning!(gst::CAT_RUST, "memory of {:?}: {error}", wrapped.device);
-            null_mut()
+    let address = if flags & GST_MAP_CUDA != 0 {
+        wrapped.address as *mut c_void
+    } else {
+        match wrapped.host_copy() {
+            Ok(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Err(error) => {
+                gst::warning!(gst::CAT_RUST, "memory of {:?}: {error}", wrapped.device);
+                return null_mut();
+            }
         }
-    }
+    };
+    wrapped.mappings.fetch_add(1, Ordering::Relaxed);
+    address
 }
 
-unsafe extern "C" fn unmap(_memory: *mut gst::ffi::GstMemory) {}
+/// `GstMemoryUnmapFunction`, called once for each mapping.
+unsafe extern "C" fn unmap(memory: *mut gst::ffi::GstMemory) {
+    // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
+    let wrapped = unsafe { wrapped(memory) };
+    wrapped.mappings.fetch_sub(1, Ordering::Release);
+}
 
 /// `GstMemoryShareFunction`: `size` bytes of `memory` from `offset`, or all bytes from `offset` if
 /// `size` is -1.

@@ -28,7 +28,7 @@ use crate::tensor::DeviceSlice;
 pub use allocator::from_buffer;
 #[cfg(not(feature = "internals"))]
 use allocator::from_buffer;
-pub use allocator::{Release, wrap};
+pub use allocator::{Release, renew, wrap};
 pub use upload::{UploadError, Uploader};
 
 /// The type of the memory that [`wrap`] creates.
