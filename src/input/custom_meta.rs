@@ -111,7 +111,7 @@ impl NewTensor {
     /// The tensor as if it was read from a buffer.
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
         AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
-            .with_model(self.model.as_deref())
+            .with_model(self.model.as_ref())
     }
 }
 
@@ -203,7 +203,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     let data = field::<&gst::BufferRef>(structure, "data")?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the rank was checked");
     let model = match structure.has_field("model") {
-        true => Some(field::<&gst::CapsRef>(structure, "model")?),
+        true => Some(field::<&gst::Caps>(structure, "model")?),
         false => None,
     };
     Ok(AttachedTensor::new(id, element, shape, Some(data)).with_model(model))
