@@ -149,7 +149,8 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 /// Tensors beyond its capacity are only counted.
 ///
 /// # Errors
-/// If a field of a structure other than `model` is missing, or a field has another type, or is text that is not UTF-8.
+/// If a field of a structure other than `model` is missing, or a field has another type, or is text
+/// that is not UTF-8.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,

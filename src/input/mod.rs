@@ -97,8 +97,8 @@ impl<'a> Tensors<'a> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
     }
 
-    /// The caps that describe the model, as they were attached: those of the first tensor that has them.
-    /// [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
+    /// The caps that describe the model, as they were attached: those of the first tensor that has
+    /// them. [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
     pub fn model(&self) -> Option<&'a gst::Caps> {
         self.read.iter().find_map(|tensor| tensor.model)
     }

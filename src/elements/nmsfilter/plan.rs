@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed once for many frames.
 //!
-//! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size. Out: decoder and layout, mapping
-//! to the frame, and engine parameters.
+//! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size.
+//! Out: decoder and layout, mapping to the frame, and engine parameters.
 
 use super::class_rules;
 use super::error::FrameError;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of the element's properties.
 //!
-//! In: properties, and what tensors say of their model. Out: options of the decoder, size and letterbox of the
-//! model, and parameters of the engine.
+//! In: properties, and what tensors say of their model. Out: options of the decoder, the size of the
+//! model's input and the letterbox, and parameters of the engine.
 
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
 use crate::decoder::{self, Layout};
