@@ -14,6 +14,7 @@
 
 mod device;
 mod pack;
+mod pack_params;
 mod scaler;
 mod table;
 

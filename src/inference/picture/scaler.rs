@@ -159,7 +159,16 @@ fn is_packed_rgb(info: &VideoInfo) -> bool {
     use VideoFormat as F;
     matches!(
         info.format(),
-        F::Rgb | F::Bgr | F::Rgbx | F::Bgrx | F::Xrgb | F::Xbgr | F::Rgba | F::Bgra | F::Argb | F::Abgr
+        F::Rgb
+            | F::Bgr
+            | F::Rgbx
+            | F::Bgrx
+            | F::Xrgb
+            | F::Xbgr
+            | F::Rgba
+            | F::Bgra
+            | F::Argb
+            | F::Abgr
     )
 }
 
