@@ -20,5 +20,6 @@ mod table;
 
 pub use device::DevicePacker;
 pub use pack::pack;
+pub use pack_params::{PACK_THREADS, PackParams};
 pub use scaler::{Picture, Pixels, Scaler};
 pub use table::Table;
