@@ -8,6 +8,7 @@
 mod support;
 
 mod alone;
+mod detections;
 mod element;
 mod frames;
 mod input;
