@@ -11,10 +11,12 @@
 //!    user's or the system's folders.
 
 use std::env;
+use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ort::LoadDynamicError;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
@@ -37,20 +39,41 @@ pub enum LibraryError {
         searched: String,
     },
     /// A file is not a usable library.
-    #[error("ONNX Runtime: {problem}; 1.{minor} or later is needed", minor = ort::MINOR_VERSION)]
+    #[error(
+        "ONNX Runtime's library {path:?} cannot be loaded: {problem}; set library or ORT_DYLIB_PATH to \
+         libonnxruntime.so of version 1.{minor} or later",
+        minor = ort::MINOR_VERSION
+    )]
     Unusable {
-        /// What the loader or the version says.
+        /// The file.
+        path: PathBuf,
+        /// What the dynamic loader says.
         problem: String,
     },
+    /// A library is too old.
+    #[error(
+        "ONNX Runtime's library {path:?} has version {version}; install 1.{minor} or later",
+        minor = ort::MINOR_VERSION
+    )]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: String,
+    },
     /// A folder has no library.
-    #[error("{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi")]
+    #[error(
+        "{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi; set library \
+         or ORT_DYLIB_PATH to that file or its folder"
+    )]
     NoneInFolder {
         /// The folder.
         folder: PathBuf,
     },
     /// The process uses another library already.
     #[error(
-        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has one"
+        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has \
+         one library; leave the property library unset in it"
     )]
     Other {
         /// The library that is loaded.
@@ -110,7 +133,8 @@ impl Library {
                 Ok(library) => return Ok(library),
                 // A name that the dynamic loader does not find is no failure; a library that is too old
                 // or damaged is the cause to report if no other is found.
-                Err(error) if is_file || error.is_of_version() => unusable = Some(error),
+                Err(error @ LibraryError::TooOld { .. }) => unusable = Some(error),
+                Err(error) if is_file => unusable = Some(error),
                 Err(_) => {}
             }
         }
@@ -123,8 +147,7 @@ impl Library {
     }
 
     fn open(path: PathBuf) -> Result<Self, LibraryError> {
-        let builder = ort::init_from(&path)
-            .map_err(|error| LibraryError::Unusable { problem: error.to_string() })?;
+        let builder = ort::init_from(&path).map_err(|error| LibraryError::load(&path, error))?;
         let environment = builder
             .with_name("nmsfilter")
             .with_telemetry(false)
@@ -186,9 +209,19 @@ const CUDA_LIBRARIES: [&str; 15] = [
 ];
 
 impl LibraryError {
-    /// Whether a library was found that is too old.
-    fn is_of_version(&self) -> bool {
-        matches!(self, Self::Unusable { problem } if problem.contains("expected version"))
+    fn load(path: &Path, error: LoadDynamicError) -> Self {
+        let problem = match error {
+            LoadDynamicError::BadVersion { version_str, .. } => {
+                return Self::TooOld { path: path.to_owned(), version: version_str };
+            }
+            // The loader's own words are the source of the error.
+            LoadDynamicError::Dlopen { error, .. } => {
+                error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            }
+            LoadDynamicError::MissingApi { .. } => "it has no function OrtGetApiBase".to_owned(),
+            LoadDynamicError::InvalidVersionString => "its version is not text".to_owned(),
+        };
+        Self::Unusable { path: path.to_owned(), problem }
     }
 }
 

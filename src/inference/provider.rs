@@ -114,10 +114,7 @@ fn open(
             }
         })?;
     }
-    builder.commit_from_file(path).map_err(|error| InferenceError::Model {
-        path: path.to_owned(),
-        problem: error.to_string(),
-    })
+    builder.commit_from_file(path).map_err(|error| InferenceError::model(path, &error))
 }
 
 /// A stream of a GPU, with which the sessions, the pixels and the outputs of one element are in order.
