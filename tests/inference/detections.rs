@@ -139,12 +139,7 @@ fn video(file: &str, frames: u32) -> Option<String> {
 }
 
 /// The survivors of the tensors, by NumPy.
-fn by_numpy(
-    python: &Path,
-    model: &Model,
-    tensors: &[Tensor],
-    visible: [f64; 4],
-) -> Vec<Survivor> {
+fn by_numpy(python: &Path, model: &Model, tensors: &[Tensor], visible: [f64; 4]) -> Vec<Survivor> {
     let folder = Scratch::new();
     let write = |(name, tensor): (&&str, &Tensor)| {
         let path = folder.join(name);

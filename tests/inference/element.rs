@@ -37,7 +37,9 @@ pub fn init() {
 
 /// The path of ONNX Runtime's library.
 pub fn library() -> Option<PathBuf> {
-    std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from).filter(|path| !path.as_os_str().is_empty())
+    std::env::var_os("ORT_DYLIB_PATH")
+        .map(PathBuf::from)
+        .filter(|path| !path.as_os_str().is_empty())
 }
 
 /// Initializes like [`init`]; returns whether there is a library of ONNX Runtime. `false` is reported as a

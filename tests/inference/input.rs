@@ -223,9 +223,7 @@ fn frames_of_every_packed_rgb_format_are_taken_without_conversion() {
         return;
     }
     let picture = picture();
-    for format in
-        ["RGB", "BGR", "RGBx", "BGRx", "xRGB", "xBGR", "RGBA", "BGRA", "ARGB", "ABGR"]
-    {
+    for format in ["RGB", "BGR", "RGBx", "BGRx", "xRGB", "xBGR", "RGBA", "BGRA", "ARGB", "ABGR"] {
         let before = format!("videoconvert ! video/x-raw,format={format}");
         assert_eq!(received(&picture, &before, picture.size, ""), picture, "{format}");
     }
@@ -242,9 +240,28 @@ fn frames_of_other_formats_become_the_pictures_of_videoconvert() {
     let frame = Picture::random(size, 2);
     let model = file(&returns_its_input(size));
     for format in [
-        "I420", "YV12", "NV12", "NV21", "YUY2", "UYVY", "Y42B", "Y444", "AYUV", "VUYA", "I420_10LE",
-        "P010_10LE", "Y444_12LE", "v210", "GRAY8", "GRAY16_LE", "RGB16", "BGR15", "GBR", "ARGB64",
-        "RGB10A2_LE", "r210",
+        "I420",
+        "YV12",
+        "NV12",
+        "NV21",
+        "YUY2",
+        "UYVY",
+        "Y42B",
+        "Y444",
+        "AYUV",
+        "VUYA",
+        "I420_10LE",
+        "P010_10LE",
+        "Y444_12LE",
+        "v210",
+        "GRAY8",
+        "GRAY16_LE",
+        "RGB16",
+        "BGR15",
+        "GBR",
+        "ARGB64",
+        "RGB10A2_LE",
+        "r210",
     ] {
         let before = format!("videoconvert ! video/x-raw,format={format}");
         let (planes, expected) = both(&frame, &before, &model, "RGB");
@@ -342,8 +359,7 @@ fn the_parts_of_a_letterboxed_frame_keep_their_positions() {
     let colors = [[[200, 0, 0], [0, 200, 0]], [[0, 0, 200], [200, 200, 0]]];
     for letterbox in Letterbox::ALL {
         for [frame, model] in [[[128, 64], [64, 64]], [[40, 80], [96, 64]], [[33, 65], [64, 64]]] {
-            let quarters =
-                Picture::new(frame, |x, y| colors[y * 2 / frame[1]][x * 2 / frame[0]]);
+            let quarters = Picture::new(frame, |x, y| colors[y * 2 / frame[1]][x * 2 / frame[0]]);
             let properties = format!("letterbox={}", letterbox.name());
             let found = received(&quarters, "identity", model, &properties);
             let [left, top, right, bottom] = rectangle(letterbox, frame, model);
@@ -384,9 +400,8 @@ fn a_scaled_frame_is_the_picture_of_videoscale() {
     let made = pipeline::watch(&pipeline, "made", |buffer| buffer.map_readable().unwrap().to_vec());
     let found = Picture::of_planes(&element::run_pipeline(&pipeline).remove(0)[0]);
     let made = made.lock().unwrap().remove(0);
-    let expected = Picture::new(size, |x, y| {
-        [0, 1, 2].map(|channel| made[(y * size[0] + x) * 3 + channel])
-    });
+    let expected =
+        Picture::new(size, |x, y| [0, 1, 2].map(|channel| made[(y * size[0] + x) * 3 + channel]));
     assert_same(&found, &expected, "scaled");
 }
 
@@ -423,11 +438,7 @@ fn padding_between_the_rows_and_planes_of_a_frame_is_not_read() {
 }
 
 /// The frame with other bytes between its rows, before them and between its planes.
-fn padded(
-    frame: &gst::BufferRef,
-    format: VideoFormat,
-    [width, height]: [u32; 2],
-) -> gst::Buffer {
+fn padded(frame: &gst::BufferRef, format: VideoFormat, [width, height]: [u32; 2]) -> gst::Buffer {
     let packed = gst_video::VideoInfo::builder(format, width, height).build().unwrap();
     let old = frame.map_readable().unwrap().to_vec();
     let (mut new, mut offsets, mut strides) = (vec![0xa5; 40], Vec::new(), Vec::new());

@@ -19,7 +19,8 @@ fn another_model_runs_after_ready_and_back() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = |id: &str, dims: [i64; 4]| file(&identity(dims, Element::F32).metadata("output", id));
+    let model =
+        |id: &str, dims: [i64; 4]| file(&identity(dims, Element::F32).metadata("output", id));
     let models = [model("first", DIMS), model("second", [1, 3, 8, 8])];
     let frame = Picture::random([16, 12], 1);
     let pipeline = frames::pipeline_of(&frame, 3, &element::inference(&models[0], ""));
@@ -38,12 +39,13 @@ fn a_model_that_is_set_while_playing_is_a_warning_and_runs_after_a_restart() {
     if !has_onnx_runtime() {
         return;
     }
-    let [first, second] = ["first", "second"]
-        .map(|id| file(&identity(DIMS, Element::F32).metadata("output", id)));
+    let [first, second] =
+        ["first", "second"].map(|id| file(&identity(DIMS, Element::F32).metadata("output", id)));
     let frame = Picture::random([16, 12], 1);
     let pipeline = frames::pipeline_of(&frame, 3, &element::inference(&first, ""));
     let seen = watch(&pipeline, "inference", ids);
-    let (inference, second) = (pipeline.by_name("inference").unwrap(), second.display().to_string());
+    let (inference, second) =
+        (pipeline.by_name("inference").unwrap(), second.display().to_string());
     pipeline.by_name("frames").unwrap().static_pad("src").unwrap().add_probe(
         gst::PadProbeType::BUFFER,
         move |_, _| {
@@ -70,7 +72,8 @@ fn frames_of_another_size_or_format_are_scaled_anew() {
             let [width, height] = size;
             let caps = format!("video/x-raw,format={format},width={width},height={height}");
             harness.set_src_caps_str(&format!("{caps},framerate=30/1"));
-            let info = gst_video::VideoInfo::from_caps(&gst::Caps::from_str(&caps).unwrap()).unwrap();
+            let info =
+                gst_video::VideoInfo::from_caps(&gst::Caps::from_str(&caps).unwrap()).unwrap();
             let frame = gst::Buffer::from_mut_slice(vec![255u8; info.size()]);
             let frame = harness.push_and_pull(frame).unwrap();
             let picture = Picture::of_planes(&element::tensors(&frame)[0]);
@@ -179,7 +182,8 @@ fn a_message_says_what_runs_where() {
         }
     }
     pipeline.set_state(gst::State::Null).unwrap();
-    let [model_message, stats] = structures.try_into().expect("one message at start, one at the end");
+    let [model_message, stats] =
+        structures.try_into().expect("one message at start, one at the end");
     assert_eq!(model_message.name(), "ortinference-model");
     assert_eq!(model_message.get::<String>("model").unwrap(), model.display().to_string());
     assert_eq!(model_message.get::<String>("provider").unwrap(), "cpu");

@@ -12,5 +12,7 @@ mod detections;
 mod element;
 mod frames;
 mod input;
+mod libraries;
 mod lifecycle;
+mod messages;
 mod outputs;
