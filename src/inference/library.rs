@@ -6,7 +6,8 @@
 //!
 //! 1. the path that the user has set: the library, or a folder that has it (also a Python package's);
 //! 2. the path in the environment variable `ORT_DYLIB_PATH`;
-//! 3. `libonnxruntime.so` or `libonnxruntime.so.1` as the dynamic loader finds them;
+//! 3. `libonnxruntime.so` or `libonnxruntime.so.1` as the dynamic loader finds them, else with another
+//!    version in the system's folders of libraries, as Debian's packages have it (`libonnxruntime.so.1.23`);
 //! 4. the Python package `onnxruntime` or `onnxruntime-gpu` in the active virtual environment, the
 //!    user's or the system's folders.
 
@@ -127,7 +128,8 @@ impl Library {
         let in_packages =
             folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
         let mut unusable = None;
-        for path in names.into_iter().chain(in_packages) {
+        let in_system = SYSTEM_FOLDERS.iter().filter_map(|folder| library_in(Path::new(folder)));
+        for path in names.into_iter().chain(in_system).chain(in_packages) {
             let is_file = path.is_absolute();
             match Self::open(path) {
                 Ok(library) => return Ok(library),
@@ -140,8 +142,8 @@ impl Library {
         }
         Err(unusable.unwrap_or_else(|| {
             let folders = folders.iter().map(|folder| folder.display().to_string());
-            let searched: Vec<_> =
-                ["the dynamic loader's path".to_owned()].into_iter().chain(folders).collect();
+            let loader = "the dynamic loader's path, /usr/lib".to_owned();
+            let searched: Vec<_> = [loader].into_iter().chain(folders).collect();
             LibraryError::NotFound { searched: searched.join(", ") }
         }))
     }
@@ -188,6 +190,17 @@ impl Library {
         }
     }
 }
+
+/// Where systems have libraries.
+const SYSTEM_FOLDERS: [&str; 4] = [
+    "/usr/local/lib",
+    #[cfg(target_arch = "aarch64")]
+    "/usr/lib/aarch64-linux-gnu",
+    #[cfg(not(target_arch = "aarch64"))]
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+];
 
 /// The libraries that ONNX Runtime's CUDA provider needs, each after those that it needs itself.
 const CUDA_LIBRARIES: [&str; 15] = [
