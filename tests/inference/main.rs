@@ -16,3 +16,5 @@ mod libraries;
 mod lifecycle;
 mod messages;
 mod outputs;
+#[cfg(feature = "v1_28")]
+mod stock;
