@@ -115,10 +115,10 @@ fn the_library_is_found_by_property_variable_or_python_environment() {
     let found = in_process(&format!("library={}", folder.display()), None, None);
     assert_eq!(found, Ok(link.display().to_string()), "a folder of a Python package");
     let found = in_process("", None, Some(&environment));
-    // The dynamic loader can find another one first.
-    let expected =
-        [link.display().to_string(), "libonnxruntime.so".into(), "libonnxruntime.so.1".into()];
-    assert!(expected.contains(&found.clone().unwrap()), "{found:?}");
+    // Those of the system are found first.
+    let found = found.unwrap();
+    let is_of_system = found.starts_with("/usr/") || found.starts_with("libonnxruntime.so");
+    assert!(is_of_system || found == link.display().to_string(), "{found}");
 }
 
 #[test]
