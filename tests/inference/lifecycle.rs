@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! States, caps and events: other models, other frames, flushes; and what the element says of itself.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use gst::prelude::*;
@@ -11,6 +12,7 @@ use crate::frames::{self, Picture};
 use crate::support::onnx::{Element, identity};
 use crate::support::pipeline::{self, parse, watch};
 use crate::support::process::resident;
+use crate::support::skip::skip;
 
 const DIMS: [i64; 4] = [1, 3, 12, 16];
 
@@ -156,6 +158,34 @@ fn auto_runs_on_the_cpu_without_a_warning_where_there_is_no_cuda() {
     let provider: String = stats.get("provider").unwrap();
     assert!(["cpu", "cuda"].contains(&&*provider), "{stats}");
     assert_eq!(stat(&pipeline, "bytes-uploaded") == 0, provider == "cpu", "{stats}");
+}
+
+#[test]
+#[ignore = "needs the emulated drivers"]
+fn auto_warns_of_a_driver_that_is_too_old_and_runs_on_the_cpu() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    if !alone::is_alone() {
+        let Some(folder) = std::env::var_os("NMSFILTER_EMULATED_CUDA") else {
+            skip("the emulated drivers: NMSFILTER_EMULATED_CUDA is not set");
+            return;
+        };
+        let old = Path::new(&folder).join("old");
+        let name = "lifecycle::auto_warns_of_a_driver_that_is_too_old_and_runs_on_the_cpu";
+        alone::run(name, &[("LD_LIBRARY_PATH", Some(old))]);
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let frame = Picture::random([16, 12], 1);
+    let pipeline = frames::pipeline_of(&frame, 2, &element::inference(&model, "provider=auto"));
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.error, None);
+    let [warning] = &ended.warnings[..] else { panic!("one warning, got {:?}", ended.warnings) };
+    let begins = "provider=cuda needs an NVIDIA GPU: the NVIDIA driver has no ";
+    let ends = "; install one for CUDA 11.4 or later; the model runs on the CPU";
+    assert!(warning.starts_with(begins) && warning.ends_with(ends), "{warning}");
+    assert_eq!(stats(&pipeline).get::<String>("provider").unwrap(), "cpu");
 }
 
 #[test]
