@@ -20,6 +20,7 @@ mod table;
 
 pub use device::DevicePacker;
 pub use pack::pack;
+#[cfg(feature = "internals")]
 pub use pack_params::{PACK_THREADS, PackParams};
 pub use scaler::{Picture, Pixels, Scaler};
 pub use table::Table;
