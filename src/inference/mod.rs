@@ -115,7 +115,9 @@ impl Inference {
         let stream = match provider {
             Provider::Cpu => None,
             Provider::Cuda | Provider::TensorRt => {
-                let device = Device::open(options.device)?;
+                let device = Device::open(options.device).map_err(|problem| {
+                    InferenceError::NoGpu { provider: provider.name(), problem }
+                })?;
                 let stream = Stream::new(&device)?;
                 Some(Arc::new(GpuStream { device, stream }))
             }
@@ -287,7 +289,8 @@ impl Drop for Inference {
 fn check_file(path: &Path) -> Result<(), InferenceError> {
     let problem = match path.metadata() {
         Ok(metadata) if metadata.is_file() => return Ok(()),
-        Ok(_) => "expected a file in the ONNX format".to_owned(),
+        Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+        Ok(_) => "it is not a regular file".to_owned(),
         Err(error) => error.to_string(),
     };
     Err(InferenceError::Model { path: path.to_owned(), problem })

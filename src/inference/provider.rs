@@ -117,10 +117,7 @@ fn open(
             }
         })?;
     }
-    builder.commit_from_file(path).map_err(|error| InferenceError::Model {
-        path: path.to_owned(),
-        problem: error.to_string(),
-    })
+    builder.commit_from_file(path).map_err(|error| InferenceError::model(path, &error))
 }
 
 /// Whether the model's input is read in host memory, because the provider has no kernel for the node that

@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path of a file or folder of the project. Test programs belong to the main package, or to a
-/// package in a folder of it.
+/// The path of a file or folder of the project. Test programs belong to the main package, or to the
+/// package in the folder `tests`.
 pub fn path(relative: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let in_folder = ["inference", "tests"].iter().any(|folder| manifest.ends_with(folder));
-    let root = if in_folder { manifest.join("..") } else { manifest.into() };
+    let root = if manifest.ends_with("tests") { manifest.join("..") } else { manifest.into() };
     root.join(relative)
 }

@@ -274,7 +274,7 @@ impl OrtInference {
         for provider in others {
             match Inference::open(&options, *provider) {
                 Ok(inference) => return Ok(State::new(inference, options, true)),
-                Err(error @ InferenceError::Provider { .. }) => self.warn_of_cpu(&error),
+                Err(error) if error.is_of_installation() => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
             }
         }

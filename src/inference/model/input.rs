@@ -207,12 +207,8 @@ fn size(
         };
     }
     if size.iter().any(|&side| side > MAX_SIDE) {
-        let advice = "; no side may exceed 16384";
-        return Err(ModelError::InputShape {
-            name: name.to_owned(),
-            dims: dims_text(dims),
-            advice,
-        });
+        let [width, height] = size;
+        return Err(ModelError::TooLarge { name: name.to_owned(), width, height });
     }
     Ok(size)
 }
