@@ -224,10 +224,9 @@ impl BaseTransformImpl for OrtInference {
             gst::info!(
                 CAT,
                 imp = self,
-                "frames of {}x{} are {} for the model's {}x{}",
+                "frames of {}x{} are scaled to the model's {}x{}",
                 frame.width(),
                 frame.height(),
-                if state.inference.converts() { "converted" } else { "taken as they are" },
                 model[0],
                 model[1],
             );

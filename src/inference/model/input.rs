@@ -112,6 +112,22 @@ impl Input {
         })
     }
 
+    /// An input of RGB in planes, from 0 to 1.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn of_size(size: [u32; 2], element: PixelElement) -> Self {
+        Self {
+            name: "images".to_owned(),
+            element,
+            layout: InputLayout::Nchw,
+            size,
+            channels: 3,
+            order: ChannelOrder::Rgb,
+            ranges: [[0.0, 1.0]; 3],
+            mean: [0.0; 3],
+            std: [1.0; 3],
+        }
+    }
+
     /// The dimensions of the tensor.
     pub fn shape(&self) -> [i64; 4] {
         let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
