@@ -145,7 +145,7 @@ fn a_library_that_does_not_exist() {
             message.starts_with(&format!("ONNX Runtime's library {missing:?} cannot be loaded: "))
         );
         let advice = "No such file or directory; set library or ORT_DYLIB_PATH to libonnxruntime.so of \
-                      version 1.17 or later";
+                      version 1.23 or later";
         assert!(message.ends_with(advice), "{message}");
     }
 }
@@ -205,7 +205,7 @@ fn an_old_library() {
     let message = in_process(&format!("library={}", folder.display()), None, None).unwrap_err();
     assert_eq!(
         message,
-        format!("ONNX Runtime's library {library:?} has version 1.10.0; install 1.17 or later")
+        format!("ONNX Runtime's library {library:?} has version 1.10.0; install 1.23 or later")
     );
 }
 
