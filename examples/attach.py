@@ -36,11 +36,12 @@ get_value = function("gst_structure_get_value", POINTER, POINTER, ctypes.c_char_
 set_value = function("gst_structure_set_value", None, POINTER, ctypes.c_char_p, POINTER)
 
 
-def attach(buffer, tensor_id, element_type, shape, data):
+def attach(buffer, tensor_id, element_type, shape, data, model=None):
     """Attaches a tensor to `buffer`, which must be writable.
 
     `data` holds the elements, f32 or f16, contiguous and row-major: for a NumPy array, what tobytes()
-    returns. The plugin must have been loaded, since it registers the metadata.
+    returns. `model` are caps with what is known of the model; make them once. The plugin must have been
+    loaded, since it registers the metadata.
     """
     size = {"f32": 4, "f16": 2}[element_type] * math.prod(shape)
     if len(data) != size:
@@ -51,13 +52,16 @@ def attach(buffer, tensor_id, element_type, shape, data):
     fields.set_value("id", tensor_id)
     fields.set_value("type", element_type)
     fields.set_value("data", Gst.Buffer.new_wrapped(data) if data else Gst.Buffer.new())
+    if model is not None:
+        fields.set_value("model", model)
 
     meta = buffer.add_custom_meta("NmsFilterTensor")
     if meta is None:
         raise RuntimeError("NmsFilterTensor is not registered: make an nmsfilter element first")
     structure = meta_structure(hash(meta))
-    for name in (b"id", b"type", b"dims", b"data"):
-        set_value(structure, name, get_value(hash(fields), name))
+    for name in (b"id", b"type", b"dims", b"data", b"model"):
+        if value := get_value(hash(fields), name):
+            set_value(structure, name, value)
 
 
 def regions(buffer):
@@ -82,7 +86,9 @@ def main():
     windows = array.array("f", [100, 50, 80, 0.9, 104, 52, 80, 0.8, 300, 60, 90, 0.7])
     frame = Gst.Buffer.new_wrapped(bytes(640 * 480 * 3))
     frame.pts = 0
-    attach(frame, "windows", "f32", (3, 4), windows.tobytes())
+    # What nmsfilter would otherwise need properties for: here the label of the only class.
+    model = Gst.Caps.from_string("application/x-nmsfilter-model, labels=(string)<person>")
+    attach(frame, "windows", "f32", (3, 4), windows.tobytes(), model)
     pipeline.get_by_name("in").push_buffer(frame)
     pipeline.get_by_name("in").end_of_stream()
 

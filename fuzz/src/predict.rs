@@ -256,6 +256,8 @@ fn coordinates(settings: &Snapshot) -> Coordinates {
 
 fn letterbox(settings: &Snapshot) -> Letterbox {
     value_of!(settings, "letterbox", {
+        // The tensors say nothing of their model.
+        "auto" => Letterbox::None,
         "none" => Letterbox::None,
         "center" => Letterbox::Center,
         "top-left" => Letterbox::TopLeft,

@@ -26,9 +26,9 @@
 //!    - `[1,K,N]` with `K` other than `4+C` is not read: pose, segmentation and oriented-box models
 //!      add rows with another meaning.
 //!
-//! The known number of classes is [`Options::num_classes`], or the number of labels of the label file if that
-//! is 0. In all three ways, tensors with another number of classes than `num_classes` are an error; a label
-//! file of another length is not.
+//! The known number of classes is [`Options::num_classes`], or the number of labels if that is 0. In all three
+//! ways, tensors with another number of classes than `num_classes` are an error; another number of labels is
+//! not.
 
 use std::fmt;
 
@@ -346,7 +346,7 @@ fn ambiguous(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> C
         advice += match (options.num_classes, options.labels) {
             (0, 0) => ", and for yolov8 num-classes to the model's number of classes".to_owned(),
             (0, labels) => {
-                format!(", and for yolov8 num-classes (the label file has {labels} labels)")
+                format!(", and for yolov8 num-classes (there are {labels} labels)")
             }
             (number, _) => format!(", and for yolov8 correct num-classes, which is {number}"),
         }

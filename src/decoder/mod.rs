@@ -51,7 +51,7 @@ pub trait Decoder: Send + Sync {
         false
     }
 
-    /// The name of a class, if it is known without a label file.
+    /// The name of a class, if it is known without labels.
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
@@ -76,8 +76,9 @@ pub struct Options {
     pub coordinates: Coordinates,
     /// The number of classes of the model; 0 if unknown. Tensors with another number of classes are an error.
     pub num_classes: usize,
-    /// The number of labels of the label file; 0 without one. If [`num_classes`](Self::num_classes) is 0, it
-    /// replaces it when a decoder is chosen by shape; tensors with another number of classes are no error.
+    /// The number of labels of the label file or the tensors' model; 0 if there are none. If
+    /// [`num_classes`](Self::num_classes) is 0, it replaces it when a decoder is chosen by shape; tensors with
+    /// another number of classes are no error.
     pub labels: usize,
     /// Whether the first of three dimensions can be other than 1, for a batch of images. If not,
     /// such a shape is an error.

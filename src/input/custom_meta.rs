@@ -111,7 +111,7 @@ impl NewTensor {
     /// The tensor as if it was read from a buffer.
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
         AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
-            .with_model(self.model.as_deref())
+            .with_model(self.model.as_ref())
     }
 }
 
@@ -149,7 +149,8 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 /// Tensors beyond its capacity are only counted.
 ///
 /// # Errors
-/// If a field of a structure other than `model` is missing, or a field has another type, or is text that is not UTF-8.
+/// If a field of a structure other than `model` is missing, or a field has another type, or is text
+/// that is not UTF-8.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
@@ -203,7 +204,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     let data = field::<&gst::BufferRef>(structure, "data")?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the rank was checked");
     let model = match structure.has_field("model") {
-        true => Some(field::<&gst::CapsRef>(structure, "model")?),
+        true => Some(field::<&gst::Caps>(structure, "model")?),
         false => None,
     };
     Ok(AttachedTensor::new(id, element, shape, Some(data)).with_model(model))

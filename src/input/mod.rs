@@ -41,7 +41,7 @@ pub(crate) struct AttachedTensor<'a> {
     /// `None` if the metadata has no memory.
     memory: Option<BufferMemory<'a>>,
     /// Caps that [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads.
-    model: Option<&'a gst::CapsRef>,
+    model: Option<&'a gst::Caps>,
 }
 
 impl<'a> AttachedTensor<'a> {
@@ -54,7 +54,7 @@ impl<'a> AttachedTensor<'a> {
         Self { id, element, shape, memory: buffer.map(BufferMemory::new), model: None }
     }
 
-    pub fn with_model(self, model: Option<&'a gst::CapsRef>) -> Self {
+    pub fn with_model(self, model: Option<&'a gst::Caps>) -> Self {
         Self { model, ..self }
     }
 
@@ -97,9 +97,9 @@ impl<'a> Tensors<'a> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
     }
 
-    /// The caps that describe the model, as they were attached: those of the first tensor that has them.
-    /// [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
-    pub fn model(&self) -> Option<&'a gst::CapsRef> {
+    /// The caps that describe the model, as they were attached: those of the first tensor that has
+    /// them. [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
+    pub fn model(&self) -> Option<&'a gst::Caps> {
         self.read.iter().find_map(|tensor| tensor.model)
     }
 

@@ -26,11 +26,9 @@
 //!     .with_letterbox(Letterbox::Center)
 //!     .with_labels(["person", "bicycle"]);
 //! let caps = info.to_caps()?;
-//! assert_eq!(
-//!     caps,
-//!     "application/x-nmsfilter-model, width=640, height=640, letterbox=center, \
-//!      labels=(string)<person, bicycle>".parse()?
-//! );
+//! let text = "application/x-nmsfilter-model, width=640, height=640, letterbox=center, \
+//!             labels=(string)<person, bicycle>";
+//! assert_eq!(caps, text.parse::<gst::Caps>()?);
 //! assert_eq!(ModelInfo::from_caps(&caps)?, info);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of classes.
 //!
-//! In: a label file and the decoder. Out: for each class a quark, and the structure that its regions share.
+//! In: a label file or the labels of the tensors' model, and the decoder. Out: for each class a quark, and the structure that its regions share.
 
 use std::path::{Path, PathBuf};
 
@@ -32,10 +32,13 @@ enum Cause {
     Text(#[from] TextError),
 }
 
-/// The names of classes: from the label file, else from the decoder, else made from the number (`class-7`).
+/// The names of classes: from the label file, or without one from the tensors' model; else from the decoder,
+/// else made from the number (`class-7`).
 #[derive(Default)]
 pub struct Labels {
-    from_file: Vec<String>,
+    names: Vec<String>,
+    /// Whether there is a label file, and `names` are its lines.
+    from_file: bool,
     decoder: Option<&'static dyn Decoder>,
     /// The labels by class, each made at its first use.
     cached: Vec<Option<Label>>,
@@ -57,9 +60,9 @@ impl Labels {
     /// # Errors
     /// If the file cannot be read, is not a regular file, has more than 4 MiB, or is not UTF-8.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
-        let from_file =
+        let names =
             Self::read(path).map_err(|cause| LabelError { path: path.to_owned(), cause })?;
-        Ok(Self { from_file, ..Self::default() })
+        Ok(Self { names, from_file: true, ..Self::default() })
     }
 
     fn read(path: &Path) -> Result<Vec<String>, Cause> {
@@ -68,25 +71,42 @@ impl Labels {
         Ok(lines.map(|line| line.trim().to_owned()).collect())
     }
 
-    /// The class with this label in the label file; `None` for an empty label.
+    /// Uses these names of the tensors' model, the first for class 0, unless there is a label file. White
+    /// space around a name is removed, as in a label file.
+    pub fn set_model(&mut self, names: &[String]) {
+        if !self.from_file {
+            self.names = names.iter().map(|name| name.trim().to_owned()).collect();
+            self.cached.clear();
+        }
+    }
+
+    /// Where the labels are from, for messages; `None` if there are none.
+    pub fn source(&self) -> Option<&'static str> {
+        match self.from_file {
+            true => Some("the label file"),
+            false => (!self.names.is_empty()).then_some("the tensors' model"),
+        }
+    }
+
+    /// The class with this label; `None` for an empty label.
     pub fn class(&self, label: &str) -> Option<u32> {
         let matches = |name: &String| !name.is_empty() && name == label;
-        let class = self.from_file.iter().position(matches)?;
+        let class = self.names.iter().position(matches)?;
         u32::try_from(class).ok()
     }
 
     /// The names of the label file.
     #[cfg(feature = "onnxruntime")]
     pub fn into_names(self) -> Vec<String> {
-        self.from_file
+        self.names
     }
 
-    /// The number of labels of the label file.
+    /// The number of labels.
     pub fn count(&self) -> usize {
-        self.from_file.len()
+        self.names.len()
     }
 
-    /// Uses the names of `decoder` for classes for which the label file has no line.
+    /// Uses the names of `decoder` for classes after the last label.
     pub fn set_decoder(&mut self, decoder: &'static dyn Decoder) {
         self.decoder = Some(decoder);
         self.cached.clear();
@@ -98,9 +118,9 @@ impl Labels {
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
         }
-        let Self { from_file, decoder, cached } = self;
+        let Self { names, decoder, cached, .. } = self;
         cached[index].get_or_insert_with(|| {
-            let name = match from_file.get(index) {
+            let name = match names.get(index) {
                 Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
                 None => decoder.and_then(|decoder| decoder.label(class)),
             };
@@ -128,7 +148,7 @@ mod tests {
     }
 
     fn names(name: &str, bytes: &[u8]) -> Vec<String> {
-        load(name, bytes).unwrap().from_file
+        load(name, bytes).unwrap().names
     }
 
     fn error_text(result: Result<Labels, LabelError>) -> String {
@@ -153,6 +173,35 @@ mod tests {
     fn blank_lines_at_the_end_are_ignored() {
         assert_eq!(names("blank", b"person\n\ncat\n\n \t\n\r\n"), ["person", "", "cat"]);
         assert_eq!(load("empty", b"\n\n").unwrap().count(), 0);
+    }
+
+    #[test]
+    fn labels_of_the_model_are_trimmed_and_replaced_by_the_next() {
+        let mut labels = Labels::default();
+        assert_eq!((labels.source(), labels.count()), (None, 0));
+        labels.set_model(&[" person ".to_owned(), " ".to_owned()]);
+        assert_eq!((labels.source(), labels.count()), (Some("the tensors' model"), 2));
+        let name = |labels: &mut Labels, class| labels.of(class).quark.as_str().to_owned();
+        assert_eq!(
+            [0, 1, 2].map(|class| name(&mut labels, class)),
+            ["person", "class-1", "class-2"]
+        );
+        assert_eq!((labels.class("person"), labels.class("")), (Some(0), None));
+        labels.set_model(&["cat".to_owned()]);
+        assert_eq!([0, 1].map(|class| name(&mut labels, class)), ["cat", "class-1"]);
+        labels.set_model(&[]);
+        assert_eq!((labels.source(), labels.count()), (None, 0));
+        assert_eq!(name(&mut labels, 0), "class-0");
+    }
+
+    #[test]
+    fn labels_of_the_model_are_not_used_if_there_is_a_label_file() {
+        for (name, bytes, expected) in [("file", &b"dog"[..], "dog"), ("none", b"", "class-0")] {
+            let mut labels = load(name, bytes).unwrap();
+            labels.set_model(&["person".to_owned()]);
+            assert_eq!(labels.source(), Some("the label file"));
+            assert_eq!(labels.of(0).quark.as_str(), expected);
+        }
     }
 
     #[test]

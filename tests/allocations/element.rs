@@ -10,6 +10,7 @@
 use gst::prelude::*;
 use gst_check::Harness;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
 use crate::counting::allocations;
 use crate::support::pipeline;
@@ -124,6 +125,33 @@ fn a_warm_element_allocates_nothing_for_several_tensors_of_its_own_metadata() {
     for properties in PROPERTIES {
         assert_eq!(warm_frames(properties, attach_all), [0; 20], "{properties:?}");
     }
+}
+
+/// Caps that describe a model with labels.
+fn model() -> gst::Caps {
+    let info = ModelInfo::default().with_size([640, 480]).with_letterbox(Letterbox::Center);
+    info.with_labels(["person", "bicycle"]).to_caps().unwrap()
+}
+
+#[test]
+fn a_warm_element_allocates_nothing_for_tensors_that_describe_their_model() {
+    fn with_model(buffer: &mut gst::BufferRef, tensors: &[NewTensor], caps: &gst::Caps) {
+        for tensor in tensors {
+            attach(buffer, &tensor.clone().with_model(caps.clone())).unwrap();
+        }
+    }
+    fn shared(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+        static CAPS: std::sync::OnceLock<gst::Caps> = std::sync::OnceLock::new();
+        with_model(buffer, tensors, CAPS.get_or_init(model));
+    }
+    fn equal(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+        with_model(buffer, tensors, &model());
+    }
+    for properties in PROPERTIES {
+        assert_eq!(warm_frames(properties, shared), [0; 20], "the same caps: {properties:?}");
+        assert_eq!(warm_frames(properties, equal), [0; 20], "equal caps: {properties:?}");
+    }
+    assert_eq!(warm_frames(&[("classes", "person,bicycle")], shared), [0; 20]);
 }
 
 #[cfg(feature = "v1_26")]

@@ -92,7 +92,7 @@ fn yolov8_is_chosen_by_shape_if_the_number_of_classes_is_the_known_one() {
     }
     let parts = ["yolov8 with 52 classes", "num-classes, which is 80"];
     assert_ambiguous(&[1, 56, 8400], num_classes(80), &parts);
-    let parts = ["yolov8 with 52 classes", "the label file has 80 labels"];
+    let parts = ["yolov8 with 52 classes", "there are 80 labels"];
     assert_ambiguous(&[1, 56, 8400], labels(80), &parts);
     assert_ambiguous(&[1, 84, 8400], labels(79), &["yolov8 with 80 classes"]);
     assert_ambiguous(&[1, 5, 8400], num_classes(2), &["yolov8 with 1 classes"]);

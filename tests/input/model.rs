@@ -73,7 +73,7 @@ fn a_tensor_keeps_its_model_on_the_buffer_and_the_caps_are_shared() {
         assert_eq!(ModelInfo::from_caps(read), Ok(info()));
     }
     let unattached: Tensors<'_> = [&with_model].into_iter().collect();
-    assert_eq!(unattached.model().map(gst::CapsRef::as_ptr), Some(caps.as_ptr()));
+    assert_eq!(unattached.model().map(|caps| caps.as_ptr()), Some(caps.as_ptr()));
 }
 
 #[test]

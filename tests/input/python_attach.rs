@@ -9,8 +9,8 @@ use crate::support::scratch::Scratch;
 use crate::support::skip;
 
 const PRINTED: &str = "\
-object at 100,50 80x80, confidence 0.90
-object at 300,60 90x90, confidence 0.70
+person at 100,50 80x80, confidence 0.90
+person at 300,60 90x90, confidence 0.70
 ";
 
 /// An interpreter with PyGObject and GStreamer's introspection data.

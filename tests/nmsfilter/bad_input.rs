@@ -228,7 +228,7 @@ fn a_pose_output_without_id_gives_an_error_and_no_boxes() {
     for (properties, part) in [
         ("", "num-classes to the model's number of classes"),
         ("num-classes=1", "num-classes, which is 1"),
-        (labels.as_str(), "the label file has 1 labels"),
+        (labels.as_str(), "there are 1 labels"),
     ] {
         let message = error(properties, pose());
         let reading = "output0 (f32 1x56x200)) can be read as yolov8 with 52 classes";

@@ -8,6 +8,7 @@ mod support;
 #[cfg(feature = "v1_24")]
 mod analytics;
 mod bad_input;
+mod model;
 mod notices;
 mod overlap;
 mod regions;

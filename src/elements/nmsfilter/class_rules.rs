@@ -2,8 +2,8 @@
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
 //! In: the texts of the properties and the labels. Out: the score threshold of each class. A name
-//! that consists of digits is always the number of a class, even if a label in the label file is
-//! the same.
+//! that consists of digits is always the number of a class, even if a label is the
+//! same.
 
 use crate::decoder::MAX_CLASSES;
 use crate::engine::ClassThresholds;
@@ -14,7 +14,7 @@ use crate::output::Labels;
 pub(super) enum ClassRuleError {
     #[error(
         "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES} or a label \
-         of the label-file ({labels} labels loaded)"
+         of the label-file or the tensors' model ({labels} labels loaded)"
     )]
     UnknownClass { property: &'static str, name: String, labels: usize },
     #[error(

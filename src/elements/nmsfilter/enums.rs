@@ -108,16 +108,35 @@ property_enum! {
     }
 }
 
-property_enum! {
-    /// How the frame was fitted into the model's input.
-    Letterbox as "GstNmsFilterLetterbox" for geometry::Letterbox {
-        /// Stretched to fill it.
-        #[default]
-        None = 0, "none", "None: stretched to fill the model's input";
-        /// Scaled without distortion, borders on both sides.
-        Center = 1, "center", "Center: undistorted, borders on both sides";
-        /// Scaled without distortion, borders right or below.
-        TopLeft = 2, "top-left", "Top left: undistorted, border right or below";
+/// How the frame was fitted into the model's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterLetterbox", allow_name_conflict)]
+pub enum Letterbox {
+    /// Stretched to fill it.
+    #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
+    None = 0,
+    /// Scaled without distortion, borders on both sides.
+    #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
+    Center = 1,
+    /// Scaled without distortion, borders right or below.
+    #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
+    TopLeft = 2,
+    /// As the tensors say, else stretched.
+    #[default]
+    #[enum_value(name = "As the tensors say, else none", nick = "auto")]
+    Auto = 3,
+}
+
+impl Letterbox {
+    /// The value of the core; `None` for `auto`.
+    pub fn letterbox(self) -> Option<geometry::Letterbox> {
+        match self {
+            Self::None => Some(geometry::Letterbox::None),
+            Self::Center => Some(geometry::Letterbox::Center),
+            Self::TopLeft => Some(geometry::Letterbox::TopLeft),
+            Self::Auto => None,
+        }
     }
 }
 
@@ -178,6 +197,16 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_letterbox_property_has_the_values_of_the_core_and_auto() {
+        let class = glib::EnumClass::new::<Letterbox>();
+        let nick = |value: Letterbox| class.value(value.into_glib()).unwrap().nick();
+        for value in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft, Letterbox::Auto] {
+            assert_eq!(nick(value), value.letterbox().map_or("auto", geometry::Letterbox::name));
+        }
+        assert_eq!(class.values().len(), geometry::Letterbox::ALL.len() + 1);
+    }
 
     #[test]
     fn the_decoder_property_has_a_value_for_every_decoder() {

@@ -24,6 +24,7 @@ use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
 use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine;
+use crate::input::model::MAX_SIDE;
 use crate::output::Labels;
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -172,7 +173,8 @@ pub struct NmsFilter {
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
         blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \
-                 empty line is a class without a label",
+                 empty line is a class without a label (unset: what the tensors say, else names of the \
+                 decoder or numbers)",
         mutable_ready
     )]
     #[property(
@@ -180,21 +182,24 @@ pub struct NmsFilter {
         maximum = MAX_CLASSES as u32, default = Settings::default().num_classes,
         nick = "Number of classes",
         blurb = "Number of classes of the model (0: unknown). Tensors with another number are an \
-                 error; decoder=auto accepts a YOLOv8 output with this number by its shape",
+                 error; decoder=auto accepts a YOLOv8 output with this number by its shape, or if it \
+                 is 0, with the number of labels",
         mutable_playing
     )]
     #[property(
         name = "model-width", get, set, type = u32, member = model_width,
-        maximum = 65535, default = Settings::default().model_width,
+        maximum = MAX_SIDE, default = Settings::default().model_width,
         nick = "Model width",
-        blurb = "Width of the model's input in pixels (0: that of the frame)",
+        blurb = "Width of the model's input in pixels (0, if model-height is 0 too: what the tensors say, \
+                 else that of the frame)",
         mutable_playing
     )]
     #[property(
         name = "model-height", get, set, type = u32, member = model_height,
-        maximum = 65535, default = Settings::default().model_height,
+        maximum = MAX_SIDE, default = Settings::default().model_height,
         nick = "Model height",
-        blurb = "Height of the model's input in pixels (0: that of the frame)",
+        blurb = "Height of the model's input in pixels (0, if model-width is 0 too: what the tensors say, \
+                 else that of the frame)",
         mutable_playing
     )]
     #[property(
@@ -202,8 +207,8 @@ pub struct NmsFilter {
         builder(Settings::default().letterbox)
             .nick("Letterbox")
             .blurb(
-                "How the frame was fitted into the model's input; all but none need model-width and \
-                 model-height",
+                "How the frame was fitted into the model's input; center and top-left need the size of \
+                 the model's input, from the tensors or from model-width and model-height",
             )
             .mutable_playing()
     )]

@@ -23,6 +23,7 @@ mod plan;
 mod session;
 mod settings;
 mod stats;
+mod tensor_model;
 mod timeout;
 mod warnings;
 

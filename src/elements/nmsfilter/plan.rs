@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed once for many frames.
 //!
-//! In: shapes of tensors, settings, labels and the frame's size. Out: decoder and layout, mapping
-//! to the frame, and engine parameters.
+//! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size.
+//! Out: decoder and layout, mapping to the frame, and engine parameters.
 
 use super::class_rules;
 use super::error::FrameError;
 use super::settings::Settings;
 use crate::decoder::{self, Choice};
 use crate::engine::{Engine, Params};
+use crate::input::model::ModelInfo;
 use crate::output::{Labels, Mapping};
 use crate::tensor::{ElementType, Shape, TensorView};
 
-/// How to process frames until the shapes of tensors, the settings or the caps change.
+/// How to process frames until the shapes of tensors, their model, the settings or the caps change.
 pub(super) struct Plan {
     tensors: Vec<Signature>,
     pub choice: Choice,
@@ -43,15 +44,16 @@ impl Plan {
     pub fn new(
         tensors: &[TensorView<'_>],
         settings: &Settings,
+        model: &ModelInfo,
         labels: &Labels,
         frame: Option<[u32; 2]>,
         engine: &dyn Engine,
     ) -> Result<Self, FrameError> {
         settings.check()?;
         let choice = choose(tensors, settings, labels)?;
-        let model = [settings.model_width, settings.model_height];
+        let (size, letterbox) = (settings.model_size(model).0, settings.letterbox(model).0);
         let frame = frame.ok_or(FrameError::NoCaps)?;
-        let mapping = Mapping::new(frame, model, settings.letterbox.into())?;
+        let mapping = Mapping::new(frame, size, letterbox)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),

@@ -13,6 +13,7 @@ use super::pending_settings::PendingSettings;
 use super::plan::Plan;
 use super::settings::Settings;
 use super::stats::FrameCounts;
+use super::tensor_model::TensorModel;
 use super::warnings::Warnings;
 use crate::engine::Engine;
 use crate::input::{self, Tensors};
@@ -23,14 +24,15 @@ use crate::tensor::TensorView;
 pub(super) struct Session {
     engine: Box<dyn Engine>,
     labels: Labels,
+    model: TensorModel,
     /// The settings in force. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
     /// Settings that were set later and are not in force.
     pending: Option<PendingSettings>,
     /// Width and height; `None` before caps.
     frame_size: Option<[u32; 2]>,
-    /// The plan for the settings in force; `None` before the first frame with tensors and after new
-    /// caps.
+    /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
+    /// and for another model.
     plan: Option<Plan>,
     regions: Vec<Region>,
     /// Whether any frame has been decoded.
@@ -51,6 +53,7 @@ impl Session {
         Self {
             engine,
             labels,
+            model: TensorModel::default(),
             settings,
             pending: None,
             frame_size: None,
@@ -102,6 +105,10 @@ impl Session {
         if tensors.is_empty() {
             return Ok(FrameResult::WithoutTensors);
         }
+        if self.model.update(tensors.model())? {
+            self.labels.set_model(&self.model.info().labels);
+            self.plan = None;
+        }
         let views = tensors.views();
         self.update_plan(element, &views, pts)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
@@ -150,13 +157,7 @@ impl Session {
         let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(tensors));
         if let Some(mut pending) = self.pending.take() {
             if !matches || !pending.is_rejected() {
-                match Plan::new(
-                    tensors,
-                    &pending.settings,
-                    &self.labels,
-                    self.frame_size,
-                    &*self.engine,
-                ) {
+                match self.plan_for(tensors, &pending.settings) {
                     Ok(plan) => {
                         self.settings = pending.settings;
                         self.install_plan(element, tensors, plan);
@@ -193,10 +194,19 @@ impl Session {
         {
             return Ok(());
         }
-        let plan =
-            Plan::new(tensors, &self.settings, &self.labels, self.frame_size, &*self.engine)?;
+        let plan = self.plan_for(tensors, &self.settings)?;
         self.install_plan(element, tensors, plan);
         Ok(())
+    }
+
+    /// The plan for `tensors` with `settings`.
+    fn plan_for(
+        &self,
+        tensors: &[TensorView<'_>],
+        settings: &Settings,
+    ) -> Result<Plan, FrameError> {
+        let model = self.model.info();
+        Plan::new(tensors, settings, model, &self.labels, self.frame_size, &*self.engine)
     }
 
     fn install_plan(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
@@ -216,13 +226,23 @@ impl Session {
             if tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
         let (labels, classes) = (self.labels.count(), choice.layout.classes);
-        if labels > 0 && labels != classes {
-            gst::info!(
-                CAT,
-                obj = element,
-                "the label file has {labels} labels for {classes} classes"
-            );
+        if let Some(source) = self.labels.source()
+            && labels != classes
+        {
+            gst::info!(CAT, obj = element, "{source} has {labels} labels for {classes} classes");
         }
+        let (model, model_source) =
+            (plan.mapping.model(), self.settings.model_size(self.model.info()).1);
+        let (letterbox, letterbox_source) = self.settings.letterbox(self.model.info());
+        gst::debug!(
+            CAT,
+            obj = element,
+            "model's input {}x{} {model_source}, letterbox {} {letterbox_source}, {labels} labels{}",
+            model[0],
+            model[1],
+            letterbox.name(),
+            self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
+        );
         gst::debug!(CAT, obj = element, "{:?}, {:?}", plan.params, plan.mapping);
         self.labels.set_decoder(choice.decoder);
         self.plan = Some(plan);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of the element's properties.
 //!
-//! In: properties. Out: options of the decoder and parameters of the engine.
+//! In: properties, and what tensors say of their model. Out: options of the decoder, the size of the
+//! model's input and the letterbox, and parameters of the engine.
 
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
 use crate::decoder::{self, Layout};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
+use crate::geometry;
+use crate::input::model::ModelInfo;
 use crate::output::{HAS_ANALYTICS, Mapping};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
@@ -90,6 +93,10 @@ pub(super) enum SettingsError {
     NoAnalytics,
 }
 
+/// Where a value is from, in the log.
+const FROM_PROPERTIES: &str = "from the properties";
+const FROM_TENSORS: &str = "from the tensors";
+
 impl Settings {
     /// Checks the settings, except for what depends on tensors, labels or the frame's size.
     ///
@@ -117,7 +124,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Options that tensors do not contain; `labels` is the number of labels loaded.
+    /// Options that tensors do not contain; `labels` is the number of labels.
     pub fn decoder_options(&self, labels: usize) -> decoder::Options {
         decoder::Options {
             box_format: self.box_format.into(),
@@ -126,6 +133,27 @@ impl Settings {
             labels,
             // The tensors of a buffer belong to one frame.
             batch: false,
+        }
+    }
+
+    /// The size of the model's input, and where it is from: the properties, else the tensors, else, as 0x0,
+    /// the frame. If only one of the properties is set, they do not go together, which is an error of
+    /// [`Mapping::new`].
+    pub fn model_size(&self, model: &ModelInfo) -> ([u32; 2], &'static str) {
+        match ([self.model_width, self.model_height], model.size) {
+            ([0, 0], Some(size)) => (size, FROM_TENSORS),
+            ([0, 0], None) => ([0, 0], "of the frame"),
+            (set, _) => (set, FROM_PROPERTIES),
+        }
+    }
+
+    /// How the frame was fitted into the model's input, and where that is from: the property, else the
+    /// tensors, else none.
+    pub fn letterbox(&self, model: &ModelInfo) -> (geometry::Letterbox, &'static str) {
+        match (self.letterbox.letterbox(), model.letterbox) {
+            (Some(letterbox), _) => (letterbox, FROM_PROPERTIES),
+            (None, Some(letterbox)) => (letterbox, FROM_TENSORS),
+            (None, None) => (geometry::Letterbox::None, "by default"),
         }
     }
 
@@ -168,7 +196,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();
-        let mapping = Mapping::new([640, 480], [0, 0], Letterbox::None.into()).unwrap();
+        let mapping = Mapping::new([640, 480], [0, 0], geometry::Letterbox::None).unwrap();
         let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, settings.decoder_options(0)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
