@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
 
 use crate::frames::Frames;
 use crate::options::Options;
-use crate::report::Report;
+use crate::report::{Report, Zone};
 use crate::source::element;
 use crate::{Error, messages};
 
@@ -39,6 +40,10 @@ impl Detector {
         }
         if let Some(file) = &options.record {
             element(&pipeline, "record").set_property("location", file);
+        }
+
+        if let Some(overlay) = pipeline.by_name("overlay") {
+            draw(options.zones.clone(), &overlay);
         }
 
         let appsrc = element(&pipeline, "frames")
@@ -107,22 +112,44 @@ fn description(options: &Options) -> String {
         Some(_) => format!("! ortinference name=inference {}", options.inference),
         None => String::new(),
     };
-    // The report is written by the thread that detects. Preview and recording have a thread each, behind a
-    // queue that never waits for them if the source is live.
-    let branch = format!("results. ! queue {leaky} max-size-buffers=2 ! roioverlay ! videoconvert");
-    let preview = match options.preview {
-        true => format!("{branch} ! autovideosink sync=false"),
-        false => String::new(),
-    };
-    let record = match options.record {
-        Some(_) => format!("{branch} ! jpegenc ! matroskamux ! filesink name=record"),
-        None => String::new(),
-    };
+    // The report is written by the thread that detects. Preview and recording have threads of their own, each
+    // behind a queue that never waits for them if the source is live.
+    let queue = format!("queue {leaky} max-size-buffers=2");
+    let mut pictures = String::new();
+    if options.preview || options.record.is_some() {
+        pictures += &format!("results. ! {queue} ! roioverlay name=overlay ! tee name=pictures");
+    }
+    if options.preview {
+        pictures += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync=false");
+    }
+    if options.record.is_some() {
+        pictures += &format!(
+            " pictures. ! {queue} ! videoconvert ! jpegenc ! matroskamux ! filesink name=record"
+        );
+    }
+    // async=false: the report does not wait until the other sinks have a frame.
     format!(
         "appsrc name=frames format=time is-live=true max-buffers=1 max-bytes=0 {full}
            {inference} ! nmsfilter name=nms {nms} ! tee name=results
          results. ! appsink name=report sync=false async=false
-         {preview} {record}",
+         {pictures}",
         nms = options.nms,
     )
+}
+
+/// Adds the zones to the regions that are drawn. They are not in the report, which has another reference to
+/// the frame.
+fn draw(zones: Vec<Zone>, overlay: &gst::Element) {
+    let pad = overlay.static_pad("sink").expect("a filter has a sink pad");
+    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+        let caps = pad.current_caps();
+        let video = caps.and_then(|caps| gst_video::VideoInfo::from_caps(&caps).ok());
+        if let (Some(video), Some(frame)) = (video, info.buffer_mut()) {
+            for zone in &zones {
+                let region = zone.pixels([video.width(), video.height()]);
+                VideoRegionOfInterestMeta::add(frame.make_mut(), &zone.name, region);
+            }
+        }
+        gst::PadProbeReturn::Ok
+    });
 }

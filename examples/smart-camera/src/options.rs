@@ -55,7 +55,6 @@ pub struct Options {
     pub inference: String,
     pub nms: String,
     pub labels: Option<String>,
-    /// At least one.
     pub zones: Vec<Zone>,
     pub frames: Option<u64>,
     pub preview: bool,
@@ -161,9 +160,6 @@ pub fn parse() -> Result<Option<Options>, Error> {
         }
     }
     options.source = SourceName::new(source.ok_or("no SOURCE; --help lists the arguments")?)?;
-    if options.zones.is_empty() {
-        options.zones.push(Zone::frame());
-    }
     match (&options.source.kind, &options.model) {
         (Kind::Test, Some(_)) => {
             Err("the source test has tensors of its own: leave --model out".into())

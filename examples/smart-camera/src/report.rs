@@ -28,21 +28,24 @@ impl FromStr for Zone {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("expected --zone NAME=x,y,w,h with numbers from 0 to 1, got {text:?}");
+        let wrong = || format!("expected --zone NAME=x,y,w,h inside 0,0,1,1, got {text:?}");
         let (name, numbers) = text.split_once('=').ok_or_else(wrong)?;
         let numbers: Result<Vec<f64>, _> = numbers.split(',').map(str::parse).collect();
         let area = numbers.ok().and_then(|numbers| <[f64; 4]>::try_from(numbers).ok());
         let area = area.ok_or_else(wrong)?;
-        let valid = area.iter().all(|side| (0.0..=1.0).contains(side)) && !name.is_empty();
+        let [x, y, w, h] = area;
+        let inside = |from: f64, side: f64| from >= 0.0 && side > 0.0 && from + side <= 1.0 + 1e-9;
+        let valid = !name.is_empty() && inside(x, w) && inside(y, h);
         valid.then(|| Self { name: name.to_owned(), area }).ok_or_else(wrong)
     }
 }
 
 impl Zone {
-    /// The whole frame, for a program without zones.
-    pub fn frame() -> Self {
-        Self { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] }
+    /// Left, top, width and height in pixels of a frame of this width and height.
+    pub fn pixels(&self, [width, height]: [u32; 2]) -> (u32, u32, u32, u32) {
+        let [x, y, w, h] = self.area;
+        let pixels = |part: f64, side: u32| (part * f64::from(side)) as u32;
+        (pixels(x, width), pixels(y, height), pixels(w, width), pixels(h, height))
     }
 
     fn contains_center(&self, [x, y, w, h]: [f64; 4]) -> bool {
@@ -95,7 +98,11 @@ impl Report {
     pub fn new(options: &Options, inference: Option<gst::Element>, nms: gst::Element) -> Self {
         let labels = options.labels.iter().flat_map(|labels| labels.split(','));
         let labels = labels.map(|label| label.trim().to_owned()).collect();
-        Self { zones: options.zones.clone(), labels, inference, nms }
+        let mut zones = options.zones.clone();
+        if zones.is_empty() {
+            zones.push(Zone { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] });
+        }
+        Self { zones, labels, inference, nms }
     }
 
     /// Writes the line of a frame.
