@@ -10,8 +10,11 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use gst::prelude::*;
 use gstnmsfilter::device::Device;
 use gstnmsfilter::device::fault::{Fault, inject, injected, outstanding};
+use gstnmsfilter::input::cuda_memory;
+use gstnmsfilter::input::custom_meta::{self, NewTensor};
 
 use crate::support::engines;
 use crate::support::pipeline::{self, Ended, parse, run};
@@ -116,7 +119,52 @@ fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda(
     // Every kind of failure occurred with each backend, and at least half of the streams had one.
     assert!(failures.iter().flatten().all(|&count| count > 0), "{failures:?}");
     assert!(failures.iter().flatten().sum::<usize>() >= runs, "{failures:?}");
+    tensors_that_are_lost_with_the_gpu_end_the_stream_after_a_second();
     drop(device);
+}
+
+/// A frame with a window, in host or device memory, at this time.
+fn frame(window: &NewTensor, mseconds: u64) -> gst::Buffer {
+    let mut buffer = gst::Buffer::with_size(160 * 90 * 3 / 2).unwrap();
+    let frame = buffer.get_mut().unwrap();
+    frame.set_pts(gst::ClockTime::from_mseconds(mseconds));
+    custom_meta::attach(frame, window).unwrap();
+    buffer
+}
+
+/// The GPU is lost while tensors in its memory are on their way: the stream goes on without them, until
+/// the producer has changed to tensors in host memory. If it does not do so, that is an error.
+fn tensors_that_are_lost_with_the_gpu_end_the_stream_after_a_second() {
+    let window = NewTensor::from_vec("windows", &[1, 4], vec![20.0f32, 30.0, 16.0, 0.9]).unwrap();
+    let mut uploader = cuda_memory::Uploader::new(0).unwrap();
+    let on_device = |uploader: &mut cuda_memory::Uploader| uploader.upload(&window).unwrap();
+    let mut harness = gst_check::Harness::new("nmsfilter");
+    harness.element().unwrap().set_property_from_str("backend", "auto");
+    harness.set_src_caps_str("video/x-raw,format=I420,width=160,height=90,framerate=25/1");
+    let regions = |harness: &mut gst_check::Harness| {
+        let buffer = harness.pull().unwrap();
+        buffer.iter_meta::<gst_video::VideoRegionOfInterestMeta>().count()
+    };
+
+    let first = frame(&on_device(&mut uploader), 0);
+    let on_the_way = [40, 80].map(|mseconds| frame(&on_device(&mut uploader), mseconds));
+    let late = frame(&on_device(&mut uploader), 2_000);
+    assert_eq!(harness.push(first), Ok(gst::FlowSuccess::Ok));
+    assert_eq!(regions(&mut harness), 1);
+
+    let calls = ["cuGraphLaunch", "cuMemcpyDtoHAsync_v2"];
+    let lost = |call| Fault { call, after: 0, times: usize::MAX, code: DEVICE_UNAVAILABLE };
+    inject(&calls.map(lost));
+    for frame in on_the_way {
+        assert_eq!(harness.push(frame), Ok(gst::FlowSuccess::Ok));
+        assert_eq!(regions(&mut harness), 0, "the tensors are lost");
+    }
+    assert_eq!(harness.push(frame(&window, 120)), Ok(gst::FlowSuccess::Ok));
+    assert_eq!(regions(&mut harness), 1, "tensors in host memory are decoded on the CPU");
+    let stats = harness.element().unwrap().property::<gst::Structure>("stats");
+    assert_eq!(stats.get("frames-lost"), Ok(2u64));
+    assert_eq!(harness.push(late), Err(gst::FlowError::Error), "the producer has not noticed");
+    inject(&[]);
 }
 
 /// Whether the text has the name of one of the calls that failed.

@@ -32,7 +32,6 @@ enum : Result {
     INVALID_PTX = 218,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
-    NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
 };
 
@@ -419,18 +418,6 @@ EXPORT Result cuEventSynchronize(Event *event) {
         finish(*event->recorded);
     }
     return DONE;
-}
-// Pending work is executed after the first query, so that loops of queries end.
-EXPORT Result cuEventQuery(Event *event) {
-    std::lock_guard<std::mutex> guard(lock);
-    if (events.count(event) == 0) {
-        return INVALID_HANDLE;
-    }
-    if (!event->recorded || event->recorded->pending.empty()) {
-        return DONE;
-    }
-    finish(*event->recorded);
-    return NOT_READY;
 }
 EXPORT Result cuStreamWaitEvent(Stream *stream, Event *event, uint32_t) {
     std::lock_guard<std::mutex> guard(lock);

@@ -178,7 +178,6 @@ required {
     cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
     cuEventCreate(event: *mut sys::CUevent, flags: c_uint);
     cuEventRecord(event: sys::CUevent, stream: sys::CUstream);
-    cuEventQuery(event: sys::CUevent);
     cuEventSynchronize(event: sys::CUevent);
     cuEventDestroy_v2(event: sys::CUevent);
     cuLaunchKernel(

@@ -7,6 +7,8 @@
 mod driver;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
+#[cfg(test)]
+pub(crate) mod kernel_headers;
 mod memory;
 mod module;
 mod ready;

@@ -100,32 +100,6 @@ impl Stream {
         unsafe { driver.cuMemcpyHtoDAsync_v2(to.address(), from, len, self.handle) }
     }
 
-    /// Copies the first `len` bytes of `from` to the device address `address`, asynchronously, in
-    /// stream order. If bytes of `from` are written before the copy has completed, either the old or
-    /// the new ones are copied.
-    ///
-    /// # Errors
-    /// If the call fails.
-    ///
-    /// # Panics
-    /// If `from` has fewer than `len` bytes.
-    ///
-    /// # Safety
-    /// Until the copy has completed, `address` must be valid for writes of `len` bytes, and no other
-    /// work may access them.
-    pub unsafe fn upload_to(
-        &self,
-        from: &PinnedBuffer,
-        address: u64,
-        len: usize,
-    ) -> Result<(), DriverError> {
-        assert!(len <= from.len(), "a copy stays within its buffer");
-        let (driver, from) = (self.device.enter()?, from.as_ptr().cast_const().cast());
-        // SAFETY: the caller guarantees the destination. The source has at least `len` bytes, and
-        // freeing it waits for the copy.
-        unsafe { driver.cuMemcpyHtoDAsync_v2(address, from, len, self.handle) }
-    }
-
     /// Copies `to.len()` bytes from the device address `address`, in stream order, and waits until
     /// the copy has completed.
     ///
@@ -250,19 +224,6 @@ impl OwnedEvent {
     /// used.
     pub unsafe fn event(&self) -> Event {
         self.event
-    }
-
-    /// Whether the work that the event was last recorded after has completed.
-    ///
-    /// # Errors
-    /// If work failed.
-    pub fn is_complete(&self) -> Result<bool, DriverError> {
-        // SAFETY: the event exists until `drop`.
-        match unsafe { self.device.enter()?.cuEventQuery(self.event.0) } {
-            Ok(()) => Ok(true),
-            Err(error) if error.is_not_ready() => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 
     /// Waits until the work that the event was last recorded after has completed.

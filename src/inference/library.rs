@@ -101,7 +101,8 @@ impl Library {
     fn search() -> Result<Self, LibraryError> {
         let names = ["libonnxruntime.so", "libonnxruntime.so.1"].map(PathBuf::from);
         let folders = site_packages();
-        let in_packages = folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
+        let in_packages =
+            folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
         let mut unusable = None;
         for path in names.into_iter().chain(in_packages) {
             let is_file = path.is_absolute();

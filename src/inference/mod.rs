@@ -237,7 +237,8 @@ impl Inference {
             }
         }
         let result = self.session.run_binding_with_options(&set.binding, &self.run_options);
-        let result = result.map(drop).map_err(|error| run_error(self.provider, &self.outputs, &error));
+        let result =
+            result.map(drop).map_err(|error| run_error(self.provider, &self.outputs, &error));
         result?;
         if let (Some(gpu), Some(ready)) = (&self.gpu, &set.ready) {
             gpu.stream.stream.record(ready)?;
@@ -297,13 +298,9 @@ fn fix_outputs(
     let failed = |error: ort::Error| InferenceError::Session(error.to_string());
     let mut binding = session.create_binding().map_err(failed)?;
     binding.bind_input(&*model.input.name, input).map_err(failed)?;
-    let host = MemoryInfo::new(
-        AllocationDevice::CPU,
-        0,
-        AllocatorType::Device,
-        MemoryType::CPUOutput,
-    )
-    .map_err(failed)?;
+    let host =
+        MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+            .map_err(failed)?;
     for output in &model.outputs {
         binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
     }

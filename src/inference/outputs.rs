@@ -85,7 +85,11 @@ impl OutputSet {
             let Some(data) = tensor.data.get_mut() else {
                 return false;
             };
-            if cuda_memory::is_on_device(data) { cuda_memory::renew(data) } else { is_sole_owner(data) }
+            if cuda_memory::is_on_device(data) {
+                cuda_memory::renew(data)
+            } else {
+                is_sole_owner(data)
+            }
         })
     }
 }
@@ -94,8 +98,9 @@ impl OutputSet {
 fn is_sole_owner(buffer: &mut gst::BufferRef) -> bool {
     let memory = buffer.peek_memory(0).as_ptr().cast_mut();
     // SAFETY: the buffer has a reference to the memory; the count is read atomically, as GStreamer does.
-    let references =
-        unsafe { glib::ffi::g_atomic_int_get((&raw const (*memory).mini_object.refcount).cast::<c_int>()) };
+    let references = unsafe {
+        glib::ffi::g_atomic_int_get((&raw const (*memory).mini_object.refcount).cast::<c_int>())
+    };
     references == 1
 }
 
@@ -113,7 +118,9 @@ impl Elements {
         let keep = (self, ready.clone(), gpu.clone());
         // SAFETY: `keep` owns the memory and the event until the `GstMemory` is freed. The bytes are written
         // only by runs of a set for which `renew` returned true, and the event is recorded after each.
-        unsafe { cuda_memory::wrap(&gpu.device, address, len, Some(event), Box::new(move || drop(keep))) }
+        unsafe {
+            cuda_memory::wrap(&gpu.device, address, len, Some(event), Box::new(move || drop(keep)))
+        }
     }
 }
 

@@ -95,7 +95,7 @@ impl Labels {
         u32::try_from(class).ok()
     }
 
-    /// The names of the label file.
+    /// The names, the first for class 0.
     #[cfg(feature = "onnxruntime")]
     pub fn into_names(self) -> Vec<String> {
         self.names

@@ -334,8 +334,7 @@ impl Slot {
         let (memory, event) = &*self.owned;
         event.synchronize().unwrap();
         self.pinned.as_mut_slice().fill(value);
-        // SAFETY: the memory has as many bytes, and has no readers.
-        unsafe { self.stream.upload_to(&self.pinned, memory.address(), memory.len()) }.unwrap();
+        self.stream.upload(&self.pinned, memory, memory.len()).unwrap();
         self.stream.record(event).unwrap();
     }
 }

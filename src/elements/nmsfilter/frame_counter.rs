@@ -56,6 +56,12 @@ impl FrameCounter {
         self.stats.count(counts, time);
     }
 
+    /// Counts a frame whose tensors are lost.
+    pub fn count_lost(&mut self) {
+        self.posted = false;
+        self.stats.count_lost();
+    }
+
     /// Counts a frame without tensors. Returns true once, if the first second of the stream had no
     /// tensors.
     pub fn count_without_tensors(&mut self, pts: Option<gst::ClockTime>) -> bool {

@@ -262,7 +262,8 @@ impl ObjectImpl for NmsFilter {
             let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                 .nick("Stats")
                 .blurb(
-                    "Since the element started: frames, frames-without-tensors, candidates, survivors, \
+                    "Since the element started: frames, frames-without-tensors, frames-lost (their \
+                     tensors were in the memory of a GPU that failed), candidates, survivors, \
                      rejected (anchors whose numbers are no box, or whose box is outside the \
                      frame; with multi-label, pairs of anchor and class), engine (of the last \
                      frame), bytes-uploaded and bytes-downloaded (to and from the GPU), launches \
@@ -430,8 +431,19 @@ impl BaseTransformImpl for NmsFilter {
         };
         session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer);
+        let failure = session.take_failure(buffer.pts());
+        let result = match result {
+            Err(error) if session.is_lost_with_gpu(&error, buffer.pts()) => {
+                gst::warning!(
+                    CAT,
+                    imp = self,
+                    "the frame's tensors are lost with the GPU: {error}"
+                );
+                Ok(FrameResult::Lost)
+            }
+            result => result,
+        };
         let context = result.as_ref().err().map(|_| session.to_string());
-        let failure = session.take_failure();
         if let Some(description) = session.take_description() {
             gst::debug!(CAT, imp = self, "on {description}");
         }
@@ -442,6 +454,7 @@ impl BaseTransformImpl for NmsFilter {
         }
         match result {
             Ok(FrameResult::WithoutTensors) => self.count_without_tensors(buffer.pts()),
+            Ok(FrameResult::Lost) => lock(&self.counter).count_lost(),
             Ok(FrameResult::Decoded(counts)) => {
                 gst::trace!(
                     CAT,

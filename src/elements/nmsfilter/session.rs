@@ -14,11 +14,12 @@ use super::plan::Plan;
 use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::tensor_model::TensorModel;
+use super::timeout::Timeout;
 use super::warnings::Warnings;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::input::{self, Tensors};
 use crate::output::{self, Kinds, Labels, Region};
-use crate::tensor::TensorView;
+use crate::tensor::{TensorError, TensorView};
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
@@ -37,6 +38,8 @@ pub(super) struct Session {
     regions: Vec<Region>,
     /// Whether any frame has been decoded.
     decoded: bool,
+    /// Started when the engine continued on the CPU after a failure of the GPU.
+    gpu_failed: Option<Timeout>,
     warnings: Warnings,
 }
 
@@ -46,6 +49,8 @@ pub(super) enum FrameResult {
     WithoutTensors,
     /// The tensors were decoded and the survivors attached.
     Decoded(FrameCounts),
+    /// The tensors were in the memory of a GPU that has failed.
+    Lost,
 }
 
 impl Session {
@@ -60,6 +65,7 @@ impl Session {
             plan: None,
             regions: Vec::new(),
             decoded: false,
+            gpu_failed: None,
             warnings: Warnings::default(),
         }
     }
@@ -73,9 +79,19 @@ impl Session {
         }
     }
 
-    /// The GPU failure after which the engine continued on the CPU; returned once.
-    pub fn take_failure(&mut self) -> Option<String> {
-        self.engine.take_failure().map(ToString::to_string)
+    /// The GPU failure after which the engine continued on the CPU; returned once. `pts` is the timestamp of
+    /// the frame that was processed.
+    pub fn take_failure(&mut self, pts: Option<gst::ClockTime>) -> Option<String> {
+        let failure = self.engine.take_failure().map(ToString::to_string)?;
+        self.gpu_failed = Some(Timeout::start(pts));
+        Some(failure)
+    }
+
+    /// Whether `error` is that tensors cannot be read because they were in the memory of a GPU that has failed
+    /// less than a second ago. Upstream elements need that time to notice the failure, too.
+    pub fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
+        matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
+            && self.gpu_failed.is_some_and(|failed| !failed.has_expired(pts))
     }
 
     /// The processor on which the engine runs, if the engine has selected it since the last call.

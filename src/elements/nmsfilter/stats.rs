@@ -14,6 +14,7 @@ pub(super) struct Stats {
     engine: &'static str,
     frames: u64,
     frames_without_tensors: u64,
+    frames_lost: u64,
     candidates: u64,
     survivors: u64,
     rejected: u64,
@@ -36,6 +37,7 @@ impl Stats {
             engine,
             frames: 0,
             frames_without_tensors: 0,
+            frames_lost: 0,
             candidates: 0,
             survivors: 0,
             rejected: 0,
@@ -48,6 +50,12 @@ impl Stats {
     pub fn count_without_tensors(&mut self) {
         self.frames += 1;
         self.frames_without_tensors += 1;
+    }
+
+    /// Counts a frame whose tensors were in the memory of a GPU that has failed.
+    pub fn count_lost(&mut self) {
+        self.frames += 1;
+        self.frames_lost += 1;
     }
 
     /// Counts a decoded frame, which took `time` in the element.
@@ -78,6 +86,7 @@ impl Stats {
         gst::Structure::builder("nmsfilter-stats")
             .field("frames", self.frames)
             .field("frames-without-tensors", self.frames_without_tensors)
+            .field("frames-lost", self.frames_lost)
             .field("candidates", self.candidates)
             .field("survivors", self.survivors)
             .field("rejected", self.rejected)

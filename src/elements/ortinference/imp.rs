@@ -201,9 +201,9 @@ impl BaseTransformImpl for OrtInference {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
         *lock(&self.stats) = Stats::default();
-        let state = self.open(&settings).map_err(|error| {
-            error.message(&property::non_default(self.obj().upcast_ref()))
-        })?;
+        let state = self
+            .open(&settings)
+            .map_err(|error| error.message(&property::non_default(self.obj().upcast_ref())))?;
         self.post_model(&state);
         *lock(&self.state) = Some(state);
         Ok(())
@@ -284,7 +284,11 @@ impl OrtInference {
     }
 
     /// Runs the model on the frame and attaches its outputs.
-    fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
+    fn process(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<(), InferenceError> {
         let result = state.inference.run(buffer);
         let tensors = match result {
             Ok(tensors) => tensors,

@@ -274,10 +274,10 @@ pub(super) fn results_bytes(capacity: u32, images: u32) -> usize {
 mod tests {
     use std::fmt::Write;
     use std::mem::offset_of;
-    use std::process::Command;
 
     use super::*;
     use crate::decoder::BoxFormat;
+    use crate::device::kernel_headers;
     use crate::engine::{Method, Overlap};
 
     /// Asserts the offset of each field. The names are the same on both sides, unless another is
@@ -377,33 +377,6 @@ mod tests {
                 equal(&mut program, &theirs, frame.decode_blocks() as usize);
             }
         }
-        compile(&program);
-    }
-
-    /// Fails with the compiler's messages where it refuses `program`.
-    fn compile(program: &str) {
-        let folder = std::env::temp_dir().join(format!("nmsfilter-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("interface.cpp");
-        std::fs::write(&file, program).unwrap();
-        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-        let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
-        let compiled = Command::new(&compiler)
-            .args(["-std=c++17", "-fsyntax-only", "-I", kernels])
-            .arg(&file)
-            .output();
-        std::fs::remove_dir_all(&folder).unwrap();
-        match compiled {
-            Ok(output) => {
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            }
-            // In the form that tests/run.sh reads.
-            Err(error) => {
-                let thread = std::thread::current();
-                let test = thread.name().unwrap_or("main");
-                let program = env!("CARGO_CRATE_NAME");
-                println!("SKIPPED: {program}::{test}: the C++ compiler {compiler}: {error}");
-            }
-        }
+        kernel_headers::compile(&program);
     }
 }

@@ -135,11 +135,8 @@ fn layout(
     dims: &[i64],
     wanted: Option<InputLayout>,
 ) -> Result<(InputLayout, usize), ModelError> {
-    let wrong = |advice| ModelError::InputShape {
-        name: name.to_owned(),
-        dims: dims_text(dims),
-        advice,
-    };
+    let wrong =
+        |advice| ModelError::InputShape { name: name.to_owned(), dims: dims_text(dims), advice };
     let &[batch, second, _, fourth] = dims else {
         return Err(wrong(""));
     };

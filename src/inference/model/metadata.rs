@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn other_names_are_no_labels() {
-        for names in ["person", "{0: person}", "{0: 'person'", "{99999999: 'x'}", "{0: 'a' 1: 'b'}"] {
+        for names in ["person", "{0: person}", "{0: 'person'", "{99999999: 'x'}", "{0: 'a' 1: 'b'}"]
+        {
             assert_eq!(metadata(&[("names", names)]).labels, [""; 0], "{names}");
         }
     }

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
-
+use super::pack_params::{PACK_THREADS, PackParams};
 use super::{Picture, Scaler, Table};
 use crate::device::{DeviceBuffer, DriverError, Kernel, Module, PinnedBuffer};
 use crate::inference::error::InferenceError;
@@ -21,27 +21,6 @@ const PTX: &CStr = match CStr::from_bytes_with_nul(
     Ok(ptx) => ptx,
     Err(_) => panic!("PTX is text"),
 };
-
-/// `PACK_THREADS` of pack.cuh: the threads of a block, each for a pixel of a row.
-const THREADS: u32 = 128;
-
-/// `PackParams` of pack.cuh.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-struct PackParams {
-    pixels: u64,
-    table: u64,
-    output: u64,
-    channel_offsets: [u64; 3],
-    width: u32,
-    height: u32,
-    row_stride: u32,
-    pixel_stride: u32,
-    channels: u32,
-    output_pixel_stride: u32,
-    output_row_stride: u32,
-    output_channel_stride: u32,
-}
 
 /// Packs pictures on one GPU.
 pub struct DevicePacker {
@@ -139,12 +118,12 @@ impl DevicePacker {
                 ..self.params
             }
         })?;
-        let grid = [params.width.div_ceil(THREADS), params.height, 1];
+        let grid = params.grid();
         let mut arguments = [(&raw mut params).cast::<c_void>()];
         // SAFETY: the kernel has one parameter of this type. It reads the picture and the table, which `self`
         // owns, and writes the input, which the caller guarantees, in the order of the stream.
         unsafe {
-            self.kernel.launch(&self.gpu.stream, grid, [THREADS, 1, 1], &mut arguments)?;
+            self.kernel.launch(&self.gpu.stream, grid, [PACK_THREADS, 1, 1], &mut arguments)?;
         }
         Ok(u64::from(params.row_stride) * u64::from(params.height))
     }

@@ -14,10 +14,13 @@
 
 mod device;
 mod pack;
+mod pack_params;
 mod scaler;
 mod table;
 
 pub use device::DevicePacker;
 pub use pack::pack;
+#[cfg(feature = "internals")]
+pub use pack_params::{PACK_THREADS, PackParams};
 pub use scaler::{Picture, Pixels, Scaler};
 pub use table::Table;

@@ -55,8 +55,7 @@ mod tests {
     use super::*;
 
     /// A picture of 2x2 pixels in BGRx with two bytes after each row.
-    const DATA: [u8; 20] =
-        [3, 2, 1, 0, 6, 5, 4, 0, 99, 99, 9, 8, 7, 0, 12, 11, 10, 0, 99, 99];
+    const DATA: [u8; 20] = [3, 2, 1, 0, 6, 5, 4, 0, 99, 99, 9, 8, 7, 0, 12, 11, 10, 0, 99, 99];
 
     fn packed(layout: InputLayout) -> Vec<u8> {
         let pixels =

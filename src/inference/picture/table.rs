@@ -118,7 +118,10 @@ mod tests {
         let ranges = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]];
         let input = Input { ranges, order: ChannelOrder::Bgr, ..input(PixelElement::F16) };
         let Table::F16(table) = Table::new(&input) else { panic!("expected 16 bits") };
-        assert_eq!(table.iter().map(|channel| channel[255].to_f32()).collect::<Vec<_>>(), [3.0, 2.0, 1.0]);
+        assert_eq!(
+            table.iter().map(|channel| channel[255].to_f32()).collect::<Vec<_>>(),
+            [3.0, 2.0, 1.0]
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub unsafe fn wrap(
             release: Some(release),
             mappings: AtomicUsize::new(0),
             host: OnceLock::new(),
-            spare: Mutex::new(None),
+            spare: Mutex::default(),
         },
     });
     let memory = Box::into_raw(memory);
@@ -110,7 +110,7 @@ pub fn from_buffer(
 /// Whether the producer of a memory may write it again: whether `buffer` has exactly one memory, which
 /// [`wrap`] created, to which there is no other reference and of which there is no mapping. The copy in
 /// host memory, if there is one, is then out of date: the next mapping makes a new one, in the same
-/// allocation.
+/// allocation and with the same stream.
 ///
 /// A reader of the memory has finished when it drops its reference. If other threads have references,
 /// this returns false until the last of them is dropped. Then it returns true, and what these threads
@@ -196,21 +196,31 @@ struct Wrapped {
     /// The copy in host memory, made at the first mapping without `GST_MAP_CUDA` since the memory was
     /// created or renewed.
     host: OnceLock<Result<Box<[u8]>, DriverError>>,
-    /// The allocation of a copy that was discarded, for the next copy.
-    spare: Mutex<Option<Box<[u8]>>>,
+    /// What the next copy uses.
+    spare: Mutex<Spare>,
+}
+
+/// What remains of copies in host memory for the next one.
+#[derive(Default)]
+struct Spare {
+    stream: Option<Stream>,
+    /// The allocation of a copy that was discarded.
+    bytes: Option<Box<[u8]>>,
 }
 
 impl Wrapped {
     fn host_copy(&self) -> Result<&[u8], DriverError> {
         let copy = || {
-            let stream = Stream::new(&self.device)?;
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let stream = spare.stream.take().map_or_else(|| Stream::new(&self.device), Ok)?;
             if let Some(ready) = self.ready {
                 stream.wait_for(ready)?;
             }
-            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut bytes = spare.unwrap_or_else(|| vec![0; self.len].into_boxed_slice());
+            let bytes = spare.bytes.take();
+            let mut bytes = bytes.unwrap_or_else(|| vec![0; self.len].into_boxed_slice());
             // SAFETY: the caller of `wrap` guarantees that the address is valid for reads of `len` bytes.
             unsafe { stream.download(self.address, &mut bytes) }?;
+            spare.stream = Some(stream);
             Ok(bytes)
         };
         self.host.get_or_init(copy).as_deref().map_err(Clone::clone)
@@ -219,7 +229,7 @@ impl Wrapped {
     /// Makes the next mapping without `GST_MAP_CUDA` copy the bytes again.
     fn discard_host_copy(&mut self) {
         if let Some(Ok(bytes)) = self.host.take() {
-            *self.spare.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+            self.spare.get_mut().unwrap_or_else(PoisonError::into_inner).bytes = Some(bytes);
         }
     }
 }
