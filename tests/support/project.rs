@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// package in a folder of it.
 pub fn path(relative: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let in_folder = ["inference", "tests"].iter().any(|folder| manifest.ends_with(folder));
-    let root = if in_folder { manifest.join("..") } else { manifest.into() };
+    let folders = [("inference", ".."), ("tests", ".."), ("examples/smart-camera", "../..")];
+    let folder = folders.iter().find(|(folder, _)| manifest.ends_with(folder));
+    let root = folder.map_or_else(|| manifest.into(), |(_, root)| manifest.join(root));
     root.join(relative)
 }

@@ -3,147 +3,114 @@
 //!
 //! In: frames. Out: a JSON line per frame, a window, a video file.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
+use crate::Error;
 use crate::frames::Frames;
 use crate::options::Options;
+use crate::pipeline::Pipeline;
 use crate::report::{Report, Zone};
-use crate::source::element;
-use crate::{Error, messages};
 
 /// The detector pipeline, which runs.
 pub struct Detector {
     /// Where it takes frames.
     pub frames: Frames,
-    pipeline: gst::Pipeline,
-    lines: Arc<AtomicU64>,
+    pipeline: Pipeline,
 }
 
 impl Detector {
     /// Builds and starts the pipeline, which loads the model.
     pub fn start(options: &Options) -> Result<Self, Error> {
-        let pipeline = gst::parse::launch(&description(options))?
-            .downcast::<gst::Pipeline>()
-            .expect("several elements make a pipeline");
-        let nms = element(&pipeline, "nms");
-        let inference = pipeline.by_name("inference");
-        // Properties with a file name or a list are set here: in a description they would need quotes.
+        let pipeline = Pipeline::parse(&description(options))?;
+        let inference: Option<gst::Element> = pipeline.find("inference");
+        let nms: gst::Element = pipeline.find("nms").expect("it is in the description");
+        // File names and lists are set here: in a description they would need quotes.
         if let (Some(inference), Some(model)) = (&inference, &options.model) {
             inference.set_property("model", model);
         }
         if let Some(labels) = &options.labels {
             nms.set_property("classes", labels);
         }
-        if let Some(file) = &options.record {
-            element(&pipeline, "record").set_property("location", file);
+        if let (Some(sink), Some(file)) = (pipeline.find::<gst::Element>("record"), &options.record)
+        {
+            sink.set_property("location", file);
+        }
+        if let Some(overlay) = pipeline.find("overlay") {
+            draw(&options.zones, &overlay);
         }
 
-        if let Some(overlay) = pipeline.by_name("overlay") {
-            draw(options.zones.clone(), &overlay);
-        }
-
-        let appsrc = element(&pipeline, "frames")
-            .downcast::<gst_app::AppSrc>()
-            .expect("the description says so");
-        let detector = Self { frames: Frames::new(appsrc), pipeline, lines: Arc::default() };
-        detector.write_lines(Report::new(options, inference, nms), options.frames);
-        messages::start(&detector.pipeline)?;
-        Ok(detector)
+        let appsrc = pipeline.find("frames").expect("it is in the description");
+        let frames = Frames::new(appsrc, options.restarts());
+        let mut report = Report::new(options, inference, nms, frames.clone());
+        let sink: gst_app::AppSink = pipeline.find("report").expect("it is in the description");
+        let callbacks = gst_app::AppSinkCallbacks::builder()
+            .new_sample(move |sink| {
+                let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+                report.write(sample.buffer().ok_or(gst::FlowError::Error)?).map_err(|error| {
+                    gst::element_error!(sink, gst::ResourceError::Write, ("output: {error}"));
+                    gst::FlowError::Error
+                })
+            })
+            .build();
+        sink.set_callbacks(callbacks);
+        pipeline.start()?;
+        Ok(Self { frames, pipeline })
     }
 
-    /// Writes a line for each frame, the last of them number `limit`.
-    fn write_lines(&self, report: Report, limit: Option<u64>) {
-        let (frames, lines) = (self.frames.clone(), self.lines.clone());
-        let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(move |sink| {
-            let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-            let frame = sample.buffer().ok_or(gst::FlowError::Error)?;
-            if limit.is_some_and(|limit| lines.load(Ordering::Relaxed) >= limit) {
-                frames.end();
-                return Err(gst::FlowError::Eos);
-            }
-            if let Err(error) = report.write(frame) {
-                gst::element_error!(sink, gst::ResourceError::Write, ("standard output: {error}"));
-                return Err(gst::FlowError::Error);
-            }
-            lines.fetch_add(1, Ordering::Relaxed);
-            Ok(gst::FlowSuccess::Ok)
-        });
-        let sink = element(&self.pipeline, "report").downcast::<gst_app::AppSink>();
-        sink.expect("the description says so").set_callbacks(callbacks.build());
-    }
-
-    /// The number of lines so far.
-    pub fn lines(&self) -> u64 {
-        self.lines.load(Ordering::Relaxed)
-    }
-
-    /// Waits for the end of the stream.
-    ///
-    /// # Errors
-    /// If an element fails.
+    /// Waits for the end of the stream, or an error.
     pub async fn end(&self) -> Result<(), Error> {
-        let result = messages::end(&self.pipeline).await;
-        // A source that waits until there is space for its frame does so no longer.
-        let _ = self.pipeline.set_state(gst::State::Null);
-        result
-    }
-}
-
-impl Drop for Detector {
-    fn drop(&mut self) {
-        let _ = self.pipeline.set_state(gst::State::Null);
+        let end = self.pipeline.end().await;
+        // A source that waits until there is space for its frame waits no longer.
+        self.pipeline.stop();
+        end
     }
 }
 
 /// The pipeline in the notation of `gst-launch-1.0`.
 fn description(options: &Options) -> String {
+    let Options { inference, nms, .. } = options;
     // What to do with a frame for which there is no time. A camera cannot wait: the oldest frame is
     // removed, so that each frame that the model sees is the newest, and the latency does not grow. A file
     // can wait, and none of its frames is left out.
-    let (full, leaky) = match options.is_live() {
-        true => ("leaky-type=downstream", "leaky=downstream"),
-        false => ("block=true", ""),
+    let (full, leaky, sync) = match options.is_live() {
+        true => ("leaky-type=downstream", "leaky=downstream", false),
+        false => ("block=true", "", true),
     };
-    let inference = match options.model {
-        Some(_) => format!("! ortinference name=inference {}", options.inference),
-        None => String::new(),
-    };
-    // The report is written by the thread that detects. Preview and recording have threads of their own, each
-    // behind a queue that never waits for them if the source is live.
-    let queue = format!("queue {leaky} max-size-buffers=2");
-    let mut pictures = String::new();
+    let mut text =
+        format!("appsrc name=frames format=time is-live=true max-buffers=1 max-bytes=0 {full}");
+    if options.model.is_some() {
+        text += &format!(" ! ortinference name=inference {inference}");
+    }
+    // The report is written by the thread that detects. async=false: it does not wait until the other sinks
+    // have a frame.
+    text += &format!(
+        " ! nmsfilter name=nms {nms} ! tee name=results
+         results. ! appsink name=report sync=false async=false"
+    );
+    // Preview and recording have threads of their own, behind queues that never wait for them if the source
+    // is live. The preview of a file is at the file's own speed (sync).
+    let queue = format!("queue max-size-buffers=2 {leaky}");
     if options.preview || options.record.is_some() {
-        pictures += &format!("results. ! {queue} ! roioverlay name=overlay ! tee name=pictures");
+        text += &format!(" results. ! {queue} ! roioverlay name=overlay ! tee name=pictures");
     }
     if options.preview {
-        pictures += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync=false");
+        text += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync={sync}");
     }
     if options.record.is_some() {
-        pictures += &format!(
+        text += &format!(
             " pictures. ! {queue} ! videoconvert ! jpegenc ! matroskamux ! filesink name=record"
         );
     }
-    // async=false: the report does not wait until the other sinks have a frame.
-    format!(
-        "appsrc name=frames format=time is-live=true max-buffers=1 max-bytes=0 {full}
-           {inference} ! nmsfilter name=nms {nms} ! tee name=results
-         results. ! appsink name=report sync=false async=false
-         {pictures}",
-        nms = options.nms,
-    )
+    text
 }
 
-/// Adds the zones to the regions that are drawn. They are not in the report, which has another reference to
-/// the frame.
-fn draw(zones: Vec<Zone>, overlay: &gst::Element) {
+/// Adds the zones to the regions that are drawn. The report has a buffer of its own, without them.
+fn draw(zones: &[Zone], overlay: &gst::Element) {
+    let zones = zones.to_vec();
     let pad = overlay.static_pad("sink").expect("a filter has a sink pad");
     pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
-        let caps = pad.current_caps();
-        let video = caps.and_then(|caps| gst_video::VideoInfo::from_caps(&caps).ok());
+        let video = pad.current_caps().and_then(|caps| gst_video::VideoInfo::from_caps(&caps).ok());
         if let (Some(video), Some(frame)) = (video, info.buffer_mut()) {
             for zone in &zones {
                 let region = zone.pixels([video.width(), video.height()]);

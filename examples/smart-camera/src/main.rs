@@ -12,8 +12,8 @@
 
 mod detector;
 mod frames;
-mod messages;
 mod options;
+mod pipeline;
 mod report;
 mod source;
 
@@ -65,9 +65,7 @@ fn run() -> Result<(), Error> {
         glib_unix::unix_signal_add_once(signal, move || frames.end());
     }
 
-    glib::MainContext::default().block_on(supervise(&options, &detector))?;
-    eprintln!("smart-camera: {} of {} frames", detector.lines(), detector.frames.count());
-    Ok(())
+    glib::MainContext::default().block_on(supervise(&options, &detector))
 }
 
 /// Runs sources one after another until the detector pipeline ends.
@@ -83,6 +81,9 @@ async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> 
                 Either::Right((detector_end, _)) => return detector_end,
             },
         };
+        if detector.frames.have_ended() {
+            return detector_end.await;
+        }
         if !options.restarts() {
             detector.frames.end();
             let detector_end = detector_end.await;

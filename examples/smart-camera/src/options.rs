@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of the program.
 
-use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
-use gst::glib;
 use lexopt::prelude::*;
 
 use crate::Error;
@@ -42,15 +39,15 @@ Pictures
 
 Source that ends or fails (a camera is always started again)
   --loop                start a file again, too
-  --live                play a file at its own speed, and leave out frames as with a camera
   --timeout SECONDS     start a camera again if it gives no frame for so long (10)
 
 Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
-source and after SIGINT or SIGTERM, 1 for an error, which is the last but one line there.";
+source and after SIGINT or SIGTERM, 1 for an error, which is the last line there.";
 
 /// The arguments.
+#[derive(Default)]
 pub struct Options {
-    pub source: SourceName,
+    pub source: String,
     pub model: Option<String>,
     pub inference: String,
     pub nms: String,
@@ -60,84 +57,33 @@ pub struct Options {
     pub preview: bool,
     pub record: Option<String>,
     pub repeat: bool,
-    pub live: bool,
     pub timeout: Duration,
 }
 
-/// A source as the user names it.
-pub struct SourceName {
-    name: String,
-    pub kind: Kind,
-}
-
-/// Which elements give the frames.
-pub enum Kind {
-    Test,
-    /// The path of a video device.
-    Camera(String),
-    Uri(String),
-    /// Elements in the notation of `gst-launch-1.0`.
-    Elements(String),
-}
-
 impl Options {
-    /// Whether frames come at their own speed, so that they cannot wait.
+    /// Whether frames come at their own speed and cannot wait: all but files, which have an end.
     pub fn is_live(&self) -> bool {
-        self.live || !self.source.ends()
+        let others = ["/dev/", "bin:"];
+        match self.source.split_once("://") {
+            _ if self.source == "test"
+                || others.iter().any(|kind| self.source.starts_with(kind)) =>
+            {
+                true
+            }
+            Some((scheme, _)) => !["file", "http", "https"].contains(&scheme),
+            None => false,
+        }
     }
 
     /// Whether a source that ends or fails is started again.
     pub fn restarts(&self) -> bool {
-        self.repeat || !self.source.ends()
-    }
-}
-
-impl SourceName {
-    fn new(name: String) -> Result<Self, Error> {
-        let kind = match name.split_once(':') {
-            _ if name == "test" => Kind::Test,
-            _ if name.starts_with("/dev/") => Kind::Camera(name.clone()),
-            Some(("bin", elements)) => Kind::Elements(elements.to_owned()),
-            Some((_, rest)) if rest.starts_with("//") => Kind::Uri(name.clone()),
-            _ => Kind::Uri(
-                glib::filename_to_uri(std::path::absolute(Path::new(&name))?, None)?.into(),
-            ),
-        };
-        Ok(Self { name, kind })
-    }
-
-    /// Whether the source is a file, which has an end.
-    fn ends(&self) -> bool {
-        let Kind::Uri(uri) = &self.kind else {
-            return false;
-        };
-        ["file:", "http:", "https:"].iter().any(|scheme| uri.starts_with(scheme))
-    }
-}
-
-impl fmt::Display for SourceName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.name.fmt(formatter)
+        self.repeat || self.is_live()
     }
 }
 
 /// The arguments of this process; `None` if `--help` is one of them.
 pub fn parse() -> Result<Option<Options>, Error> {
-    let mut source = None;
-    let mut options = Options {
-        source: SourceName { name: String::new(), kind: Kind::Test },
-        model: None,
-        inference: String::new(),
-        nms: String::new(),
-        labels: None,
-        zones: Vec::new(),
-        frames: None,
-        preview: false,
-        record: None,
-        repeat: false,
-        live: false,
-        timeout: Duration::from_secs(10),
-    };
+    let mut options = Options { timeout: Duration::from_secs(10), ..Options::default() };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -151,20 +97,21 @@ pub fn parse() -> Result<Option<Options>, Error> {
             Long("preview") => options.preview = true,
             Long("record") => options.record = Some(arguments.value()?.string()?),
             Long("loop") => options.repeat = true,
-            Long("live") => options.live = true,
             Long("timeout") => {
                 options.timeout = Duration::try_from_secs_f64(arguments.value()?.parse()?)?;
             }
-            Value(name) if source.is_none() => source = Some(name.string()?),
+            Value(source) if options.source.is_empty() => options.source = source.string()?,
             _ => return Err(argument.unexpected().into()),
         }
     }
-    options.source = SourceName::new(source.ok_or("no SOURCE; --help lists the arguments")?)?;
-    match (&options.source.kind, &options.model) {
-        (Kind::Test, Some(_)) => {
+    // Elements can attach tensors themselves.
+    let has_tensors = options.source == "test" || options.source.starts_with("bin:");
+    match options.model {
+        _ if options.source.is_empty() => Err("no SOURCE; --help lists the arguments".into()),
+        Some(_) if options.source == "test" => {
             Err("the source test has tensors of its own: leave --model out".into())
         }
-        (Kind::Camera(_) | Kind::Uri(_), None) => Err("no --model FILE".into()),
+        None if !has_tensors => Err("no --model FILE; --help lists the arguments".into()),
         _ => Ok(Some(options)),
     }
 }

@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 use serde::Serialize;
 
-use crate::frames::{arrival, now};
+use crate::frames::Frames;
 use crate::options::Options;
 
 /// A part of the frame.
@@ -58,12 +59,12 @@ impl Zone {
 /// What a frame's line says, in this order.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// When the frame came, in seconds since 1970.
+    /// Seconds since 1970.
     time: f64,
-    /// Where it is in a file, in seconds; of a camera, seconds of video so far.
+    /// Seconds in the file; with a source that can start again, seconds since the program started.
     position: f64,
-    /// Seconds from then until now.
-    latency: f64,
+    /// Seconds since the frame came, with a source that can start again.
+    latency: Option<f64>,
     /// Its number. Numbers that are left out are those of frames for which there was no time.
     frame: u64,
     /// What runs the model.
@@ -91,33 +92,41 @@ pub struct Report {
     labels: Vec<String>,
     inference: Option<gst::Element>,
     nms: gst::Element,
+    frames: Frames,
+    lines: u64,
+    limit: Option<u64>,
 }
 
 impl Report {
     /// A report of these elements.
-    pub fn new(options: &Options, inference: Option<gst::Element>, nms: gst::Element) -> Self {
+    pub fn new(
+        options: &Options,
+        inference: Option<gst::Element>,
+        nms: gst::Element,
+        frames: Frames,
+    ) -> Self {
         let labels = options.labels.iter().flat_map(|labels| labels.split(','));
         let labels = labels.map(|label| label.trim().to_owned()).collect();
         let mut zones = options.zones.clone();
         if zones.is_empty() {
             zones.push(Zone { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] });
         }
-        Self { zones, labels, inference, nms }
+        Self { zones, labels, inference, nms, frames, lines: 0, limit: options.frames }
     }
 
-    /// Writes the line of a frame.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
-    pub fn write(&self, frame: &gst::BufferRef) -> io::Result<()> {
+    /// Writes the line of a frame, and ends the stream with the last one.
+    pub fn write(&mut self, frame: &gst::BufferRef) -> io::Result<gst::FlowSuccess> {
+        if Some(self.lines) == self.limit {
+            return Ok(gst::FlowSuccess::Ok);
+        }
         let detections = detections(frame);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let zones = self.zones.iter();
         let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &detections)));
-        let arrival = arrival(frame).unwrap_or_default();
         let line = Line {
-            time: seconds(arrival),
+            time: now.map_or(0.0, |now| round(now.as_secs_f64())),
             position: seconds(frame.pts().unwrap_or_default()),
-            latency: seconds(now().saturating_sub(arrival)),
+            latency: self.frames.age(frame).map(seconds),
             frame: frame.offset(),
             provider: self.inference.as_ref().and_then(|element| stat(element, "provider")),
             engine: stat(&self.nms, "engine"),
@@ -127,7 +136,13 @@ impl Report {
         let mut out = io::stdout().lock();
         serde_json::to_writer(&mut out, &line)?;
         out.write_all(b"\n")?;
-        out.flush()
+        out.flush()?;
+
+        self.lines += 1;
+        if Some(self.lines) == self.limit {
+            self.frames.end();
+        }
+        Ok(gst::FlowSuccess::Ok)
     }
 
     /// How many detections of each label have their center in the zone.

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The source pipeline: a camera, a file or another origin of frames.
-//!
-//! In: the source as the user names it. Out: frames, until it ends, fails or, if it is live, gives no frame
-//! for some time.
+//! The source pipeline. In: the source as the user names it. Out: frames, until it ends, fails or, if it is
+//! live, gives none for some time.
 
 use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use gst::glib;
-use gst::prelude::*;
 
+use crate::Error;
 use crate::frames::Frames;
-use crate::options::{Kind, Options};
-use crate::{Error, messages};
+use crate::options::Options;
+use crate::pipeline::Pipeline;
 
 /// A source that runs.
 pub struct Source<'a> {
-    pipeline: gst::Pipeline,
+    pipeline: Pipeline,
     frames: &'a Frames,
     /// How long a live source may give no frame.
     timeout: Option<Duration>,
@@ -26,57 +24,36 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// Starts the source.
     pub fn start(options: &Options, frames: &'a Frames) -> Result<Self, Error> {
-        let elements = match &options.source.kind {
-            Kind::Test => "crowdtestsrc is-live=true",
-            Kind::Camera(_) => "v4l2src name=camera ! decodebin",
-            Kind::Uri(_) => "uridecodebin name=uri",
-            Kind::Elements(elements) => elements,
-        };
-        let description = format!("{elements} ! videoconvert ! appsink name=frames");
-        let pipeline = gst::parse::launch(&description)?
-            .downcast::<gst::Pipeline>()
-            .expect("several elements make a pipeline");
-        match &options.source.kind {
-            Kind::Camera(device) => element(&pipeline, "camera").set_property("device", device),
-            Kind::Uri(uri) => {
-                let decoder = element(&pipeline, "uri");
-                decoder.set_property("uri", uri);
-                decoder.connect("source-setup", false, |values| {
-                    let source = values[1].get::<gst::Element>().expect("it passes the source");
-                    // Of rtspsrc: 2 s, unless it is set.
-                    if source.has_property_with_type("latency", u32::static_type()) {
-                        source.set_property("latency", 200_u32);
-                    }
-                    None
-                });
+        let source = &options.source;
+        let elements = match source.strip_prefix("bin:") {
+            Some(elements) => elements.to_owned(),
+            None if source == "test" => "crowdtestsrc is-live=true".to_owned(),
+            None if source.starts_with("/dev/") => format!("v4l2src device={source} ! decodebin"),
+            None if source.contains("://") => format!("uridecodebin uri=\"{source}\""),
+            None => {
+                let uri = glib::filename_to_uri(std::path::absolute(source)?, None)?;
+                format!("uridecodebin uri={uri}")
             }
-            Kind::Test | Kind::Elements(_) => {}
-        }
-
-        let sink = element(&pipeline, "frames")
-            .downcast::<gst_app::AppSink>()
-            .expect("the description says so");
-        // Frames go on as soon as they are there; --live gives those of a file their own speed.
-        sink.set_sync(options.live);
-        sink.set_max_buffers(1);
-        let (target, start) = (frames.clone(), frames.position());
-        let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(move |sink| {
-            let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-            target.push(&sample, start)
-        });
-        sink.set_callbacks(callbacks.build());
-
-        messages::start(&pipeline)?;
-        let timeout = options.is_live().then_some(options.timeout);
-        Ok(Self { pipeline, frames, timeout })
+        };
+        // The detector waits for no clock, and so does the source: sync=false.
+        let sink = "appsink name=frames sync=false max-buffers=1";
+        let pipeline = Pipeline::parse(&format!("{elements} ! videoconvert ! {sink}"))?;
+        let sink: gst_app::AppSink = pipeline.find("frames").expect("it is in the description");
+        let target = frames.clone();
+        let callbacks = gst_app::AppSinkCallbacks::builder()
+            .new_sample(move |sink| {
+                target.push(&sink.pull_sample().map_err(|_| gst::FlowError::Eos)?)
+            })
+            .build();
+        sink.set_callbacks(callbacks);
+        pipeline.start()?;
+        Ok(Self { pipeline, frames, timeout: options.is_live().then_some(options.timeout) })
     }
 
-    /// Waits for the end of the source.
-    ///
-    /// # Errors
-    /// If it fails, or is live and gives no frame for some time: a camera can stop without an error.
+    /// Waits for the end of the source, or an error. A camera can stop without one: that a live source gives
+    /// no frame for some time is an error, too.
     pub async fn end(&self) -> Result<(), Error> {
-        let mut end = pin!(messages::end(&self.pipeline));
+        let mut end = pin!(self.pipeline.end());
         let Some(timeout) = self.timeout else {
             return end.await;
         };
@@ -90,16 +67,4 @@ impl<'a> Source<'a> {
             }
         }
     }
-}
-
-impl Drop for Source<'_> {
-    fn drop(&mut self) {
-        // Closes the device, so that it can be opened again.
-        let _ = self.pipeline.set_state(gst::State::Null);
-    }
-}
-
-/// An element that the description names.
-pub fn element(pipeline: &gst::Pipeline, name: &str) -> gst::Element {
-    pipeline.by_name(name).expect("the description names it")
 }
