@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path of a file or folder of the project. Test programs belong to the main package, or to the
-/// package in the folder `tests`.
+/// The path of a file or folder of the project. Test programs belong to the main package, or to a
+/// package in a folder of it.
 pub fn path(relative: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = if manifest.ends_with("tests") { manifest.join("..") } else { manifest.into() };
+    let folders = [("tests", ".."), ("examples/smart-camera", "../..")];
+    let folder = folders.iter().find(|(folder, _)| manifest.ends_with(folder));
+    let root = folder.map_or_else(|| manifest.into(), |(_, root)| manifest.join(root));
     root.join(relative)
 }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of the program.
+
+use std::time::Duration;
+
+use lexopt::prelude::*;
+
+use crate::Error;
+use crate::report::Zone;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Counts what a detector finds in zones of a camera's picture: one JSON line per frame.
+
+usage: smart-camera SOURCE [--model FILE] [OPTIONS]
+
+SOURCE
+  /dev/video0           a camera
+  rtsp://...            a network camera, or any other URI
+  FILE                  a video or a picture; the program ends with it
+  test                  a drawn crowd with the tensors of a detector, without --model
+  bin:ELEMENTS          elements as for gst-launch-1.0, for example
+                        'bin:v4l2src ! image/jpeg,width=1280,height=720 ! jpegdec'
+
+Model
+  --model FILE          a detector in the ONNX format
+  --inference PROPS     properties of ortinference, for example 'provider=cpu range=-1,1'
+  --nms PROPS           properties of nmsfilter, for example 'score-threshold=0.5 decoder=yolov5'
+  --labels A,B          only these labels, which are then in each line, with 0 too
+
+Report
+  --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1; may be repeated. Counted are
+                        the detections with their center in it. Without zones: the whole frame
+  --frames N            end after N lines
+
+Pictures
+  --preview             a window with the detections
+  --record FILE.mkv     a video with the detections (JPEG in Matroska)
+
+Source that ends or fails (a camera is always started again)
+  --loop                start a file again, too
+  --timeout SECONDS     start a camera again if it gives no frame for so long (10)
+
+Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
+source and after SIGINT or SIGTERM, 1 for an error, which is the last line there.";
+
+/// The arguments.
+#[derive(Default)]
+pub struct Options {
+    pub source: String,
+    pub model: Option<String>,
+    pub inference: String,
+    pub nms: String,
+    pub labels: Option<String>,
+    pub zones: Vec<Zone>,
+    pub frames: Option<u64>,
+    pub preview: bool,
+    pub record: Option<String>,
+    pub repeat: bool,
+    pub timeout: Duration,
+}
+
+impl Options {
+    /// Whether frames come at their own speed and cannot wait: all but files, which have an end.
+    pub fn is_live(&self) -> bool {
+        let others = ["/dev/", "bin:"];
+        match self.source.split_once("://") {
+            _ if self.source == "test"
+                || others.iter().any(|kind| self.source.starts_with(kind)) =>
+            {
+                true
+            }
+            Some((scheme, _)) => !["file", "http", "https"].contains(&scheme),
+            None => false,
+        }
+    }
+
+    /// Whether a source that ends or fails is started again.
+    pub fn restarts(&self) -> bool {
+        self.repeat || self.is_live()
+    }
+}
+
+/// The arguments of this process; `None` if `--help` is one of them.
+pub fn parse() -> Result<Option<Options>, Error> {
+    let mut options = Options { timeout: Duration::from_secs(10), ..Options::default() };
+    let mut arguments = lexopt::Parser::from_env();
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Long("model") => options.model = Some(arguments.value()?.string()?),
+            Long("inference") => options.inference = arguments.value()?.string()?,
+            Long("nms") => options.nms = arguments.value()?.string()?,
+            Long("labels") => options.labels = Some(arguments.value()?.string()?),
+            Long("zone") => options.zones.push(arguments.value()?.string()?.parse()?),
+            Long("frames") => options.frames = Some(arguments.value()?.parse()?),
+            Long("preview") => options.preview = true,
+            Long("record") => options.record = Some(arguments.value()?.string()?),
+            Long("loop") => options.repeat = true,
+            Long("timeout") => {
+                options.timeout = Duration::try_from_secs_f64(arguments.value()?.parse()?)?;
+            }
+            Value(source) if options.source.is_empty() => options.source = source.string()?,
+            _ => return Err(argument.unexpected().into()),
+        }
+    }
+    // Elements can attach tensors themselves.
+    let has_tensors = options.source == "test" || options.source.starts_with("bin:");
+    match options.model {
+        _ if options.source.is_empty() => Err("no SOURCE; --help lists the arguments".into()),
+        Some(_) if options.source == "test" => {
+            Err("the source test has tensors of its own: leave --model out".into())
+        }
+        None if !has_tensors => Err("no --model FILE; --help lists the arguments".into()),
+        _ => Ok(Some(options)),
+    }
+}

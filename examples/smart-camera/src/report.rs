@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The JSON line of a frame.
+//!
+//! In: a frame with regions of interest, as `nmsfilter` attaches them. Out: what they are, where, and how many
+//! have their center in each zone.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::time::SystemTime;
+
+use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
+use serde::Serialize;
+
+use crate::frames::Frames;
+use crate::options::Options;
+
+/// A part of the frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone {
+    /// Its name in the report.
+    pub name: String,
+    /// Left, top, width and height, 0 to 1 across the frame.
+    pub area: [f64; 4],
+}
+
+impl FromStr for Zone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("expected --zone NAME=x,y,w,h inside 0,0,1,1, got {text:?}");
+        let (name, numbers) = text.split_once('=').ok_or_else(wrong)?;
+        let numbers: Result<Vec<f64>, _> = numbers.split(',').map(str::parse).collect();
+        let area = numbers.ok().and_then(|numbers| <[f64; 4]>::try_from(numbers).ok());
+        let area = area.ok_or_else(wrong)?;
+        let [x, y, w, h] = area;
+        let inside = |from: f64, side: f64| from >= 0.0 && side > 0.0 && from + side <= 1.0 + 1e-9;
+        let valid = !name.is_empty() && inside(x, w) && inside(y, h);
+        valid.then(|| Self { name: name.to_owned(), area }).ok_or_else(wrong)
+    }
+}
+
+impl Zone {
+    /// Left, top, width and height in pixels of a frame of this width and height.
+    pub fn pixels(&self, [width, height]: [u32; 2]) -> (u32, u32, u32, u32) {
+        let [x, y, w, h] = self.area;
+        let pixels = |part: f64, side: u32| (part * f64::from(side)) as u32;
+        (pixels(x, width), pixels(y, height), pixels(w, width), pixels(h, height))
+    }
+
+    fn contains_center(&self, [x, y, w, h]: [f64; 4]) -> bool {
+        let [left, top, width, height] = self.area;
+        let (x, y) = (x + w / 2.0, y + h / 2.0);
+        (left..left + width).contains(&x) && (top..top + height).contains(&y)
+    }
+}
+
+/// What a frame's line says, in this order.
+#[derive(Serialize)]
+struct Line<'a> {
+    /// Seconds since 1970.
+    time: f64,
+    /// Seconds in the file; with a source that can start again, seconds since the program started.
+    position: f64,
+    /// Seconds since the frame came, with a source that can start again.
+    latency: Option<f64>,
+    /// Its number. Numbers that are left out are those of frames for which there was no time.
+    frame: u64,
+    /// What runs the model.
+    provider: Option<String>,
+    /// What decodes its outputs and suppresses duplicates.
+    engine: Option<String>,
+    zones: BTreeMap<&'a str, BTreeMap<&'a str, u64>>,
+    detections: &'a [Detection],
+}
+
+/// What a region of interest says.
+#[derive(Serialize)]
+struct Detection {
+    label: String,
+    score: f64,
+    /// Left, top, width and height, 0 to 1 across the frame.
+    #[serde(rename = "box")]
+    area: [f64; 4],
+}
+
+/// Writes the lines.
+pub struct Report {
+    zones: Vec<Zone>,
+    /// Labels that are in every line, with 0 if there are none.
+    labels: Vec<String>,
+    inference: Option<gst::Element>,
+    nms: gst::Element,
+    frames: Frames,
+    lines: u64,
+    limit: Option<u64>,
+}
+
+impl Report {
+    /// A report of these elements.
+    pub fn new(
+        options: &Options,
+        inference: Option<gst::Element>,
+        nms: gst::Element,
+        frames: Frames,
+    ) -> Self {
+        let labels = options.labels.iter().flat_map(|labels| labels.split(','));
+        let labels = labels.map(|label| label.trim().to_owned()).collect();
+        let mut zones = options.zones.clone();
+        if zones.is_empty() {
+            zones.push(Zone { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] });
+        }
+        Self { zones, labels, inference, nms, frames, lines: 0, limit: options.frames }
+    }
+
+    /// Writes the line of a frame, and ends the stream with the last one.
+    pub fn write(&mut self, frame: &gst::BufferRef) -> io::Result<gst::FlowSuccess> {
+        if Some(self.lines) == self.limit {
+            return Ok(gst::FlowSuccess::Ok);
+        }
+        let detections = detections(frame);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let zones = self.zones.iter();
+        let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &detections)));
+        let line = Line {
+            time: now.map_or(0.0, |now| round(now.as_secs_f64())),
+            position: seconds(frame.pts().unwrap_or_default()),
+            latency: self.frames.age(frame).map(seconds),
+            frame: frame.offset(),
+            provider: self.inference.as_ref().and_then(|element| stat(element, "provider")),
+            engine: stat(&self.nms, "engine"),
+            zones: zones.collect(),
+            detections: &detections,
+        };
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, &line)?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+
+        self.lines += 1;
+        if Some(self.lines) == self.limit {
+            self.frames.end();
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+
+    /// How many detections of each label have their center in the zone.
+    fn counts<'a>(&'a self, zone: &Zone, found: &'a [Detection]) -> BTreeMap<&'a str, u64> {
+        let mut counts: BTreeMap<&str, u64> =
+            self.labels.iter().map(|label| (label.as_str(), 0)).collect();
+        for detection in found.iter().filter(|found| zone.contains_center(found.area)) {
+            *counts.entry(&detection.label).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// The detections of a frame, highest score first.
+fn detections(frame: &gst::BufferRef) -> Vec<Detection> {
+    let detection = |region: gst::MetaRef<'_, VideoRegionOfInterestMeta>| {
+        // The exact coordinates; the rectangle of the region is in whole pixels.
+        let params = region.params().find(|params| params.name() == "detection")?;
+        let number = |name: &str| params.get::<f64>(name).ok();
+        let [left, top] = [number("x_min")?, number("y_min")?];
+        let [right, bottom] = [number("x_max")?, number("y_max")?];
+        Some(Detection {
+            label: region.roi_type().to_owned(),
+            score: round(number("confidence")?),
+            area: [left, top, right - left, bottom - top].map(round),
+        })
+    };
+    frame.iter_meta::<VideoRegionOfInterestMeta>().filter_map(detection).collect()
+}
+
+/// A name in the property `stats` of an element: where it processed the last frame.
+fn stat(element: &gst::Element, field: &str) -> Option<String> {
+    element.property::<gst::Structure>("stats").get(field).ok()
+}
+
+fn seconds(time: gst::ClockTime) -> f64 {
+    round(time.nseconds() as f64 / 1e9)
+}
+
+/// With four digits after the point.
+fn round(number: f64) -> f64 {
+    (number * 1e4).round() / 1e4
+}

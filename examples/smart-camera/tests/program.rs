@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The built program as a process: its lines, its signals, its exit status.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The program, running.
+pub struct Program {
+    child: Child,
+    out: Receiver<String>,
+    err: Receiver<String>,
+}
+
+/// How it ended.
+pub struct Ended {
+    /// The exit status; `None`: ended by a signal.
+    pub status: Option<i32>,
+    /// The JSON lines that were not read before.
+    pub lines: Vec<Value>,
+    /// The lines of standard error that were not read before.
+    pub errors: Vec<String>,
+}
+
+impl Program {
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_smart-camera"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = lines(child.stdout.take().unwrap());
+        let err = lines(child.stderr.take().unwrap());
+        Self { child, out, err }
+    }
+
+    /// The next line of standard output.
+    pub fn line(&self) -> Value {
+        parse(&self.out.recv_timeout(PATIENCE).expect("a line comes"))
+    }
+
+    /// The next line of standard error.
+    pub fn error(&self) -> String {
+        self.err.recv_timeout(PATIENCE).expect("a line comes")
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child is running or has not been waited for, so that its number is not another's.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        let start = Instant::now();
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None => assert!(start.elapsed() < PATIENCE, "the program ends"),
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let lines = self.out.iter().map(|line| parse(&line)).collect();
+        Ended { status, lines, errors: self.err.iter().collect() }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // For a test that has failed; fails if the program has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Ended {
+    Program::start(arguments).end()
+}
+
+fn parse(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            // Fails after the test has ended.
+            let _ = sender.send(line.unwrap());
+        }
+    });
+    receiver
+}
