@@ -124,7 +124,9 @@ fn the_library_is_found_by_property_variable_or_python_environment() {
 #[test]
 fn no_library() {
     element::init();
-    let Err(message) = in_process("", None, None) else {
+    let found = in_process("", None, None);
+    // One that is installed for all users can be too old.
+    let Some(message) = found.err().filter(|message| !message.contains("has version")) else {
         skip("a machine where ONNX Runtime is not installed for all users");
         return;
     };
