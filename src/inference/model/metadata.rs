@@ -107,9 +107,9 @@ fn square_or_pair(text: &str) -> Option<[u32; 2]> {
     let text = text.trim();
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let sides: Option<Vec<u32>> = inner.split(',').map(|side| side.trim().parse().ok()).collect();
-    match sides?.as_slice() {
-        &[side] => Some([side, side]),
-        &[height, width] => Some([width, height]),
+    match *sides?.as_slice() {
+        [side] => Some([side, side]),
+        [height, width] => Some([width, height]),
         _ => None,
     }
     .filter(|size| !size.contains(&0))

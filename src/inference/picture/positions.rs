@@ -16,7 +16,7 @@ pub fn positions(side: u32, shift: u32, pixels: u32) -> Vec<u32> {
     let at = |pixel: u32| {
         // The center of the pixel, in samples: (pixel + 1/2) x side / 2^shift / pixels - 1/2.
         let center = (2 * u64::from(pixel) + 1) * u64::from(side) * one;
-        let position = center / (2 * u64::from(pixels) << shift);
+        let position = center / ((2 * u64::from(pixels)) << shift);
         position.saturating_sub(one / 2).min((samples - 1) * one) as u32
     };
     (0..pixels).map(at).collect()

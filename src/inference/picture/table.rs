@@ -97,8 +97,8 @@ mod tests {
             ..input(PixelElement::F32)
         };
         let Table::F32(table) = Table::new(&input) else { panic!("expected 32 bits") };
-        for value in 0..256 {
-            assert_eq!(table[0][value], (value as f32 - 127.0) / 128.0);
+        for (value, &found) in table[0].iter().enumerate() {
+            assert_eq!(found, (value as f32 - 127.0) / 128.0);
         }
     }
 
