@@ -35,5 +35,5 @@ build() {
 build nmsfilter sm_60 ptx63
 build nmsfilter sm_80 ptx74
 build nmsfilter sm_90 ptx78
-build pack sm_60 ptx63
+build resample sm_60 ptx63
 build paper sm_60 ptx63

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Checks the emulated kernels against the results of engine::Reference for the scenes of a file,
-// and against the paper's kernels for random windows; and the kernels of pack.cu against a plain
-// loop. Every array has exactly the size that interface.cuh and pack.cuh state, so that
+// and against the paper's kernels for random windows; and the kernels of resample.cu within arrays of
+// their size. Every array has exactly the size that interface.cuh and resample.cuh state, so that
 // AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts of all
 // scenes.
 //
@@ -11,7 +11,7 @@
 #include "scenes.h"
 #include "runner.h"
 
-#include "../pack.cu"
+#include "../resample.cu"
 
 using emulated::Precisions;
 
@@ -175,49 +175,52 @@ static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
     return run_twice(params, precisions, scene.expected, scene.seed, totals.rounds);
 }
 
-// Whether a kernel of pack.cu writes what a plain loop writes, for a random frame of packed pixels
-// or of planes, to planes or to packed elements.
-template <typename Element> static bool packs(void (*kernel)(PackParams), uint64_t seed) {
+// Whether a kernel of resample.cu reads and writes within arrays of exactly their size, and writes each
+// element of the output. That it writes the right ones is a test in Rust (tests/cuda/resample.rs).
+template <typename Element>
+static bool fills_its_output(void (*kernel)(ResampleParams), uint64_t seed) {
     scenes::Random random(seed);
-    PackParams params;
+    ResampleParams params;
     memset(&params, 0, sizeof params);
-    const bool of_planes = random.once_in(2), to_planes = random.once_in(2);
-    const uint32_t channels = random.once_in(2) ? 1 : 3;
-    const uint32_t width = 1 + random.below(300), height = 1 + random.below(5);
-    params.channels = channels;
-    params.width = width;
-    params.height = height;
-    params.pixel_stride = of_planes ? 1 : channels;
-    params.row_stride = width * params.pixel_stride;
-    params.output_pixel_stride = to_planes ? 1 : channels;
-    params.output_row_stride = width * params.output_pixel_stride;
-    params.output_channel_stride = to_planes ? width * height : 1;
-    for (uint32_t c = 0; c < channels; c++) {
-        params.channel_offsets[c] = (channels - 1 - c) * (of_planes ? width * height : 1);
+    params.component_count = random.once_in(2) ? 1 : 3;
+    params.channels = random.once_in(2) ? 1 : 3;
+    params.width = 1 + random.below(300);
+    params.height = 1 + random.below(5);
+    params.left = random.below(params.width);
+    params.top = random.below(params.height);
+    params.right = params.left + 1 + random.below(params.width - params.left);
+    params.bottom = params.top + 1 + random.below(params.height - params.top);
+    params.output_pixel_stride = 1;
+    params.output_row_stride = params.width;
+    params.output_channel_stride = params.width * params.height;
+    std::vector<uint8_t> samples[RESAMPLE_CHANNELS];
+    std::vector<uint32_t> columns[RESAMPLE_CHANNELS], rows[RESAMPLE_CHANNELS];
+    for (uint32_t k = 0; k < params.component_count; k++) {
+        ResampleComponent &component = params.components[k];
+        const uint32_t width = 1 + random.below(20), height = 1 + random.below(20);
+        component.pixel_stride = 1 + random.below(4);
+        component.row_stride = width * component.pixel_stride;
+        samples[k].assign((width * height - 1) * component.pixel_stride + 1, 7);
+        for (uint32_t x = params.left; x < params.right; x++) {
+            columns[k].push_back(random.below((width - 1) * 256 + 1));
+        }
+        for (uint32_t y = params.top; y < params.bottom; y++) {
+            rows[k].push_back(random.below((height - 1) * 256 + 1));
+        }
+        component.samples = (uint64_t)samples[k].data();
+        component.columns = (uint64_t)columns[k].data();
+        component.rows = (uint64_t)rows[k].data();
     }
-
-    const uint32_t count = width * height * channels;
-    std::vector<uint8_t> pixels(count);
-    std::vector<Element> table(channels * PACK_VALUES), output(count);
-    for (uint8_t &pixel : pixels) {
-        pixel = uint8_t(random.next());
-    }
-    for (Element &element : table) {
-        element = Element(random.next());
-    }
-    params.pixels = (uint64_t)pixels.data();
+    std::vector<Element> table(params.channels * RESAMPLE_VALUES, 1);
+    std::vector<Element> output(params.channels * params.width * params.height, 0);
     params.table = (uint64_t)table.data();
     params.output = (uint64_t)output.data();
-    const uint32_t blocks = (width + PACK_THREADS - 1) / PACK_THREADS;
-    cuda_on_host::launch({blocks, height}, {PACK_THREADS}, 3, seed, [&] { kernel(params); });
-    for (uint32_t c = 0; c < channels; c++) {
-        for (uint32_t pixel = 0; pixel < width * height; pixel++) {
-            const uint8_t value =
-                pixels[params.channel_offsets[c] + pixel * params.pixel_stride];
-            if (output[c * params.output_channel_stride + pixel * params.output_pixel_stride] !=
-                table[c * PACK_VALUES + value]) {
-                return false;
-            }
+    const uint32_t blocks = (params.width + RESAMPLE_THREADS - 1) / RESAMPLE_THREADS;
+    cuda_on_host::launch({blocks, params.height}, {RESAMPLE_THREADS}, 3, seed,
+                         [&] { kernel(params); });
+    for (const Element element : output) {
+        if (element != 1) {
+            return false;
         }
     }
     return true;
@@ -245,9 +248,10 @@ int main(int argc, char **argv) {
         }
     }
     for (uint64_t seed = 1; seed <= 50; seed++) {
-        if (!packs<uint32_t>(pack_32, seed) || !packs<uint16_t>(pack_16, seed) ||
-            !packs<uint8_t>(pack_8, seed)) {
-            fprintf(stderr, "pixels %llu: not packed as a plain loop packs them\n",
+        if (!fills_its_output<uint32_t>(resample_32, seed) ||
+            !fills_its_output<uint16_t>(resample_16, seed) ||
+            !fills_its_output<uint8_t>(resample_8, seed)) {
+            fprintf(stderr, "frame %llu: not all of the output is written\n",
                     (unsigned long long)seed);
             return 1;
         }

@@ -46,24 +46,25 @@ template <typename T> static T parameter(const Node &node, size_t number) {
     return value;
 }
 
-// The kernels of pack.cu, by element size.
-static void run_pack(const Node &node, uint64_t seed) {
-    const PackParams params = parameter<PackParams>(node, 0);
-    if (node.grid.x != (params.width + PACK_THREADS - 1) / PACK_THREADS ||
+// The kernels of resample.cu, by element size.
+static void run_resample(const Node &node, uint64_t seed) {
+    const ResampleParams params = parameter<ResampleParams>(node, 0);
+    if (node.grid.x != (params.width + RESAMPLE_THREADS - 1) / RESAMPLE_THREADS ||
         node.grid.y != params.height) {
-        cuda_on_host::fail("pack is not launched as pack.cuh says");
+        cuda_on_host::fail("resample is not launched as resample.cuh says");
     }
     const std::string name = node.function->name;
-    cuda_on_host::launch(node.grid, Index{PACK_THREADS}, 3, seed, [=] {
-        (name == "pack_32" ? pack_32 : name == "pack_16" ? pack_16 : pack_8)(params);
+    cuda_on_host::launch(node.grid, Index{RESAMPLE_THREADS}, 3, seed, [=] {
+        (name == "resample_32"   ? resample_32
+         : name == "resample_16" ? resample_16
+                                 : resample_8)(params);
     });
 }
 
-// Whether the memory that a kernel of pack.cu accesses is allocated, and its output and table are
+// Whether the memory that a kernel of resample.cu accesses is allocated, and its output and table are
 // aligned.
-static bool is_accessible(const PackParams &params, uint32_t element_bytes) {
+static bool is_accessible(const ResampleParams &params, uint32_t element_bytes) {
     const uint64_t last_x = params.width - 1, last_y = params.height - 1;
-    const uint64_t last_pixel = last_y * params.row_stride + last_x * params.pixel_stride;
     const uint64_t elements = 1 + last_y * params.output_row_stride +
                               last_x * params.output_pixel_stride +
                               uint64_t(params.channels - 1) * params.output_channel_stride;
@@ -71,13 +72,23 @@ static bool is_accessible(const PackParams &params, uint32_t element_bytes) {
     const auto is_allocated = [](uint64_t at, uint64_t bytes) {
         return holding(at, bytes) != allocations.end();
     };
-    for (uint32_t c = 0; c < params.channels; c++) {
-        if (!is_allocated(params.pixels + params.channel_offsets[c], last_pixel + 1)) {
+    for (uint32_t k = 0; k < params.component_count; k++) {
+        const ResampleComponent &component = params.components[k];
+        const uint64_t columns = params.right - params.left, rows = params.bottom - params.top;
+        if (!is_allocated(component.columns, columns * 4) || !is_allocated(component.rows, rows * 4)) {
+            return false;
+        }
+        // Positions ascend, so the last has the last sample.
+        const uint32_t last_column = ((const uint32_t *)component.columns)[columns - 1];
+        const uint32_t last_row = ((const uint32_t *)component.rows)[rows - 1];
+        const auto last = [](uint32_t position) { return uint64_t(position + 255) / 256; };
+        if (!is_allocated(component.samples, 1 + last(last_row) * component.row_stride +
+                                                 last(last_column) * component.pixel_stride)) {
             return false;
         }
     }
     return (params.table | params.output) % element_bytes == 0 &&
-           is_allocated(params.table, uint64_t(params.channels) * PACK_VALUES * element_bytes) &&
+           is_allocated(params.table, uint64_t(params.channels) * RESAMPLE_VALUES * element_bytes) &&
            is_allocated(params.output, elements * element_bytes);
 }
 
@@ -85,7 +96,7 @@ static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
     const Index threads{node.function->threads};
     if (kernel >= 14) {
-        run_pack(node, seed);
+        run_resample(node, seed);
         return;
     }
     if (kernel < 8) {
@@ -237,8 +248,9 @@ EXPORT Result cuLaunchKernel(const Function *function, uint32_t grid_x, uint32_t
         return INVALID_VALUE;
     }
     const std::string name = function->name;
-    if (name.compare(0, 5, "pack_") == 0 &&
-        !is_accessible(parameter<PackParams>(node, 0), uint32_t(std::stoul(name.substr(5))) / 8)) {
+    if (name.compare(0, 9, "resample_") == 0 &&
+        !is_accessible(parameter<ResampleParams>(node, 0),
+                       uint32_t(std::stoul(name.substr(9))) / 8)) {
         return ILLEGAL_ADDRESS;
     }
     {

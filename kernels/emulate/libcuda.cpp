@@ -12,7 +12,7 @@
 // stream (nmsfilter_emulated_pending_copy), is executed as late as CUDA allows: at the first wait
 // for it.
 #include "../nmsfilter.cu"
-#include "../pack.cu"
+#include "../resample.cu"
 
 #include <map>
 #include <mutex>
@@ -81,9 +81,9 @@ static const Function FUNCTIONS[] = {
     {"map_batch", MAP_THREADS, {8, 8}},
     {"reduce_batch", REDUCE_THREADS, {8, 8}},
     {"publish_batch", PUBLISH_THREADS, {8, 8, 8, 8}},
-    {"pack_32", PACK_THREADS, {sizeof(PackParams)}},
-    {"pack_16", PACK_THREADS, {sizeof(PackParams)}},
-    {"pack_8", PACK_THREADS, {sizeof(PackParams)}},
+    {"resample_32", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
+    {"resample_16", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
+    {"resample_8", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of inference: what was expected, what came, and what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gst::glib;
 
@@ -35,15 +35,25 @@ pub enum InferenceError {
         /// What ONNX Runtime says.
         problem: String,
     },
-    /// The GPU cannot be used, or failed.
+    /// There is no GPU that the provider can use.
+    #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
+    NoGpu {
+        /// The provider.
+        provider: &'static str,
+        /// Why there is none.
+        problem: DeviceError,
+    },
+    /// A GPU failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The file is not a model that ONNX Runtime can run.
-    #[error("the model {path:?} cannot be opened: {problem}")]
+    #[error(
+        "the model {path:?} cannot be opened: {problem}; set model to a file in the ONNX format"
+    )]
     Model {
         /// The file.
         path: PathBuf,
-        /// What ONNX Runtime says.
+        /// What the system or ONNX Runtime says.
         problem: String,
     },
     /// The model is not a detector of pictures, or what is said of it is wrong.
@@ -83,6 +93,26 @@ impl InferenceError {
         matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
     }
 
+    /// Whether a GPU or a provider is there but cannot be used, which is worth a warning where the CPU
+    /// replaces it.
+    pub fn is_of_installation(&self) -> bool {
+        match self {
+            Self::Provider { .. } => true,
+            Self::NoGpu { problem, .. } => !problem.is_absence(),
+            _ => false,
+        }
+    }
+
+    /// A file that ONNX Runtime cannot open.
+    pub fn model(path: &Path, error: &ort::Error) -> Self {
+        let says = error.to_string();
+        // It begins with the path, and can end with a full stop and a line feed.
+        let prefix = format!("Load model from {} failed:", path.display());
+        let problem = says.strip_prefix(&prefix).unwrap_or(&says);
+        let problem = problem.trim().trim_end_matches('.').to_owned();
+        Self::Model { path: path.to_owned(), problem }
+    }
+
     /// A failure of `provider` that ONNX Runtime reports.
     pub fn provider(provider: Provider, error: &ort::Error) -> Self {
         Self::Provider { provider: provider.name().to_owned(), problem: error.to_string() }
@@ -91,7 +121,10 @@ impl InferenceError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Library(_) | Self::NoProvider { .. } | Self::Provider { .. } => {
+            Self::Library(_)
+            | Self::NoProvider { .. }
+            | Self::NoGpu { .. }
+            | Self::Provider { .. } => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }
             Self::Device(_) | Self::Session(_) => {

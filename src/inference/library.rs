@@ -6,15 +6,18 @@
 //!
 //! 1. the path that the user has set: the library, or a folder that has it (also a Python package's);
 //! 2. the path in the environment variable `ORT_DYLIB_PATH`;
-//! 3. `libonnxruntime.so` or `libonnxruntime.so.1` as the dynamic loader finds them;
+//! 3. `libonnxruntime.so` or `libonnxruntime.so.1` as the dynamic loader finds them, else with another
+//!    version in the system's folders of libraries, as Debian's packages have it (`libonnxruntime.so.1.23`);
 //! 4. the Python package `onnxruntime` or `onnxruntime-gpu` in the active virtual environment, the
 //!    user's or the system's folders.
 
 use std::env;
+use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ort::LoadDynamicError;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
@@ -37,20 +40,41 @@ pub enum LibraryError {
         searched: String,
     },
     /// A file is not a usable library.
-    #[error("ONNX Runtime: {problem}; 1.{minor} or later is needed", minor = ort::MINOR_VERSION)]
+    #[error(
+        "ONNX Runtime's library {path:?} cannot be loaded: {problem}; set library or ORT_DYLIB_PATH to \
+         libonnxruntime.so of version 1.{minor} or later",
+        minor = ort::MINOR_VERSION
+    )]
     Unusable {
-        /// What the loader or the version says.
+        /// The file.
+        path: PathBuf,
+        /// What the dynamic loader says.
         problem: String,
     },
+    /// A library is too old.
+    #[error(
+        "ONNX Runtime's library {path:?} has version {version}; install 1.{minor} or later",
+        minor = ort::MINOR_VERSION
+    )]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: String,
+    },
     /// A folder has no library.
-    #[error("{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi")]
+    #[error(
+        "{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi; set library \
+         or ORT_DYLIB_PATH to that file or its folder"
+    )]
     NoneInFolder {
         /// The folder.
         folder: PathBuf,
     },
     /// The process uses another library already.
     #[error(
-        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has one"
+        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has \
+         one library; leave the property library unset in it"
     )]
     Other {
         /// The library that is loaded.
@@ -104,27 +128,28 @@ impl Library {
         let in_packages =
             folders.iter().filter_map(|folder| in_folder(&folder.join("onnxruntime")));
         let mut unusable = None;
-        for path in names.into_iter().chain(in_packages) {
+        let in_system = SYSTEM_FOLDERS.iter().filter_map(|folder| library_in(Path::new(folder)));
+        for path in names.into_iter().chain(in_system).chain(in_packages) {
             let is_file = path.is_absolute();
             match Self::open(path) {
                 Ok(library) => return Ok(library),
                 // A name that the dynamic loader does not find is no failure; a library that is too old
                 // or damaged is the cause to report if no other is found.
-                Err(error) if is_file || error.is_of_version() => unusable = Some(error),
+                Err(error @ LibraryError::TooOld { .. }) => unusable = Some(error),
+                Err(error) if is_file => unusable = Some(error),
                 Err(_) => {}
             }
         }
         Err(unusable.unwrap_or_else(|| {
             let folders = folders.iter().map(|folder| folder.display().to_string());
-            let searched: Vec<_> =
-                ["the dynamic loader's path".to_owned()].into_iter().chain(folders).collect();
+            let loader = "the dynamic loader's path, /usr/lib".to_owned();
+            let searched: Vec<_> = [loader].into_iter().chain(folders).collect();
             LibraryError::NotFound { searched: searched.join(", ") }
         }))
     }
 
     fn open(path: PathBuf) -> Result<Self, LibraryError> {
-        let builder = ort::init_from(&path)
-            .map_err(|error| LibraryError::Unusable { problem: error.to_string() })?;
+        let builder = ort::init_from(&path).map_err(|error| LibraryError::load(&path, error))?;
         let environment = builder
             .with_name("nmsfilter")
             .with_telemetry(false)
@@ -166,6 +191,17 @@ impl Library {
     }
 }
 
+/// Where systems have libraries.
+const SYSTEM_FOLDERS: [&str; 4] = [
+    "/usr/local/lib",
+    #[cfg(target_arch = "aarch64")]
+    "/usr/lib/aarch64-linux-gnu",
+    #[cfg(not(target_arch = "aarch64"))]
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+];
+
 /// The libraries that ONNX Runtime's CUDA provider needs, each after those that it needs itself.
 const CUDA_LIBRARIES: [&str; 15] = [
     "libcudart",
@@ -186,9 +222,19 @@ const CUDA_LIBRARIES: [&str; 15] = [
 ];
 
 impl LibraryError {
-    /// Whether a library was found that is too old.
-    fn is_of_version(&self) -> bool {
-        matches!(self, Self::Unusable { problem } if problem.contains("expected version"))
+    fn load(path: &Path, error: LoadDynamicError) -> Self {
+        let problem = match error {
+            LoadDynamicError::BadVersion { version_str, .. } => {
+                return Self::TooOld { path: path.to_owned(), version: version_str };
+            }
+            // The loader's own words are the source of the error.
+            LoadDynamicError::Dlopen { error, .. } => {
+                error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            }
+            LoadDynamicError::MissingApi { .. } => "it has no function OrtGetApiBase".to_owned(),
+            LoadDynamicError::InvalidVersionString => "its version is not text".to_owned(),
+        };
+        Self::Unusable { path: path.to_owned(), problem }
     }
 }
 

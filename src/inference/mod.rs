@@ -5,16 +5,15 @@
 //! processor that ran the model.
 //!
 //! ```text
-//! frame ─► picture ─────────────► model ─► outputs ─► tensors on the frame's buffer
-//!          scaled, 8-bit RGB      input    from a pool
-//!          (host), then packed             (host or device memory)
-//!          by the processor that
-//!          runs the model
+//! frame ─► picture ───────► model ─► outputs ─► tensors on the frame's buffer
+//!          scaled, RGB,              from a pool
+//!          normalized                (host or device memory)
+//!          \___ by the processor that runs the model ___/
 //! ```
 //!
 //! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] says what a model takes and
 //! gives, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
-//! after the picture is submitted to one stream, and no thread waits: readers of the tensors wait for the
+//! after the copy of the frame is submitted to one stream, and no thread waits: readers of the tensors wait for the
 //! event that they carry.
 
 pub mod error;
@@ -39,7 +38,7 @@ use error::InferenceError;
 use library::Library;
 use model::{Model, ModelError, Output, Overrides};
 use outputs::{FixedOutput, OutputSet};
-use picture::{DevicePacker, Picture, Scaler, Table, pack};
+use picture::{GpuResampler, Resampler, Rows, Scratch, Table};
 use provider::{GpuStream, Provider};
 
 /// The debug category of everything here.
@@ -80,7 +79,9 @@ pub struct Inference {
     outputs: Vec<FixedOutput>,
     table: Table,
     letterbox: Letterbox,
-    scaler: Option<Scaler>,
+    resampler: Option<Resampler>,
+    scratch: Scratch,
+    rows: Rows,
     /// What the tensors say of the model.
     info: gst::Caps,
     /// What the model takes and gives.
@@ -95,8 +96,11 @@ pub struct Inference {
 
 /// The parts of a model on a GPU.
 struct Gpu {
-    packer: DevicePacker,
     stream: Arc<GpuStream>,
+    /// `None` before the format of frames is set, and if the model's input is in host memory.
+    resampler: Option<GpuResampler>,
+    /// Whether the model's input is in device memory.
+    takes_input: bool,
 }
 
 impl Inference {
@@ -111,7 +115,9 @@ impl Inference {
         let stream = match provider {
             Provider::Cpu => None,
             Provider::Cuda | Provider::TensorRt => {
-                let device = Device::open(options.device)?;
+                let device = Device::open(options.device).map_err(|problem| {
+                    InferenceError::NoGpu { provider: provider.name(), problem }
+                })?;
                 let stream = Stream::new(&device)?;
                 Some(Arc::new(GpuStream { device, stream }))
             }
@@ -140,16 +146,14 @@ impl Inference {
                 info.and_then(|info| Allocator::new(&session, info)).map_err(failed)?
             }
         };
+        let takes_input = stream.is_some() && !provider::reads_input_on_host(&session)?;
         let element = model.input.element.onnx();
-        let input = DynTensor::new(&allocator, element, model.input.shape()).map_err(failed)?;
+        let host = Allocator::default();
+        let input_allocator = if takes_input { &allocator } else { &host };
+        let input =
+            DynTensor::new(input_allocator, element, model.input.shape()).map_err(failed)?;
         let table = Table::new(&model.input);
-        let gpu = match stream {
-            None => None,
-            Some(stream) => {
-                let packer = DevicePacker::new(&stream, &model.input, &table)?;
-                Some(Gpu { packer, stream })
-            }
-        };
+        let gpu = stream.map(|stream| Gpu { stream, resampler: None, takes_input });
         let outputs = fix_outputs(&mut session, &model, &input, provider)?;
         let info = ModelInfo::default()
             .with_size(model.input.size)
@@ -165,7 +169,9 @@ impl Inference {
             outputs,
             table,
             letterbox: options.letterbox,
-            scaler: None,
+            resampler: None,
+            scratch: Scratch::default(),
+            rows: Rows::default(),
             info: info.to_caps()?,
             model,
             provider,
@@ -177,18 +183,20 @@ impl Inference {
     /// Sets the format and size of the following frames.
     ///
     /// # Errors
-    /// If frames of this format cannot be scaled.
+    /// If frames of this format cannot be converted, or the GPU fails.
     pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
-        self.scaler = Some(Scaler::new(frame, &self.model.input, self.letterbox)?);
-        for set in &mut self.sets {
-            set.picture = None;
+        let input = &self.model.input;
+        let resampler = Resampler::new(frame, input, self.letterbox)?;
+        if let Some(gpu) = &mut self.gpu {
+            // Work that reads the memory of the previous one.
+            gpu.stream.stream.synchronize()?;
+            if gpu.takes_input {
+                gpu.resampler =
+                    Some(GpuResampler::new(&gpu.stream, &resampler, input, &self.table)?);
+            }
         }
+        self.resampler = Some(resampler);
         Ok(())
-    }
-
-    /// Whether frames are scaled or converted.
-    pub fn converts(&self) -> bool {
-        self.scaler.as_ref().is_some_and(Scaler::converts)
     }
 
     /// The number of runs whose outputs have memory.
@@ -206,34 +214,33 @@ impl Inference {
     /// If [`set_frame`](Self::set_frame) was not called before.
     pub fn run(&mut self, frame: &gst::BufferRef) -> Result<&[NewTensor], InferenceError> {
         let index = self.free_set()?;
-        let scaler = self.scaler.as_ref().expect("the format of frames is set");
+        let resampler = self.resampler.as_ref().expect("the format of frames is set");
         let set = &mut self.sets[index];
-        if let Some(ready) = &set.ready {
-            // The last run reads its picture until then.
-            ready.synchronize()?;
-        }
-        let picture = match &mut set.picture {
-            Some(picture) => picture,
-            none => none.insert(match &self.gpu {
-                None => Picture::on_host(scaler),
-                Some(gpu) => gpu.packer.picture(scaler)?,
-            }),
-        };
-        match &mut self.gpu {
+        match self.gpu.as_ref().and_then(|gpu| gpu.resampler.as_ref()) {
             None => {
                 let len = self.model.input.bytes();
                 // SAFETY: the input is a tensor of this size in host memory, which no run reads now.
                 let tensor = unsafe {
                     std::slice::from_raw_parts_mut(self.input.data_ptr_mut().cast::<u8>(), len)
                 };
-                let (table, layout) = (&self.table, self.model.input.layout);
-                scaler.scale(frame, picture, |pixels| pack(pixels, table, layout, tensor))?;
+                let to = (&self.model.input, &self.table);
+                resampler.samples(frame, &mut self.scratch, |planes| {
+                    picture::resample(resampler, planes, to, &mut self.rows, tensor);
+                })?;
             }
-            Some(gpu) => {
-                let address = self.input.data_ptr_mut() as u64;
+            Some(on_gpu) => {
+                if let Some(ready) = &set.ready {
+                    // The last run reads its frame until then.
+                    ready.synchronize()?;
+                }
+                let (staging, address) = (&mut set.staging, self.input.data_ptr_mut() as u64);
                 // SAFETY: the input is a tensor of the picture's size in the memory of this GPU, and runs read it
-                // in the order of the stream.
-                self.uploaded = unsafe { gpu.packer.pack(scaler, frame, picture, address) }?;
+                // in the order of the stream. The last run of the set has completed, and the planes are those of
+                // the resampler.
+                self.uploaded =
+                    resampler.samples(frame, &mut self.scratch, |planes| unsafe {
+                        on_gpu.resample(planes, staging, address)
+                    })??;
             }
         }
         let result = self.session.run_binding_with_options(&set.binding, &self.run_options);
@@ -282,7 +289,8 @@ impl Drop for Inference {
 fn check_file(path: &Path) -> Result<(), InferenceError> {
     let problem = match path.metadata() {
         Ok(metadata) if metadata.is_file() => return Ok(()),
-        Ok(_) => "expected a file in the ONNX format".to_owned(),
+        Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+        Ok(_) => "it is not a regular file".to_owned(),
         Err(error) => error.to_string(),
     };
     Err(InferenceError::Model { path: path.to_owned(), problem })

@@ -15,7 +15,7 @@ use ort::value::DynTensor;
 
 use super::error::InferenceError;
 use super::model::Output;
-use super::picture::Picture;
+use super::picture::Staging;
 use super::provider::GpuStream;
 use crate::device::OwnedEvent;
 use crate::input::cuda_memory;
@@ -35,8 +35,8 @@ pub struct OutputSet {
     pub binding: IoBinding,
     /// The outputs as tensors to attach.
     pub tensors: Vec<NewTensor>,
-    /// The picture of the run that writes the set; `None` before the first.
-    pub picture: Option<Picture>,
+    /// The frame of the run that writes the set, if that is on a GPU.
+    pub staging: Staging,
     /// Completes with the last run that writes the set, if that is on a GPU.
     pub ready: Option<Arc<OwnedEvent>>,
 }
@@ -75,7 +75,7 @@ impl OutputSet {
             let tensor = NewTensor::new(&output.id, output.element, shape, data)?;
             tensors.push(tensor.with_model(model.clone()));
         }
-        Ok(Self { binding, tensors, picture: None, ready })
+        Ok(Self { binding, tensors, staging: Staging::default(), ready })
     }
 
     /// Whether nothing else has a reference to the tensors, so that they may be written again. What readers

@@ -13,10 +13,13 @@
 //! `auto` does not use TensorRT, because it takes minutes to prepare a model at the first start.
 
 use std::path::Path;
+use std::ptr::null;
 use std::sync::Arc;
 
+use ort::AsPointer;
 use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
 use ort::session::Session;
+use ort::sys::OrtMemoryInfoDeviceType;
 
 use super::error::InferenceError;
 use super::library::Library;
@@ -114,10 +117,28 @@ fn open(
             }
         })?;
     }
-    builder.commit_from_file(path).map_err(|error| InferenceError::Model {
-        path: path.to_owned(),
-        problem: error.to_string(),
-    })
+    builder.commit_from_file(path).map_err(|error| InferenceError::model(path, &error))
+}
+
+/// Whether the model's input is read in host memory, because the provider has no kernel for the node that
+/// reads it. ONNX Runtime would copy an input in device memory only once, when it is bound.
+///
+/// # Errors
+/// If ONNX Runtime cannot tell.
+pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
+    let mut memory = null();
+    // SAFETY: the session exists and has one input, and `memory` is valid for writes of one pointer.
+    let result = unsafe {
+        let status = (ort::api().SessionGetMemoryInfoForInputs)(session.ptr(), &mut memory, 1);
+        ort::Error::result_from_status(status)
+    };
+    result.map_err(|error| InferenceError::Session(error.to_string()))?;
+    let mut device = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;
+    if !memory.is_null() {
+        // SAFETY: the session owns the description, and `device` is valid for writes.
+        unsafe { (ort::api().MemoryInfoGetDeviceType)(memory, &mut device) };
+    }
+    Ok(device == OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU)
 }
 
 /// A stream of a GPU, with which the sessions, the pixels and the outputs of one element are in order.

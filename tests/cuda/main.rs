@@ -12,4 +12,4 @@ mod engine;
 mod foreign_memory;
 mod memory;
 mod outcome;
-mod pack;
+mod resample;

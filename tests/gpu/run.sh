@@ -77,6 +77,10 @@ inference() {
         failed+=(inference)
         return
     fi
+    # For the tests that compare with NumPy and with ONNX Runtime's Python interface.
+    if [ -z "${NMSFILTER_TEST_PYTHON-}" ] && python3 -c 'import numpy, onnxruntime' 2>/dev/null; then
+        export NMSFILTER_TEST_PYTHON=python3
+    fi
     program inference
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Helpers that several test programs use.
 //!
-//! `emulated`, `pipeline` and `replay` need GStreamer; the others do not. `onnx` is not a module here: the
-//! tests of `inference` include it by its path.
+//! `emulated`, `pipeline` and `replay` need GStreamer; the others do not.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 pub mod data;
 #[cfg(feature = "gstreamer")]
 pub mod emulated;
 pub mod engines;
+pub mod onnx;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;
 pub mod process;

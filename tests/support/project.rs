@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// package in a folder of it.
 pub fn path(relative: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [("inference", ".."), ("tests", ".."), ("examples/smart-camera", "../..")];
+    let folders = [("tests", ".."), ("examples/smart-camera", "../..")];
     let folder = folders.iter().find(|(folder, _)| manifest.ends_with(folder));
     let root = folder.map_or_else(|| manifest.into(), |(_, root)| manifest.join(root));
     root.join(relative)

@@ -224,10 +224,9 @@ impl BaseTransformImpl for OrtInference {
             gst::info!(
                 CAT,
                 imp = self,
-                "frames of {}x{} are {} for the model's {}x{}",
+                "frames of {}x{} are scaled to the model's {}x{}",
                 frame.width(),
                 frame.height(),
-                if state.inference.converts() { "converted" } else { "taken as they are" },
                 model[0],
                 model[1],
             );
@@ -275,7 +274,7 @@ impl OrtInference {
         for provider in others {
             match Inference::open(&options, *provider) {
                 Ok(inference) => return Ok(State::new(inference, options, true)),
-                Err(error @ InferenceError::Provider { .. }) => self.warn_of_cpu(&error),
+                Err(error) if error.is_of_installation() => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
             }
         }

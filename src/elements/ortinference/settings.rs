@@ -37,16 +37,18 @@ impl Settings {
     pub fn options(&self) -> Result<Options, StartError> {
         let model = self.model.as_ref().ok_or(StartError::NoModel)?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);
-        let per_channel = |name: &str, text: &Option<String>, accepts: fn(f64) -> bool| {
-            text.as_ref().map(|text| numbers::per_channel(name, text, accepts)).transpose()
-        };
+        let mean =
+            self.mean.as_ref().map(|text| numbers::per_channel("mean", text, "number", |_| true));
+        let std = self.std.as_ref().map(|text| {
+            numbers::per_channel("std", text, "number greater than 0", |std| std > 0.0)
+        });
         let overrides = Overrides {
             size: [side(self.input_width), side(self.input_height)],
             layout: self.input_layout.into(),
             order: Some(self.channel_order.into()),
             range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
-            mean: per_channel("mean", &self.mean, |_| true)?,
-            std: per_channel("std", &self.std, |std| std > 0.0)?,
+            mean: mean.transpose()?,
+            std: std.transpose()?,
         };
         let labels = match &self.label_file {
             Some(file) => Some(Labels::load(Path::new(file))?.into_names()),

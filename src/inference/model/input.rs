@@ -112,6 +112,22 @@ impl Input {
         })
     }
 
+    /// An input of RGB in planes, from 0 to 1.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn of_size(size: [u32; 2], element: PixelElement) -> Self {
+        Self {
+            name: "images".to_owned(),
+            element,
+            layout: InputLayout::Nchw,
+            size,
+            channels: 3,
+            order: ChannelOrder::Rgb,
+            ranges: [[0.0, 1.0]; 3],
+            mean: [0.0; 3],
+            std: [1.0; 3],
+        }
+    }
+
     /// The dimensions of the tensor.
     pub fn shape(&self) -> [i64; 4] {
         let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
@@ -191,12 +207,8 @@ fn size(
         };
     }
     if size.iter().any(|&side| side > MAX_SIDE) {
-        let advice = "; no side may exceed 16384";
-        return Err(ModelError::InputShape {
-            name: name.to_owned(),
-            dims: dims_text(dims),
-            advice,
-        });
+        let [width, height] = size;
+        return Err(ModelError::TooLarge { name: name.to_owned(), width, height });
     }
     Ok(size)
 }

@@ -77,11 +77,14 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// The model has no input, or more than one.
-    #[error("the model has {count} inputs ({names}); expected one, the picture")]
+    #[error(
+        "the model has {count} inputs{names}; expected one, the picture: export the model with that \
+         input alone"
+    )]
     Inputs {
         /// Their number.
         count: usize,
-        /// Their names.
+        /// Their names in parentheses after a space, if there are any.
         names: String,
     },
     /// The input is not a tensor of a supported element type.
@@ -116,7 +119,10 @@ pub enum ModelError {
         dims: String,
     },
     /// The user's size is not the model's.
-    #[error("{property}={wanted}, but the model's input {name} has the dimensions {dims}")]
+    #[error(
+        "{property}={wanted}, but the model's input {name} has the dimensions {dims}; leave \
+         {property} at 0, or use a model of that size"
+    )]
     OtherSize {
         /// `input-width` or `input-height`.
         property: &'static str,
@@ -127,8 +133,21 @@ pub enum ModelError {
         /// Its dimensions.
         dims: String,
     },
+    /// A side of the input is too large.
+    #[error("the model's input {name} is {width}x{height}; expected at most 16384 pixels a side")]
+    TooLarge {
+        /// The name of the input.
+        name: String,
+        /// Its width.
+        width: u32,
+        /// Its height.
+        height: u32,
+    },
     /// No output is a tensor of floating-point numbers.
-    #[error("the model has no output of type f32 or f16; its outputs are {outputs}")]
+    #[error(
+        "the model has no output of type f32 or f16; its outputs are {outputs}: export the model with \
+         its raw outputs, not quantized"
+    )]
     Outputs {
         /// Names and types.
         outputs: String,
@@ -163,6 +182,7 @@ impl Model {
         let inputs = session.inputs();
         let [input] = inputs else {
             let names = inputs.iter().map(|input| input.name()).collect::<Vec<_>>().join(", ");
+            let names = if names.is_empty() { names } else { format!(" ({names})") };
             return Err(ModelError::Inputs { count: inputs.len(), names });
         };
         Ok(Self {

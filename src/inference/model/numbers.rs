@@ -25,10 +25,12 @@ pub fn range(text: &str) -> Result<[f64; 2], ModelError> {
 /// One number for all channels or one for each, as in `mean`.
 ///
 /// # Errors
-/// If `text` is neither one nor three finite numbers, or `accepts` refuses one.
+/// If `text` is neither one nor three finite numbers, or `accepts` refuses one; `wanted` says which
+/// numbers it accepts.
 pub fn per_channel(
     property: &str,
     text: &str,
+    wanted: &str,
     accepts: impl Fn(f64) -> bool,
 ) -> Result<PerChannel, ModelError> {
     let found = numbers(text).filter(|numbers| numbers.iter().all(|&number| accepts(number)));
@@ -36,7 +38,7 @@ pub fn per_channel(
         Some(&[all]) => Ok([all; 3]),
         Some(&[red, green, blue]) => Ok([red, green, blue]),
         _ => Err(ModelError::Property(format!(
-            "{property}: expected one number, or three for red, green and blue as in \
+            "{property}: expected one {wanted}, or three for red, green and blue as in \
              0.485,0.456,0.406; got {text}"
         ))),
     }
@@ -62,9 +64,12 @@ mod tests {
 
     #[test]
     fn one_number_is_for_all_channels() {
-        assert_eq!(per_channel("mean", "127", |_| true), Ok([127.0; 3]));
-        assert_eq!(per_channel("mean", "1,2,3", |_| true), Ok([1.0, 2.0, 3.0]));
-        let message = per_channel("std", "1,0,1", |std| std > 0.0).unwrap_err().to_string();
-        assert!(message.starts_with("std: expected one number, or three"), "{message}");
+        assert_eq!(per_channel("mean", "127", "number", |_| true), Ok([127.0; 3]));
+        assert_eq!(per_channel("mean", "1,2,3", "number", |_| true), Ok([1.0, 2.0, 3.0]));
+        let positive = |std: f64| std > 0.0;
+        let result = per_channel("std", "1,0,1", "number greater than 0", positive);
+        let message = result.unwrap_err().to_string();
+        let expected = "std: expected one number greater than 0, or three";
+        assert!(message.starts_with(expected), "{message}");
     }
 }

@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a video frame to the numbers that a model takes.
 //!
-//! In: a frame of any raw format. Out: the model's input tensor. There are two steps:
+//! In: a frame of any raw format in host memory. Out: the model's input tensor. The frame is scaled
+//! (bilinear interpolation), its components become red, green and blue, and each value of a channel becomes
+//! a number by a [`Table`]:
 //!
-//! 1. [`Scaler`]: the frame becomes a picture of 8-bit RGB (or gray) of the model's size, by
-//!    GstVideoConverter on the host. A frame that is one already is used as it is.
-//! 2. Packing: `tensor[channel][y][x] = table[channel][pixel]`, where the [`Table`] has the number for each
-//!    of the 256 values of a channel. The CPU does it for a model on the CPU ([`pack`]), and the GPU for a
-//!    model on the GPU ([`DevicePacker`]): so a quarter of the bytes is uploaded.
+//! ```text
+//! value[c] = matrix[c] x interpolated samples + bias[c]
+//! tensor[c][y][x] = table[c][value[c]]
+//! ```
 //!
-//! Both ways of packing copy numbers from the same table, so a model takes the same input on every
-//! processor.
+//! The processor that runs the model does it: [`cpu`] or [`GpuResampler`]. Both use the same integers for
+//! positions and colors, and the same table, so a model takes the same input on every processor, bit for
+//! bit. On a GPU the frame is all that is read from the host.
+//!
+//! GstVideoConverter does the same on the host, in more formats and with better filters. It is used for
+//! formats whose samples are not bytes; docs/usage.md has the times of both.
 
-mod device;
-mod pack;
-mod pack_params;
-mod scaler;
+mod cpu;
+mod frame_format;
+mod gpu;
+mod positions;
+mod resample_params;
+mod resampler;
 mod table;
 
-pub use device::DevicePacker;
-pub use pack::pack;
+pub use cpu::{Rows, resample};
+pub use gpu::{GpuResampler, Staging};
 #[cfg(feature = "internals")]
-pub use pack_params::{PACK_THREADS, PackParams};
-pub use scaler::{Picture, Pixels, Scaler};
+pub use resampler::{BORDER, Plane};
+pub use resampler::{Resampler, Scratch};
 pub use table::Table;

@@ -71,20 +71,9 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::model::InputLayout;
 
     fn input(element: PixelElement) -> Input {
-        Input {
-            name: "images".to_owned(),
-            element,
-            layout: InputLayout::Nchw,
-            size: [8, 8],
-            channels: 3,
-            order: ChannelOrder::Rgb,
-            ranges: [[0.0, 1.0]; 3],
-            mean: [0.0; 3],
-            std: [1.0; 3],
-        }
+        Input::of_size([8, 8], element)
     }
 
     #[test]

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Resamples a video frame into the input of a model: scales it, converts its components to red, green
+// and blue, normalizes them, and puts the channels in the order and the planes that the model expects.
+// For elements that produce tensors; nmsfilter does not use it.
+//
+//   for each pixel (x, y) of the model's input, in parallel
+//       if it is of the border
+//           value[c] = border, for each channel c
+//       else
+//           for each component k of the frame (Y, Cb, Cr, or R, G, B)
+//               sample[k] = bilinear interpolation of its four samples around the pixel
+//           for each channel c
+//               value[c] = matrix[c] * sample + bias[c], clamped to 0 to 255
+//       for each channel c
+//           output[c][y][x] = table[c][value[c]]
+//
+// All arithmetic is that of integers. Positions, matrix and table are computed by the host, so the CPU
+// (src/inference/picture/cpu.rs) and the GPU make the same input of the same frame, bit for bit.
+// Normalization, (value * scale - mean) / std in the element type of the model, is in the table, which has
+// the bits of the elements: the kernel is the same for all types of one size.
+//
+// One thread handles one pixel. Consecutive threads handle consecutive pixels of a row, so that stores of
+// planes coalesce, and loads of samples mostly. The tables (at most 3 KiB, and 4 bytes per row and column)
+// are in the caches. resample.cuh has the parameters.
+#include "portable.cuh"
+
+#include "resample.cuh"
+
+// Bilinear interpolation of a component at a pixel of the region, rounded to the nearest value.
+DEVICE int32_t interpolate(const ResampleComponent &component, uint32_t x, uint32_t y) {
+    const uint32_t one = 1 << RESAMPLE_POSITION_BITS;
+    const uint32_t column = ((const uint32_t *)component.columns)[x];
+    const uint32_t row = ((const uint32_t *)component.rows)[y];
+    const uint32_t fx = column % one, fy = row % one;
+    const uint8_t *const above = (const uint8_t *)component.samples +
+                                 uint64_t(row / one) * component.row_stride +
+                                 uint64_t(column / one) * component.pixel_stride;
+    // A fraction of 0 has a weight of 0: the next sample may not exist.
+    const uint8_t *const below = above + (fy ? component.row_stride : 0);
+    const uint32_t next = fx ? component.pixel_stride : 0;
+    const uint32_t left = above[0] * (one - fy) + below[0] * fy;
+    const uint32_t right = above[next] * (one - fy) + below[next] * fy;
+    const uint32_t bits = 2 * RESAMPLE_POSITION_BITS;
+    return int32_t((left * (one - fx) + right * fx + (1u << (bits - 1))) >> bits);
+}
+
+template <typename Element> DEVICE void resample(const ResampleParams &params) {
+    const uint32_t x = blockIdx.x * RESAMPLE_THREADS + threadIdx.x, y = blockIdx.y;
+    if (x >= params.width) {
+        return;
+    }
+    const bool inside =
+        x >= params.left && x < params.right && y >= params.top && y < params.bottom;
+    int32_t samples[RESAMPLE_CHANNELS] = {0, 0, 0};
+    if (inside) {
+#pragma unroll
+        for (uint32_t k = 0; k < RESAMPLE_CHANNELS; k++) {
+            if (k < params.component_count) {
+                samples[k] =
+                    interpolate(params.components[k], x - params.left, y - params.top);
+            }
+        }
+    }
+    const Element *const table = (const Element *)params.table;
+    Element *const elements = (Element *)params.output + uint64_t(y) * params.output_row_stride +
+                              uint64_t(x) * params.output_pixel_stride;
+#pragma unroll
+    for (uint32_t c = 0; c < RESAMPLE_CHANNELS; c++) {
+        if (c < params.channels) {
+            const int32_t sum = params.matrix[c][0] * samples[0] + params.matrix[c][1] * samples[1] +
+                                params.matrix[c][2] * samples[2] + params.bias[c];
+            const int32_t value = sum >> RESAMPLE_MATRIX_BITS;
+            const int32_t clamped = value < 0 ? 0 : value > 255 ? 255 : value;
+            const uint32_t entry = inside ? uint32_t(clamped) : params.border;
+            elements[uint64_t(c) * params.output_channel_stride] =
+                table[c * RESAMPLE_VALUES + entry];
+        }
+    }
+}
+
+KERNEL(RESAMPLE_THREADS, 1) resample_32(ResampleParams params) { resample<uint32_t>(params); }
+KERNEL(RESAMPLE_THREADS, 1) resample_16(ResampleParams params) { resample<uint16_t>(params); }
+KERNEL(RESAMPLE_THREADS, 1) resample_8(ResampleParams params) { resample<uint8_t>(params); }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the samples of a video format are arranged, and what they say of red, green and blue.
+//!
+//! In: a `GstVideoInfo` of a format of 8 bits. Out: up to three [`Component`]s (Y, Cb, Cr, or R, G, B, or
+//! gray), and the [`ColorMatrix`] from their samples to the model's channels.
+
+use arrayvec::ArrayVec;
+use gst_video::{VideoColorRange, VideoFormatFlags, VideoInfo};
+
+use crate::inference::model::{ChannelOrder, Input};
+
+/// The greatest number of components, and of channels.
+pub const CHANNELS: usize = 3;
+
+/// Bits after the point of an entry of [`ColorMatrix`].
+pub const MATRIX_BITS: u32 = 14;
+
+/// Where the samples of a component are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// The plane that has them.
+    pub plane: usize,
+    /// The byte of the first in its plane.
+    pub offset: usize,
+    /// Bytes from one to the next of a row.
+    pub pixel_stride: usize,
+    /// Subsampling, horizontal and vertical: each side of the component is that of the frame divided by
+    /// 2 to the power of this, rounded up.
+    pub shift: [u32; 2],
+}
+
+/// `channel[c] = (matrix[c] x samples + bias[c]) >> MATRIX_BITS`, clamped to 0 to 255.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColorMatrix {
+    /// For each of the model's channels, the weight of each component.
+    pub matrix: [[i32; CHANNELS]; CHANNELS],
+    /// For each channel, what is added; it rounds to the nearest value.
+    pub bias: [i32; CHANNELS],
+}
+
+/// The samples of a video format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameFormat {
+    /// Its components; alpha is left out.
+    pub components: ArrayVec<Component, CHANNELS>,
+    /// From components to the model's channels.
+    pub color: ColorMatrix,
+}
+
+impl FrameFormat {
+    /// The samples of frames described by `info`; `None` if they are not of 8 bits each, or in tiles, or
+    /// behind a palette.
+    pub fn new(info: &VideoInfo, input: &Input) -> Option<Self> {
+        let format = info.format_info();
+        let others =
+            VideoFormatFlags::PALETTE | VideoFormatFlags::COMPLEX | VideoFormatFlags::TILED;
+        if format.flags().intersects(others) {
+            return None;
+        }
+        let colors = if format.is_gray() { 1 } else { 3 };
+        let mut components = ArrayVec::new();
+        for c in 0..colors {
+            let is_byte = format.depth().get(c) == Some(&8) && format.shift()[c] == 0;
+            let pixel_stride = usize::try_from(format.pixel_stride()[c]).ok()?;
+            if !is_byte || pixel_stride == 0 {
+                return None;
+            }
+            components.push(Component {
+                plane: format.plane()[c] as usize,
+                offset: format.poffset()[c] as usize,
+                pixel_stride,
+                shift: [format.w_sub()[c], format.h_sub()[c]],
+            });
+        }
+        Some(Self { components, color: ColorMatrix::new(info, input) })
+    }
+}
+
+impl ColorMatrix {
+    /// The matrix from frames described by `info` to the channels of `input`.
+    fn new(info: &VideoInfo, input: &Input) -> Self {
+        let colorimetry = info.colorimetry();
+        // BT.601 for formats that do not say their matrix.
+        let (kr, kb) = colorimetry.matrix().kr_kb().unwrap_or((0.299, 0.114));
+        let kg = 1.0 - kr - kb;
+        let is_rgb = info.is_rgb();
+        // The values of black, and the spans of luma and chroma.
+        let (black, luma, chroma) = match colorimetry.range() {
+            _ if is_rgb => (0.0, 1.0, 1.0),
+            VideoColorRange::Range16_235 => (16.0, 255.0 / 219.0, 255.0 / 224.0),
+            _ => (0.0, 1.0, 1.0),
+        };
+        // Red, green and blue by component.
+        let colors = match (is_rgb, info.is_gray()) {
+            (true, _) => [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            (_, true) => [[luma, 0.0, 0.0]; 3],
+            _ => {
+                let [cb, cr] = [kb, kr].map(|k| 2.0 * (1.0 - k) * chroma);
+                [[luma, 0.0, cr], [luma, -cb * kb / kg, -cr * kr / kg], [luma, cb, 0.0]]
+            }
+        };
+        let gray = match (is_rgb, info.is_gray()) {
+            // As the gray of Y'CbCr 601.
+            (true, _) => [0.299, 0.587, 0.114],
+            _ => [luma, 0.0, 0.0],
+        };
+        let rows = match (input.channels, input.order) {
+            (1, _) => [gray; 3],
+            (_, ChannelOrder::Rgb) => colors,
+            (_, ChannelOrder::Bgr) => [colors[2], colors[1], colors[0]],
+        };
+        let one = f64::from(1 << MATRIX_BITS);
+        let matrix = rows.map(|row| row.map(|weight| (weight * one).round() as i32));
+        let zero = if is_rgb { [0.0; 3] } else { [black, 128.0, 128.0] };
+        let bias = matrix.map(|row| {
+            let at_zero = row.iter().zip(zero).map(|(&weight, zero)| weight * zero as i32);
+            (1 << (MATRIX_BITS - 1)) - at_zero.sum::<i32>()
+        });
+        Self { matrix, bias }
+    }
+
+    /// The value of channel `c` for these samples.
+    pub fn value(&self, c: usize, samples: [i32; CHANNELS]) -> u8 {
+        let [a, b, d] = self.matrix[c];
+        let sum = a * samples[0] + b * samples[1] + d * samples[2] + self.bias[c];
+        (sum >> MATRIX_BITS).clamp(0, 255) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gst_video::VideoFormat;
+
+    use super::*;
+    use crate::inference::model::PixelElement;
+
+    fn format(format: VideoFormat, colorimetry: &str, input: &Input) -> Option<FrameFormat> {
+        gst::init().unwrap();
+        let colorimetry = colorimetry.parse().unwrap();
+        let info = VideoInfo::builder(format, 64, 48).colorimetry(&colorimetry).build().unwrap();
+        FrameFormat::new(&info, input)
+    }
+
+    fn rgb(color: &ColorMatrix, samples: [i32; 3]) -> [u8; 3] {
+        [0, 1, 2].map(|c| color.value(c, samples))
+    }
+
+    #[test]
+    fn red_green_and_blue_are_unchanged_and_in_the_models_order() {
+        let input = Input::of_size([8, 8], PixelElement::F32);
+        let color = format(VideoFormat::Bgrx, "sRGB", &input).unwrap().color;
+        assert_eq!(rgb(&color, [1, 128, 255]), [1, 128, 255]);
+        let bgr = Input { order: ChannelOrder::Bgr, ..input };
+        let color = format(VideoFormat::Rgb, "sRGB", &bgr).unwrap().color;
+        assert_eq!(rgb(&color, [1, 128, 255]), [255, 128, 1]);
+    }
+
+    /// Primary colors of ITU-R BT.601 and BT.709 in 8 bits.
+    #[test]
+    fn colors_follow_from_matrix_and_range() {
+        let input = Input::of_size([8, 8], PixelElement::F32);
+        for (colorimetry, samples, expected) in [
+            ("bt601", [16, 128, 128], [0, 0, 0]),
+            ("bt601", [235, 128, 128], [255, 255, 255]),
+            ("bt601", [81, 90, 240], [255, 0, 0]),
+            ("bt709", [63, 102, 240], [255, 0, 0]),
+            ("bt709", [32, 240, 118], [0, 0, 255]),
+            ("1:4:0:0", [255, 128, 128], [255, 255, 255]),
+        ] {
+            let color = format(VideoFormat::I420, colorimetry, &input).unwrap().color;
+            let found = rgb(&color, samples);
+            let near = found.iter().zip(expected).all(|(&a, b)| a.abs_diff(b) <= 1);
+            assert!(near, "{colorimetry} {samples:?}: {found:?}, expected {expected:?}");
+        }
+    }
+
+    #[test]
+    fn formats_of_other_depths_tiles_and_palettes_have_no_bytes_to_sample() {
+        use VideoFormat as F;
+        let input = Input::of_size([8, 8], PixelElement::F32);
+        for other in
+            [F::I42010le, F::P01010le, F::Rgb16, F::Rgb8p, F::Nv1264z32, F::V210, F::Gray16Le]
+        {
+            assert_eq!(format(other, "bt601", &input), None, "{other:?}");
+        }
+        for bytes in [
+            F::I420,
+            F::Yv12,
+            F::Nv12,
+            F::Nv21,
+            F::Yuy2,
+            F::Uyvy,
+            F::Y42b,
+            F::Y444,
+            F::Ayuv,
+            F::Gray8,
+        ] {
+            assert!(format(bytes, "bt601", &input).is_some(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Resampling on a GPU, by `kernels/resample.cu`.
+//!
+//! In: a frame, and the address of the model's input. Out: that input, in the order of the stream. The
+//! frame's bytes are copied to pinned memory of the host, where the kernel reads the samples that it needs.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use super::frame_format::CHANNELS;
+use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams};
+use super::resampler::{BORDER, Plane, Resampler};
+use super::table::Table;
+use crate::device::{DeviceBuffer, DriverError, Kernel, Module, PinnedBuffer};
+use crate::inference::model::{Input, InputLayout};
+use crate::inference::provider::GpuStream;
+
+/// PTX with the terminating zero that the driver expects.
+const PTX: &CStr = match CStr::from_bytes_with_nul(
+    concat!(include_str!("../../../kernels/ptx/resample.sm_60.ptx"), "\0").as_bytes(),
+) {
+    Ok(ptx) => ptx,
+    Err(_) => panic!("PTX is text"),
+};
+
+/// A frame's bytes where the GPU can read them.
+#[derive(Default)]
+pub struct Staging(Option<PinnedBuffer>);
+
+/// Resamples frames of one format and size on one GPU.
+pub struct GpuResampler {
+    gpu: Arc<GpuStream>,
+    kernel: Kernel,
+    /// The table, and the positions.
+    _constants: DeviceBuffer,
+    params: ResampleParams,
+    /// The plane of each component.
+    planes: [usize; CHANNELS],
+}
+
+impl GpuResampler {
+    /// Copies what `resampler` has to the GPU.
+    ///
+    /// # Errors
+    /// If the kernel cannot be loaded, or memory cannot be allocated.
+    pub fn new(
+        gpu: &Arc<GpuStream>,
+        resampler: &Resampler,
+        input: &Input,
+        table: &Table,
+    ) -> Result<Self, DriverError> {
+        let name = match table {
+            Table::F32(_) => c"resample_32",
+            Table::F16(_) => c"resample_16",
+            Table::U8(_) => c"resample_8",
+        };
+        let kernel = Module::load(&gpu.device, PTX)?.kernel(name)?;
+        let mut constants = Constants::default();
+        let table_at = constants.push(table.bytes());
+        let positions_at = resampler.positions.each_ref().map(|positions| {
+            [&positions.columns, &positions.rows].map(|at| constants.push(bytemuck::cast_slice(at)))
+        });
+        let memory = constants.upload(gpu)?;
+
+        let mut components = [ResampleComponent::default(); CHANNELS];
+        let mut planes = [0; CHANNELS];
+        for (k, component) in resampler.format.components.iter().enumerate() {
+            let [columns, rows] = positions_at[k].map(|at| memory.address() + at as u64);
+            let pixel_stride = component.pixel_stride as u32;
+            components[k] =
+                ResampleComponent { columns, rows, pixel_stride, ..ResampleComponent::default() };
+            planes[k] = component.plane;
+        }
+        let [width, height] = input.size;
+        let channels = table.channels() as u32;
+        let [pixel, row, channel] = match input.layout {
+            InputLayout::Nchw => [1, width, width * height],
+            InputLayout::Nhwc => [channels, channels * width, 1],
+        };
+        let fit = resampler.fit;
+        let params = ResampleParams {
+            components,
+            table: memory.address() + table_at as u64,
+            output: 0,
+            matrix: resampler.format.color.matrix,
+            bias: resampler.format.color.bias,
+            component_count: resampler.format.components.len() as u32,
+            channels,
+            width,
+            height,
+            left: fit.offset[0],
+            top: fit.offset[1],
+            right: fit.offset[0] + fit.size[0],
+            bottom: fit.offset[1] + fit.size[1],
+            border: u32::from(BORDER),
+            output_pixel_stride: pixel,
+            output_row_stride: row,
+            output_channel_stride: channel,
+        };
+        Ok(Self { gpu: gpu.clone(), kernel, _constants: memory, params, planes })
+    }
+
+    /// Makes the model's input at `output`, asynchronously, in the order of the stream. Returns the number
+    /// of bytes that the GPU can read of the host's memory.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated, or the kernel cannot be launched.
+    ///
+    /// # Safety
+    /// `output` must be valid for writes of the input's size, and no work of another stream may access it.
+    /// The last work that was submitted with `staging` must have completed. `planes` must be those of the
+    /// resampler that this was made with, which checks their sizes.
+    pub unsafe fn resample(
+        &self,
+        planes: &[Plane<'_>],
+        staging: &mut Staging,
+        output: u64,
+    ) -> Result<u64, DriverError> {
+        let mut params = ResampleParams { output, ..self.params };
+        let components = params.component_count as usize;
+        let is_first = |k: usize| !self.planes[..k].contains(&self.planes[k]);
+        let bytes = (0..components).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
+        let pinned = match &mut staging.0 {
+            Some(pinned) if pinned.len() >= bytes => pinned,
+            other => other.insert(PinnedBuffer::new(&self.gpu.device, bytes)?),
+        };
+        let address = pinned.address();
+        let mut rest = pinned.as_mut_slice();
+        let mut starts = [0; CHANNELS];
+        let mut copied = 0;
+        for k in 0..components {
+            let plane = &planes[k];
+            match self.planes[..k].iter().position(|&earlier| earlier == self.planes[k]) {
+                Some(earlier) => starts[k] = starts[earlier],
+                None => {
+                    let (to, others) = rest.split_at_mut(plane.data.len());
+                    to.copy_from_slice(plane.data);
+                    starts[k] = copied;
+                    copied += plane.data.len();
+                    rest = others;
+                }
+            }
+            params.components[k].samples = address + (starts[k] + plane.offset) as u64;
+            params.components[k].row_stride = plane.stride as u32;
+        }
+        let mut arguments = [(&raw mut params).cast::<c_void>()];
+        // SAFETY: the kernel has one parameter of this type. It reads the frame's samples in pinned memory, of
+        // which the resampler has checked that there are enough, and the constants, which `self` owns, and
+        // writes the input, which the caller guarantees, in the order of the stream.
+        unsafe {
+            let block = [RESAMPLE_THREADS, 1, 1];
+            self.kernel.launch(&self.gpu.stream, params.grid(), block, &mut arguments)?;
+        }
+        Ok(copied as u64)
+    }
+}
+
+/// Arrays one after the other, each at a multiple of 16 bytes.
+#[derive(Default)]
+struct Constants(Vec<u8>);
+
+impl Constants {
+    /// Adds an array; returns where it begins.
+    fn push(&mut self, bytes: &[u8]) -> usize {
+        let at = self.0.len();
+        self.0.extend_from_slice(bytes);
+        self.0.resize(self.0.len().next_multiple_of(16), 0);
+        at
+    }
+
+    fn upload(&self, gpu: &GpuStream) -> Result<DeviceBuffer, DriverError> {
+        let mut host = PinnedBuffer::new(&gpu.device, self.0.len())?;
+        host.as_mut_slice().copy_from_slice(&self.0);
+        let memory = DeviceBuffer::new(&gpu.device, self.0.len())?;
+        gpu.stream.upload(&host, &memory, self.0.len())?;
+        gpu.stream.synchronize()?;
+        Ok(memory)
+    }
+}

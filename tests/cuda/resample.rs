@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Modules, kernels and events of `gstnmsfilter::cuda`, and the kernels of kernels/resample.cu, compared
+//! with the CPU.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use gst_video::{VideoFormat, VideoInfo};
+use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, Stream};
+use gstnmsfilter::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
+use gstnmsfilter::inference::picture::{
+    GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
+};
+use gstnmsfilter::inference::provider::GpuStream;
+use gstnmsfilter::input::model::Letterbox;
+
+use crate::support::emulated::Emulated;
+use crate::support::engines;
+use crate::support::pipeline;
+
+const PTX: &str = concat!(include_str!("../../kernels/ptx/resample.sm_60.ptx"), "\0");
+
+fn resample_module(device: &Arc<Device>) -> Module {
+    Module::load(device, CStr::from_bytes_with_nul(PTX.as_bytes()).unwrap()).unwrap()
+}
+
+/// Formats of 8 bits: planes, subsampled or not, packed, gray.
+const FORMATS: [VideoFormat; 12] = [
+    VideoFormat::Rgb,
+    VideoFormat::Bgra,
+    VideoFormat::Xrgb,
+    VideoFormat::Gbr,
+    VideoFormat::I420,
+    VideoFormat::Nv12,
+    VideoFormat::Nv21,
+    VideoFormat::Yuy2,
+    VideoFormat::Uyvy,
+    VideoFormat::Y444,
+    VideoFormat::Ayuv,
+    VideoFormat::Gray8,
+];
+
+/// A frame of random bytes, and the input of a random model.
+fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input, Letterbox) {
+    let mut side = |most| random.u32(1..most);
+    let (frame, model) = ([side(200), side(100)], [side(300), side(40)]);
+    let info = VideoInfo::builder(FORMATS[random.usize(..FORMATS.len())], frame[0], frame[1])
+        .build()
+        .unwrap();
+    let bytes: Vec<u8> = (0..info.size()).map(|_| random.u8(..)).collect();
+    let element = [PixelElement::F32, PixelElement::F16, PixelElement::U8][random.usize(..3)];
+    let input = Input {
+        layout: if random.bool() { InputLayout::Nchw } else { InputLayout::Nhwc },
+        channels: if random.bool() { 3 } else { 1 },
+        order: if random.bool() { ChannelOrder::Rgb } else { ChannelOrder::Bgr },
+        ranges: [[-1.0, 1.0], [0.0, 255.0], [0.0, 1.0]],
+        mean: [0.5, 0.25, 0.125],
+        ..Input::of_size(model, element)
+    };
+    let letterbox = Letterbox::ALL[random.usize(..3)];
+    (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
+    engines::require_gpu();
+    pipeline::init();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let gpu = Arc::new(GpuStream { device, stream });
+    let (mut rows, mut scratch, mut staging) =
+        (Rows::default(), Scratch::default(), Staging::default());
+    for seed in 0..engines::scene_count(400) {
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let (frame, info, input, letterbox) = random_case(random);
+        let resampler = Resampler::new(&info, &input, letterbox).unwrap();
+        let table = Table::new(&input);
+        let on_gpu = GpuResampler::new(&gpu, &resampler, &input, &table).unwrap();
+        // Elements of the tensor's alignment.
+        let mut expected = vec![0u32; input.bytes().div_ceil(4)];
+        let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..input.bytes()];
+        let output = DeviceBuffer::new(&gpu.device, input.bytes()).unwrap();
+        let mut found = vec![0; input.bytes()];
+        resampler
+            .samples(&frame, &mut scratch, |planes| {
+                resample(&resampler, planes, (&input, &table), &mut rows, expected);
+                // SAFETY: the output has the input's size, and the last work with `staging` has completed.
+                unsafe { on_gpu.resample(planes, &mut staging, output.address()) }.unwrap();
+            })
+            .unwrap();
+        // SAFETY: the buffer has as many bytes.
+        unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
+        let first = found.iter().zip(&*expected).position(|(a, b)| a != b);
+        assert_eq!(first, None, "seed {seed}: {info:?}, {input:?}, {letterbox:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_module_of_other_text_or_without_the_kernel_is_an_error() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let error = Module::load(&device, c"no PTX").unwrap_err();
+    assert_eq!(error.call, "cuModuleLoadData");
+    // The first bytes of machine code, which has no terminating zero.
+    let error = Module::load(&device, c"\x7fELF\x02\x01\x01").unwrap_err();
+    assert_eq!((error.code, error.name.as_str()), (218, "CUDA_ERROR_INVALID_PTX"));
+    let error = resample_module(&device).kernel(c"resample_64").unwrap_err();
+    assert_eq!((error.call, error.code), ("cuModuleGetFunction", 500));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn an_event_completes_after_the_work_that_it_was_recorded_after() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let event = OwnedEvent::new(&device).unwrap();
+    // It has not been recorded.
+    event.synchronize().unwrap();
+    stream.record(&event).unwrap();
+    event.synchronize().unwrap();
+
+    let Some(emulated) = Emulated::get() else { return };
+    let buffer = DeviceBuffer::new(&device, 4).unwrap();
+    let content = || {
+        let mut bytes = [0; 4];
+        // SAFETY: the buffer has 4 bytes.
+        unsafe { Stream::new(&device).unwrap().download(buffer.address(), &mut bytes) }.unwrap();
+        bytes
+    };
+    for value in [1, 2] {
+        emulated.pending_copy(stream.as_raw(), buffer.address(), &[value; 4]);
+        stream.record(&event).unwrap();
+        assert_ne!(content(), [value; 4], "the copy is pending");
+        event.synchronize().unwrap();
+        assert_eq!(content(), [value; 4]);
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The element in a pipeline: registered, with a model file, and the tensors that it attaches.
+
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use gst::prelude::*;
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::register_inference;
+use gstnmsfilter::tensor::Elements;
+
+use crate::support::onnx::Model;
+use crate::support::pipeline;
+use crate::support::scratch::{Scratch, ScratchFile};
+use crate::support::skip::skip;
+
+gst::plugin_define!(
+    ortinferencetests,
+    "ortinference for its tests",
+    register_inference,
+    "1.0.0",
+    "MIT/X11",
+    "nmsfilter-tests",
+    "nmsfilter-tests",
+    "Unknown package origin",
+    "2026-11-22"
+);
+
+/// Initializes GStreamer and registers the elements, once.
+pub fn init() {
+    static INIT: Once = Once::new();
+    INIT.call_once(|| {
+        pipeline::init();
+        plugin_register_static().unwrap();
+    });
+}
+
+/// The path of ONNX Runtime's library.
+pub fn library() -> Option<PathBuf> {
+    std::env::var_os("ORT_DYLIB_PATH")
+        .map(PathBuf::from)
+        .filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Initializes like [`init`]; returns whether there is a library of ONNX Runtime. `false` is reported as a
+/// skip.
+pub fn has_onnx_runtime() -> bool {
+    init();
+    let found = library().is_some();
+    if !found {
+        skip("ONNX Runtime: ORT_DYLIB_PATH is not set");
+    }
+    found
+}
+
+/// The file of `model`, which is removed when this is dropped.
+pub fn file(model: &Model) -> ScratchFile {
+    ScratchFile::new("onnx", &model.to_bytes())
+}
+
+/// The file of `model` in a folder, with a `.modelinfo` file beside it.
+pub struct WithInfo {
+    _folder: Scratch,
+    pub path: PathBuf,
+}
+
+impl WithInfo {
+    pub fn new(model: &Model, info: &str) -> Self {
+        let folder = Scratch::new();
+        let path = folder.join("model.onnx");
+        model.write(&path);
+        std::fs::write(folder.join("model.onnx.modelinfo"), info).unwrap();
+        Self { _folder: folder, path }
+    }
+}
+
+/// The elements of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    F32(Vec<f32>),
+    F16(Vec<half::f16>),
+}
+
+/// A tensor that was attached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    pub id: String,
+    pub shape: Vec<usize>,
+    pub values: Values,
+}
+
+impl Tensor {
+    /// The elements of a tensor in single precision.
+    pub fn f32(&self) -> &[f32] {
+        match &self.values {
+            Values::F32(values) => values,
+            Values::F16(_) => panic!("{} is f16", self.id),
+        }
+    }
+}
+
+/// The tensors on `buffer`; those in device memory are copied.
+pub fn tensors(buffer: &gst::BufferRef) -> Vec<Tensor> {
+    let attached = Tensors::of(buffer).unwrap();
+    let views = attached.views();
+    let tensor = |view: &gstnmsfilter::tensor::TensorView<'_>| Tensor {
+        id: view.id.to_owned(),
+        shape: view.shape.to_vec(),
+        values: match view.elements().unwrap() {
+            Elements::F32(values) => Values::F32(values.to_vec()),
+            Elements::F16(values) => Values::F16(values.to_vec()),
+            other => panic!("expected f32 or f16, got {other:?}"),
+        },
+    };
+    views.iter().map(tensor).collect()
+}
+
+/// The ids of the tensors on `buffer`.
+pub fn ids(buffer: &gst::BufferRef) -> Vec<String> {
+    tensors(buffer).into_iter().map(|tensor| tensor.id).collect()
+}
+
+/// The field `name` of the `stats` of the element `inference`.
+pub fn stat(pipeline: &gst::Pipeline, name: &str) -> u64 {
+    stats(pipeline).get(name).unwrap()
+}
+
+/// The `stats` of the element `inference`.
+pub fn stats(pipeline: &gst::Pipeline) -> gst::Structure {
+    pipeline.by_name("inference").expect("it has this name").property("stats")
+}
+
+/// `ortinference` named `inference` with this model and further properties.
+pub fn inference(model: &Path, properties: &str) -> String {
+    format!("ortinference name=inference model={} {properties}", model.display())
+}
+
+/// Runs the pipeline; returns the tensors on each buffer that leaves the element `inference`.
+pub fn run_pipeline(pipeline: &gst::Pipeline) -> Vec<Vec<Tensor>> {
+    let seen = pipeline::watch(pipeline, "inference", tensors);
+    let ended = pipeline::run(pipeline);
+    assert_eq!(ended.error, None);
+    assert_eq!(ended.warnings, [""; 0]);
+    std::mem::take(&mut *seen.lock().unwrap())
+}

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a model takes: the numbers, their order, and the frame's position in the model's input.
+//!
+//! The models return their input, so that the attached tensor has what the model received.
+
+use gst::prelude::*;
+use gst_video::VideoFormat;
+use gstnmsfilter::geometry::Letterbox;
+
+use crate::element::{self, Values, file, has_onnx_runtime};
+use crate::frames::{self, Picture, converted, tensors_of};
+use crate::support::onnx::{Element, Model, Node, identity};
+use crate::support::pipeline;
+
+/// Asserts that two pictures are equal; names the first pixel that is not.
+fn assert_same(found: &Picture, expected: &Picture, what: &str) {
+    assert_near(found, expected, 0, what);
+}
+
+/// Asserts that no value of a picture differs by more than `tolerance` from that expected.
+fn assert_near(found: &Picture, expected: &Picture, tolerance: u8, what: &str) {
+    assert_eq!(found.size, expected.size, "{what}");
+    let [width, height] = found.size;
+    for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+        let (found, expected) = (found.at(x, y), expected.at(x, y));
+        let is_near = (0..3).all(|c| found[c].abs_diff(expected[c]) <= tolerance);
+        assert!(is_near, "{what}: pixel {x},{y} is {found:?}, expected {expected:?}");
+    }
+}
+
+/// The value of letterbox borders, in each channel.
+const BORDER: u8 = 114;
+
+/// Every value occurs in each channel.
+fn picture() -> Picture {
+    Picture::new([32, 24], |x, y| {
+        let value = (y * 32 + x) as u32;
+        [value as u8, (value * 7 + 3) as u8, (255 - value % 256) as u8]
+    })
+}
+
+/// The model that takes a picture of the size of `picture` in f32 and returns it.
+fn returns_its_input(size: [usize; 2]) -> Model {
+    let [width, height] = size.map(|side| side as i64);
+    identity([1, 3, height, width], Element::F32)
+}
+
+/// The pixels that a model receives of the frame, after the elements `before`.
+fn received(frame: &Picture, before: &str, model: [usize; 2], properties: &str) -> Picture {
+    let model = file(&returns_its_input(model));
+    // So that the numbers are those of the pixels.
+    let properties = format!("range=0,255 {properties}");
+    Picture::of_planes(&converted(frame, before, &model, &properties)[0])
+}
+
+/// Asserts that a model receives of `picture` the number `expected(channel, value)` of each pixel.
+fn assert_numbers(properties: &str, expected: impl Fn(usize, u8) -> f32) {
+    let picture = picture();
+    let model = file(&returns_its_input(picture.size));
+    let tensor = tensors_of(&picture, &model, properties).remove(0);
+    assert_eq!(tensor.shape, [1, 3, 24, 32]);
+    let numbers = (0..3).flat_map(|c| picture.channel(c).map(move |value| (c, value)));
+    let numbers: Vec<f32> = numbers.map(|(c, value)| expected(c, value)).collect();
+    assert_eq!(tensor.f32(), numbers, "{properties}");
+}
+
+#[test]
+fn an_rgb_frame_of_the_models_size_becomes_planes_of_numbers_from_0_to_1() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    assert_numbers("", |_, value| (f64::from(value) / 255.0) as f32);
+}
+
+#[test]
+fn range_says_what_black_and_white_become() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    assert_numbers("range=0,255", |_, value| value.into());
+    assert_numbers("range=-1,1", |_, value| (f64::from(value) * 2.0 / 255.0 - 1.0) as f32);
+    assert_numbers("range=255,0", |_, value| (255 - value).into());
+}
+
+#[test]
+fn mean_and_std_are_numbers_for_red_green_and_blue() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    // As UltraFace was trained: exact in single precision.
+    let properties = "range=0,255 mean=127 std=128";
+    assert_numbers(properties, |_, value| (f32::from(value) - 127.0) / 128.0);
+    // As for ImageNet, in double precision and rounded once.
+    let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+    assert_numbers("mean=0.485,0.456,0.406 std=0.229,0.224,0.225", |c, value| {
+        ((f64::from(value) / 255.0 - mean[c]) / std[c]) as f32
+    });
+}
+
+#[test]
+fn bgr_models_receive_blue_first_with_the_numbers_of_blue() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let model = file(&returns_its_input(picture.size));
+    let properties = "channel-order=bgr range=0,255 mean=1,2,3";
+    let tensor = tensors_of(&picture, &model, properties).remove(0);
+    let planes = [2, 1, 0].map(|c| picture.channel(c).map(move |v| f32::from(v) - (c + 1) as f32));
+    let expected: Vec<f32> = planes.into_iter().flatten().collect();
+    assert_eq!(tensor.f32(), expected);
+}
+
+#[test]
+fn nhwc_models_receive_the_channels_of_a_pixel_together() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let model = file(&identity([1, 24, 32, 3], Element::F32));
+    let numbers = |order: [usize; 3]| {
+        let pixels = picture.pixels.iter();
+        pixels.flat_map(|pixel| order.map(|c| f32::from(pixel[c]))).collect::<Vec<_>>()
+    };
+    let tensor = tensors_of(&picture, &model, "range=0,255").remove(0);
+    assert_eq!(tensor.shape, [1, 24, 32, 3]);
+    assert_eq!(tensor.f32(), numbers([0, 1, 2]));
+    let tensor = tensors_of(&picture, &model, "range=0,255 channel-order=bgr").remove(0);
+    assert_eq!(tensor.f32(), numbers([2, 1, 0]));
+}
+
+#[test]
+fn input_layout_decides_where_both_layouts_fit() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = Picture::random([3, 3], 1);
+    let model = file(&identity([1, 3, 3, 3], Element::F32));
+    let first = |properties: &str| {
+        // Letterboxing leaves out the last row and column of an odd size.
+        let properties = format!("letterbox=none {properties}");
+        let tensor = tensors_of(&picture, &model, &properties).remove(0);
+        tensor.f32()[..3].to_vec()
+    };
+    let numbers = |bytes: [u8; 3]| bytes.map(f32::from);
+    let row = [0, 1, 2].map(|x| picture.at(x, 0)[0]);
+    assert_eq!(first("range=0,255"), numbers(row), "auto is nchw");
+    assert_eq!(first("range=0,255 input-layout=nchw"), numbers(row));
+    assert_eq!(first("range=0,255 input-layout=nhwc"), numbers(picture.at(0, 0)));
+}
+
+#[test]
+fn gray_models_receive_the_luma_of_the_frame() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for dims in [[1, 1, 24, 32], [1, 24, 32, 1]] {
+        let model = file(&identity(dims, Element::F32));
+        // A gray frame has the same values.
+        let gray = Picture::new([32, 24], |x, y| [(y * 32 + x) as u8; 3]);
+        let before = "videoconvert ! video/x-raw,format=GRAY8";
+        let tensor = converted(&gray, before, &model, "range=0,255").remove(0);
+        let expected: Vec<f32> = gray.channel(0).map(f32::from).collect();
+        assert_eq!(tensor.f32(), expected, "{dims:?}");
+        // Of a color, it is the luma of BT.601.
+        let tensor = tensors_of(&picture(), &model, "range=0,255").remove(0);
+        let luma =
+            |[r, g, b]: [u8; 3]| 0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b);
+        for (at, &found) in tensor.f32().iter().enumerate() {
+            let expected = luma(picture().at(at % 32, at / 32));
+            assert!(
+                (f64::from(found) - expected).abs() <= 0.51,
+                "{dims:?} {at}: {found} {expected}"
+            );
+        }
+    }
+}
+
+/// The elements that a model receives, and the bytes of the picture that `videoconvert` makes of the same
+/// frame without dithering, without its padding.
+fn both(
+    frame: &Picture,
+    before: &str,
+    model: &std::path::Path,
+    format: &str,
+) -> (Vec<f32>, Vec<u8>) {
+    let inference = element::inference(model, "range=0,255");
+    let pipeline = frames::pipeline_of(
+        frame,
+        1,
+        &format!(
+            "{before} ! tee name=t ! queue ! {inference} ! fakesink
+               t. ! queue ! videoconvert dither=none ! video/x-raw,format={format} ! identity name=made"
+        ),
+    );
+    let made = pipeline::watch(&pipeline, "made", |buffer| buffer.map_readable().unwrap().to_vec());
+    let tensor = element::run_pipeline(&pipeline).remove(0).remove(0);
+    let bytes = made.lock().unwrap().remove(0);
+    (tensor.f32().to_vec(), bytes)
+}
+
+#[test]
+fn f16_models_receive_numbers_rounded_once() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let model = file(&identity([1, 3, 24, 32], Element::F16));
+    let tensor = tensors_of(&picture, &model, "").remove(0);
+    let values = (0..3).flat_map(|c| picture.channel(c));
+    let expected = values.map(|value| half::f16::from_f64(f64::from(value) / 255.0)).collect();
+    assert_eq!(tensor.values, Values::F16(expected));
+}
+
+#[test]
+fn u8_models_receive_the_bytes() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let model = Model::new()
+        .input("input", Element::U8, [1, 24, 32, 3])
+        .node(Node::new("Cast", &["input"], &["output"]).int("to", Element::F32 as i64))
+        .output("output", Element::F32, [1, 24, 32, 3]);
+    let tensor = tensors_of(&picture, &file(&model), "").remove(0);
+    let bytes: Vec<f32> = picture.pixels.as_flattened().iter().map(|&byte| byte.into()).collect();
+    assert_eq!(tensor.f32(), bytes);
+}
+
+#[test]
+fn frames_of_every_packed_rgb_format_are_taken_without_conversion() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    for format in ["RGB", "BGR", "RGBx", "BGRx", "xRGB", "xBGR", "RGBA", "BGRA", "ARGB", "ABGR"] {
+        let before = format!("videoconvert ! video/x-raw,format={format}");
+        assert_eq!(received(&picture, &before, picture.size, ""), picture, "{format}");
+    }
+}
+
+/// A picture whose colors change slowly.
+fn gradient([width, height]: [usize; 2]) -> Picture {
+    Picture::new([width, height], |x, y| {
+        [x * 255 / width, y * 255 / height, 255 - (x + y) * 255 / (width + height)]
+            .map(|value| value as u8)
+    })
+}
+
+/// Formats of 8 bits are converted with rounding, GstVideoConverter truncates; both interpolate subsampled
+/// colors. Its matrices have 8 bits.
+#[test]
+fn frames_of_other_formats_become_the_pictures_of_videoconvert_but_for_rounding() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let size = [48, 32];
+    let frame = gradient(size);
+    let model = file(&returns_its_input(size));
+    for format in [
+        "I420", "YV12", "NV12", "NV21", "YUY2", "UYVY", "Y42B", "Y444", "AYUV", "VUYA", "GRAY8",
+        "GBR",
+    ] {
+        let before = format!("videoconvert ! video/x-raw,format={format}");
+        let (found, expected) = both_pictures(&frame, &before, &model);
+        assert_near(&found, &expected, 4, format);
+    }
+}
+
+/// GstVideoConverter converts them first.
+#[test]
+fn frames_of_formats_without_bytes_become_the_pictures_of_videoconvert() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let size = [48, 32];
+    let frame = Picture::random(size, 2);
+    let model = file(&returns_its_input(size));
+    for format in [
+        "I420_10LE",
+        "P010_10LE",
+        "Y444_12LE",
+        "v210",
+        "GRAY16_LE",
+        "RGB16",
+        "BGR15",
+        "ARGB64",
+        "RGB10A2_LE",
+        "r210",
+    ] {
+        let before = format!("videoconvert ! video/x-raw,format={format}");
+        let (found, expected) = both_pictures(&frame, &before, &model);
+        assert_same(&found, &expected, format);
+    }
+}
+
+/// What a model receives of the frame after the elements `before`, and what `videoconvert` makes of it.
+fn both_pictures(frame: &Picture, before: &str, model: &std::path::Path) -> (Picture, Picture) {
+    let size = frame.size;
+    let (planes, expected) = both(frame, before, model, "RGB");
+    let expected = Picture::new(size, |x, y| {
+        [0, 1, 2].map(|channel| expected[(y * size[0] + x) * 3 + channel])
+    });
+    let planes: Vec<u8> = planes.into_iter().map(|value| value as u8).collect();
+    let found = Picture::new(size, |x, y| {
+        [0, 1, 2].map(|channel| planes[(channel * size[1] + y) * size[0] + x])
+    });
+    (found, expected)
+}
+
+/// Sizes of frames and of models: equal, larger, smaller, wide, tall, odd, one pixel.
+const SIZES: [[[usize; 2]; 2]; 9] = [
+    [[64, 48], [32, 32]],
+    [[48, 64], [32, 32]],
+    [[20, 10], [64, 48]],
+    [[63, 47], [32, 32]],
+    [[65, 33], [37, 51]],
+    [[200, 6], [32, 24]],
+    [[5, 90], [32, 24]],
+    [[1, 1], [16, 8]],
+    [[32, 32], [32, 32]],
+];
+
+/// The rectangle (left, top, right, bottom) in which a frame is in the model's input.
+fn rectangle(letterbox: Letterbox, frame: [usize; 2], model: [usize; 2]) -> [usize; 4] {
+    let [frame, model] = [frame, model].map(|size| size.map(|side| side as u32));
+    let fit = letterbox.fit(frame, model);
+    let [[left, top], [width, height]] =
+        [fit.offset, fit.size].map(|pair| pair.map(|side| side as usize));
+    [left, top, left + width, top + height]
+}
+
+#[test]
+fn a_frame_of_one_color_fills_its_rectangle_and_borders_are_gray() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let color = [250, 128, 3];
+    for (letterbox, [frame, model]) in
+        Letterbox::ALL.into_iter().flat_map(|letterbox| SIZES.map(|sizes| (letterbox, sizes)))
+    {
+        let properties = format!("letterbox={}", letterbox.name());
+        let found = received(&Picture::solid(frame, color), "identity", model, &properties);
+        let [left, top, right, bottom] = rectangle(letterbox, frame, model);
+        let expected = Picture::new(model, |x, y| {
+            let is_inside = (left..right).contains(&x) && (top..bottom).contains(&y);
+            if is_inside { color } else { [BORDER; 3] }
+        });
+        assert_same(&found, &expected, &format!("{frame:?} in {model:?}, {properties}"));
+    }
+}
+
+#[test]
+fn borders_are_gray_also_after_a_conversion_of_the_colors() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for format in ["I420", "NV12", "GRAY8", "P010_10LE", "ARGB64"] {
+        let before = format!("videoconvert ! video/x-raw,format={format}");
+        let white = Picture::solid([64, 32], [255; 3]);
+        let found = received(&white, &before, [32, 32], "");
+        let inside = Picture::new([32, 16], |x, y| found.at(x, y + 8));
+        // GstVideoConverter makes 253 of white in 8-bit YUV, as `videoconvert` does.
+        assert_near(&inside, &Picture::solid([32, 16], [255; 3]), 2, format);
+        for (x, y) in (0..8).chain(24..32).flat_map(|y| (0..32).map(move |x| (x, y))) {
+            assert_eq!(found.at(x, y), [BORDER; 3], "{format}: {x},{y}");
+        }
+    }
+}
+
+#[test]
+fn gray_borders_have_the_same_value_in_gray_models() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity([1, 1, 32, 32], Element::F32));
+    let white = Picture::solid([64, 32], [255; 3]);
+    let tensor = tensors_of(&white, &model, "range=0,255").remove(0);
+    let rows: Vec<&[f32]> = tensor.f32().chunks(32).collect();
+    for (y, row) in rows.into_iter().enumerate() {
+        let expected = if (8..24).contains(&y) { 255.0 } else { f32::from(BORDER) };
+        assert!(row.iter().all(|&value| value == expected), "row {y}: {row:?}");
+    }
+}
+
+#[test]
+fn the_parts_of_a_letterboxed_frame_keep_their_positions() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let colors = [[[200, 0, 0], [0, 200, 0]], [[0, 0, 200], [200, 200, 0]]];
+    for letterbox in Letterbox::ALL {
+        for [frame, model] in [[[128, 64], [64, 64]], [[40, 80], [96, 64]], [[33, 65], [64, 64]]] {
+            let quarters = Picture::new(frame, |x, y| colors[y * 2 / frame[1]][x * 2 / frame[0]]);
+            let properties = format!("letterbox={}", letterbox.name());
+            let found = received(&quarters, "identity", model, &properties);
+            let [left, top, right, bottom] = rectangle(letterbox, frame, model);
+            for (row, y) in [top, bottom - 1].into_iter().enumerate() {
+                for (column, x) in [left, right - 1].into_iter().enumerate() {
+                    assert_eq!(found.at(x, y), colors[row][column], "{frame:?} in {model:?}");
+                }
+            }
+            // On both sides of the boundaries, two pixels from them: what is nearer is interpolated.
+            let [x, y] = [(left + right) / 2, (top + bottom) / 2];
+            let beside = [[x - 3, y - 3], [x + 3, y - 3], [x - 3, y + 3], [x + 3, y + 3]];
+            for ([x, y], color) in beside.into_iter().zip(colors.into_iter().flatten()) {
+                assert_eq!(found.at(x, y), color, "{frame:?} in {model:?} at {x},{y}");
+            }
+        }
+    }
+}
+
+/// Bilinear interpolation with the centers of pixels at their halves, in double precision.
+fn interpolated(frame: &Picture, size: [usize; 2], [x, y]: [usize; 2], channel: usize) -> f64 {
+    let axis = |at: usize, axis: usize| {
+        let (pixels, scaled) = (frame.size[axis] as f64, size[axis] as f64);
+        let center = ((at as f64 + 0.5) * pixels / scaled - 0.5).clamp(0.0, pixels - 1.0);
+        let index = center.floor() as usize;
+        (index, (index + 1).min(frame.size[axis] - 1), center.fract())
+    };
+    let ((left, right, fx), (above, below, fy)) = (axis(x, 0), axis(y, 1));
+    let value = |x, y| f64::from(frame.at(x, y)[channel]);
+    let row = |y| value(left, y) * (1.0 - fx) + value(right, y) * fx;
+    row(above) * (1.0 - fy) + row(below) * fy
+}
+
+/// The fractions of positions have 8 bits: a step of 255 between neighbors is exact to 1.
+#[test]
+fn a_scaled_frame_is_interpolated() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for [frame, model] in SIZES {
+        let picture = Picture::random(frame, 3);
+        let found = received(&picture, "identity", model, "letterbox=none");
+        for (x, y) in (0..model[1]).flat_map(|y| (0..model[0]).map(move |x| (x, y))) {
+            for (channel, value) in found.at(x, y).into_iter().enumerate() {
+                let expected = interpolated(&picture, model, [x, y], channel);
+                let error = (f64::from(value) - expected).abs();
+                assert!(error <= 2.5, "{frame:?} in {model:?} at {x},{y}: {value}, {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn padding_between_the_rows_and_planes_of_a_frame_is_not_read() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let expected = received(&picture, "identity", picture.size, "");
+    for (format, model) in [
+        (VideoFormat::Rgb, picture.size),
+        (VideoFormat::Bgra, picture.size),
+        (VideoFormat::I420, picture.size),
+        (VideoFormat::Rgb, [16, 16]),
+        (VideoFormat::Nv12, [16, 16]),
+    ] {
+        let before = format!("videoconvert ! video/x-raw,format={}", format.to_str());
+        let without = received(&picture, &before, model, "");
+        let file = file(&returns_its_input(model));
+        let inference = element::inference(&file, "range=0,255");
+        let elements = format!("{before} ! identity name=padding ! {inference}");
+        let pipeline = frames::pipeline_of(&picture, 1, &elements);
+        let pad = pipeline.by_name("padding").unwrap().static_pad("src").unwrap();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            let buffer = info.buffer_mut().expect("it is a probe for buffers");
+            *buffer = padded(buffer, format, [32, 24]);
+            gst::PadProbeReturn::Ok
+        });
+        let with = Picture::of_planes(&element::run_pipeline(&pipeline).remove(0)[0]);
+        assert_same(&with, &without, format.to_str());
+        assert!(format == VideoFormat::I420 || model != picture.size || with == expected);
+    }
+}
+
+/// The frame with other bytes between its rows, before them and between its planes.
+fn padded(frame: &gst::BufferRef, format: VideoFormat, [width, height]: [u32; 2]) -> gst::Buffer {
+    let packed = gst_video::VideoInfo::builder(format, width, height).build().unwrap();
+    let old = frame.map_readable().unwrap().to_vec();
+    let (mut new, mut offsets, mut strides) = (vec![0xa5; 40], Vec::new(), Vec::new());
+    let planes = packed.n_planes() as usize;
+    for plane in 0..planes {
+        let (offset, stride) = (packed.offset()[plane], packed.stride()[plane] as usize);
+        let end = packed.offset().get(plane + 1).copied().filter(|_| plane + 1 < planes);
+        offsets.push(new.len());
+        strides.push((stride + 52) as i32);
+        for row in old[offset..end.unwrap_or(old.len())].chunks_exact(stride) {
+            new.extend(row);
+            new.extend([0xa5; 52]);
+        }
+        new.extend([0xa5; 100]);
+    }
+    let mut padded = gst::Buffer::from_mut_slice(new);
+    let flags = gst_video::VideoFrameFlags::empty();
+    let frame = padded.get_mut().expect("it is new");
+    gst_video::VideoMeta::add_full(frame, flags, format, width, height, &offsets, &strides)
+        .unwrap();
+    padded
+}
+
+#[test]
+fn sides_that_are_dynamic_are_those_of_the_properties() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity("1,3,height,width", Element::F32));
+    let frame = Picture::random([32, 24], 4);
+    let tensor = tensors_of(&frame, &model, "input-width=32 input-height=24 range=0,255").remove(0);
+    assert_eq!(Picture::of_planes(&tensor), frame);
+}
+
+#[test]
+fn imgsz_in_the_models_metadata_is_the_size_of_dynamic_sides() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = identity("1,3,height,width", Element::F32).metadata("imgsz", "[24, 32]");
+    let frame = Picture::random([32, 24], 5);
+    let tensor = tensors_of(&frame, &file(&model), "range=0,255").remove(0);
+    assert_eq!(Picture::of_planes(&tensor), frame);
+}
+
+#[test]
+fn ranges_in_the_modelinfo_file_count_unless_the_property_is_set() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let info = "[input]\ndir=input\nranges=-1.0,1.0;0.0,1.0;0,255\n";
+    let model = element::WithInfo::new(&returns_its_input([1, 1]), info);
+    let white = Picture::solid([1, 1], [255; 3]);
+    assert_eq!(tensors_of(&white, &model.path, "")[0].f32(), [1.0, 1.0, 255.0]);
+    let black = Picture::solid([1, 1], [0; 3]);
+    assert_eq!(tensors_of(&black, &model.path, "")[0].f32(), [-1.0, 0.0, 0.0]);
+    assert_eq!(tensors_of(&black, &model.path, "range=2,3")[0].f32(), [2.0; 3]);
+}
+
+#[test]
+fn the_frame_itself_is_not_changed() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let frame = Picture::random([32, 24], 6);
+    for size in [[32, 24], [20, 20]] {
+        let model = file(&returns_its_input(size));
+        let pipeline = frames::pipeline_of(&frame, 1, &element::inference(&model, ""));
+        let after = pipeline::watch(&pipeline, "inference", |buffer| {
+            buffer.map_readable().unwrap().to_vec()
+        });
+        element::run_pipeline(&pipeline);
+        assert_eq!(after.lock().unwrap()[0], frame.pixels.as_flattened());
+        assert_eq!(pipeline.current_state(), gst::State::Null);
+    }
+}

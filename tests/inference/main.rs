@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The element `ortinference`: what models take and give, its messages, real detectors, and its states.
+//!
+//! ONNX Runtime's library is the one at `ORT_DYLIB_PATH`; tests that need it skip themselves if that is not
+//! set.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod alone;
+mod detections;
+mod element;
+mod frames;
+mod input;
+mod libraries;
+mod lifecycle;
+mod messages;
+mod outputs;
+#[cfg(feature = "v1_28")]
+mod stock;

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Error messages: each says what was expected, what came, and what to do. Nothing panics: GStreamer would post
+//! an error that says so.
+
+use std::path::Path;
+
+use crate::element::{self, WithInfo, file, has_onnx_runtime};
+use crate::support::onnx::{
+    Dims, Element, Model, Node, Tensor, identity, int64_output, two_inputs, varying_output,
+};
+use crate::support::pipeline::{self, parse};
+use crate::support::scratch::{Scratch, ScratchFile};
+
+const DIMS: [i64; 4] = [1, 3, 12, 16];
+
+/// The error that ends a stream through the element with these properties, without its debug details.
+pub fn error(properties: &str) -> String {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
+           ! ortinference name=inference {properties} ! fakesink"
+    ));
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.warnings, [""; 0]);
+    let text = ended.error();
+    assert!(!text.to_lowercase().contains("panic"), "{text}");
+    // The details begin with a place in the source.
+    text.split_once(" src/").map_or(text, |(message, _)| message).to_owned()
+}
+
+/// The error for this model with further properties.
+fn error_of(model: &Model, properties: &str) -> String {
+    let file = file(model);
+    error(&format!("model={} {properties}", file.display()))
+}
+
+/// The error for a model file with this path; its path is replaced by `MODEL`.
+fn error_at(path: &Path) -> String {
+    let path = path.display().to_string();
+    error(&format!("model={path}")).replace(&path, "MODEL")
+}
+
+/// Asserts that a message contains each of these parts, in this order.
+fn assert_says(message: &str, parts: &[&str]) {
+    let mut rest = message;
+    for part in parts {
+        let at = rest.find(part).unwrap_or_else(|| panic!("expected {part:?} in: {message}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+#[test]
+fn no_model() {
+    element::init();
+    assert_eq!(error(""), "no model is set: set model to a file in the ONNX format");
+}
+
+#[test]
+fn a_model_file_that_is_missing_or_a_folder() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let folder = Scratch::new();
+    assert_eq!(
+        error_at(&folder.join("yolo.onnx")),
+        "the model \"MODEL\" cannot be opened: No such file or directory (os error 2); set model to a \
+         file in the ONNX format"
+    );
+    assert_eq!(
+        error_at(&folder),
+        "the model \"MODEL\" cannot be opened: it is a folder; set model to a file in the ONNX format"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_model() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let whole = identity(DIMS, Element::F32).to_bytes();
+    let cut = &whole[..whole.len() - 20];
+    let random: Vec<u8> = std::iter::repeat_with({
+        let mut rng = fastrand::Rng::with_seed(1);
+        move || rng.u8(..)
+    })
+    .take(10_000)
+    .collect();
+    for bytes in [&b"hello, this is a text"[..], b"", cut, &random] {
+        let file = ScratchFile::new("onnx", bytes);
+        let message = error_at(&file);
+        let parts = ["the model \"MODEL\" cannot be opened: ", "; set model to a file in the ONNX"];
+        assert_says(&message, &parts);
+        assert!(!message.contains("Load model from"), "{message}");
+    }
+}
+
+#[test]
+fn a_model_that_is_newer_than_the_library() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let message = error_of(&identity(DIMS, Element::F32).opset(900), "");
+    assert_says(&message, &["cannot be opened: ", "Opset 900"]);
+}
+
+#[test]
+fn other_numbers_of_inputs_than_one() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    assert_eq!(
+        error_of(&two_inputs(DIMS), ""),
+        "the model has 2 inputs (left, right); expected one, the picture: export the model with that \
+         input alone"
+    );
+    let none = Model::new()
+        .initializer("one", &Tensor::f32(&[1], &[1.0]))
+        .node(Node::new("Identity", &["one"], &["output"]))
+        .output("output", Element::F32, [1]);
+    assert_says(&error_of(&none, ""), &["the model has 0 inputs; expected one, the picture"]);
+}
+
+#[test]
+fn an_input_that_is_no_picture() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture =
+        "expected a picture: [1,3,height,width], [1,height,width,3], or 1 channel instead of 3";
+    for (dims, shown) in [
+        (Dims::from([1, 4, 8, 8]), "[1,4,8,8]"),
+        (Dims::from([1, 10]), "[1,10]"),
+        (Dims::from([1, 3, 8, 8, 8]), "[1,3,8,8,8]"),
+        (Dims::unranked(), "[]"),
+    ] {
+        let message = error_of(&identity(dims, Element::F32), "");
+        let expected = format!("the model's input input has the dimensions {shown}; {picture}");
+        assert_eq!(message, expected);
+    }
+    let message = error_of(&identity([4, 3, 8, 8], Element::F32), "");
+    assert_says(&message, &["[4,3,8,8]", picture, "; export the model with a batch of 1"]);
+    let message = error_of(&identity("1,c,h,w", Element::F32), "input-width=8 input-height=8");
+    assert_says(&message, &["[1,?,?,?]", picture, ": set input-layout"]);
+    let message = error_of(&identity([1, 3, 8, 8], Element::F32), "input-layout=nhwc");
+    assert_says(&message, &["[1,3,8,8]", picture]);
+    assert_eq!(
+        error_of(&identity(DIMS, Element::I64), ""),
+        "the model's input input is a tensor of i64; expected a tensor of f32, f16 or u8"
+    );
+}
+
+#[test]
+fn dynamic_sides_without_their_size() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = identity("1,3,height,width", Element::F32);
+    for properties in ["", "input-width=16", "input-height=12"] {
+        assert_eq!(
+            error_of(&model, properties),
+            "the model's input input has the dynamic dimensions [1,3,?,?]: set input-width and \
+             input-height"
+        );
+    }
+    assert_eq!(
+        error_of(&model, "input-width=20000 input-height=12"),
+        "the model's input input is 20000x12; expected at most 16384 pixels a side"
+    );
+}
+
+#[test]
+fn another_size_than_the_models() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = identity(DIMS, Element::F32);
+    assert_eq!(
+        error_of(&model, "input-width=16 input-height=16"),
+        "input-height=16, but the model's input input has the dimensions [1,3,12,16]; leave \
+         input-height at 0, or use a model of that size"
+    );
+}
+
+#[test]
+fn outputs_of_integers_alone() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    assert_eq!(
+        error_of(&int64_output(DIMS), ""),
+        "the model has no output of type f32 or f16; its outputs are output: a tensor of i64: export \
+         the model with its raw outputs, not quantized"
+    );
+}
+
+#[test]
+fn an_output_whose_size_depends_on_the_picture() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let message = "the model's output output has the dimensions [?,4], which depend on the picture; \
+                   export the model without suppression (nms=False) and with fixed sizes";
+    // Without elements for the black frame of the first run.
+    assert_eq!(error_of(&varying_output(DIMS), ""), message);
+    // With as many elements for each frame, so the first frame has others than the first run.
+    let model = Model::new()
+        .input("input", Element::F32, DIMS)
+        .initializer("half", &Tensor::f32(&[], &[0.5]))
+        .node(Node::new("Sub", &["input", "half"], &["shifted"]))
+        .node(Node::new("NonZero", &["shifted"], &["all"]))
+        .initializer("one", &Tensor::f32(&[1], &[1.0]))
+        .node(Node::new("NonZero", &["input"], &["columns"]))
+        .node(Node::new("Concat", &["all", "columns"], &["both"]).int("axis", 1))
+        .node(Node::new("Transpose", &["both"], &["rows"]).ints("perm", &[1, 0]))
+        .node(Node::new("Cast", &["rows"], &["output"]).int("to", Element::F32 as i64))
+        .output("output", Element::F32, "found,4");
+    assert_eq!(error_of(&model, ""), message);
+}
+
+#[test]
+fn a_model_that_fails_when_it_runs() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = Model::new()
+        .input("input", Element::F32, DIMS)
+        .initializer("shape", &Tensor::i64(&[1], &[7]))
+        .node(Node::new("Reshape", &["input", "shape"], &["output"]))
+        .output("output", Element::F32, [7]);
+    let message = error_of(&model, "provider=cpu");
+    assert_says(&message, &["cpu: the model failed: ", "Reshape"]);
+}
+
+#[test]
+fn numbers_that_are_none() {
+    element::init();
+    let model = "model=yolo.onnx";
+    for range in ["1", "0,0", "0,1,2", "a,b", "\"\"", "0,inf", "nan,1"] {
+        let got = range.trim_matches('"');
+        assert_eq!(
+            error(&format!("{model} range={range}")).trim_end(),
+            format!(
+                "range: expected two different numbers, the values of black and white, as in 0,1; got \
+                 {got}"
+            )
+            .trim_end()
+        );
+    }
+    for mean in ["1,2", "x", "1,2,3,4", "inf"] {
+        assert_eq!(
+            error(&format!("{model} mean={mean}")),
+            format!(
+                "mean: expected one number, or three for red, green and blue as in \
+                 0.485,0.456,0.406; got {mean}"
+            )
+        );
+    }
+    for std in ["0", "1,-1,1", "nan"] {
+        assert_eq!(
+            error(&format!("{model} std={std}")),
+            format!(
+                "std: expected one number greater than 0, or three for red, green and blue as in \
+                 0.485,0.456,0.406; got {std}"
+            )
+        );
+    }
+}
+
+#[test]
+fn a_label_file_that_cannot_be_read() {
+    element::init();
+    let folder = Scratch::new();
+    let missing = folder.join("labels.txt").display().to_string();
+    let message = error(&format!("model=yolo.onnx label-file={missing}"));
+    assert_says(&message, &["the label file", &missing, "cannot be read: No such file"]);
+    let message = error(&format!("model=yolo.onnx label-file={}", folder.display()));
+    assert_says(&message, &["the label file", "is a directory; expected a regular file"]);
+    let bytes = ScratchFile::new("txt", b"\xff\xfe\xfd");
+    let message = error(&format!("model=yolo.onnx label-file={}", bytes.display()));
+    assert_says(&message, &["the label file", "UTF-8"]);
+}
+
+#[test]
+fn a_modelinfo_file_that_is_none() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let message = |info: &str| {
+        let model = WithInfo::new(&identity(DIMS, Element::F32), info);
+        error_at(&model.path)
+    };
+    let groups = "\"MODEL.modelinfo\": expected groups like [output0] with lines like id=...: ";
+    assert_says(&message("id=yolo\n"), &[groups]);
+    assert_says(&message("[input\nid=yolo\n"), &[groups]);
+    assert_says(
+        &message("[input]\0"),
+        &["\"MODEL.modelinfo\": the file has a zero byte in line 1"],
+    );
+    for ranges in ["0,1;0,1", "0,0", "a,b", "0,1;0,1;0,1;0,1"] {
+        assert_eq!(
+            message(&format!("[input]\nranges={ranges}\n")),
+            format!(
+                "\"MODEL.modelinfo\": ranges of [input]: expected one pair of different numbers, or \
+                 three as in 0.0,1.0;0.0,1.0;0.0,1.0; got {ranges}"
+            )
+        );
+    }
+}
+
+/// On a machine with an NVIDIA driver, or an emulated one, the library is what lacks the provider.
+#[test]
+fn a_provider_that_this_machine_or_the_library_does_not_have() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    for provider in ["cuda", "tensorrt"] {
+        let description = format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=16,height=12
+               ! ortinference model={} provider={provider} ! fakesink",
+            model.display()
+        );
+        let ended = pipeline::run(&parse(&description));
+        let Some(message) = ended.error else {
+            // A GPU, and a library with this provider.
+            continue;
+        };
+        let machine = format!("provider={provider} needs an NVIDIA GPU: ");
+        let library =
+            format!("provider={provider}: this build of ONNX Runtime has no such provider");
+        let expected = match gstnmsfilter::device::Device::open(0) {
+            Err(_) => &machine,
+            Ok(_) => &library,
+        };
+        assert_says(&message, &[expected]);
+    }
+}

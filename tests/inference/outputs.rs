@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a model gives: the tensors on the buffers, their ids, and their memory.
+
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::model::{Letterbox, ModelInfo};
+
+use crate::alone;
+use crate::element::{self, Values, WithInfo, file, has_onnx_runtime, ids, stat, tensors};
+use crate::frames::{self, Picture, tensors_of};
+use crate::support::onnx::{Element, Model, Node, Tensor};
+use crate::support::onnx::{constants, identity, identity_f16_output, two_outputs};
+use crate::support::pipeline::{self, intercept, parse, watch};
+use crate::support::process::resident;
+use crate::support::scratch::ScratchFile;
+
+const SIZE: [usize; 2] = [16, 12];
+const DIMS: [i64; 4] = [1, 3, 12, 16];
+
+fn frame() -> Picture {
+    Picture::random(SIZE, 7)
+}
+
+/// The ids of the tensors of the model at `path`.
+fn ids_of(path: &std::path::Path) -> Vec<String> {
+    tensors_of(&frame(), path, "").into_iter().map(|tensor| tensor.id).collect()
+}
+
+#[test]
+fn the_id_of_a_tensor_is_the_outputs_name() {
+    if has_onnx_runtime() {
+        assert_eq!(ids_of(&file(&two_outputs(DIMS))), ["same", "negative"]);
+    }
+}
+
+#[test]
+fn a_key_of_the_metadata_that_is_an_outputs_name_has_the_id() {
+    if has_onnx_runtime() {
+        let model = two_outputs(DIMS).metadata("negative", "my-boxes");
+        assert_eq!(ids_of(&file(&model)), ["same", "my-boxes"]);
+    }
+}
+
+#[test]
+fn an_id_in_the_modelinfo_file_counts_before_that_of_the_metadata() {
+    if has_onnx_runtime() {
+        let model = two_outputs(DIMS).metadata("same", "a").metadata("negative", "b");
+        let info = "[negative]\ndir=output\nid=from-the-file\n";
+        assert_eq!(ids_of(&WithInfo::new(&model, info).path), ["a", "from-the-file"]);
+    }
+}
+
+#[test]
+fn exports_of_yolo_have_the_ids_of_their_decoders() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let names = "{0: 'person', 1: 'bicycle'}";
+    let outputs: &[(&str, &[i64], &[f32])] = &[("output0", &[1, 6, 2], &[0.5; 12])];
+    let model = constants(DIMS, outputs).metadata("names", names);
+    assert_eq!(ids_of(&file(&model.clone().metadata("task", "detect"))), ["yolo-v8-out"]);
+    assert_eq!(ids_of(&file(&model)), ["output0"]);
+}
+
+#[test]
+fn f16_outputs_are_attached_as_f16() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let frame = frame();
+    let tensor = tensors_of(&frame, &file(&identity_f16_output(DIMS)), "range=0,255").remove(0);
+    let bytes = (0..3).flat_map(|channel| frame.channel(channel));
+    assert_eq!(tensor.values, Values::F16(bytes.map(half::f16::from).collect()));
+}
+
+#[test]
+fn all_outputs_are_attached_in_the_order_of_the_model() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let found = tensors_of(&frame(), &file(&two_outputs(DIMS)), "range=0,255");
+    let [same, negative] = found.try_into().expect("two outputs");
+    assert_eq!((&*same.id, &*negative.id), ("same", "negative"));
+    assert_eq!(Picture::of_planes(&same), frame());
+    let opposite: Vec<f32> = same.f32().iter().map(|value| -value).collect();
+    assert_eq!(negative.f32(), opposite);
+}
+
+#[test]
+fn outputs_of_integers_are_not_attached() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = Model::new()
+        .input("input", Element::F32, DIMS)
+        .node(Node::new("Cast", &["input"], &["number"]).int("to", Element::I64 as i64))
+        .node(Node::new("Identity", &["input"], &["scores"]))
+        .output("number", Element::I64, DIMS)
+        .output("scores", Element::F32, DIMS);
+    assert_eq!(ids_of(&file(&model)), ["scores"]);
+}
+
+#[test]
+fn dynamic_dimensions_of_an_output_are_those_of_the_run() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = Model::new()
+        .input("input", Element::F32, "batch,3,height,width")
+        .node(Node::new("Identity", &["input"], &["output"]))
+        .output("output", Element::F32, "batch,3,height,width");
+    let properties = "input-width=20 input-height=10";
+    let tensor = tensors_of(&frame(), &file(&model), properties).remove(0);
+    assert_eq!(tensor.shape, [1, 3, 10, 20]);
+}
+
+#[test]
+fn tensors_say_the_models_size_letterbox_and_labels() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let says = |model: &Model, properties: &str| {
+        let file = file(model);
+        let inference = element::inference(&file, properties);
+        let pipeline = frames::pipeline_of(&frame(), 1, &inference);
+        let said = watch(&pipeline, "inference", |buffer| {
+            let tensors = Tensors::of(buffer).unwrap();
+            ModelInfo::from_caps(tensors.model().expect("the tensors say it")).unwrap()
+        });
+        element::run_pipeline(&pipeline);
+        said.lock().unwrap().remove(0)
+    };
+    let model = identity([1, 3, 20, 30], Element::F32);
+    let expected = ModelInfo::default().with_size([30, 20]).with_letterbox(Letterbox::Center);
+    assert_eq!(says(&model, ""), expected);
+    let model = model.metadata("names", "{0: 'face', 2: 'hand'}");
+    let expected = expected.with_labels(["face", "", "hand"]);
+    assert_eq!(says(&model, ""), expected);
+    let labels = ScratchFile::new("txt", b"one\ntwo\n");
+    let properties = format!("letterbox=none label-file={}", labels.display());
+    let expected = expected.with_labels(["one", "two"]).with_letterbox(Letterbox::None);
+    assert_eq!(says(&model, &properties), expected);
+}
+
+/// A pipeline of `count` frames through an identity model; each frame has one color, by its number.
+fn numbered(count: usize, elements: &str) -> gst::Pipeline {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers={count}
+           ! video/x-raw,format=RGB,width=16,height=12,framerate=30/1 ! {elements}
+           ! fakesink name=out enable-last-sample=false"
+    ));
+    intercept(&pipeline, "in", |buffer| {
+        let color = color(buffer.offset());
+        frames::write(buffer, &Picture::solid(SIZE, color));
+    });
+    pipeline
+}
+
+fn color(number: u64) -> [u8; 3] {
+    [number as u8, (number * 3) as u8, 255 - number as u8]
+}
+
+#[test]
+fn tensors_of_a_buffer_that_is_held_do_not_change() {
+    const HELD: u64 = 20;
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let pipeline = numbered(100, &element::inference(&model, "range=0,255"));
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let pad = pipeline.by_name("inference").unwrap().static_pad("src").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, {
+        let held = held.clone();
+        move |_, info| {
+            let buffer = info.buffer().expect("it is a probe for buffers");
+            // One of every third, among others that are not held.
+            let mut held = held.lock().unwrap();
+            if buffer.offset() % 3 == 0 && held.len() < HELD as usize {
+                held.push(buffer.clone());
+            }
+            gst::PadProbeReturn::Ok
+        }
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    let held = held.lock().unwrap();
+    for (i, buffer) in held.iter().enumerate() {
+        let number = buffer.offset();
+        assert_eq!(number, 3 * i as u64);
+        let tensor = tensors(buffer).remove(0);
+        assert_eq!(Picture::of_planes(&tensor), Picture::solid(SIZE, color(number)));
+    }
+    // The held ones, and that of the frame in the pipeline.
+    assert_eq!(stat(&pipeline, "output-sets"), HELD + 1);
+}
+
+#[test]
+fn the_memory_of_a_buffer_that_is_freed_is_used_again() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&two_outputs(DIMS));
+    let pipeline = numbered(100, &element::inference(&model, ""));
+    let read = watch(&pipeline, "inference", |buffer| tensors(buffer).len());
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    assert_eq!(*read.lock().unwrap(), [2; 100]);
+    assert_eq!(stat(&pipeline, "output-sets"), 1);
+}
+
+#[test]
+fn a_reader_that_keeps_only_the_tensor_keeps_its_memory() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let pipeline = numbered(10, &element::inference(&model, "range=0,255"));
+    // A copy of the metadata, on a buffer without the frame.
+    let copies = watch(&pipeline, "inference", |buffer| {
+        let mut copy = gst::Buffer::new();
+        let flags = gst::BufferCopyFlags::META;
+        buffer.copy_into(copy.get_mut().unwrap(), flags, ..).unwrap();
+        copy
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    for (number, copy) in copies.lock().unwrap().iter().enumerate() {
+        let picture = Picture::of_planes(&tensors(copy)[0]);
+        assert_eq!(picture, Picture::solid(SIZE, color(number as u64)));
+    }
+    assert_eq!(stat(&pipeline, "output-sets"), 10);
+}
+
+#[test]
+fn ten_thousand_frames_need_no_more_memory() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    if !alone::is_alone() {
+        alone::run::<&str>("outputs::ten_thousand_frames_need_no_more_memory", &[]);
+        return;
+    }
+    let model = file(&two_outputs([1, 3, 24, 32]));
+    let inference = element::inference(&model, "provider=cpu");
+    let pipeline = numbered(11_000, &format!("{inference} ! queue max-size-buffers=4"));
+    let memory = watch(&pipeline, "out", |buffer| {
+        // Only of some, because it reads a file.
+        if buffer.offset() % 1000 == 999 { resident() } else { 0 }
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    assert_eq!(stat(&pipeline, "frames"), 11_000);
+    // Those in the queue, one before it and one after it, and one for the next frame.
+    let sets = stat(&pipeline, "output-sets");
+    assert!(sets <= 7, "{sets}");
+    let memory: Vec<u64> = memory.lock().unwrap().iter().copied().filter(|&kib| kib > 0).collect();
+    assert_eq!(memory.len(), 11);
+    let grown = memory[10].saturating_sub(memory[0]);
+    // 50 bytes per frame: less than the smallest thing that could be allocated for one.
+    assert!(grown < 512, "grown by {grown} KiB: {memory:?}");
+}
+
+#[test]
+fn the_other_branch_of_a_tee_before_the_element_has_no_tensors() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let inference = element::inference(&model, "");
+    let branches = format!(
+        "tee name=t t. ! queue ! {inference} ! fakesink
+           t. ! queue ! identity name=other"
+    );
+    let pipeline = numbered(5, &branches);
+    let [with, without] = ["inference", "other"].map(|name| watch(&pipeline, name, ids));
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    assert_eq!(*with.lock().unwrap(), vec![["output"]; 5]);
+    assert_eq!(*without.lock().unwrap(), vec![[""; 0]; 5]);
+}
+
+#[test]
+fn both_branches_of_a_tee_after_the_element_have_the_tensors() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let inference = element::inference(&model, "range=0,255");
+    let branches = format!(
+        "{inference} ! tee name=t t. ! queue ! identity name=one ! fakesink
+           t. ! queue ! identity name=other"
+    );
+    let pipeline = numbered(30, &branches);
+    let seen = ["one", "other"].map(|name| watch(&pipeline, name, tensors));
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    for seen in seen {
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 30);
+        for (number, tensors) in seen.iter().enumerate() {
+            let expected = Picture::solid(SIZE, color(number as u64));
+            assert_eq!(Picture::of_planes(&tensors[0]), expected, "frame {number}");
+        }
+    }
+}
+
+#[test]
+fn the_tensors_of_two_elements_are_on_the_same_buffer() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let first = file(&identity(DIMS, Element::F32).metadata("output", "first"));
+    let second = file(&identity([1, 3, 5, 5], Element::F32).metadata("output", "second"));
+    let pipeline = numbered(
+        10,
+        &format!(
+            "ortinference model={} range=0,255 ! queue ! {}",
+            first.display(),
+            element::inference(&second, "")
+        ),
+    );
+    let seen = watch(&pipeline, "inference", tensors);
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    for (number, tensors) in seen.lock().unwrap().iter().enumerate() {
+        let ids: Vec<&str> = tensors.iter().map(|tensor| &*tensor.id).collect();
+        assert_eq!(ids, ["first", "second"]);
+        let expected = Picture::solid(SIZE, color(number as u64));
+        assert_eq!(Picture::of_planes(&tensors[0]), expected);
+    }
+}
+
+#[test]
+fn two_pipelines_run_at_the_same_time() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let run = |value: f32| {
+        let outputs: &[(&str, &[i64], &[f32])] = &[("output", &[1, 2], &[value, 2.0 * value])];
+        let model = file(&constants(DIMS, outputs));
+        let pipeline = numbered(200, &element::inference(&model, ""));
+        let seen = element::run_pipeline(&pipeline);
+        assert_eq!(seen.len(), 200);
+        assert!(seen.iter().all(|tensors| tensors[0].f32() == [value, 2.0 * value]));
+    };
+    std::thread::scope(|scope| {
+        for value in [1.0, 2.0, 3.0] {
+            scope.spawn(move || run(value));
+        }
+    });
+}
+
+/// A weight that depends on the batch, so that a mistake in the number of images shows.
+#[test]
+fn numbers_of_an_output_are_those_of_the_model() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let weights = Tensor::f32(&[1, 3, 1, 1], &[1.0, 100.0, 10_000.0]);
+    let model = Model::new()
+        .input("input", Element::F32, DIMS)
+        .initializer("weights", &weights)
+        .node(Node::new("Mul", &["input", "weights"], &["output"]))
+        .output("output", Element::F32, DIMS);
+    let frame = frame();
+    let tensor = tensors_of(&frame, &file(&model), "range=0,255").remove(0);
+    let expected = [1.0, 100.0, 10_000.0].into_iter().enumerate();
+    let expected: Vec<f32> = expected
+        .flat_map(|(c, weight)| frame.channel(c).map(move |value| f32::from(value) * weight))
+        .collect();
+    assert_eq!(tensor.f32(), expected);
+}
