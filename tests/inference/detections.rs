@@ -67,7 +67,6 @@ pub struct Region {
 
 impl Region {
     /// How far score and edges are from those of another region; `None` if that has another class.
-    #[cfg(feature = "v1_28")]
     pub fn difference(&self, other: &Self) -> Option<[f64; 2]> {
         let edges = self.edges.iter().zip(other.edges).map(|(a, b)| (a - b).abs());
         let difference = [(self.score - other.score).abs(), edges.fold(0.0, f64::max)];

@@ -15,6 +15,7 @@ mod input;
 mod libraries;
 mod lifecycle;
 mod messages;
+mod on_gpu;
 mod outputs;
 #[cfg(feature = "v1_28")]
 mod stock;

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Models on a GPU: the same input, nearly the same outputs, and what happens when the GPU fails. Run with
+//! `--include-ignored` and `NMSFILTER_TEST_PROVIDER=cuda`, with a library of ONNX Runtime for CUDA.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gstnmsfilter::cuda::{Device, Module, Stream};
+
+use crate::alone;
+use crate::detections::{Model, Region, ULTRAFACE, YOLOV8, picture, regions};
+use crate::element::{self, Tensor, file, has_onnx_runtime, tensors};
+use crate::frames::{self, Picture};
+use crate::support::data;
+use crate::support::onnx::{Element, identity};
+use crate::support::pipeline::{parse, run, watch};
+use crate::support::process::resident;
+use crate::support::skip::skip;
+
+/// Whether there is ONNX Runtime with CUDA; `false` is reported as a skip.
+fn has_cuda() -> bool {
+    let is_set = std::env::var("NMSFILTER_TEST_PROVIDER").is_ok_and(|provider| provider == "cuda");
+    if !is_set {
+        skip("ONNX Runtime with CUDA: NMSFILTER_TEST_PROVIDER is not cuda");
+    }
+    is_set && has_onnx_runtime()
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_model_takes_the_same_input_on_the_gpu_as_on_the_cpu() {
+    if !has_cuda() {
+        return;
+    }
+    let picture = Picture::random([161, 91], 5);
+    for format in ["RGB", "BGRx", "I420", "NV12", "YUY2", "GRAY8", "I420_10LE"] {
+        for letterbox in ["none", "center", "top-left"] {
+            let tensors = |provider: &str| {
+                let model = file(&identity([1, 3, 96, 128], Element::F32));
+                let properties = format!("provider={provider} letterbox={letterbox} mean=0.5");
+                let inference = element::inference(&model, &properties);
+                let elements = format!("videoconvert ! video/x-raw,format={format} ! {inference}");
+                element::run_pipeline(&frames::pipeline_of(&picture, 3, &elements))
+            };
+            assert_eq!(tensors("cuda"), tensors("cpu"), "{format}, {letterbox}");
+        }
+    }
+}
+
+/// The first frame of a run of several.
+struct Frame {
+    tensors: Vec<Tensor>,
+    regions: Vec<Region>,
+    /// Those of the tensors that `nmsfilter` decodes on the CPU.
+    on_cpu: Vec<Region>,
+}
+
+/// Runs a detector on a picture, and decodes its tensors where they are and on the CPU.
+fn detect(model: &Model, source: &str, provider: &str, letterbox: &str) -> Frame {
+    let path = data::path(model.file).expect("it was there before");
+    let properties = format!("provider={provider} letterbox={letterbox}");
+    let inference = element::inference(&path, &properties);
+    let pipeline = parse(&format!(
+        "{source} ! imagefreeze num-buffers=5 ! {inference} ! tee name=t
+           t. ! queue ! nmsfilter name=nms ! fakesink
+           t. ! queue ! nmsfilter name=cpu backend=cpu ! fakesink"
+    ));
+    let both = watch(&pipeline, "nms", |buffer| (tensors(buffer), regions(buffer)));
+    let on_cpu = watch(&pipeline, "cpu", regions);
+    let ended = run(&pipeline);
+    assert_eq!((ended.error, ended.warnings.len()), (None, 0));
+    let (both, on_cpu) = (std::mem::take(&mut *both.lock().unwrap()), on_cpu.lock().unwrap());
+    assert!(both.iter().all(|frame| *frame == both[0]), "every run gives the same bits");
+    assert_eq!(both.len(), 5);
+    if provider == "cuda" {
+        let stats = ended.stats.iter().find(|stats| stats.get("engine") == Ok("cuda")).unwrap();
+        let count = |name: &str| stats.get::<u64>(name).unwrap();
+        assert_eq!(count("bytes-uploaded"), 0);
+        let expected = 32 * count("launches") + 28 * count("survivors");
+        assert_eq!(count("bytes-downloaded"), expected, "counts and survivors");
+    }
+    let (tensors, regions) = both.into_iter().next().expect("there are five");
+    Frame { tensors, regions, on_cpu: on_cpu[0].clone() }
+}
+
+/// The greatest difference of an element.
+fn difference(a: &Tensor, b: &Tensor) -> f32 {
+    assert_eq!((&a.id, &a.shape), (&b.id, &b.shape));
+    a.f32().iter().zip(b.f32()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+fn check_detections(model: &Model, file: &str, letterbox: &str) {
+    let Some(source) = picture(file) else { return };
+    let [cpu, cuda] = ["cpu", "cuda"].map(|provider| detect(model, &source, provider, letterbox));
+    for frame in [&cpu, &cuda] {
+        assert_eq!(frame.regions, frame.on_cpu, "nmsfilter is exact on each processor's tensors");
+    }
+    let differences: Vec<f32> =
+        cpu.tensors.iter().zip(&cuda.tensors).map(|(a, b)| difference(a, b)).collect();
+    // A region of the one is in the other, unless its score is near the threshold.
+    let nearest = |region: &Region| {
+        let all = cuda.regions.iter().filter_map(|other| region.difference(other));
+        all.min_by(|a, b| a[1].total_cmp(&b[1]))
+    };
+    let found: Vec<[f64; 2]> = cpu.regions.iter().filter_map(nearest).collect();
+    let same = found.iter().filter(|[score, edge]| *score < 0.02 && *edge < 0.01).count();
+    let greatest = |i: usize| {
+        let same = found.iter().filter(|[score, edge]| *score < 0.02 && *edge < 0.01);
+        same.map(|differences| differences[i]).fold(0.0, f64::max)
+    };
+    println!(
+        "{file}, {letterbox}: outputs differ by at most {differences:?}; {} regions on the CPU, {} on the \
+         GPU, {same} the same, their scores within {:.2e}, edges within {:.2e} of the frame's side",
+        cpu.regions.len(),
+        cuda.regions.len(),
+        greatest(0),
+        greatest(1),
+    );
+    assert!(same * 100 >= cpu.regions.len() * 90, "{same} of {}", cpu.regions.len());
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn faces_of_a_crowd_are_those_of_the_cpu_but_for_rounding() {
+    if has_cuda() {
+        check_detections(&ULTRAFACE, "data/images/crowd_selfie.jpg", "none");
+        check_detections(&ULTRAFACE, "data/oscars/oscars.png", "center");
+    }
+}
+
+/// Its integer operations run on the CPU, also with CUDA: its input is read in host memory.
+#[test]
+#[ignore = "needs a GPU"]
+fn objects_of_a_street_are_those_of_the_cpu_but_for_rounding() {
+    if has_cuda() {
+        check_detections(&YOLOV8, "data/images/street.png", "center");
+    }
+}
+
+/// Bytes of the GPU's memory that are in use.
+fn device_memory() -> u64 {
+    let output = Command::new("nvidia-smi")
+        .args(["--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.trim().parse::<u64>().unwrap_or_else(|_| panic!("nvidia-smi: {text}")) << 20
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn ten_thousand_frames_do_not_grow_the_memory() {
+    if !has_cuda() {
+        return;
+    }
+    if !alone::is_alone() {
+        let name = "on_gpu::ten_thousand_frames_do_not_grow_the_memory";
+        print!("{}", alone::run(name, &[("NMSFILTER_TEST_PROVIDER", Some("cuda"))]).stdout);
+        return;
+    }
+    let Some(source) = picture("data/images/crowd_selfie.jpg") else { return };
+    let path = data::path(ULTRAFACE.file).unwrap();
+    let inference = element::inference(&path, "provider=cuda");
+    let pipeline = parse(&format!(
+        "{source} ! imagefreeze num-buffers=10000 ! {inference} ! nmsfilter name=nms ! fakesink"
+    ));
+    let frames = Arc::new(Mutex::new((0, 0, 0)));
+    let counted = frames.clone();
+    let pad = pipeline.by_name("nms").unwrap().static_pad("src").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+        let mut counted = counted.lock().unwrap();
+        counted.0 += 1;
+        if counted.0 == 1000 {
+            (counted.1, counted.2) = (resident(), device_memory());
+        } else if counted.0 == 10_000 {
+            counted.1 = resident().saturating_sub(counted.1);
+            counted.2 = device_memory().saturating_sub(counted.2);
+        }
+        gst::PadProbeReturn::Ok
+    });
+    assert_eq!(run(&pipeline).error, None);
+    let (count, host, device) = *frames.lock().unwrap();
+    println!("{count} frames; from 1000 on: host grown by {host} KiB, GPU by {} MiB", device >> 20);
+    assert_eq!(count, 10_000);
+    assert!(host < 4096, "the host's memory has grown by {host} KiB");
+    assert_eq!(device, 0, "the GPU's memory has grown");
+}
+
+/// A kernel that stores to an address that is not accessible: after it all work on the GPU fails in this
+/// process.
+const FAULT: &std::ffi::CStr = c".version 6.3
+.target sm_60
+.address_size 64
+.visible .entry fault() {
+    .reg .b64 %address;
+    .reg .b32 %value;
+    mov.u64 %address, 16;
+    mov.u32 %value, 1;
+    st.global.u32 [%address], %value;
+    ret;
+}
+";
+
+fn break_the_gpu() {
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let kernel = Module::load(&device, FAULT).unwrap().kernel(c"fault").unwrap();
+    // SAFETY: the kernel has no parameters; that it fails is what is tested.
+    unsafe { kernel.launch(&stream, [1, 1, 1], [1, 1, 1], &mut []) }.unwrap();
+    stream.synchronize().unwrap_err();
+}
+
+/// Runs a stream whose GPU fails at frame 50; returns the number of regions of each frame, and how it ended.
+fn with_a_failing_gpu(
+    provider: &str,
+    backend: &str,
+) -> Option<(Vec<usize>, Vec<String>, Option<String>)> {
+    let source = picture("data/images/crowd_selfie.jpg")?;
+    let path = data::path(ULTRAFACE.file)?;
+    let inference = element::inference(&path, &format!("provider={provider} letterbox=none"));
+    let pipeline = parse(&format!(
+        "{source} ! imagefreeze num-buffers=100 ! {inference} ! nmsfilter name=nms backend={backend} ! fakesink"
+    ));
+    let number = AtomicU32::new(0);
+    let pad = pipeline.by_name("inference").unwrap().static_pad("sink").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+        if number.fetch_add(1, Ordering::Relaxed) == 50 {
+            break_the_gpu();
+        }
+        gst::PadProbeReturn::Ok
+    });
+    let counts = watch(&pipeline, "nms", |buffer| regions(buffer).len());
+    let ended = run(&pipeline);
+    let counts = std::mem::take(&mut *counts.lock().unwrap());
+    Some((counts, ended.warnings, ended.error))
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_gpu_that_fails_is_replaced_by_the_cpu_with_one_warning_of_each_element() {
+    if !has_cuda() {
+        return;
+    }
+    if !alone::is_alone() {
+        let name =
+            "on_gpu::a_gpu_that_fails_is_replaced_by_the_cpu_with_one_warning_of_each_element";
+        print!("{}", alone::run(name, &[("NMSFILTER_TEST_PROVIDER", Some("cuda"))]).stdout);
+        return;
+    }
+    let Some((counts, warnings, error)) = with_a_failing_gpu("auto", "auto") else { return };
+    println!("{warnings:?}");
+    assert_eq!((error, counts.len()), (None, 100));
+    let lost = counts.iter().filter(|&&count| count == 0).count();
+    println!("{lost} frames without regions, then {} regions after {}", counts[99], counts[0]);
+    assert!(lost <= 2, "{counts:?}");
+    assert!(counts[99].abs_diff(counts[0]) <= 3, "the CPU finds the same: {counts:?}");
+    assert!((1..=2).contains(&warnings.len()), "{warnings:?}");
+    assert!(warnings.iter().any(|text| text.contains("the model runs on the CPU")), "{warnings:?}");
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn a_gpu_that_fails_is_an_error_with_cuda() {
+    if !has_cuda() {
+        return;
+    }
+    if !alone::is_alone() {
+        let name = "on_gpu::a_gpu_that_fails_is_an_error_with_cuda";
+        print!("{}", alone::run(name, &[("NMSFILTER_TEST_PROVIDER", Some("cuda"))]).stdout);
+        return;
+    }
+    let Some((counts, _, error)) = with_a_failing_gpu("cuda", "cuda") else { return };
+    let error = error.expect("the stream ends");
+    println!("after {} frames: {error}", counts.len());
+    assert!(counts.len() < 100);
+    assert!(
+        error.contains("CUDA_ERROR_ILLEGAL_ADDRESS") || error.contains("illegal memory access"),
+        "{error}"
+    );
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn another_model_runs_after_ready() {
+    if !has_cuda() {
+        return;
+    }
+    let Some(source) = picture("data/images/street.png") else { return };
+    let [first, second] =
+        [&ULTRAFACE, &YOLOV8].map(|model| data::path(model.file).expect("models are together"));
+    let inference = element::inference(&first, "provider=cuda");
+    let pipeline = parse(&format!(
+        "{source} ! imagefreeze num-buffers=5 ! {inference} ! nmsfilter ! fakesink"
+    ));
+    for turn in 0..6 {
+        let model = if turn % 2 == 0 { &first } else { &second };
+        pipeline.by_name("inference").unwrap().set_property("model", model.to_str());
+        let seen = watch(&pipeline, "inference", element::ids);
+        assert_eq!(run(&pipeline).error, None);
+        assert_eq!(seen.lock().unwrap()[0].len(), if turn % 2 == 0 { 2 } else { 1 });
+    }
+}
