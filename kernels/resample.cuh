@@ -20,7 +20,7 @@
 #define RESAMPLE_CHANNELS 3
 // Bits after the point: of a position, and of an entry of the matrix.
 #define RESAMPLE_POSITION_BITS 8
-#define RESAMPLE_MATRIX_BITS 14
+#define RESAMPLE_MATRIX_BITS 13
 
 // A component of a frame: Y, Cb, Cr, or R, G, B. Its sample (x, y) is the byte
 // samples + y * row_stride + x * pixel_stride.

@@ -85,6 +85,39 @@ fn elements<T: Copy>(
     }
 }
 
+/// Makes one row of two: `count` samples, `stride` bytes apart, times 256. `fy` is the weight of those `below`.
+fn blend(blended: &mut Vec<u16>, above: &[u8], below: &[u8], fy: u16, stride: usize, count: usize) {
+    // At most 255 x 256.
+    let sum = |above: u8, below: u8| u16::from(above) * (256 - fy) + u16::from(below) * fy;
+    blended.clear();
+    match stride {
+        // Vectorized, for the formats of decoders and cameras.
+        1 => blended.extend(above[..count].iter().zip(&below[..count]).map(|(&a, &b)| sum(a, b))),
+        2 => pixels::<2>(blended, above, below, count, sum),
+        3 => pixels::<3>(blended, above, below, count, sum),
+        4 => pixels::<4>(blended, above, below, count, sum),
+        _ => {
+            let pairs = above.iter().step_by(stride).zip(below.iter().step_by(stride));
+            blended.extend(pairs.take(count).map(|(&a, &b)| sum(a, b)));
+        }
+    }
+}
+
+/// [`blend`] for samples that are `N` bytes apart.
+fn pixels<const N: usize>(
+    blended: &mut Vec<u16>,
+    above: &[u8],
+    below: &[u8],
+    count: usize,
+    sum: impl Fn(u8, u8) -> u16,
+) {
+    let pairs = above.as_chunks::<N>().0.iter().zip(below.as_chunks::<N>().0);
+    blended.extend(pairs.take(count).map(|(a, b)| sum(a[0], b[0])));
+    // The last sample may be less than a whole pixel before the end.
+    let rest = blended.len()..count;
+    blended.extend(rest.map(|at| sum(above[at * N], below[at * N])));
+}
+
 /// Makes row `y` of the region: the values of the model's channels at `columns`.
 fn row(
     resampler: &Resampler,
@@ -103,14 +136,7 @@ fn row(
         let above = &plane.data[plane.offset + above * plane.stride..];
         let below = if fy == 0 { above } else { &above[plane.stride..] };
         let last = positions.columns.last().map_or(0, |at| at.div_ceil(ONE) as usize);
-        let stride = component.pixel_stride;
-        rows.blended.clear();
-        let pairs = above.iter().step_by(stride).zip(below.iter().step_by(stride));
-        // At most 255 x 256.
-        let blend = |(&above, &below): (&u8, &u8)| {
-            u16::from(above) * (ONE - fy) as u16 + u16::from(below) * fy as u16
-        };
-        rows.blended.extend(pairs.take(last + 1).map(blend));
+        blend(&mut rows.blended, above, below, fy as u16, component.pixel_stride, last + 1);
 
         let blended = &rows.blended[..];
         let interpolate = |&at: &u32| {
@@ -123,20 +149,16 @@ fn row(
         rows.samples[k].clear();
         rows.samples[k].extend(positions.columns.iter().map(interpolate));
     }
-    let color = &resampler.format.color;
     let Rows { samples, values, .. } = rows;
     for (channel, values) in values.iter_mut().enumerate().take(channels) {
+        let color = resampler.format.color.channel(channel);
         let values = values[columns.clone()].iter_mut();
         match components.len() {
-            1 => {
-                for (value, &a) in values.zip(&samples[0]) {
-                    *value = color.value(channel, [i32::from(a), 0, 0]);
-                }
-            }
+            1 => values.zip(&samples[0]).for_each(|(value, &a)| *value = color.value([a, 0, 0])),
             _ => {
                 let samples = samples[0].iter().zip(&samples[1]).zip(&samples[2]);
                 for (value, ((&a, &b), &c)) in values.zip(samples) {
-                    *value = color.value(channel, [a, b, c].map(i32::from));
+                    *value = color.value([a, b, c]);
                 }
             }
         }

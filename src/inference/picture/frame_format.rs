@@ -12,8 +12,8 @@ use crate::inference::model::{ChannelOrder, Input};
 /// The greatest number of components, and of channels.
 pub const CHANNELS: usize = 3;
 
-/// Bits after the point of an entry of [`ColorMatrix`].
-pub const MATRIX_BITS: u32 = 14;
+/// Bits after the point of an entry of [`ColorMatrix`]: as many as let entries fit 16 bits.
+pub const MATRIX_BITS: u32 = 13;
 
 /// Where the samples of a component are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,10 +119,25 @@ impl ColorMatrix {
         Self { matrix, bias }
     }
 
-    /// The value of channel `c` for these samples.
-    pub fn value(&self, c: usize, samples: [i32; CHANNELS]) -> u8 {
-        let [a, b, d] = self.matrix[c];
-        let sum = a * samples[0] + b * samples[1] + d * samples[2] + self.bias[c];
+    /// What makes channel `c` of samples.
+    pub fn channel(&self, c: usize) -> ChannelWeights {
+        // At most 2 x 255 / 224 in absolute value.
+        ChannelWeights { weights: self.matrix[c].map(|weight| weight as i16), bias: self.bias[c] }
+    }
+}
+
+/// A row of a [`ColorMatrix`]. Products of 16 bits can be vectorized on every processor.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelWeights {
+    weights: [i16; CHANNELS],
+    bias: i32,
+}
+
+impl ChannelWeights {
+    /// The value of the channel for these samples.
+    pub fn value(self, samples: [u8; CHANNELS]) -> u8 {
+        let product = |k: usize| i32::from(self.weights[k]) * i32::from(i16::from(samples[k]));
+        let sum = product(0) + product(1) + product(2) + self.bias;
         (sum >> MATRIX_BITS).clamp(0, 255) as u8
     }
 }
@@ -141,8 +156,8 @@ mod tests {
         FrameFormat::new(&info, input)
     }
 
-    fn rgb(color: &ColorMatrix, samples: [i32; 3]) -> [u8; 3] {
-        [0, 1, 2].map(|c| color.value(c, samples))
+    fn rgb(color: &ColorMatrix, samples: [u8; 3]) -> [u8; 3] {
+        [0, 1, 2].map(|c| color.channel(c).value(samples))
     }
 
     #[test]
