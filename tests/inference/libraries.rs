@@ -124,7 +124,9 @@ fn the_library_is_found_by_property_variable_or_python_environment() {
 #[test]
 fn no_library() {
     element::init();
-    let Err(message) = in_process("", None, None) else {
+    let found = in_process("", None, None);
+    // One that is installed for all users can be too old.
+    let Some(message) = found.err().filter(|message| !message.contains("has version")) else {
         skip("a machine where ONNX Runtime is not installed for all users");
         return;
     };
@@ -145,8 +147,8 @@ fn a_library_that_does_not_exist() {
             message.starts_with(&format!("ONNX Runtime's library {missing:?} cannot be loaded: "))
         );
         let advice = "No such file or directory; set library or ORT_DYLIB_PATH to libonnxruntime.so of \
-                      version 1.23 or later";
-        assert!(message.ends_with(advice), "{message}");
+                      version 1.";
+        assert!(message.contains(advice) && message.ends_with(" or later"), "{message}");
     }
 }
 
@@ -203,10 +205,8 @@ fn an_old_library() {
     let folder = Scratch::new();
     let Some(library) = stub(&folder, &stub_of_version("1.10.0")) else { return };
     let message = in_process(&format!("library={}", folder.display()), None, None).unwrap_err();
-    assert_eq!(
-        message,
-        format!("ONNX Runtime's library {library:?} has version 1.10.0; install 1.23 or later")
-    );
+    let expected = format!("ONNX Runtime's library {library:?} has version 1.10.0; install 1.");
+    assert!(message.starts_with(&expected) && message.ends_with(" or later"), "{message}");
 }
 
 #[test]

@@ -17,8 +17,7 @@ fn infer(source: &str, inference: &str) -> (Vec<Tensor>, Vec<Region>) {
     let seen = pipeline::watch(&pipeline, "nms", |buffer| (tensors(buffer), regions(buffer)));
     let ended = pipeline::run(&pipeline);
     assert_eq!(ended.error, None, "{description}");
-    let frame = seen.lock().unwrap().remove(0);
-    frame
+    seen.lock().unwrap().remove(0)
 }
 
 /// The greatest difference of two tensors' elements.

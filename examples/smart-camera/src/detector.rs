@@ -73,9 +73,9 @@ fn description(options: &Options) -> String {
     // What to do with a frame for which there is no time. A camera cannot wait: the oldest frame is
     // removed, so that each frame that the model sees is the newest, and the latency does not grow. A file
     // can wait, and none of its frames is left out.
-    let (full, leaky, sync) = match options.is_live() {
-        true => ("leaky-type=downstream", "leaky=downstream", false),
-        false => ("block=true", "", true),
+    let (full, leaky) = match options.is_live() {
+        true => ("leaky-type=downstream", "leaky=downstream"),
+        false => ("block=true", ""),
     };
     let mut text =
         format!("appsrc name=frames format=time is-live=true max-buffers=1 max-bytes=0 {full}");
@@ -89,13 +89,13 @@ fn description(options: &Options) -> String {
          results. ! appsink name=report sync=false async=false"
     );
     // Preview and recording have threads of their own, behind queues that never wait for them if the source
-    // is live. The preview of a file is at the file's own speed (sync).
-    let queue = format!("queue max-size-buffers=2 {leaky}");
+    // is live. sync=false: a frame is shown as soon as it is drawn.
+    let queue = format!("queue max-size-buffers=2 max-size-bytes=0 max-size-time=0 {leaky}");
     if options.preview || options.record.is_some() {
         text += &format!(" results. ! {queue} ! roioverlay name=overlay ! tee name=pictures");
     }
     if options.preview {
-        text += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync={sync}");
+        text += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync=false");
     }
     if options.record.is_some() {
         text += &format!(

@@ -7,8 +7,8 @@
 //!                 again when it fails
 //! ```
 //!
-//! Two pipelines, because the source is replaced when it fails, and the model stays loaded. README.md
-//! beside this package explains each step.
+//! Two pipelines, because the source is replaced when it fails, and the model stays loaded. README.md in
+//! this package explains each step.
 
 mod detector;
 mod frames;
@@ -50,21 +50,22 @@ fn run() -> Result<(), Error> {
         return Ok(());
     };
 
-    // The elements are a part of this program: it needs no plugin files of this project.
+    // 1. The elements are a part of this program, which needs no plugin files of this project.
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
     gstonnxruntime::plugin_register_static()?;
 
-    // Loads the model. The pipeline then waits for frames.
+    // 2. Loads the model. The pipeline then waits for frames.
     let detector = Detector::start(&options)?;
 
-    // On a signal no further frame is taken, and the program ends when those it has are processed. A
+    // 3. On a signal no further frame is taken, and the program ends when those it has are processed. A
     // second signal has its default effect.
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let frames = detector.frames.clone();
         glib_unix::unix_signal_add_once(signal, move || frames.end());
     }
 
+    // 4. Frames go from the source to the detector in threads of GStreamer; this one watches both.
     glib::MainContext::default().block_on(supervise(&options, &detector))
 }
 
@@ -90,6 +91,7 @@ async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> 
             return source_end.and(detector_end);
         }
 
+        // 5. A camera that failed may come back.
         if detector.frames.count() > before {
             delay = FIRST_DELAY;
         }

@@ -44,7 +44,7 @@ Source that ends or fails (a camera is always started again)
 Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
 source and after SIGINT or SIGTERM, 1 for an error, which is the last line there.";
 
-/// The arguments.
+/// The arguments; [`HELP`] says what they mean.
 #[derive(Default)]
 pub struct Options {
     pub source: String,
@@ -63,16 +63,11 @@ pub struct Options {
 impl Options {
     /// Whether frames come at their own speed and cannot wait: all but files, which have an end.
     pub fn is_live(&self) -> bool {
-        let others = ["/dev/", "bin:"];
-        match self.source.split_once("://") {
-            _ if self.source == "test"
-                || others.iter().any(|kind| self.source.starts_with(kind)) =>
-            {
-                true
-            }
-            Some((scheme, _)) => !["file", "http", "https"].contains(&scheme),
-            None => false,
-        }
+        let by_name = self.source == "test"
+            || self.source.starts_with("/dev/")
+            || self.source.starts_with("bin:");
+        let scheme = self.source.split_once("://").map(|(scheme, _)| scheme);
+        by_name || scheme.is_some_and(|scheme| !["file", "http", "https"].contains(&scheme))
     }
 
     /// Whether a source that ends or fails is started again.
