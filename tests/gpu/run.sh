@@ -81,7 +81,7 @@ inference() {
     if [ -z "${NMSFILTER_TEST_PYTHON-}" ] && python3 -c 'import numpy, onnxruntime' 2>/dev/null; then
         export NMSFILTER_TEST_PYTHON=python3
     fi
-    program inference
+    NMSFILTER_TEST_PROVIDER=cuda program inference
 }
 
 scenes() {
