@@ -28,10 +28,12 @@ pub enum InferenceError {
         provider: &'static str,
     },
     /// The provider cannot be used on this machine.
-    #[error("provider={provider}: {problem}")]
+    #[error(
+        "provider={provider} cannot be used: {problem}; install what is missing, or set provider=cpu"
+    )]
     Provider {
         /// The provider.
-        provider: String,
+        provider: &'static str,
         /// What ONNX Runtime says.
         problem: String,
     },
@@ -115,7 +117,10 @@ impl InferenceError {
 
     /// A failure of `provider` that ONNX Runtime reports.
     pub fn provider(provider: Provider, error: &ort::Error) -> Self {
-        Self::Provider { provider: provider.name().to_owned(), problem: error.to_string() }
+        let says = error.to_string();
+        // It begins with a place in ONNX Runtime's source.
+        let problem = says.rsplit_once(" : FAIL : ").map_or(&*says, |(_, problem)| problem).trim();
+        Self::Provider { provider: provider.name(), problem: problem.to_owned() }
     }
 
     /// The element message: the error as its text, `context` as its debug information.

@@ -45,11 +45,6 @@ impl Provider {
             Self::TensorRt => "tensorrt",
         }
     }
-
-    /// Whether it runs on a GPU.
-    pub fn is_gpu(self) -> bool {
-        self != Self::Cpu
-    }
 }
 
 /// Opens the model at `path` on the CPU.
@@ -57,7 +52,7 @@ impl Provider {
 /// # Errors
 /// If the file is not a model.
 pub fn open_on_cpu(library: &Library, path: &Path) -> Result<Session, InferenceError> {
-    open(library, path, &[])
+    open(library, path, Provider::Cpu, &[])
 }
 
 /// Opens the model at `path` on a GPU. All work is submitted to `stream`.
@@ -82,13 +77,13 @@ pub fn open_on_gpu(
     require::<ep::CUDA>(provider)?;
     let cuda = cuda.build().error_on_failure();
     if provider == Provider::Cuda {
-        return open(library, path, &[cuda]);
+        return open(library, path, provider, &[cuda]);
     }
     require::<ep::TensorRT>(provider)?;
     // SAFETY: as above.
     let tensorrt =
         unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
-    open(library, path, &[tensorrt.build().error_on_failure(), cuda])
+    open(library, path, provider, &[tensorrt.build().error_on_failure(), cuda])
 }
 
 /// # Errors
@@ -104,18 +99,16 @@ fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceErro
 fn open(
     library: &Library,
     path: &Path,
+    provider: Provider,
     providers: &[ExecutionProviderDispatch],
 ) -> Result<Session, InferenceError> {
     let mut builder = Session::builder(&library.environment)
         .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?))
         .map_err(|error| InferenceError::Session(error.to_string()))?;
     if !providers.is_empty() {
-        builder = builder.with_execution_providers(providers).map_err(|error| {
-            InferenceError::Provider {
-                provider: providers[0].name().to_owned(),
-                problem: error.to_string(),
-            }
-        })?;
+        builder = builder
+            .with_execution_providers(providers)
+            .map_err(|error| InferenceError::provider(provider, &error.into()))?;
     }
     builder.commit_from_file(path).map_err(|error| InferenceError::model(path, &error))
 }
