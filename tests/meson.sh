@@ -1,28 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # meson.sh FOLDER: builds with meson, runs its tests and installs in the two ways that README.md
-# describes: below a prefix of the user, and below GStreamer's, here into a staging folder. The build
-# is kept in FOLDER.
+# describes: below a prefix of the user, and below GStreamer's, here into a staging folder; and without
+# the plugin onnxruntime. The build is kept in FOLDER.
 set -euo pipefail
 folder=$(realpath -m "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build=$folder/build own=$folder/prefix staged=$folder/staged
+build=$folder/build own=$folder/prefix staged=$folder/staged alone=$folder/alone
 gstreamer=$(pkg-config --variable=prefix gstreamer-1.0)
 plugins=$(pkg-config --variable=pluginsdir gstreamer-1.0)
-rm -rf "$own" "$staged"
+rm -rf "$own" "$staged" "$alone"
 
 # The dev profile builds faster; the steps are the same.
-meson setup "$build" --buildtype=debug --prefix="$own" $([ ! -d "$build" ] || echo --reconfigure)
+meson setup "$build" --buildtype=debug --prefix="$own" -Donnxruntime=true $([ ! -d "$build" ] || echo --reconfigure)
 meson compile -C "$build"
 # The sources are dependencies of the build. (Not grep -q, which would close ninja's pipe.)
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
+ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet
-GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
-    gst-inspect-1.0 nmsfilter >/dev/null
+for element in nmsfilter ortinference; do
+    GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
+        gst-inspect-1.0 "$element" >/dev/null
+done
 
 meson setup "$build" --reconfigure --prefix="$gstreamer"
 DESTDIR=$staged meson install -C "$build" --quiet
 [ "$(ls "$staged$plugins")" = "$(ls "$own${plugins#"$gstreamer"}")" ]
 echo "installed: $(ls "$staged$plugins"/*)"
+
+meson setup "$build" --reconfigure -Donnxruntime=false
+DESTDIR=$alone meson install -C "$build" --quiet
+[ "$(ls "$alone$plugins")" = libgstnmsfilter.so ]
+echo "installed without the option onnxruntime: $(ls "$alone$plugins"/*)"

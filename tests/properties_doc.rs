@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `docs/properties.md` is generated from the registered elements and is current: every property of
-//! this plugin's own, with type, range, default, when it can change, and meaning.
+//! both plugins' own, with type, range, default, when it can change, and meaning.
 //!
 //! After a change of a property: `NMSFILTER_UPDATE_DOCS=1 cargo test -p nmsfilter-tests --test properties_doc`.
 
@@ -12,7 +12,25 @@ use gst::glib;
 use gst::prelude::*;
 
 /// In the order of the document.
-const ELEMENTS: [&str; 4] = ["nmsfilter", "crowdtestsrc", "tensorreplay", "roioverlay"];
+const ELEMENTS: [&str; 5] =
+    ["nmsfilter", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
+
+/// The plugin of `inference/`.
+mod inference {
+    use gstnmsfilter::register_inference;
+
+    gst::plugin_define!(
+        onnxruntimedoc,
+        "ortinference, to read its properties",
+        register_inference,
+        "1.0.0",
+        "MIT/X11",
+        "nmsfilter-tests",
+        "nmsfilter-tests",
+        "Unknown package origin",
+        "2026-11-22"
+    );
+}
 
 const UPDATE: &str = "NMSFILTER_UPDATE_DOCS";
 
@@ -39,6 +57,7 @@ fn init() {
     INIT.call_once(|| {
         gst::init().unwrap();
         gstnmsfilter::plugin_register_static().unwrap();
+        inference::plugin_register_static().unwrap();
     });
 }
 

@@ -66,6 +66,11 @@ pub struct Region {
 }
 
 impl Region {
+    /// The region's type.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
     /// How far score and edges are from those of another region; `None` if that has another class.
     pub fn difference(&self, other: &Self) -> Option<[f64; 2]> {
         let edges = self.edges.iter().zip(other.edges).map(|(a, b)| (a - b).abs());

@@ -17,5 +17,6 @@ mod lifecycle;
 mod messages;
 mod on_gpu;
 mod outputs;
+mod pipelines;
 #[cfg(feature = "v1_28")]
 mod stock;

@@ -15,7 +15,7 @@
 //! bit. On a GPU the frame is all that is read from the host.
 //!
 //! GstVideoConverter does the same on the host, in more formats and with better filters. It is used for
-//! formats whose samples are not bytes; docs/usage.md has the times of both.
+//! formats whose samples are not bytes; docs/design.md has the times of both.
 
 mod cpu;
 mod frame_format;
