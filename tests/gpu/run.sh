@@ -148,7 +148,7 @@ pipelines() {
                 printf '%s from %s memory, backend=%s: ' $head $memory $backend
                 $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 decoder=$head memory=$memory \
                     ! nmsfilter backend=$backend ! fakesink 2>&1 |
-                    sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
+                    sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p50=(guint64)[0-9]*, time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
             done
         done
     done

@@ -29,9 +29,9 @@ fn ids_of(path: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn the_id_of_a_tensor_is_the_outputs_name() {
+fn an_output_of_which_nothing_says_an_id_has_none_that_a_decoder_knows() {
     if has_onnx_runtime() {
-        assert_eq!(ids_of(&file(&two_outputs(DIMS))), ["same", "negative"]);
+        assert_eq!(ids_of(&file(&two_outputs(DIMS))), ["onnx/same", "onnx/negative"]);
     }
 }
 
@@ -39,7 +39,7 @@ fn the_id_of_a_tensor_is_the_outputs_name() {
 fn a_key_of_the_metadata_that_is_an_outputs_name_has_the_id() {
     if has_onnx_runtime() {
         let model = two_outputs(DIMS).metadata("negative", "my-boxes");
-        assert_eq!(ids_of(&file(&model)), ["same", "my-boxes"]);
+        assert_eq!(ids_of(&file(&model)), ["onnx/same", "my-boxes"]);
     }
 }
 
@@ -61,7 +61,7 @@ fn exports_of_yolo_have_the_ids_of_their_decoders() {
     let outputs: &[(&str, &[i64], &[f32])] = &[("output0", &[1, 6, 2], &[0.5; 12])];
     let model = constants(DIMS, outputs).metadata("names", names);
     assert_eq!(ids_of(&file(&model.clone().metadata("task", "detect"))), ["yolo-v8-out"]);
-    assert_eq!(ids_of(&file(&model)), ["output0"]);
+    assert_eq!(ids_of(&file(&model)), ["onnx/output0"]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn all_outputs_are_attached_in_the_order_of_the_model() {
     }
     let found = tensors_of(&frame(), &file(&two_outputs(DIMS)), "range=0,255");
     let [same, negative] = found.try_into().expect("two outputs");
-    assert_eq!((&*same.id, &*negative.id), ("same", "negative"));
+    assert_eq!((&*same.id, &*negative.id), ("onnx/same", "onnx/negative"));
     assert_eq!(Picture::of_planes(&same), frame());
     let opposite: Vec<f32> = same.f32().iter().map(|value| -value).collect();
     assert_eq!(negative.f32(), opposite);
@@ -273,7 +273,7 @@ fn the_other_branch_of_a_tee_before_the_element_has_no_tensors() {
     let pipeline = numbered(5, &branches);
     let [with, without] = ["inference", "other"].map(|name| watch(&pipeline, name, ids));
     assert_eq!(pipeline::run(&pipeline).error, None);
-    assert_eq!(*with.lock().unwrap(), vec![["output"]; 5]);
+    assert_eq!(*with.lock().unwrap(), vec![["onnx/output"]; 5]);
     assert_eq!(*without.lock().unwrap(), vec![[""; 0]; 5]);
 }
 

@@ -268,7 +268,7 @@ impl ObjectImpl for NmsFilter {
                      frame; with multi-label, pairs of anchor and class), engine (of the last \
                      frame), bytes-uploaded and bytes-downloaded (to and from the GPU), launches \
                      (on the GPU), rounds (sum of the dependency depths there), device-time-mean \
-                     (ns per launch, by the GPU's clock), time-mean and time-p99 (ns per frame)",
+                     (ns per launch, by the GPU's clock), time-mean, time-p50 and time-p99 (ns per frame)",
                 )
                 .read_only()
                 .build();

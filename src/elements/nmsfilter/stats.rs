@@ -97,6 +97,7 @@ impl Stats {
             .field("rounds", self.device.rounds)
             .field("device-time-mean", self.device_time_mean())
             .field("time-mean", self.time.mean().round() as u64)
+            .field("time-p50", self.time.value_at_quantile(0.5))
             .field("time-p99", self.time.value_at_quantile(0.99))
             .build()
     }

@@ -10,6 +10,10 @@ use super::{InfoFile, Metadata, ModelError, type_text};
 use crate::inference::CAT;
 use crate::tensor::{ElementType, MAX_RANK};
 
+/// What precedes the name of an output in the id of its tensor, if nothing says an id. Names like `boxes` are
+/// ids of other models' tensors, whose numbers have another meaning.
+const UNKNOWN: &str = "onnx/";
+
 /// An output that is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
@@ -65,7 +69,7 @@ pub fn describe(
         let id = id.or_else(|| metadata.id(name, dims).map(ToOwned::to_owned));
         outputs.push(Output {
             name: name.to_owned(),
-            id: id.unwrap_or_else(|| name.to_owned()),
+            id: id.unwrap_or_else(|| format!("{UNKNOWN}{name}")),
             element,
             dims: dims.to_vec(),
         });
