@@ -13,8 +13,8 @@
 //!
 //! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] says what a model takes and
 //! gives, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
-//! after the copy of the frame is submitted to one stream, and no thread waits: readers of the tensors wait for the
-//! event that they carry.
+//! after the copy of the frame is submitted to one stream, and the calling thread does not wait: the memory
+//! of the tensors has an event, for which readers wait.
 
 pub mod error;
 pub mod library;
@@ -234,9 +234,9 @@ impl Inference {
                     ready.synchronize()?;
                 }
                 let (staging, address) = (&mut set.staging, self.input.data_ptr_mut() as u64);
-                // SAFETY: the input is a tensor of the picture's size in the memory of this GPU, and runs read it
-                // in the order of the stream. The last run of the set has completed, and the planes are those of
-                // the resampler.
+                // SAFETY: the input is a tensor of the picture's size in the memory of this GPU, and runs read
+                // it in the order of the stream. The last run of the set has completed, and the planes are those
+                // of the resampler.
                 self.uploaded =
                     resampler.samples(frame, &mut self.scratch, |planes| unsafe {
                         on_gpu.resample(planes, staging, address)
@@ -296,7 +296,7 @@ fn check_file(path: &Path) -> Result<(), InferenceError> {
     Err(InferenceError::Model { path: path.to_owned(), problem })
 }
 
-/// The dimensions of the outputs, by a run with an input of zeros: models often say them in part only.
+/// The dimensions of the outputs, by a run with any input: models often say them in part only.
 fn fix_outputs(
     session: &mut Session,
     model: &Model,

@@ -69,7 +69,7 @@ pub fn open_on_gpu(
     library.preload_cuda();
     let ordinal = stream.device.ordinal() as i32;
     let handle = stream.stream.as_raw().cast();
-    // SAFETY: the session keeps a reference to `stream` (`Inference` drops it after the session).
+    // SAFETY: the stream exists until the session is dropped (`Inference` drops the session first).
     let cuda = unsafe { ep::CUDA::default().with_device_id(ordinal).with_compute_stream(handle) };
     // The default search measures all algorithms in the first run, which takes seconds, and its choice
     // can differ from run to run.

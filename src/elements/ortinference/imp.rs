@@ -218,8 +218,15 @@ impl BaseTransformImpl for OrtInference {
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let frame = VideoInfo::from_caps(incaps)?;
         if let Some(state) = lock(&self.state).as_mut() {
-            let set = state.inference.set_frame(&frame);
-            set.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
+            let result = match state.inference.set_frame(&frame) {
+                Err(error) if state.is_auto && error.is_of_gpu() => {
+                    self.warn_of_cpu(&error);
+                    state.frame = Some(frame.clone());
+                    state.replace_gpu()
+                }
+                result => result,
+            };
+            result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
             let model = state.inference.model.input.size;
             gst::info!(
                 CAT,
