@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
-use super::{Device, DeviceBuffer, DriverError, PinnedBuffer};
+use super::{Device, DeviceBuffer, DriverError, PinnedBuffer, Ready};
 
 /// A CUDA stream: work for a GPU that is done in the order of submission.
 #[derive(Debug)]
@@ -176,6 +176,25 @@ impl Stream {
             Err(error) if error.is_not_ready() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Makes later work of this stream wait until the memory at `address` may be read, as `ready` says. Returns
+    /// false if nothing is known of the producer's work.
+    ///
+    /// # Errors
+    /// If a call fails.
+    pub(crate) fn wait_for_producer(
+        &self,
+        ready: Ready,
+        address: u64,
+    ) -> Result<bool, DriverError> {
+        match ready {
+            Ready::Now => {}
+            Ready::After(event) => self.wait_for(event)?,
+            Ready::AfterStream(producer) => self.wait_for_stream(producer)?,
+            Ready::AfterOwner => return self.device.wait_for_owner(address),
+        }
+        Ok(true)
     }
 
     /// Waits until all work of the stream has completed.

@@ -30,7 +30,7 @@ use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, Memory
 use ort::session::{NoSelectedOutputs, RunOptions, Session};
 use ort::value::DynTensor;
 
-use crate::device::{Device, Stream};
+use crate::device::{Device, OwnedEvent, Stream};
 use crate::geometry::Letterbox;
 use crate::input::custom_meta::NewTensor;
 use crate::input::model::ModelInfo;
@@ -38,7 +38,7 @@ use error::InferenceError;
 use library::Library;
 use model::{Model, ModelError, Output, Overrides};
 use outputs::{FixedOutput, OutputSet};
-use picture::{GpuResampler, Resampler, Rows, Scratch, Table};
+use picture::{DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Table};
 use provider::{GpuStream, Provider};
 
 /// The debug category of everything here.
@@ -101,6 +101,8 @@ struct Gpu {
     resampler: Option<GpuResampler>,
     /// Whether the model's input is in device memory.
     takes_input: bool,
+    /// Completes when a frame in device memory has been read.
+    read: OwnedEvent,
 }
 
 impl Inference {
@@ -153,7 +155,13 @@ impl Inference {
         let input =
             DynTensor::new(input_allocator, element, model.input.shape()).map_err(failed)?;
         let table = Table::new(&model.input);
-        let gpu = stream.map(|stream| Gpu { stream, resampler: None, takes_input });
+        let gpu = match stream {
+            None => None,
+            Some(stream) => {
+                let read = OwnedEvent::new(&stream.device)?;
+                Some(Gpu { stream, resampler: None, takes_input, read })
+            }
+        };
         let outputs = fix_outputs(&mut session, &model, &input, provider)?;
         let info = ModelInfo::default()
             .with_size(model.input.size)
@@ -214,43 +222,67 @@ impl Inference {
     /// If [`set_frame`](Self::set_frame) was not called before.
     pub fn run(&mut self, frame: &gst::BufferRef) -> Result<&[NewTensor], InferenceError> {
         let index = self.free_set()?;
+        let on_device = self.make_input(frame, index)?;
+        let result = self.run_model(index);
+        if let (Some(on_device), Some(gpu)) = (on_device, &self.gpu) {
+            // Its memory may be written again as soon as the buffer has left the element.
+            gpu.read.synchronize()?;
+            drop(on_device);
+        }
+        result?;
+        Ok(&self.sets[index].tensors)
+    }
+
+    /// Makes the model's input of `frame` for a run that writes set `index`. On a GPU the work is submitted,
+    /// and a frame in device memory is returned: it must exist until the event `read` has completed.
+    fn make_input<'f>(
+        &mut self,
+        frame: &'f gst::BufferRef,
+        index: usize,
+    ) -> Result<Option<DeviceFrame<'f>>, InferenceError> {
         let resampler = self.resampler.as_ref().expect("the format of frames is set");
         let set = &mut self.sets[index];
-        match self.gpu.as_ref().and_then(|gpu| gpu.resampler.as_ref()) {
-            None => {
-                let len = self.model.input.bytes();
-                // SAFETY: the input is a tensor of this size in host memory, which no run reads now.
-                let tensor = unsafe {
-                    std::slice::from_raw_parts_mut(self.input.data_ptr_mut().cast::<u8>(), len)
-                };
-                let to = (&self.model.input, &self.table);
-                resampler.samples(frame, &mut self.scratch, |planes| {
-                    picture::resample(resampler, planes, to, &mut self.rows, tensor);
-                })?;
-            }
-            Some(on_gpu) => {
-                if let Some(ready) = &set.ready {
-                    // The last run reads its frame until then.
-                    ready.synchronize()?;
-                }
-                let (staging, address) = (&mut set.staging, self.input.data_ptr_mut() as u64);
-                // SAFETY: the input is a tensor of the picture's size in the memory of this GPU, and runs read
-                // it in the order of the stream. The last run of the set has completed, and the planes are those
-                // of the resampler.
-                self.uploaded =
-                    resampler.samples(frame, &mut self.scratch, |planes| unsafe {
-                        on_gpu.resample(planes, staging, address)
-                    })??;
-            }
+        let input = self.input.data_ptr_mut();
+        let gpu = self.gpu.as_ref();
+        let Some((gpu, on_gpu)) = gpu.and_then(|gpu| Some((gpu, gpu.resampler.as_ref()?))) else {
+            let len = self.model.input.bytes();
+            // SAFETY: the input is a tensor of this size in host memory, which no run reads now.
+            let tensor = unsafe { std::slice::from_raw_parts_mut(input.cast::<u8>(), len) };
+            let to = (&self.model.input, &self.table);
+            resampler.samples(frame, &mut self.scratch, |planes| {
+                picture::resample(resampler, planes, to, &mut self.rows, tensor);
+            })?;
+            return Ok(None);
+        };
+        let input = input as u64;
+        if let Some(on_device) = DeviceFrame::new(frame, resampler, &gpu.stream.stream)? {
+            self.uploaded = 0;
+            // SAFETY: the input is a tensor of the picture's size in the memory of this GPU, and runs read it in
+            // the order of the stream. The caller keeps the frame until `read` has completed.
+            unsafe { on_gpu.resample_on_device(&on_device, input, &gpu.read) }?;
+            return Ok(Some(on_device));
         }
+        if let Some(ready) = &set.ready {
+            // The last run of the set reads its frame until then.
+            ready.synchronize()?;
+        }
+        let staging = &mut set.staging;
+        // SAFETY: as above. The last run of the set has completed, and the planes are those of the resampler.
+        self.uploaded = resampler.samples(frame, &mut self.scratch, |planes| unsafe {
+            on_gpu.resample(planes, staging, input)
+        })??;
+        Ok(None)
+    }
+
+    /// Runs the model on its input; the outputs are written to set `index`. On a GPU the work is submitted.
+    fn run_model(&mut self, index: usize) -> Result<(), InferenceError> {
+        let set = &self.sets[index];
         let result = self.session.run_binding_with_options(&set.binding, &self.run_options);
-        let result =
-            result.map(drop).map_err(|error| run_error(self.provider, &self.outputs, &error));
-        result?;
+        result.map(drop).map_err(|error| run_error(self.provider, &self.outputs, &error))?;
         if let (Some(gpu), Some(ready)) = (&self.gpu, &set.ready) {
             gpu.stream.stream.record(ready)?;
         }
-        Ok(&set.tensors)
+        Ok(())
     }
 
     /// The index of a set to which nothing else has a reference.

@@ -6,12 +6,13 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use gst_video::{VideoFormat, VideoInfo};
-use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, Stream};
+use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
 use gstnmsfilter::inference::picture::{
-    GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
+    DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
 };
 use gstnmsfilter::inference::provider::GpuStream;
+use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
 
 use crate::support::emulated::Emulated;
@@ -61,6 +62,40 @@ fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input, Le
     (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
 }
 
+/// The bytes of `frame` in device memory.
+fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
+    let bytes = frame.map_readable().unwrap();
+    let mut pinned = PinnedBuffer::new(&gpu.device, bytes.len()).unwrap();
+    pinned.as_mut_slice().copy_from_slice(&bytes);
+    let memory = DeviceBuffer::new(&gpu.device, bytes.len()).unwrap();
+    gpu.stream.upload(&pinned, &memory, bytes.len()).unwrap();
+    gpu.stream.synchronize().unwrap();
+    let mut buffer = gst::Buffer::new();
+    let memory = cuda_memory::from_buffer(memory, bytes.len(), drop);
+    buffer.get_mut().unwrap().append_memory(memory);
+    buffer
+}
+
+/// A frame that is too small for its caps.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_frame_with_too_few_bytes_is_an_error() {
+    engines::require_gpu();
+    pipeline::init();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let gpu = GpuStream { device, stream };
+    let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
+    let input = Input::of_size([32, 32], PixelElement::F32);
+    let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
+    let frame = |len| on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; len]));
+    let whole = frame(info.size());
+    assert!(DeviceFrame::new(&whole, &resampler, &gpu.stream).unwrap().is_some());
+    let small = frame(info.size() - 64);
+    let error = DeviceFrame::new(&small, &resampler, &gpu.stream).err().expect("it is too small");
+    assert!(error.to_string().contains("it has 4544 bytes; expected 460"), "{error}");
+}
+
 #[test]
 #[ignore = "needs a GPU"]
 fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
@@ -89,10 +124,23 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
                 unsafe { on_gpu.resample(planes, &mut staging, output.address()) }.unwrap();
             })
             .unwrap();
-        // SAFETY: the buffer has as many bytes.
-        unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
-        let first = found.iter().zip(&*expected).position(|(a, b)| a != b);
-        assert_eq!(first, None, "seed {seed}: {info:?}, {input:?}, {letterbox:?}");
+        let mut check = |what: &str| {
+            // SAFETY: the buffer has as many bytes.
+            unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
+            let first = found.iter().zip(&*expected).position(|(a, b)| a != b);
+            assert_eq!(first, None, "seed {seed}, {what}: {info:?}, {input:?}, {letterbox:?}");
+            gpu.stream.zero(&output).unwrap();
+        };
+        check("frame in host memory");
+
+        let frame = on_device(&gpu, &frame);
+        let frame = DeviceFrame::new(&frame, &resampler, &gpu.stream).unwrap();
+        let frame = frame.expect("it is in this GPU's memory");
+        let read = OwnedEvent::new(&gpu.device).unwrap();
+        // SAFETY: the output has the input's size, and the frame exists until the download has completed.
+        unsafe { on_gpu.resample_on_device(&frame, output.address(), &read) }.unwrap();
+        read.synchronize().unwrap();
+        check("frame in device memory");
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 use gstnmsfilter::cuda::{Device, Module, Stream};
+use gstnmsfilter::input::cuda_memory;
+use gstnmsfilter::input::custom_meta::NewTensor;
 
 use crate::alone;
 use crate::detections::{Model, Region, ULTRAFACE, YOLOV8, picture, regions};
@@ -46,6 +48,59 @@ fn a_model_takes_the_same_input_on_the_gpu_as_on_the_cpu() {
             };
             assert_eq!(tensors("cuda"), tensors("cpu"), "{format}, {letterbox}");
         }
+    }
+}
+
+/// Frames in the memory of a GPU, as GStreamer's CUDA elements give them: `count` pictures of `size`, in RGB.
+pub fn in_device_memory(picture: &Picture, count: usize, elements: &str) -> gst::Pipeline {
+    let [width, height] = picture.size;
+    assert_eq!(width % 4, 0, "rows without padding");
+    let pipeline = parse(&format!(
+        "appsrc name=frames format=time caps=\"video/x-raw(memory:CUDAMemory),format=RGB,width={width},\
+         height={height},framerate=25/1\" ! {elements} ! fakesink"
+    ));
+    let mut bytes = Vec::new();
+    for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+        bytes.extend(picture.at(x, y));
+    }
+    // The uploader copies tensors: any numbers of the same bytes.
+    let numbers: Vec<f32> =
+        bytes.chunks_exact(4).map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let tensor = NewTensor::from_vec("frame", &[numbers.len()], numbers).unwrap();
+    let mut uploader = cuda_memory::Uploader::new(0).unwrap();
+    let source = pipeline.by_name("frames").unwrap();
+    for number in 0..count as u64 {
+        let mut frame = uploader.upload(&tensor).unwrap().data;
+        frame.get_mut().unwrap().set_pts(number * 40 * gst::ClockTime::MSECOND);
+        let pushed: gst::FlowReturn = source.emit_by_name("push-buffer", &[&frame]);
+        assert_eq!(pushed, gst::FlowReturn::Ok);
+    }
+    let ended: gst::FlowReturn = source.emit_by_name("end-of-stream", &[]);
+    assert_eq!(ended, gst::FlowReturn::Ok);
+    pipeline
+}
+
+/// With the provider `cpu` such frames are copied to the host.
+#[test]
+#[ignore = "needs a GPU"]
+fn frames_in_device_memory_give_the_same_input() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = Picture::random([160, 91], 6);
+    let cuda = std::env::var("NMSFILTER_TEST_PROVIDER").is_ok_and(|provider| provider == "cuda");
+    let providers: &[&str] = if cuda { &["cpu", "cuda"] } else { &["cpu"] };
+    let model = file(&identity([1, 3, 96, 128], Element::F32));
+    let expected = element::run_pipeline(&frames::pipeline_of(
+        &picture,
+        3,
+        &element::inference(&model, "provider=cpu"),
+    ));
+    for provider in providers {
+        let inference = element::inference(&model, &format!("provider={provider}"));
+        let pipeline = in_device_memory(&picture, 3, &inference);
+        assert_eq!(element::run_pipeline(&pipeline), expected, "{provider}");
+        assert_eq!(element::stat(&pipeline, "bytes-uploaded"), 0, "{provider}");
     }
 }
 

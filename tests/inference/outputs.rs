@@ -99,7 +99,7 @@ fn outputs_of_integers_are_not_attached() {
         .node(Node::new("Identity", &["input"], &["scores"]))
         .output("number", Element::I64, DIMS)
         .output("scores", Element::F32, DIMS);
-    assert_eq!(ids_of(&file(&model)), ["scores"]);
+    assert_eq!(ids_of(&file(&model)), ["onnx/scores"]);
 }
 
 #[test]

@@ -185,8 +185,13 @@ impl ElementImpl for OrtInference {
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| filter_templates(&gst_video::VideoCapsBuilder::new().build()));
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let mut caps = gst_video::VideoCapsBuilder::new().build();
+            // Of GStreamer's CUDA elements. Read there by the GPU providers, else copied to the host.
+            let on_device = gst_video::VideoCapsBuilder::new().features(["memory:CUDAMemory"]);
+            caps.get_mut().expect("the caps are new").append(on_device.build());
+            filter_templates(&caps)
+        });
         &TEMPLATES
     }
 }

@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 
 use super::upload::Upload;
 use crate::decoder::Layout;
-use crate::device::{Device, DriverError, Location, Ready, Stream};
+use crate::device::{Device, DriverError, Location, Stream};
 use crate::engine::EngineError;
 use crate::tensor::{DeviceSlice, Resident, TensorView};
 
@@ -109,16 +109,9 @@ impl Input<'_, '_> {
                 return Err(EngineError::NotOnDevice { tensor: tensor(), address });
             }
         };
-        match slice.ready() {
-            Ready::Now => {}
-            Ready::After(event) => stream.wait_for(event)?,
-            Ready::AfterStream(producer) => stream.wait_for_stream(producer)?,
-            Ready::AfterOwner => {
-                if !device.wait_for_owner(address)? {
-                    return Err(EngineError::UnknownProducer { tensor: tensor() });
-                }
-            }
+        match stream.wait_for_producer(slice.ready(), address)? {
+            true => Ok(readable),
+            false => Err(EngineError::UnknownProducer { tensor: tensor() }),
         }
-        Ok(readable)
     }
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on a GPU, by `kernels/resample.cu`.
 //!
-//! In: a frame, and the address of the model's input. Out: that input, in the order of the stream. The
-//! frame's bytes are copied to pinned memory of the host, where the kernel reads the samples that it needs.
+//! In: a frame, and the address of the model's input. Out: that input, in the order of the stream. The bytes of
+//! a frame in host memory are copied to pinned memory, where the kernel reads the samples that it needs; a
+//! frame in device memory is read where it is.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
+use super::device_frame::DeviceFrame;
 use super::frame_format::CHANNELS;
 use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams};
 use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
-use crate::device::{DeviceBuffer, DriverError, Kernel, Module, PinnedBuffer};
+use crate::device::{DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer};
 use crate::inference::model::{Input, InputLayout};
 use crate::inference::provider::GpuStream;
 
@@ -100,8 +102,8 @@ impl GpuResampler {
         Ok(Self { gpu: gpu.clone(), kernel, _constants: memory, params, planes })
     }
 
-    /// Makes the model's input at `output`, asynchronously, in the order of the stream. Returns the number
-    /// of bytes that the GPU can read of the host's memory.
+    /// Makes the model's input at `output` of a frame in host memory, asynchronously, in the order of the
+    /// stream. Returns the number of bytes that the GPU can read of the host's memory.
     ///
     /// # Errors
     /// If memory cannot be allocated, or the kernel cannot be launched.
@@ -143,15 +145,44 @@ impl GpuResampler {
             params.components[k].samples = address + (starts[k] + plane.offset) as u64;
             params.components[k].row_stride = plane.stride as u32;
         }
-        let mut arguments = [(&raw mut params).cast::<c_void>()];
-        // SAFETY: the kernel has one parameter of this type. It reads the frame's samples in pinned memory, of
-        // which the resampler has checked that there are enough, and the constants, which `self` owns, and
-        // writes the input, which the caller guarantees, in the order of the stream.
-        unsafe {
-            let block = [RESAMPLE_THREADS, 1, 1];
-            self.kernel.launch(&self.gpu.stream, params.grid(), block, &mut arguments)?;
-        }
+        // SAFETY: the samples are in pinned memory, and the resampler has checked that there are enough. The
+        // caller guarantees the output.
+        unsafe { self.launch(params) }?;
         Ok(copied as u64)
+    }
+
+    /// Makes the model's input at `output` of a frame in device memory, asynchronously, in the order of the
+    /// stream. Then records `read`, after which the frame is not read any more.
+    ///
+    /// # Errors
+    /// If the kernel cannot be launched.
+    ///
+    /// # Safety
+    /// As for [`resample`](Self::resample); and `frame` must exist until `read` has completed.
+    pub unsafe fn resample_on_device(
+        &self,
+        frame: &DeviceFrame<'_>,
+        output: u64,
+        read: &OwnedEvent,
+    ) -> Result<(), DriverError> {
+        let mut params = ResampleParams { output, ..self.params };
+        for (to, (samples, row_stride)) in params.components.iter_mut().zip(frame.components) {
+            (to.samples, to.row_stride) = (samples, row_stride);
+        }
+        // SAFETY: `DeviceFrame` has checked that there are enough samples, and its stream waits for its
+        // producer. The caller guarantees that it exists, and the output.
+        unsafe { self.launch(params) }?;
+        self.gpu.stream.record(read)
+    }
+
+    /// # Safety
+    /// The samples must be readable until the kernel has completed, and the output writable.
+    unsafe fn launch(&self, mut params: ResampleParams) -> Result<(), DriverError> {
+        let (grid, block) = (params.grid(), [RESAMPLE_THREADS, 1, 1]);
+        let mut arguments = [(&raw mut params).cast::<c_void>()];
+        // SAFETY: the kernel has one parameter of this type. It reads the samples and the constants, which `self`
+        // owns, and writes the output, in the order of the stream.
+        unsafe { self.kernel.launch(&self.gpu.stream, grid, block, &mut arguments) }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a video frame to the numbers that a model takes.
 //!
-//! In: a frame of any raw format in host memory. Out: the model's input tensor. The frame is scaled
+//! In: a frame of any raw format. Out: the model's input tensor. The frame is scaled
 //! (bilinear interpolation), its components become red, green and blue, and each value of a channel becomes
 //! a number by a [`Table`]:
 //!
@@ -12,12 +12,14 @@
 //!
 //! The processor that runs the model does it: [`cpu`] or [`GpuResampler`]. Both use the same integers for
 //! positions and colors, and the same table, so a model takes the same input on every processor, bit for
-//! bit. On a GPU the frame is all that is read from the host.
+//! bit. On a GPU the frame is all that is read from the host, and a frame in its memory is read there
+//! ([`DeviceFrame`]).
 //!
 //! GstVideoConverter does the same on the host, in more formats and with better filters. It is used for
 //! formats whose samples are not bytes; docs/design.md has the times of both.
 
 mod cpu;
+mod device_frame;
 mod frame_format;
 mod gpu;
 mod positions;
@@ -26,6 +28,7 @@ mod resampler;
 mod table;
 
 pub use cpu::{Rows, resample};
+pub use device_frame::DeviceFrame;
 pub use gpu::{GpuResampler, Staging};
 #[cfg(feature = "internals")]
 pub use resampler::{BORDER, Plane};

@@ -9,7 +9,7 @@ use gst_video::prelude::*;
 use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef, VideoInfo};
 
 use super::frame_format::{CHANNELS, FrameFormat};
-use super::positions::positions;
+use super::positions::{POSITION_BITS, positions};
 use crate::geometry::{Fit, Letterbox};
 use crate::inference::model::Input;
 
@@ -120,22 +120,36 @@ impl Resampler {
         Ok(use_planes(&self.planes(&made)?))
     }
 
+    /// Whether frames are converted on the host first.
+    pub fn converts(&self) -> bool {
+        self.converter.is_some()
+    }
+
+    /// Where the planes of a frame begin, and the bytes from row to row, if its buffer does not say them.
+    pub fn frame_layout(&self) -> (&[usize], &[i32]) {
+        (self.frame.offset(), self.frame.stride())
+    }
+
+    /// The byte of the last sample of component `k` that is read, from its first sample on.
+    pub fn last_sample(&self, k: usize, stride: usize) -> usize {
+        let (component, positions) = (&self.format.components[k], &self.positions[k]);
+        // Positions ascend.
+        let last = |positions: &[u32]| {
+            positions.last().map_or(0, |at| at.div_ceil(1 << POSITION_BITS) as usize)
+        };
+        last(&positions.rows) * stride + last(&positions.columns) * component.pixel_stride
+    }
+
     fn planes<'a>(
         &self,
         frame: &'a VideoFrameRef<&gst::BufferRef>,
     ) -> Result<[Plane<'a>; CHANNELS], glib::BoolError> {
         let mut planes = [Plane::default(); CHANNELS];
-        let of_components = self.format.components.iter().zip(&self.positions);
-        for (to, (component, positions)) in planes.iter_mut().zip(of_components) {
+        for (k, (to, component)) in planes.iter_mut().zip(&self.format.components).enumerate() {
             let stride = usize::try_from(frame.plane_stride()[component.plane])
                 .map_err(|_| glib::bool_error!("its rows are in reverse order"))?;
             let data = frame.plane_data(component.plane as u32)?;
-            // Positions ascend.
-            let last =
-                |positions: &[u32]| positions.last().map_or(0, |at| at.div_ceil(256) as usize);
-            let last =
-                last(&positions.rows) * stride + last(&positions.columns) * component.pixel_stride;
-            let needed = component.offset + last + 1;
+            let needed = component.offset + self.last_sample(k, stride) + 1;
             if data.len() < needed {
                 return Err(glib::bool_error!(
                     "plane {} has {} bytes; expected {needed}",

@@ -97,7 +97,7 @@ unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
 }
 
 /// A buffer that is mapped to its device address until this is dropped.
-pub(super) struct DeviceMapping<'a> {
+pub(crate) struct DeviceMapping<'a> {
     memory: *mut gst::ffi::GstMemory,
     info: gst::ffi::GstMapInfo,
     slice: DeviceSlice,

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames in device memory.
+//!
+//! In: a buffer of GStreamer's CUDA memory. Out: the device address of each component's samples, for a kernel
+//! that reads them there.
+
+use gst::glib;
+
+use super::frame_format::CHANNELS;
+use super::resampler::Resampler;
+use crate::device::{Location, Stream};
+use crate::inference::error::InferenceError;
+use crate::input::cuda_memory::DeviceMapping;
+
+/// A frame in device memory, mapped until this is dropped.
+pub struct DeviceFrame<'a> {
+    /// For each component, the device address of its first sample, and the bytes from row to row.
+    pub components: [(u64, u32); CHANNELS],
+    _mapping: DeviceMapping<'a>,
+}
+
+impl<'a> DeviceFrame<'a> {
+    /// The frame, if it is in memory that kernels in `stream` can read. Work that is submitted to `stream`
+    /// after this waits for the producer of the frame.
+    ///
+    /// # Errors
+    /// If the memory cannot be mapped, or has fewer bytes than the frame needs.
+    pub fn new(
+        frame: &'a gst::BufferRef,
+        resampler: &Resampler,
+        stream: &Stream,
+    ) -> Result<Option<Self>, InferenceError> {
+        let mapping = DeviceMapping::new(frame)
+            .map_err(|problem| glib::bool_error!("its memory cannot be mapped: {problem}"))?;
+        let Some(mapping) = mapping.filter(|_| !resampler.converts()) else {
+            return Ok(None);
+        };
+        let slice = mapping.slice();
+        let Location::Accessible(address) = stream.device().locate(slice.address())? else {
+            return Ok(None);
+        };
+        if !stream.wait_for_producer(slice.ready(), slice.address())? {
+            return Ok(None);
+        }
+        let meta = frame.meta::<gst_video::VideoMeta>();
+        let layout = meta.as_ref().map(|meta| (meta.offset(), meta.stride()));
+        let (offsets, strides) = layout.unwrap_or_else(|| resampler.frame_layout());
+        let mut components = [(0, 0); CHANNELS];
+        for (k, component) in resampler.format.components.iter().enumerate() {
+            let stride = usize::try_from(strides[component.plane])
+                .map_err(|_| glib::bool_error!("its rows are in reverse order"))?;
+            let start = offsets[component.plane] + component.offset;
+            let needed = start + resampler.last_sample(k, stride) + 1;
+            if slice.len() < needed {
+                let len = slice.len();
+                return Err(glib::bool_error!("it has {len} bytes; expected {needed}").into());
+            }
+            components[k] = (address + start as u64, stride as u32);
+        }
+        Ok(Some(Self { components, _mapping: mapping }))
+    }
+}
