@@ -8,6 +8,7 @@ mod support;
 mod candidates;
 mod facade;
 mod layout;
+mod nvinfer;
 mod paper;
 mod properties;
 mod recorded;
