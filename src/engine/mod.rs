@@ -286,6 +286,27 @@ pub enum EngineError {
         /// The number of elements of the tensor.
         held: usize,
     },
+    /// The images of a tensor are in memories of their own, and a field of the layout does not address the same
+    /// elements of each.
+    #[error(
+        "tensor {tensor}: its images are in memories of their own of {held} elements each, but the \
+         layout's {field} are of {images} images at a stride of {stride} elements and need element \
+         {last} of an image; make the layout for all of the tensor's images, with that stride"
+    )]
+    FieldAcrossImages {
+        /// The field.
+        field: &'static str,
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of images of the layout.
+        images: usize,
+        /// The image stride of the field.
+        stride: usize,
+        /// The index of the last element of an image that the field addresses.
+        last: u128,
+        /// The number of elements of an image of the tensor.
+        held: usize,
+    },
     /// Objectness is in another tensor than the class scores.
     #[error("the layout's objectness is of tensor {got}; expected that of the scores, {expected}")]
     ObjectnessApart {
