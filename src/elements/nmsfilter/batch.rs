@@ -44,7 +44,6 @@ impl Session {
         let size = batch.frames()[0].size;
         let mut counts = self.decode_batch(element, &batch, pts)?;
         counts.frames_without_tensors = all_frames - counts.frames;
-        drop(batch);
         self.attach_to_batch(element, buffer, reader, unique_id)?;
         if all_frames == 1 {
             let kinds = Kinds::from(self.settings.attach);
