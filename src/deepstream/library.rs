@@ -18,10 +18,12 @@ use super::layout::Version;
 /// The folder of an installed DeepStream.
 pub const FOLDER: &str = "/opt/nvidia/deepstream/deepstream/lib";
 
-/// The libraries that have the functions. `nvds_version` is in a different one in some versions.
+/// The libraries that have the functions.
 const GST_META: &str = "libnvdsgst_meta.so";
 const META: &str = "libnvds_meta.so";
-const VERSION: [&str; 4] = [META, GST_META, "libnvds_utils.so", "libnvdsgst_helper.so"];
+/// The libraries in which `nvds_version` is searched for. In 9.1 it is in the last one, which needs TensorRT; in
+/// a process with nvinfer that is loaded.
+const VERSION: [&str; 3] = [META, GST_META, "libnvds_utils.so"];
 
 /// Why DeepStream's functions cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,8 +68,6 @@ pub struct Library {
     pub nvds_acquire_obj_meta_from_pool: unsafe extern "C" fn(batch: Meta) -> Meta,
     pub nvds_add_obj_meta_to_frame: unsafe extern "C" fn(frame: Meta, object: Meta, parent: Meta),
     pub nvds_remove_user_meta_from_frame: unsafe extern "C" fn(frame: Meta, user: Meta),
-    /// The version that the libraries report; `None` if no library has `nvds_version`.
-    reported: Option<Version>,
     /// Keep the functions loaded.
     _libraries: [SharedLibrary; 2],
 }
@@ -87,6 +87,12 @@ impl Library {
                 *symbol.map_err(|_| LibraryError::NoFunction { name: $name, function: NAME })?
             }};
         }
+        // SAFETY: as above: `GType nvds_meta_api_get_type (void)`.
+        let register: unsafe extern "C" fn() -> gst::glib::ffi::GType =
+            function!(gst_meta, GST_META, nvds_meta_api_get_type);
+        // `gst_buffer_get_nvds_batch_meta` compares with a tag that this function sets.
+        // SAFETY: it registers a type, once per process.
+        unsafe { register() };
         Ok(Self {
             gst_buffer_get_nvds_batch_meta: function!(
                 gst_meta,
@@ -102,7 +108,6 @@ impl Library {
                 META,
                 nvds_remove_user_meta_from_frame
             ),
-            reported: reported_version(),
             _libraries: [gst_meta, meta],
         })
     }
@@ -112,7 +117,7 @@ impl Library {
     /// # Errors
     /// If none of them has the function `nvds_version`.
     pub fn version(&self) -> Result<Version, LibraryError> {
-        self.reported.ok_or(LibraryError::NoVersion)
+        VERSION.iter().find_map(|name| reported_by(name)).ok_or(LibraryError::NoVersion)
     }
 }
 
@@ -127,19 +132,15 @@ fn open(name: &'static str) -> Result<SharedLibrary, LibraryError> {
     }
 }
 
-/// Calls `nvds_version` of the first library that has it.
-fn reported_version() -> Option<Version> {
-    VERSION.iter().find_map(|name| {
-        let library = open(name).ok()?;
-        // SAFETY: the type is that of the function in nvds_version.h. The addresses are those of
-        // integers.
-        unsafe {
-            let nvds_version = library
-                .get::<unsafe extern "C" fn(*mut c_uint, *mut c_uint)>(b"nvds_version")
-                .ok()?;
-            let (mut major, mut minor) = (0, 0);
-            nvds_version(&mut major, &mut minor);
-            Some(Version::new(major, minor))
-        }
-    })
+/// The version that a library reports; `None` if it cannot be opened or has no `nvds_version`.
+fn reported_by(name: &'static str) -> Option<Version> {
+    let library = open(name).ok()?;
+    // SAFETY: the type is that of the function in nvds_version.h. The addresses are those of integers.
+    unsafe {
+        let nvds_version =
+            library.get::<unsafe extern "C" fn(*mut c_uint, *mut c_uint)>(b"nvds_version").ok()?;
+        let (mut major, mut minor) = (0, 0);
+        nvds_version(&mut major, &mut minor);
+        Some(Version::new(major, minor))
+    }
 }

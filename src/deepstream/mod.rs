@@ -255,7 +255,7 @@ impl LockedBatch<'_> {
         })
     }
 
-    /// The outputs of models for `frame`, in the order in which they were attached.
+    /// The outputs of models for `frame`, in the order of its list.
     pub fn tensors<'l>(
         &'l self,
         frame: FrameMeta<'l>,
@@ -278,7 +278,8 @@ impl LockedBatch<'_> {
         })
     }
 
-    /// The size of `frame` in the muxer's coordinates; `None` if the muxer has not set it.
+    /// The size of `frame` in the muxer's coordinates; `None` if the muxer has not set it. A copy of a buffer, as
+    /// behind a tee, does not have it.
     pub fn frame_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
         // SAFETY: the frame has these fields in every layout.
         let size = unsafe { [frame.0.read(frame::WIDTH), frame.0.read(frame::HEIGHT)] };
@@ -354,7 +355,8 @@ impl LockedBatch<'_> {
         }))
     }
 
-    /// Removes `tensor` from `frame`. Its memory goes back to the element that attached it.
+    /// Removes `tensor` from `frame`. DeepStream calls its release function, by which its memory goes back to
+    /// the element that attached it.
     pub fn remove_tensor(&self, frame: FrameMeta<'_>, tensor: TensorMeta<'_>) {
         let library = &self.0.deepstream.library;
         // SAFETY: the metadata is in the frame's list, and the lock is held.
@@ -370,6 +372,9 @@ impl LockedBatch<'_> {
     }
 
     /// Adds an object to `frame`, with the border and the text that nvinfer gives to its objects.
+    ///
+    /// Fields that are not set here are zero. An object is added immediately after it is acquired: nvdsosd draws
+    /// every object that was acquired.
     ///
     /// # Errors
     /// If DeepStream provides no object.

@@ -41,7 +41,7 @@ const HAS_CURRENT_HOST_COPY: Version = Version::new(6, 3);
 /// Reads batches. It keeps what is the same for many buffers, and the memory for what is not.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The number of the inference element whose tensors are read; 0 for that of the first tensors of a batch.
+    /// The number of the inference element whose tensors are read; 0 for the lowest of a batch.
     unique_id: u32,
     /// The version whose layout is used; `None` for the version that the libraries report.
     forced: Option<Version>,
@@ -111,8 +111,8 @@ pub(crate) enum Elsewhere {
 }
 
 impl Reader {
-    /// A reader of the tensors of the inference element with the number `unique_id`, or with 0 of that of the first
-    /// tensors of each batch. The layout is that of `forced`, or of the version that DeepStream's libraries report.
+    /// A reader of the tensors of the inference element with the number `unique_id`, or with 0 of the one with the
+    /// lowest number in each batch. The layout is that of `forced`, or of the version that DeepStream's libraries report.
     pub fn new(unique_id: u32, forced: Option<Version>) -> Self {
         Self { unique_id, forced, ..Self::default() }
     }
@@ -172,21 +172,20 @@ impl Collector<'_> {
         search_elsewhere: bool,
     ) -> Result<Found, InputError> {
         self.frames.clear();
-        let any = self.found.unique_id == 0;
+        if self.found.unique_id == 0 {
+            self.found.unique_id = lowest_unique_id(batch)?.unwrap_or(0);
+        }
         for (index, frame) in batch.frames()?.enumerate() {
             let frame = frame?;
             self.found.all_frames += 1;
             let mut selected = None;
             for tensor in batch.tensors(frame) {
                 let tensor = tensor?;
-                let id = batch.unique_id(tensor);
-                if any && self.frames.is_empty() && selected.is_none() {
-                    self.found.unique_id = id;
-                }
-                if id == self.found.unique_id {
-                    selected.get_or_insert(tensor);
-                } else {
-                    self.found.other_id = Some(id);
+                match batch.unique_id(tensor) {
+                    id if id == self.found.unique_id => {
+                        selected.get_or_insert(tensor);
+                    }
+                    other => self.found.other_id = Some(other),
                 }
             }
             if let Some(tensor) = selected {
@@ -255,6 +254,19 @@ impl Collector<'_> {
         self.frames.push(Frame { first, ..frame });
         Ok(())
     }
+}
+
+/// The lowest number of an inference element whose tensors a frame has. The order of a frame's metadata
+/// says nothing: DeepStream puts new metadata first, and a copy of a buffer has it in reverse order.
+fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamError> {
+    let mut lowest = None;
+    for frame in batch.frames()? {
+        for tensor in batch.tensors(frame?) {
+            let id = batch.unique_id(tensor?);
+            lowest = Some(lowest.map_or(id, |lowest: u32| lowest.min(id)));
+        }
+    }
+    Ok(lowest)
 }
 
 /// Where tensors are in a batch of which no frame has any.
