@@ -6,7 +6,7 @@
 #
 # VERSION is the version without its point, such as 71. HEADERS is the folder of NVIDIA's headers, which are 9.1's;
 # without it the structures are those of metadata.h. CC and CFLAGS are used, such as
-# CFLAGS=-fsanitize=address.
+# CFLAGS=-fsanitize=address. The names begin with PREFIX instead, if it is set.
 set -eu
 folder=$1 version=$2 headers=${3-}
 mkdir -p "$folder"
@@ -20,7 +20,7 @@ if [ -n "$headers" ]; then
     structures="-DNVIDIA_HEADERS -isystem $headers"
 fi
 library() {
-    name=$1
+    name=${PREFIX-}$1
     shift
     # shellcheck disable=SC2086,SC2046
     ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -shared ${CFLAGS-} $structures \
@@ -34,4 +34,4 @@ else
     set -- version.c
 fi
 library libnvds_meta.so meta.c tensors.c read.c "$@"
-library libnvdsgst_meta.so gst.c "$folder/libnvds_meta.so"
+library libnvdsgst_meta.so gst.c "$folder/${PREFIX-}libnvds_meta.so"

@@ -3,7 +3,7 @@
 
 #include "standin.h"
 
-static GType api_type(void)
+GType nvds_meta_api_get_type(void)
 {
     static gsize type;
     if (g_once_init_enter(&type)) {
@@ -51,7 +51,7 @@ static const GstMetaInfo *info(void)
     static gsize registered;
     if (g_once_init_enter(&registered)) {
         const GstMetaInfo *new =
-            gst_meta_register(api_type(), "NvDsMeta", sizeof(NvDsMeta), init, release, transform);
+            gst_meta_register(nvds_meta_api_get_type(), "NvDsMeta", sizeof(NvDsMeta), init, release, transform);
         g_once_init_leave(&registered, (gsize)new);
     }
     return (const GstMetaInfo *)registered;
@@ -82,7 +82,7 @@ void standin_attach_null_batch(GstBuffer *buffer)
 NvDsBatchMeta *gst_buffer_get_nvds_batch_meta(GstBuffer *buffer)
 {
     gpointer state = NULL;
-    for (GstMeta *meta; (meta = gst_buffer_iterate_meta_filtered(buffer, &state, api_type()));) {
+    for (GstMeta *meta; (meta = gst_buffer_iterate_meta_filtered(buffer, &state, nvds_meta_api_get_type()));) {
         NvDsMeta *nvds = (NvDsMeta *)meta;
         if (nvds->meta_type == NVDS_BATCH_GST_META)
             return nvds->meta_data;

@@ -266,6 +266,7 @@ typedef struct {
 
 // The functions that nmsfilter calls.
 
+GType nvds_meta_api_get_type(void);
 NvDsBatchMeta *gst_buffer_get_nvds_batch_meta(GstBuffer *buffer);
 void nvds_acquire_meta_lock(NvDsBatchMeta *batch);
 void nvds_release_meta_lock(NvDsBatchMeta *batch);

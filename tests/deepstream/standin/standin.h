@@ -48,7 +48,6 @@ StandinPool *standin_pool_new(guint count, size_t bytes);
 // Waits for a batch of outputs; null after that time. The caller owns one reference.
 StandinOutput *standin_pool_acquire(StandinPool *pool, guint milliseconds);
 guint standin_pool_in_use(StandinPool *pool);
-guint standin_pool_most_in_use(StandinPool *pool);
 // No batch of outputs may be in use.
 void standin_pool_free(StandinPool *pool);
 void *standin_output_memory(StandinOutput *output);

@@ -11,7 +11,7 @@
 struct StandinPool {
     GMutex lock;
     GCond freed;
-    guint count, in_use, most_in_use;
+    guint count, in_use;
     StandinOutput *outputs;
 };
 
@@ -48,28 +48,17 @@ StandinOutput *standin_pool_acquire(StandinPool *pool, guint milliseconds)
     if (found) {
         found->references = 1;
         pool->in_use++;
-        pool->most_in_use = MAX(pool->most_in_use, pool->in_use);
     }
     g_mutex_unlock(&pool->lock);
     return found;
 }
 
-static guint locked(StandinPool *pool, guint *number)
-{
-    g_mutex_lock(&pool->lock);
-    guint value = *number;
-    g_mutex_unlock(&pool->lock);
-    return value;
-}
-
 guint standin_pool_in_use(StandinPool *pool)
 {
-    return locked(pool, &pool->in_use);
-}
-
-guint standin_pool_most_in_use(StandinPool *pool)
-{
-    return locked(pool, &pool->most_in_use);
+    g_mutex_lock(&pool->lock);
+    guint in_use = pool->in_use;
+    g_mutex_unlock(&pool->lock);
+    return in_use;
 }
 
 void standin_pool_free(StandinPool *pool)
@@ -223,10 +212,18 @@ void standin_attach_to_object(NvDsObjectMeta *object, const StandinTensors *tens
     append(batch, &object->obj_user_meta_list, with_tensors(batch, tensors, output));
 }
 
+static gpointer copy_nothing(gpointer data, gpointer user_data)
+{
+    (void)data;
+    return user_data;
+}
+
 void standin_add_other_user_meta(NvDsFrameMeta *frame)
 {
     NvDsBatchMeta *batch = frame->base_meta.batch_meta;
-    append(batch, &frame->frame_user_meta_list, standin_acquire_user_meta(batch));
+    NvDsUserMeta *user = standin_acquire_user_meta(batch);
+    user->base_meta.copy_func = copy_nothing;
+    append(batch, &frame->frame_user_meta_list, user);
 }
 
 #if DEEPSTREAM >= 80
