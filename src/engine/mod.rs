@@ -182,7 +182,8 @@ impl ImageCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct DeviceWork {
-    /// Bytes copied to the GPU: tensors in host memory, and thresholds by class if they changed.
+    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class and tables of
+    /// the addresses of images (8 for each image).
     pub bytes_uploaded: u64,
     /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor, in each launch.
     pub bytes_downloaded: u64,
