@@ -3,13 +3,14 @@
 //!
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
-//! [`custom_meta`] for the plugin's own (any GStreamer) and, with the cargo feature `v1_26`,
-//! `tensor_meta` for `GstTensorMeta`. [`cuda_memory`] reads and creates `GstMemory` in device memory, and
+//! [`custom_meta`] for the plugin's own (any GStreamer), with the cargo feature `v1_26` `tensor_meta` for
+//! `GstTensorMeta`, and `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and
 //! [`model`] what tensors say of the model that they come from.
 
 mod buffer_memory;
 pub mod cuda_memory;
 pub mod custom_meta;
+pub(crate) mod deepstream;
 mod error;
 pub mod model;
 #[cfg(feature = "v1_26")]
