@@ -2,6 +2,7 @@
 //! DeepStream's payload generator (`nvmsgconv_json.h`), built and loaded.
 
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -10,6 +11,9 @@ use serde_json::Value;
 use crate::support::data;
 use crate::support::library::{self, Library};
 use crate::support::skip::skip;
+
+/// The variable with the folder of the library, for a process that has the libraries of the stand-in.
+pub const FOLDER: &str = "NMSFILTER_TEST_NVMSGCONV";
 
 /// What build.sh needs of Debian's packages, as pkg-config names it.
 const PACKAGES: [&str; 4] = ["json-glib-1.0", "uuid", "yaml-cpp", "protobuf"];
@@ -58,32 +62,41 @@ pub struct Nvmsgconv {
 }
 
 impl Nvmsgconv {
-    /// `None`, which is reported as a skip, without its source, a C++ compiler or the packages it needs.
-    pub fn get() -> Option<Self> {
-        static LOADED: OnceLock<Nvmsgconv> = OnceLock::new();
+    /// Builds the library and returns its folder. `None`, which is reported as a skip, without its source, a
+    /// C++ compiler or the packages it needs.
+    pub fn build() -> Option<PathBuf> {
+        static FOLDER: OnceLock<PathBuf> = OnceLock::new();
         let deepstream = data::path("deepstream-9.1").filter(|_| library::has_compiler())?;
         let found = Command::new("pkg-config").arg("--exists").args(PACKAGES).status();
         if !found.is_ok_and(|status| status.success()) {
             skip(&format!("packages of {}", PACKAGES.join(", ")));
             return None;
         }
-        Some(*LOADED.get_or_init(|| {
-            let script = "tests/deepstream/nvmsgconv/build.sh";
-            let folder = library::build(script, &deepstream, "nvmsgconv");
-            // SAFETY: its initializers are those of protobuf and of the C++ library's streams, and
-            // nvmsgconv_json.h declares its functions as the fields of `Self` are.
-            unsafe {
-                let library = Library::open(&folder.join("libnvmsgconv_json.so"));
-                Self {
-                    json: library.function(c"nvmsgconv_json"),
-                    json_minimal: library.function(c"nvmsgconv_json_minimal"),
-                    free: library.function(c"nvmsgconv_free"),
-                    sample_frame: library.function(c"sample_frame"),
-                    frame_object: library.function(c"frame_object"),
-                    sample_frame_free: library.function(c"sample_frame_free"),
-                }
+        let script = "tests/deepstream/nvmsgconv/build.sh";
+        let build = || library::build(script, &deepstream, "nvmsgconv");
+        Some(FOLDER.get_or_init(build).clone())
+    }
+
+    /// Loads the library in this folder.
+    pub fn load(folder: &Path) -> Self {
+        // SAFETY: its initializers are those of protobuf and of the C++ library's streams, and
+        // nvmsgconv_json.h declares its functions as the fields of `Self` are.
+        unsafe {
+            let library = Library::open(&folder.join("libnvmsgconv_json.so"));
+            Self {
+                json: library.function(c"nvmsgconv_json"),
+                json_minimal: library.function(c"nvmsgconv_json_minimal"),
+                free: library.function(c"nvmsgconv_free"),
+                sample_frame: library.function(c"sample_frame"),
+                frame_object: library.function(c"frame_object"),
+                sample_frame_free: library.function(c"sample_frame_free"),
             }
-        }))
+        }
+    }
+
+    /// Builds and loads it; `None` as for [`build`](Self::build).
+    pub fn get() -> Option<Self> {
+        Some(Self::load(&Self::build()?))
     }
 
     /// A frame with objects.

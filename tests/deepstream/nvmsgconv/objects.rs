@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::library::{Nvmsgconv, SampleFrame, SampleObject};
+use super::library::{Nvmsgconv, SampleFrame, SampleObject};
 
 /// `UNTRACKED_OBJECT_ID`.
 const UNTRACKED: u64 = u64::MAX;
