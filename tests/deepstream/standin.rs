@@ -482,6 +482,11 @@ impl<'a> FrameMeta<'a> {
         }
         raw.iter().map(Object::from).collect()
     }
+
+    /// `NvDsFrameMeta *`.
+    pub fn as_ptr(self) -> *mut c_void {
+        self.0
+    }
 }
 
 /// An object of a frame.
