@@ -471,7 +471,7 @@ impl<'a> FrameMeta<'a> {
         state
     }
 
-    /// The objects, in the order of the list.
+    /// The objects, in the order in which they were added. The list has the newest first.
     pub fn objects(self) -> Vec<Object> {
         let most = self.state().listed_objects;
         let mut raw = Vec::<RawObject>::with_capacity(most as usize);
@@ -480,7 +480,7 @@ impl<'a> FrameMeta<'a> {
             let count = (functions().read_objects)(self.0, raw.as_mut_ptr(), most);
             raw.set_len(count as usize);
         }
-        raw.iter().map(Object::from).collect()
+        raw.iter().rev().map(Object::from).collect()
     }
 }
 
