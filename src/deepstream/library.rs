@@ -8,6 +8,7 @@
 //! A library is opened by its name, so that the one that DeepStream's elements use is found if they are
 //! loaded, or one in `LD_LIBRARY_PATH`; otherwise in DeepStream's folder.
 
+use std::error::Error;
 use std::ffi::{c_uint, c_void};
 use std::path::Path;
 
@@ -128,7 +129,11 @@ fn open(name: &'static str) -> Result<SharedLibrary, LibraryError> {
     unsafe {
         SharedLibrary::new(name)
             .or_else(|error| SharedLibrary::new(Path::new(FOLDER).join(name)).map_err(|_| error))
-            .map_err(|error| LibraryError::Missing { name, problem: error.to_string() })
+            .map_err(|error| {
+                // The text of the error is "dlopen failed"; that of its source says why.
+                let problem = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                LibraryError::Missing { name, problem }
+            })
     }
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Versions and libraries that cannot be used, and the memory over many batches: tests of `inside::alone`, each in a
+//! process of its own.
+
+use crate::libraries::Libraries;
+
+/// The version that `nvds_version` reports.
+const REPORTED: &str = "STANDIN_VERSION";
+
+#[test]
+fn versions_without_a_layout() {
+    for (version, reported) in [(60, "5.1"), (91, "9.2"), (91, "10.0")] {
+        let filter = "inside::alone::a_version_without_a_layout";
+        Libraries::of(version).run(filter, &[(REPORTED, reported)]);
+    }
+}
+
+#[test]
+fn a_version_that_is_set() {
+    for (version, reported) in [(60, "5.1"), (71, "9.1"), (91, "9.2")] {
+        let filter = "inside::alone::the_version_that_is_set";
+        Libraries::of(version).run(filter, &[(REPORTED, reported)]);
+    }
+}
+
+#[test]
+fn missing_libraries() {
+    Libraries::with_other_names(71).run("inside::alone::no_library", &[]);
+}
+
+#[test]
+fn missing_functions() {
+    for function in ["nvds_add_obj_meta_to_frame", "gst_buffer_get_nvds_batch_meta"] {
+        let libraries = Libraries::without(80, function);
+        libraries.run("inside::alone::no_function", &[("STANDIN_WITHOUT", function)]);
+    }
+    Libraries::without(71, "nvds_version").run("inside::alone::no_version", &[]);
+}
+
+#[test]
+fn many_batches_need_no_more_memory() {
+    for version in [60, 91] {
+        Libraries::of(version).run("inside::alone::memory", &[]);
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests in a process of their own, with libraries that cannot be used, or because they measure the memory.
+
+use gstnmsfilter::geometry::Letterbox;
+
+use super::objects::assert_objects;
+use crate::batch::{Model, Producer, Scene};
+use crate::libraries::{is_inside, version};
+use crate::run;
+use crate::standin::{Counts, is_nvidias};
+use crate::support::pipeline::{intercept, parse, run as run_pipeline};
+use crate::support::{engines, process};
+
+/// The error of a batch, and that there is none without DeepStream's metadata.
+fn error(properties: &str) -> String {
+    let plain = run::with("decoder=yolov8", 2, |_| ()).well();
+    assert_eq!(plain.stat("frames-without-tensors"), 2);
+    let ran = run::scenes(&[Scene::new(1, 1)], properties);
+    assert!(ran.seen.is_empty());
+    ran.ended.error().to_owned()
+}
+
+fn assert_runs_with(properties: &str) {
+    let scene = Scene::new(3, 1);
+    let ran = run::scenes(std::slice::from_ref(&scene), properties).well();
+    assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 30);
+}
+
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn a_version_without_a_layout() {
+    if !is_inside() {
+        return;
+    }
+    let reported = std::env::var("STANDIN_VERSION").unwrap();
+    let error = error("");
+    let parts = [&format!("DeepStream {reported}"), "6.0 to 9.1", "deepstream-version"];
+    assert!(parts.iter().all(|part| error.contains(*part)), "{error}");
+}
+
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn the_version_that_is_set() {
+    if !is_inside() {
+        return;
+    }
+    assert_runs_with(&format!("deepstream-version={}", version()));
+}
+
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn no_library() {
+    if !is_inside() {
+        return;
+    }
+    for properties in ["", "deepstream-version=7.1"] {
+        let error = error(properties);
+        for part in ["libnvds", "cannot open shared object file", "LD_LIBRARY_PATH"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn no_function() {
+    if !is_inside() {
+        return;
+    }
+    let error = error("");
+    let function = std::env::var("STANDIN_WITHOUT").unwrap();
+    assert!(error.contains(&format!("has no function {function}")), "{error}");
+}
+
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn no_version() {
+    if !is_inside() {
+        return;
+    }
+    let error = error("");
+    assert!(error.contains("nvds_version") && error.contains("deepstream-version"), "{error}");
+    assert_runs_with("deepstream-version=7.1");
+}
+
+/// `NMSFILTER_TEST_BATCHES` batches; 2000 by default.
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn memory() {
+    if !is_inside() {
+        return;
+    }
+    let batches = std::env::var("NMSFILTER_TEST_BATCHES").ok();
+    let batches: u64 = batches.map_or(2000, |batches| batches.parse().unwrap());
+    let batches = engines::scene_count(batches).max(100);
+    let mut scene = Scene::new(4, 1).with_model(Model { anchors: 40, ..Model::default() });
+    scene.frames[2].seeds[0] = None;
+    scene.frames[3].meta.pipeline = [640, 480];
+    let objects: u64 =
+        (0..4).map(|index| scene.expected(index, 0, Letterbox::None).len() as u64).sum();
+    assert!(objects > 10);
+    let producer = Producer::new(&scene, 6);
+    let pool = producer.pool(0);
+    // Every second batch is copied for the other branch of the tee.
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers={batches} ! {} ! tee name=t
+           t. ! queue max-size-buffers=2 ! nmsfilter decoder=yolov8 letterbox=none keep-tensors=false ! fakesink
+           t. ! queue max-size-buffers=2 ! fakesink",
+        run::CAPS
+    ));
+    let before = Counts::now();
+    let resident = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    intercept(&pipeline, "in", {
+        let resident = resident.clone();
+        let seen = std::sync::atomic::AtomicU64::new(0);
+        move |buffer| {
+            let index = seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if index % (batches / 10) == 0 {
+                resident.lock().unwrap().push(process::resident());
+            }
+            producer.attach(buffer);
+        }
+    });
+    let ended = run_pipeline(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    drop(pipeline);
+    let counts = Counts::now();
+    counts.assert_nothing_left();
+    assert_eq!(pool.in_use(), 0);
+    // The text of every object was freed.
+    if !is_nvidias() {
+        assert_eq!((counts.texts - before.texts) as u64, batches * objects);
+        assert!(counts.new_objects < 100 * objects as i64, "objects are recycled: {counts:?}");
+    }
+    let resident = resident.lock().unwrap().clone();
+    println!("{batches} batches: {resident:?} KiB, {counts:?}");
+    // After the first tenth everything has been allocated once.
+    let grown = resident[9].saturating_sub(resident[1]);
+    assert!(grown < 2048, "{grown} KiB more: {resident:?}");
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Damaged metadata, and tensors that cannot be decoded: a message for each, and no object.
+
+use gstnmsfilter::deepstream::layout::Version;
+
+use crate::batch::{Memory, Model, Scene, outputs, tensors_of};
+use crate::libraries::{is_inside, version};
+use crate::run::{self, Ran};
+use crate::standin::{Batch, Frame, Layer, Tensors, is_nvidias, null};
+use crate::support::engines;
+
+/// The layer of a default model, in host memory that is never freed.
+fn layer() -> Layer {
+    let model = Model::default();
+    let bytes = outputs(&model, 1)[0].elements.bytes().to_vec().leak();
+    Layer {
+        name: Some(c"output0".to_owned()),
+        data_type: 0,
+        dims: vec![4 + model.classes as u32, model.anchors as u32],
+        said: None,
+        host: bytes.as_ptr() as u64,
+        device: 0,
+    }
+}
+
+/// Two buffers with a batch of three frames, whose tensors `change` changes; then `damage` changes the batch.
+fn damaged(
+    properties: &str,
+    change: impl Fn(usize, &mut Tensors) + Send + Sync + 'static,
+    damage: impl Fn(Batch<'_>) + Send + Sync + 'static,
+) -> Ran {
+    let layer = layer();
+    let properties = format!("decoder=yolov8 letterbox=none {properties}");
+    run::with(&properties, 2, move |buffer| {
+        let batch = Batch::attach(buffer, 3);
+        for index in 0..3 {
+            let frame = Frame { batch_id: index as u32, pipeline: [640, 640], ..Frame::default() };
+            let mut tensors =
+                Tensors { layers: vec![layer.clone()], ..tensors_of(&Model::default()) };
+            change(index, &mut tensors);
+            batch.add_frame(&frame).attach(&tensors, None);
+        }
+        damage(batch);
+    })
+}
+
+/// Fails unless the stream ends at the first buffer with an error that has these parts.
+fn assert_error(ran: &Ran, parts: &[&str]) {
+    let error = ran.ended.error();
+    for part in parts {
+        assert!(error.contains(part), "expected {part:?} in: {error}");
+    }
+    assert!(ran.seen.is_empty());
+}
+
+fn assert_tensors_error(
+    properties: &str,
+    change: impl Fn(usize, &mut Tensors) + Send + Sync + 'static,
+    parts: &[&str],
+) {
+    assert_error(&damaged(properties, change, |_| ()), parts);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn nothing_is_wrong_without_damage() {
+    if !is_inside() {
+        return;
+    }
+    let ran = damaged("", |_, _| (), |_| ()).well();
+    assert!(ran.seen[1].frames.iter().all(|(_, objects)| objects.len() > 10));
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn a_list_of_frames_that_is_truncated_or_too_long() {
+    if !is_inside() {
+        return;
+    }
+    for said in [4, 2, 0, u32::MAX] {
+        let ran = damaged("", |_, _| (), move |batch| batch.set_frame_count(said));
+        let said = format!("says that it has {said} frames, but its list has 3");
+        let version = format!("version than {}", version());
+        assert_error(&ran, &[&said, &version, "deepstream-version"]);
+    }
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn null_metadata() {
+    if !is_inside() {
+        return;
+    }
+    let ran = damaged("", |_, _| (), |batch| batch.add_null_frame());
+    assert_error(&ran, &["null pointer where", "frame"]);
+    // NVIDIA's library cannot release such a list.
+    if !is_nvidias() {
+        let null_user = |batch: Batch<'_>| batch.frames().nth(2).unwrap().add_null_user_meta();
+        assert_error(&damaged("", |_, _| (), null_user), &["null pointer where", "user metadata"]);
+    }
+    let expected = ["null pointer where", "NvDsInferTensorMeta"];
+    assert_tensors_error("", |index, tensors| tensors.null = [0, null::DATA, 0][index], &expected);
+    let expected = ["null pointer where", "layers"];
+    assert_tensors_error(
+        "",
+        |index, tensors| tensors.null = [0, 0, null::LAYERS][index],
+        &expected,
+    );
+}
+
+/// As of a buffer that no muxer has made.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn metadata_without_a_batch_is_a_buffer_without_tensors() {
+    if !is_inside() {
+        return;
+    }
+    let ran = run::with("decoder=yolov8", 2, Batch::attach_null).well();
+    assert_eq!(ran.stat("frames-without-tensors"), 2);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn layers_of_another_type() {
+    if !is_inside() {
+        return;
+    }
+    for (data_type, name) in
+        [(2, "i8"), (3, "i32"), (4, "i64"), (5, "u8"), (6, "unknown"), (-1, "unknown")]
+    {
+        let change = move |_, tensors: &mut Tensors| tensors.layers[0].data_type = data_type;
+        assert_tensors_error("", change, &["output0", name, "f32"]);
+    }
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn layers_of_another_shape() {
+    if !is_inside() {
+        return;
+    }
+    let dims = |dims: &'static [u32]| {
+        move |_, tensors: &mut Tensors| tensors.layers[0].dims = dims.to_vec()
+    };
+    // No decoder has one dimension, or three.
+    assert_tensors_error("", dims(&[2100]), &["output0", "2100", "decoder yolov8 expects"]);
+    assert_tensors_error("", dims(&[2, 7, 300]), &["output0", "2x7x300", "decoder yolov8 expects"]);
+    // 3 numbers are less than a box.
+    assert_tensors_error("", dims(&[3, 3]), &["output0", "3x3x3", "decoder yolov8"]);
+    // Fixed batch dimensions are accepted.
+    let ran = damaged("", dims(&[1, 7, 300]), |_| ()).well();
+    assert!(ran.seen[1].frames.iter().all(|(_, objects)| objects.len() > 10));
+    // A model without that many dimensions is read by no decoder: the layer is left out, with a warning.
+    let ran = damaged("", dims(&[1, 1, 2, 2, 1, 1, 7, 75]), |_| ());
+    assert!(ran.ended.error.is_some() || !ran.ended.warnings.is_empty(), "{:?}", ran.ended);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn layers_whose_numbers_contradict_each_other() {
+    if !is_inside() {
+        return;
+    }
+    let said = |said: [u32; 2]| {
+        move |index, tensors: &mut Tensors| {
+            if index == 1 {
+                tensors.layers[0].said = Some(said);
+            }
+        }
+    };
+    assert_tensors_error("", said([2, 2101]), &["output0", "[7, 300]", "2101"]);
+    assert_tensors_error("", said([2, 0]), &["output0", "0 elements"]);
+    assert_tensors_error("", said([1, 2100]), &["output0", "[7]", "2100"]);
+    // More dimensions than the structure has: they are not read.
+    for rank in [9, 100, u32::MAX] {
+        let ran = damaged("", said([rank, 2100]), |_| ());
+        assert!(ran.ended.error.is_some(), "{:?}", ran.ended);
+        assert!(ran.seen.is_empty());
+    }
+    // A product that does not fit.
+    let change = |_, tensors: &mut Tensors| {
+        tensors.layers[0].dims = vec![u32::MAX, u32::MAX];
+        tensors.layers[0].said = Some([2, 1]);
+    };
+    assert_tensors_error("", change, &["output0", "4294967295"]);
+    let change = |_, tensors: &mut Tensors| {
+        tensors.layers[0].dims = vec![u32::MAX; 3];
+        tensors.layers[0].said = Some([3, u32::MAX]);
+    };
+    assert_tensors_error("", change, &["output0", "4294967295"]);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn frames_with_different_layers() {
+    if !is_inside() {
+        return;
+    }
+    let cases: [fn(&mut Tensors); 4] = [
+        |tensors| tensors.layers[0].dims = vec![6, 350],
+        |tensors| tensors.layers[0].data_type = 1,
+        |tensors| tensors.layers[0].name = Some(c"output1".to_owned()),
+        |tensors| tensors.layers.push(tensors.layers[0].clone()),
+    ];
+    for change in cases {
+        let change = move |index, tensors: &mut Tensors| {
+            if index == 2 {
+                change(tensors);
+            }
+        };
+        assert_tensors_error("", change, &["frame 2", "other layers"]);
+    }
+    let none = |index, tensors: &mut Tensors| {
+        if index == 1 {
+            tensors.layers.clear();
+        }
+    };
+    assert_tensors_error("", none, &["frame 1", "other layers"]);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn names_of_layers() {
+    if !is_inside() {
+        return;
+    }
+    // A decoder that is set needs no name.
+    let ran = damaged("", |_, tensors| tensors.layers[0].name = None, |_| ()).well();
+    assert!(ran.seen[1].frames.iter().all(|(_, objects)| objects.len() > 10));
+    let invalid = |_, tensors: &mut Tensors| tensors.layers[0].name = Some(c"\xff\xfe".to_owned());
+    assert_tensors_error("", invalid, &["name of a layer", "UTF-8"]);
+    let many = |_, tensors: &mut Tensors| tensors.layers = vec![tensors.layers[0].clone(); 40];
+    let ran = damaged("", many, |_| ());
+    assert!(ran.ended.error().contains("output0"), "{:?}", ran.ended);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn tensors_without_layers_are_none() {
+    if !is_inside() {
+        return;
+    }
+    let ran = damaged("", |_, tensors| tensors.layers.clear(), |_| ());
+    assert!(ran.seen.iter().all(|seen| seen.frames.iter().all(|(_, o)| o.is_empty())));
+}
+
+/// Secondary inference, and inference on regions of interest: a message.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn tensors_on_objects_or_regions_only() {
+    if !is_inside() {
+        return;
+    }
+    for on_objects in [true, false] {
+        let layer = layer();
+        let ran = run::with("decoder=yolov8 letterbox=none", 2, move |buffer| {
+            let batch = Batch::attach(buffer, 2);
+            for batch_id in 0..2 {
+                let frame = Frame { batch_id, pipeline: [640, 640], ..Frame::default() };
+                let frame = batch.add_frame(&frame);
+                let tensors =
+                    Tensors { layers: vec![layer.clone()], ..tensors_of(&Model::default()) };
+                if on_objects {
+                    frame.add_object(3, 0, [10.0, 20.0, 30.0, 40.0]).attach(&tensors, None);
+                } else {
+                    frame.attach_to_roi([10.0, 20.0, 300.0, 400.0], &tensors, None);
+                }
+            }
+        });
+        assert_eq!(ran.ended.error, None);
+        let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
+        let parts = match on_objects {
+            true => ["objects", "process-mode=1"],
+            false => ["regions of interest", "input-tensor-meta=0"],
+        };
+        assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
+        assert_eq!(ran.seen.len(), 2);
+        for (state, objects) in ran.seen.iter().flat_map(|seen| &seen.frames) {
+            assert_eq!((objects.len(), state.infer_done), (usize::from(on_objects), 0));
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn the_property_deepstream_version() {
+    if !is_inside() {
+        return;
+    }
+    let attach = Scene::new(1, 1);
+    let run = |value: &str| {
+        run::scenes(std::slice::from_ref(&attach), &format!("deepstream-version={value}"))
+    };
+    for (value, parts) in [
+        ("seven", ["\"seven\"", "such as 7.1"]),
+        ("5.1", ["DeepStream 5.1", "6.0 to 9.1"]),
+        ("9.2", ["DeepStream 9.2", "6.0 to 9.1"]),
+    ] {
+        assert_error(&run(value), &parts);
+    }
+    let this = version();
+    run(&this.to_string()).well();
+    // The versions of a layout have the same number.
+    if this >= Version::new(9, 0) {
+        run("9.0").well();
+        run("9.1").well();
+    }
+    assert_eq!(attach.memory == Memory::Host, !engines::on_gpu());
+}

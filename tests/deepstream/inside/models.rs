@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Several inference elements on one buffer: `unique-id`.
+
+use gstnmsfilter::geometry::Letterbox;
+
+use super::objects::assert_objects;
+use crate::batch::{Format, Model, Producer, Scene};
+use crate::libraries::is_inside;
+use crate::run::{self, Seen};
+use crate::standin::{Counts, Object};
+use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
+
+/// Models 5 and 8, each with its tensors on some of the frames.
+fn scene(seed: u64) -> Scene {
+    let mut scene = Scene::new(6, seed);
+    let second =
+        Model { unique_id: 8, format: Format::Yolov5, input: [320, 320], ..Model::default() };
+    scene.models = vec![Model { unique_id: 5, ..Model::default() }, second];
+    for (index, frame) in scene.frames.iter_mut().enumerate() {
+        frame.seeds = vec![Some(seed + index as u64), Some(seed + 50 + index as u64)];
+    }
+    scene.frames[1].seeds[0] = None;
+    scene.frames[2].seeds[1] = None;
+    scene
+}
+
+/// Only the second model.
+fn second(scene: &Scene) -> Scene {
+    let mut scene = scene.clone();
+    scene.models.remove(0);
+    for frame in &mut scene.frames {
+        frame.seeds.remove(0);
+    }
+    scene
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn the_selected_one_is_decoded() {
+    if !is_inside() {
+        return;
+    }
+    let scene = scene(1);
+    let ran = run::scenes(std::slice::from_ref(&scene), "unique-id=5").well();
+    assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 50);
+    // The decoder is that of the first model by default.
+    let ran = run::scenes(&[second(&scene)], "unique-id=8").well();
+    assert!(assert_objects(&ran.seen[1], &second(&scene), Letterbox::None) > 50);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn the_first_one_is_decoded_by_default_and_a_warning_names_both() {
+    if !is_inside() {
+        return;
+    }
+    let scene = scene(2);
+    let ran = run::scenes(std::slice::from_ref(&scene), "");
+    assert_eq!(ran.ended.error, None);
+    assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 50);
+    let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
+    assert!(warning.contains("5 and 8") && warning.contains("unique-id"), "{warning}");
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
+    if !is_inside() {
+        return;
+    }
+    let scene = scene(3);
+    let ran = run::scenes(std::slice::from_ref(&scene), "unique-id=7");
+    assert_eq!(ran.ended.error, None);
+    assert!(ran.seen.iter().flat_map(|seen| &seen.frames).all(|(_, objects)| objects.is_empty()));
+    let [warning, ..] = &ran.ended.warnings[..] else { panic!("no warning") };
+    assert!(warning.contains("none of 7") && warning.contains("unique-id"), "{warning}");
+    assert_eq!(ran.stat("frames-without-tensors"), 12);
+}
+
+/// Two elements, one for each model: both attach their objects, and remove their tensors only.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn two_elements_decode_two_models() {
+    if !is_inside() {
+        return;
+    }
+    let scene = scene(4);
+    let producer = Producer::new(&scene, 6);
+    let pools = [producer.pool(0), producer.pool(1)];
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=3 ! {}
+           ! nmsfilter name=first unique-id=5 decoder=yolov8 letterbox=none keep-tensors=false
+           ! nmsfilter name=second unique-id=8 decoder=yolov5 letterbox=none ! fakesink enable-last-sample=false",
+        run::CAPS
+    ));
+    intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
+    let between = {
+        let pools = pools.clone();
+        watch(&pipeline, "first", move |buffer| {
+            (Seen::of(buffer), pools.each_ref().map(|pool| pool.in_use()))
+        })
+    };
+    let seen = watch(&pipeline, "second", Seen::of);
+    let ended = run_pipeline(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    drop(pipeline);
+    for (seen, in_use) in &*between.lock().unwrap() {
+        assert!(assert_objects(seen, &scene, Letterbox::None) > 50);
+        assert_eq!(*in_use, [0, 1]);
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 3);
+    for seen in &*seen {
+        for (index, (state, objects)) in seen.frames.iter().enumerate() {
+            let of = |model| scene.expected(index, model, Letterbox::None);
+            let expected: Vec<Object> = of(0).into_iter().chain(of(1)).collect();
+            assert_eq!(*objects, expected, "frame {index}");
+            let left = u32::from(scene.frames[index].seeds[1].is_some());
+            assert_eq!(state.tensors, left, "frame {index}");
+        }
+    }
+    Counts::now().assert_nothing_left();
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The objects on each frame are those of `Reference` and `Mapping`, with all that nvinfer gives an object.
+
+use gstnmsfilter::geometry::Letterbox;
+
+use crate::batch::{Format, FrameSpec, Model, Scene};
+use crate::libraries::is_inside;
+use crate::run::{self, Seen};
+use crate::standin::{Frame, FrameState};
+
+/// Fails unless the frames have the objects that are expected of the first model. Returns their number.
+pub fn assert_objects(seen: &Seen, scene: &Scene, letterbox: Letterbox) -> usize {
+    assert_eq!(seen.frames.len(), scene.frames.len());
+    let mut count = 0;
+    for (index, ((state, objects), frame)) in seen.frames.iter().zip(&scene.frames).enumerate() {
+        let expected = scene.expected(index, 0, letterbox);
+        assert_eq!(*objects, expected, "frame {index} of {scene:?}");
+        let FrameSpec { meta: Frame { batch_id, source_id, .. }, seeds } = frame;
+        let FrameState { num_obj_meta, listed_objects, infer_done, .. } = *state;
+        assert_eq!([state.batch_id, state.source_id], [*batch_id, *source_id]);
+        assert_eq!([num_obj_meta, listed_objects], [expected.len() as u32; 2]);
+        assert_eq!(infer_done != 0, seeds[0].is_some(), "frame {index}");
+        assert_eq!(state.other_user_metas, 1);
+        count += expected.len();
+    }
+    count
+}
+
+/// Runs the scenes, each twice, and checks the objects.
+fn assert_right(scenes: &[Scene], properties: &str) {
+    let ran = run::scenes(scenes, properties).well();
+    assert_eq!(ran.seen.len(), 2 * scenes.len());
+    let mut survivors = 0;
+    for (index, seen) in ran.seen.iter().enumerate() {
+        survivors += assert_objects(seen, &scenes[index % scenes.len()], Letterbox::None);
+    }
+    let tensors =
+        |scene: &Scene| scene.frames.iter().filter(|frame| frame.seeds[0].is_some()).count() as u64;
+    let frames = |scene: &Scene| scene.frames.len() as u64;
+    assert_eq!(ran.stat("frames"), 2 * scenes.iter().map(frames).sum::<u64>());
+    let without = scenes.iter().map(|scene| frames(scene) - tensors(scene)).sum::<u64>();
+    assert_eq!(ran.stat("frames-without-tensors"), 2 * without);
+    assert_eq!(ran.stat("survivors"), survivors as u64);
+    assert!(
+        survivors as u64 > 10 * scenes.iter().map(tensors).sum::<u64>(),
+        "{survivors} survivors"
+    );
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_every_decoder_in_single_and_half_precision() {
+    if !is_inside() {
+        return;
+    }
+    for (format, seed) in [Format::Yolov8, Format::Yolov5, Format::Boxes].into_iter().zip(1..) {
+        for half in [false, true] {
+            let model = Model { format, half, ..Model::default() };
+            assert_right(&[Scene::new(3, seed).with_model(model)], "");
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_batches_of_1_to_64_frames() {
+    if !is_inside() {
+        return;
+    }
+    let model = Model { anchors: 120, ..Model::default() };
+    let scenes = [1, 2, 64, 3, 16, 33, 1].map(|count| Scene::new(count, 20).with_model(model));
+    // A batch of one has regions of interest, too, by default.
+    assert_right(&scenes, "attach=nvds");
+    assert_right(&scenes, "attach=nvds keep-tensors=false");
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_batches_with_frames_missing_and_frames_without_tensors() {
+    if !is_inside() {
+        return;
+    }
+    let mut scene = Scene::new(9, 30);
+    // In any order, as the muxer received them; sources 101 and 104 are missing.
+    for index in [4, 1] {
+        scene.frames.remove(index);
+    }
+    scene.frames.swap(0, 5);
+    for index in [0, 2, 6] {
+        scene.frames[index].seeds[0] = None;
+    }
+    let mut empty = Scene::new(2, 31);
+    empty.frames.clear();
+    let mut last = Scene::new(4, 32);
+    for frame in &mut last.frames[..3] {
+        frame.seeds[0] = None;
+    }
+    assert_right(&[scene, empty, last], "");
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_frames_of_different_sizes() {
+    if !is_inside() {
+        return;
+    }
+    let mut scene = Scene::new(7, 40);
+    let sizes = [[1280, 720], [641, 481], [1280, 720], [3, 2000], [641, 481]];
+    for (frame, size) in scene.frames.iter_mut().zip(sizes.into_iter().cycle()) {
+        frame.meta.pipeline = size;
+    }
+    assert_right(&[scene], "");
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn have_the_size_of_the_caps_if_the_muxer_says_none() {
+    if !is_inside() {
+        return;
+    }
+    let mut scene = Scene::new(2, 50);
+    for frame in &mut scene.frames {
+        frame.meta.pipeline = [0; 2];
+    }
+    let ran = run::scenes(std::slice::from_ref(&scene), "").well();
+    for frame in &mut scene.frames {
+        frame.meta.pipeline = [96, 64];
+    }
+    assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 20);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_scattered_memory() {
+    if !is_inside() {
+        return;
+    }
+    for format in [Format::Yolov8, Format::Boxes] {
+        let model = Model { format, ..Model::default() };
+        let mut scene = Scene::new(12, 60).with_model(model);
+        scene.scattered = true;
+        scene.frames[5].seeds[0] = None;
+        assert_right(&[scene], "");
+    }
+}

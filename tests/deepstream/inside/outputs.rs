@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! nvinfer has memory for six batches of outputs: `keep-tensors=false` gives it back before the buffer is pushed.
+
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+
+use crate::batch::{Producer, Scene};
+use crate::libraries::is_inside;
+use crate::run;
+use crate::standin::Counts;
+use crate::support::pipeline::{intercept, parse, run as run_pipeline};
+
+/// Runs `buffers` buffers that a later element holds until the end. Returns for each buffer how many batches of
+/// outputs were in use when it left the element.
+fn in_use_with_all_buffers_held(properties: &str, buffers: usize, pool: u32) -> Vec<u32> {
+    let scene = Scene::new(3, 1);
+    let producer = Producer::new(&scene, pool);
+    let pool = producer.pool(0);
+    let properties = format!("decoder=yolov8 letterbox=none {properties}");
+    let pipeline = parse(&run::description(buffers, &properties));
+    intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let pad = pipeline.by_name("nms").unwrap().static_pad("src").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, {
+        let (held, pool) = (held.clone(), pool.clone());
+        move |_, info| {
+            held.lock().unwrap().push((info.buffer().unwrap().clone(), pool.in_use()));
+            gst::PadProbeReturn::Ok
+        }
+    });
+    let ended = run_pipeline(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    drop(pipeline);
+    let held = std::mem::take(&mut *held.lock().unwrap());
+    let counts = Counts::now();
+    assert_eq!([counts.batches, counts.held, counts.unlocked], [buffers as i64, 0, 0]);
+    let in_use = held.iter().map(|(_, in_use)| *in_use).collect();
+    drop(held);
+    assert_eq!(pool.in_use(), 0);
+    Counts::now().assert_nothing_left();
+    in_use
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn are_given_back_before_the_buffer_is_pushed() {
+    if !is_inside() {
+        return;
+    }
+    // The pool of six would block at the seventh buffer.
+    let in_use = in_use_with_all_buffers_held("keep-tensors=false", 40, 6);
+    assert_eq!(in_use, [0; 40]);
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn are_held_as_long_as_the_buffer_by_default() {
+    if !is_inside() {
+        return;
+    }
+    let in_use = in_use_with_all_buffers_held("", 6, 6);
+    assert_eq!(in_use, [1, 2, 3, 4, 5, 6]);
+}
+
+/// Also if the tensors are not decoded, because there is nothing to attach.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn are_given_back_without_objects() {
+    if !is_inside() {
+        return;
+    }
+    let in_use = in_use_with_all_buffers_held("keep-tensors=false score-threshold=2", 8, 6);
+    assert_eq!(in_use, [0; 8]);
+}

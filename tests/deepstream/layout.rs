@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The crate's table of DeepStream's structures is that of the transcription of each version, and of NVIDIA's headers.
+//!
+//! Each table is written as assertions in C, which are compiled with the structures.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use gstnmsfilter::deepstream::layout::{
+    DataType, LABEL_SIZE, LAYOUTS, Layout, MAX_DIMS, TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID,
+    Version,
+};
+
+use crate::libraries::{VERSIONS, nvidia_headers};
+use crate::support::project;
+use crate::support::scratch::ScratchFile;
+
+/// The assertions for a table.
+fn assertions(layout: &Layout) -> String {
+    let mut program = String::from("#include \"headers.h\"\n");
+    let mut equal = |theirs: &str, ours: u64| {
+        writeln!(
+            program,
+            "_Static_assert({theirs} == {ours}u, \"{theirs}: the crate's table has {ours}\");"
+        )
+        .unwrap();
+    };
+    let mut count = 0;
+    for field in layout.fields() {
+        equal(&format!("offsetof({}, {})", field.structure, field.name), field.offset as u64);
+        count += 1;
+    }
+    assert!(count > 50, "{count} fields");
+    equal("NVDSINFER_TENSOR_OUTPUT_META", TENSOR_OUTPUT_META as u64);
+    equal("MAX_LABEL_SIZE", LABEL_SIZE as u64);
+    equal("NVDSINFER_MAX_DIMS", MAX_DIMS as u64);
+    equal("sizeof(((NvDsObjectMeta *)0)->obj_label)", LABEL_SIZE as u64);
+    equal("UNTRACKED_OBJECT_ID", UNTRACKED_OBJECT_ID);
+    if let Some(roi_meta) = layout.roi_meta {
+        equal("NVDS_ROI_META", roi_meta as u64);
+    }
+    for (number, (name, data_type)) in (0..).zip(DataType::VALUES) {
+        equal(name, number);
+        assert_eq!(DataType::of(number as i32), data_type);
+    }
+    program
+}
+
+fn flags(packages: &[&str]) -> Vec<String> {
+    let output = Command::new("pkg-config").arg("--cflags").args(packages).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Compiles a program with the transcription of a version, or with NVIDIA's headers.
+fn compile(program: &str, structures: Structures<'_>) -> Result<(), String> {
+    let file = ScratchFile::new("c", program.as_bytes());
+    let mut command = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
+    command.args(["-std=c11", "-fsyntax-only", "-I"]);
+    command.arg(project::path("tests/deepstream/standin"));
+    match structures {
+        Structures::Of(version) => {
+            command.arg(format!("-DDEEPSTREAM={version}")).args(flags(&["gstreamer-1.0"]));
+        }
+        Structures::Nvidia(headers) => {
+            command.args(["-DNVIDIA_HEADERS", "-isystem"]).arg(headers);
+            let packages = ["gstreamer-1.0", "gstreamer-base-1.0", "gstreamer-video-1.0"];
+            command.args(flags(&packages));
+        }
+    }
+    let output = command.arg(&*file).output().unwrap();
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Structures<'a> {
+    Of(u32),
+    Nvidia(&'a Path),
+}
+
+fn version_of(number: u32) -> Version {
+    Version::new(number / 10, number % 10)
+}
+
+#[test]
+fn the_table_is_that_of_the_transcription_of_every_version() {
+    for number in VERSIONS {
+        let layout = Layout::of(version_of(number)).unwrap();
+        let compiled = compile(&assertions(layout), Structures::Of(number));
+        compiled.unwrap_or_else(|messages| panic!("{number}: {messages}"));
+    }
+    for layout in &LAYOUTS {
+        for end in [layout.first, layout.last] {
+            assert!(VERSIONS.contains(&(end.major * 10 + end.minor)), "{end}");
+        }
+    }
+}
+
+#[test]
+fn the_table_of_9_1_is_that_of_nvidias_headers() {
+    let Some(headers) = nvidia_headers() else { return };
+    let layout = Layout::of(Version::new(9, 1)).unwrap();
+    let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
+    compiled.unwrap_or_else(|messages| panic!("{messages}"));
+}
+
+/// An assertion that is wrong is reported, by each kind of structures.
+#[test]
+fn a_wrong_table_does_not_compile() {
+    let wrong = assertions(Layout::of(Version::new(9, 1)).unwrap());
+    let messages = compile(&wrong, Structures::Of(80)).unwrap_err();
+    for field in ["text_params", "obj_label", "rotation_angle"] {
+        assert!(messages.contains(field), "{messages}");
+    }
+    let Some(headers) = nvidia_headers() else { return };
+    let wrong = assertions(Layout::of(Version::new(8, 0)).unwrap());
+    let messages = compile(&wrong, Structures::Nvidia(&headers)).unwrap_err();
+    assert!(messages.contains("obj_label) == 336"), "{messages}");
+}
+
+/// Members that the table says a version does not have.
+#[test]
+fn what_a_version_does_not_have_is_not_in_its_structures() {
+    let has = |number, structure: &str, member: &str| {
+        let program =
+            format!("#include \"headers.h\"\nsize_t offset = offsetof({structure}, {member});\n");
+        compile(&program, Structures::Of(number)).is_ok()
+    };
+    let mut absent = 0;
+    for number in VERSIONS {
+        let layout = Layout::of(version_of(number)).unwrap();
+        for (structure, member, offset) in [
+            ("NvDsInferTensorMeta", "maintain_aspect_ratio", layout.maintain_aspect_ratio),
+            ("NvDsInferTensorMeta", "symmetric_padding", layout.symmetric_padding),
+            ("NvOSD_RectParams", "rotation_angle", layout.rotation_angle),
+        ] {
+            assert_eq!(has(number, structure, member), offset.is_some(), "{number} {member}");
+            absent += usize::from(offset.is_none());
+        }
+        let program = "#include \"headers.h\"\nint type = NVDS_ROI_META;\n";
+        let compiled = compile(program, Structures::Of(number));
+        assert_eq!(compiled.is_ok(), layout.roi_meta.is_some(), "{number}: NVDS_ROI_META");
+    }
+    assert_eq!(absent, 1 + 7 + 8);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pipelines with batches: `videotestsrc`, a probe that attaches batches as nvstreammux and nvinfer do, `nmsfilter`,
+//! and a probe that reads what is on the batch.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::batch::{Producer, Scene};
+use crate::standin::{Batch, Counts, FrameState, Object};
+use crate::support::pipeline::{Ended, Region, intercept, parse, regions, run, watch};
+
+/// What is on a buffer that leaves the element.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub frames: Vec<(FrameState, Vec<Object>)>,
+    pub regions: Vec<Region>,
+}
+
+impl Seen {
+    pub fn of(buffer: &gst::BufferRef) -> Self {
+        let frames = Batch::of(buffer)
+            .map(|batch| batch.frames().map(|frame| (frame.state(), frame.objects())).collect());
+        Self { frames: frames.unwrap_or_default(), regions: regions(buffer) }
+    }
+}
+
+/// How a pipeline ended, and what left the element.
+#[derive(Debug)]
+pub struct Ran {
+    pub ended: Ended,
+    pub seen: Vec<Seen>,
+}
+
+impl Ran {
+    /// Fails if there was an error or a warning.
+    pub fn well(self) -> Self {
+        assert_eq!(self.ended.error, None);
+        assert_eq!(self.ended.warnings, [""; 0]);
+        self
+    }
+
+    /// A number of `stats`.
+    pub fn stat(&self, name: &str) -> u64 {
+        self.ended.stats.last().expect("stats were posted").get(name).unwrap()
+    }
+}
+
+/// The size of the frames that the caps say, which is not that of any scene.
+pub const CAPS: &str = "video/x-raw,format=GRAY8,width=96,height=64";
+
+/// A description of a pipeline of `buffers` buffers, with these properties of `nmsfilter`.
+pub fn description(buffers: usize, properties: &str) -> String {
+    format!(
+        "videotestsrc name=in num-buffers={buffers} ! {CAPS} ! nmsfilter name=nms {properties} ! fakesink"
+    )
+}
+
+/// Runs `buffers` buffers that `prepare` gives a batch. Everything must be released in the end.
+pub fn with(
+    properties: &str,
+    buffers: usize,
+    prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> Ran {
+    let pipeline = parse(&description(buffers, properties));
+    intercept(&pipeline, "in", prepare);
+    let seen = watch(&pipeline, "nms", Seen::of);
+    let ended = run(&pipeline);
+    drop(pipeline);
+    Counts::now().assert_nothing_left();
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    Ran { ended, seen }
+}
+
+/// Runs a pipeline with the batches of these scenes, two of each. The decoder and the score threshold are those of the
+/// first scene, the letterbox is `none` unless `properties` set it.
+pub fn scenes(scenes: &[Scene], properties: &str) -> Ran {
+    let first = &scenes[0];
+    let mut all = format!(
+        "decoder={} score-threshold={}",
+        first.models[0].format.decoder(),
+        first.score_threshold
+    );
+    if !properties.contains("letterbox=") {
+        all += " letterbox=none";
+    }
+    let producers: Vec<Producer> = scenes.iter().map(|scene| Producer::new(scene, 6)).collect();
+    let next = AtomicUsize::new(0);
+    with(&format!("{all} {properties}"), 2 * scenes.len(), move |buffer| {
+        let index = next.fetch_add(1, Ordering::Relaxed) % producers.len();
+        producers[index].attach(buffer);
+    })
+}

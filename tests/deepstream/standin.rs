@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The stand-in for DeepStream's libraries (`standin/standin.h`), loaded.
+//!
+//! In: the folder that [`FOLDER`] names. Out: batches on buffers, tensors on their frames, and what is on a
+//! batch afterwards.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::marker::PhantomData;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+use std::sync::{Arc, LazyLock};
+
+use libloading::Library;
+
+/// The variable that names the folder of the libraries.
+pub const FOLDER: &str = "NMSFILTER_TEST_STANDIN";
+/// The variable with what their names in [`FOLDER`] begin with, other than `lib`, if not with nothing.
+pub const PREFIX: &str = "NMSFILTER_TEST_STANDIN_PREFIX";
+
+/// The library of producers that call NVIDIA's own libraries.
+const PRODUCERS: &str = "libstandin.so";
+
+/// Whether the libraries are NVIDIA's own, which count batches and tensors only.
+pub fn is_nvidias() -> bool {
+    std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder).join(PRODUCERS).exists())
+}
+
+type Raw = *mut c_void;
+
+/// Declares the functions and loads them.
+macro_rules! functions {
+    ($($library:ident { $(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+ })+) => {
+        struct Functions {
+            $($($name: unsafe extern "C" fn($($argument: $type),*) $(-> $result)?,)+)+
+            _libraries: [Library; 2],
+        }
+
+        impl Functions {
+            fn load($($library: Library),+) -> Self {
+                // SAFETY: the types are those of standin.h.
+                unsafe {
+                    $($(
+                        let $name = *$library
+                            .get(concat!("standin_", stringify!($name)).as_bytes())
+                            .expect("standin.h declares it");
+                    )+)+
+                    Self { $($($name,)+)+ _libraries: [$($library),+] }
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    meta {
+        fn sizes(which: c_uint) -> usize;
+        fn add_frame(batch: Raw, frame: *const Frame) -> Raw;
+        fn frame(batch: Raw, index: c_uint) -> Raw;
+        fn add_object(frame: Raw, component: c_int, class: c_int, corners: *const f32) -> Raw;
+        fn set_frame_count(batch: Raw, count: c_uint);
+        fn add_null_frame(batch: Raw);
+        fn add_null_user_meta(frame: Raw);
+        fn add_other_user_meta(frame: Raw);
+        fn pool_new(count: c_uint, bytes: usize) -> Raw;
+        fn pool_acquire(pool: Raw, milliseconds: c_uint) -> Raw;
+        fn pool_in_use(pool: Raw) -> c_uint;
+        fn pool_free(pool: Raw);
+        fn output_memory(output: Raw) -> Raw;
+        fn output_index(output: Raw) -> c_uint;
+        fn output_unref(output: Raw);
+        fn attach_to_frame(frame: Raw, tensors: *const RawTensors, output: Raw);
+        fn attach_to_object(object: Raw, tensors: *const RawTensors, output: Raw);
+        fn attach_to_roi(frame: Raw, roi: *const f32, tensors: *const RawTensors, output: Raw);
+        fn read_frame(frame: Raw, state: *mut FrameState);
+        fn read_objects(frame: Raw, objects: *mut RawObject, most: c_uint) -> c_uint;
+        fn counts(counts: *mut Counts);
+    }
+    gst {
+        fn attach_batch(buffer: *mut gst::ffi::GstBuffer, frames: c_uint) -> Raw;
+        fn attach_null_batch(buffer: *mut gst::ffi::GstBuffer);
+    }
+}
+
+/// DeepStream's function, which the tests call, too.
+type GetBatch = unsafe extern "C" fn(*mut gst::ffi::GstBuffer) -> Raw;
+
+static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
+    let folder = std::env::var_os(FOLDER).expect("this process was started with the libraries");
+    let prefix = std::env::var(PREFIX).unwrap_or_default();
+    let open = |name: &str| {
+        let path = Path::new(&folder).join(format!("{prefix}{name}"));
+        // SAFETY: the libraries have no initializers.
+        unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let names = match is_nvidias() {
+        true => [PRODUCERS; 2],
+        false => ["libnvds_meta.so", "libnvdsgst_meta.so"],
+    };
+    let [meta, gst] = names.map(open);
+    // SAFETY: the type is that of gstnvdsmeta.h.
+    let get = unsafe { gst.get::<GetBatch>(b"gst_buffer_get_nvds_batch_meta") };
+    let get = get.ok().map(|get| *get);
+    let functions = Functions::load(meta, gst);
+    let sizes = [
+        size_of::<Frame>(),
+        size_of::<RawLayer>(),
+        size_of::<RawTensors>(),
+        size_of::<FrameState>(),
+        size_of::<RawObject>(),
+        size_of::<Counts>(),
+    ];
+    for (which, size) in (0..).zip(sizes) {
+        // SAFETY: it takes a number.
+        assert_eq!(unsafe { (functions.sizes)(which) }, size, "structure {which} of standin.h");
+    }
+    (functions, get)
+});
+
+fn functions() -> &'static Functions {
+    &LOADED.0
+}
+
+/// A frame of a batch, as nvstreammux describes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Frame {
+    pub batch_id: u32,
+    pub source_id: u32,
+    pub pad_index: u32,
+    pub frame_num: i32,
+    pub pts: u64,
+    pub pipeline: [u32; 2],
+    pub source: [u32; 2],
+}
+
+/// What is on a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct FrameState {
+    pub batch_id: u32,
+    pub source_id: u32,
+    pub num_obj_meta: u32,
+    pub listed_objects: u32,
+    pub infer_done: i32,
+    pub tensors: u32,
+    pub other_user_metas: u32,
+}
+
+/// Counts of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Counts {
+    pub batches: i64,
+    pub frames: i64,
+    pub objects: i64,
+    pub user_metas: i64,
+    pub tensors: i64,
+    /// Texts that were released with their objects.
+    pub texts: i64,
+    /// Locks acquired.
+    pub locks: i64,
+    /// Changes without the lock.
+    pub unlocked: i64,
+    /// Locks held.
+    pub held: i64,
+    /// Objects that a pool allocated, rather than recycled.
+    pub new_objects: i64,
+}
+
+impl Counts {
+    pub fn now() -> Self {
+        let mut counts = Self::default();
+        // SAFETY: the address is that of the structure.
+        unsafe { (functions().counts)(&mut counts) };
+        counts
+    }
+
+    /// Fails if something of a batch exists, a lock is held, or the metadata was changed without it.
+    pub fn assert_nothing_left(self) {
+        let expected = Self {
+            texts: self.texts,
+            locks: self.locks,
+            new_objects: self.new_objects,
+            ..Self::default()
+        };
+        assert_eq!(self, expected);
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RawObject {
+    component: i32,
+    class: i32,
+    id: u64,
+    confidence: f32,
+    tracker_confidence: f32,
+    rect: [f32; 4],
+    detector: [f32; 4],
+    tracker: [f32; 4],
+    rotation_angle: f32,
+    border_width: u32,
+    has_background: u32,
+    border_color: [f64; 4],
+    background: [f64; 4],
+    has_color_info: i32,
+    color_id: i32,
+    text: *const c_char,
+    text_at: [u32; 2],
+    font: *const c_char,
+    font_size: u32,
+    text_has_background: i32,
+    font_color: [f64; 4],
+    text_background: [f64; 4],
+    label: [c_char; 128],
+    meta_type: i32,
+    is_plain: i32,
+}
+
+/// An object on a frame; left, top, width and height of boxes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object {
+    pub component: i32,
+    pub class: i32,
+    pub id: u64,
+    pub confidence: f32,
+    pub tracker_confidence: f32,
+    pub rect: [f32; 4],
+    pub detector: [f32; 4],
+    pub tracker: [f32; 4],
+    pub rotation_angle: f32,
+    pub border_width: u32,
+    pub has_background: u32,
+    pub border_color: [f64; 4],
+    pub background: [f64; 4],
+    pub has_color_info: i32,
+    pub color_id: i32,
+    pub text: Option<String>,
+    pub text_at: [u32; 2],
+    pub font: Option<String>,
+    pub font_size: u32,
+    pub text_has_background: i32,
+    pub font_color: [f64; 4],
+    pub text_background: [f64; 4],
+    pub label: String,
+    pub meta_type: i32,
+    /// Whether it has no parent, mask, classifiers and user metadata, and names its batch.
+    pub is_plain: bool,
+}
+
+impl From<&RawObject> for Object {
+    fn from(raw: &RawObject) -> Self {
+        let string = |text: *const c_char| {
+            // SAFETY: what is not null is a C string, which lives as long as the object.
+            (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned())
+        };
+        let end = raw.label.iter().position(|&byte| byte == 0).expect("the label ends");
+        let label = raw.label[..end].iter().map(|&byte| byte as u8).collect();
+        Self {
+            component: raw.component,
+            class: raw.class,
+            id: raw.id,
+            confidence: raw.confidence,
+            tracker_confidence: raw.tracker_confidence,
+            rect: raw.rect,
+            detector: raw.detector,
+            tracker: raw.tracker,
+            rotation_angle: raw.rotation_angle,
+            border_width: raw.border_width,
+            has_background: raw.has_background,
+            border_color: raw.border_color,
+            background: raw.background,
+            has_color_info: raw.has_color_info,
+            color_id: raw.color_id,
+            text: string(raw.text),
+            text_at: raw.text_at,
+            font: string(raw.font),
+            font_size: raw.font_size,
+            text_has_background: raw.text_has_background,
+            font_color: raw.font_color,
+            text_background: raw.text_background,
+            label: String::from_utf8(label).expect("the label is UTF-8"),
+            meta_type: raw.meta_type,
+            is_plain: raw.is_plain != 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RawLayer {
+    name: *const c_char,
+    data_type: i32,
+    rank: u32,
+    dims: [u32; 8],
+    elements: u32,
+    host: Raw,
+    device: Raw,
+}
+
+#[repr(C)]
+struct RawTensors {
+    unique_id: u32,
+    gpu: i32,
+    size: [u32; 2],
+    maintain_aspect_ratio: i32,
+    symmetric_padding: i32,
+    flags: u32,
+    count: u32,
+    layers: *const RawLayer,
+}
+
+/// An output layer of a model, and the addresses of its elements for a frame.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    pub name: Option<CString>,
+    /// `NvDsInferDataType`.
+    pub data_type: i32,
+    /// At most 8.
+    pub dims: Vec<u32>,
+    /// What the metadata says of the number of dimensions and of elements, if not the truth.
+    pub said: Option<[u32; 2]>,
+    pub host: u64,
+    pub device: u64,
+}
+
+/// Pointers of an `NvDsInferTensorMeta`, or of its user metadata, that are null.
+pub mod null {
+    pub const DATA: u32 = 1;
+    pub const LAYERS: u32 = 2;
+    pub const HOST: u32 = 4;
+    pub const DEVICE: u32 = 8;
+}
+
+/// The outputs of a model for a frame.
+#[derive(Clone, Debug, Default)]
+pub struct Tensors {
+    pub unique_id: u32,
+    pub gpu: i32,
+    /// Width and height of the model's input.
+    pub size: [u32; 2],
+    pub maintain_aspect_ratio: bool,
+    pub symmetric_padding: bool,
+    /// Flags of [`null`].
+    pub null: u32,
+    pub layers: Vec<Layer>,
+}
+
+impl Tensors {
+    fn raw<T>(&self, attach: impl FnOnce(*const RawTensors) -> T) -> T {
+        let layers: Vec<RawLayer> = self.layers.iter().map(raw_layer).collect();
+        attach(&RawTensors {
+            unique_id: self.unique_id,
+            gpu: self.gpu,
+            size: self.size,
+            maintain_aspect_ratio: self.maintain_aspect_ratio.into(),
+            symmetric_padding: self.symmetric_padding.into(),
+            flags: self.null,
+            count: layers.len() as u32,
+            layers: layers.as_ptr(),
+        })
+    }
+}
+
+fn raw_layer(layer: &Layer) -> RawLayer {
+    let mut dims = [0; 8];
+    dims[..layer.dims.len()].copy_from_slice(&layer.dims);
+    let truth = || [layer.dims.len() as u32, layer.dims.iter().product()];
+    let [rank, elements] = layer.said.unwrap_or_else(truth);
+    RawLayer {
+        name: layer.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()),
+        data_type: layer.data_type,
+        rank,
+        dims,
+        elements,
+        host: layer.host as Raw,
+        device: layer.device as Raw,
+    }
+}
+
+/// The batch of a buffer.
+#[derive(Clone, Copy)]
+pub struct Batch<'a>(NonNull<c_void>, PhantomData<&'a gst::BufferRef>);
+
+impl<'a> Batch<'a> {
+    /// Adds an empty batch to `buffer`.
+    pub fn attach(buffer: &'a mut gst::BufferRef, max_frames: u32) -> Self {
+        // SAFETY: the buffer is writable.
+        let batch = unsafe { (functions().attach_batch)(buffer.as_mut_ptr(), max_frames) };
+        Self(NonNull::new(batch).unwrap(), PhantomData)
+    }
+
+    /// Adds metadata of DeepStream without a batch to `buffer`.
+    pub fn attach_null(buffer: &mut gst::BufferRef) {
+        // SAFETY: the buffer is writable.
+        unsafe { (functions().attach_null_batch)(buffer.as_mut_ptr()) };
+    }
+
+    /// The batch of `buffer`; `None` also if the library does not have the function.
+    pub fn of(buffer: &'a gst::BufferRef) -> Option<Self> {
+        // SAFETY: the function reads the buffer.
+        let batch = unsafe { LOADED.1?(buffer.as_mut_ptr()) };
+        Some(Self(NonNull::new(batch)?, PhantomData))
+    }
+
+    fn raw(self) -> Raw {
+        self.0.as_ptr()
+    }
+
+    pub fn add_frame(self, frame: &Frame) -> FrameMeta<'a> {
+        // SAFETY: the batch lives as long as the buffer.
+        FrameMeta(unsafe { (functions().add_frame)(self.raw(), frame) }, PhantomData)
+    }
+
+    /// Adds an entry without data to the list of frames.
+    pub fn add_null_frame(self) {
+        // SAFETY: as above.
+        unsafe { (functions().add_null_frame)(self.raw()) };
+    }
+
+    /// What the batch says of its number of frames.
+    pub fn set_frame_count(self, count: u32) {
+        // SAFETY: as above.
+        unsafe { (functions().set_frame_count)(self.raw(), count) };
+    }
+
+    /// The frames, in the order of the list.
+    pub fn frames(self) -> impl Iterator<Item = FrameMeta<'a>> {
+        // SAFETY: as above.
+        let frame = move |index| unsafe { (functions().frame)(self.raw(), index) };
+        (0..)
+            .map(frame)
+            .take_while(|frame| !frame.is_null())
+            .map(|frame| FrameMeta(frame, PhantomData))
+    }
+}
+
+/// A frame of a batch.
+#[derive(Clone, Copy)]
+pub struct FrameMeta<'a>(Raw, PhantomData<&'a gst::BufferRef>);
+
+impl<'a> FrameMeta<'a> {
+    /// Attaches tensors, which hold a reference to `output`.
+    ///
+    /// The addresses of the layers must have their elements as long as the buffer has the tensors.
+    pub fn attach(self, tensors: &Tensors, output: Option<&Output>) {
+        // SAFETY: the frame lives as long as the buffer; the function copies the structures.
+        tensors
+            .raw(|tensors| unsafe { (functions().attach_to_frame)(self.0, tensors, raw(output)) });
+    }
+
+    /// Attaches tensors to a region of interest (left, top, width, height).
+    pub fn attach_to_roi(self, roi: [f32; 4], tensors: &Tensors, output: Option<&Output>) {
+        // SAFETY: as above.
+        tensors.raw(|tensors| unsafe {
+            (functions().attach_to_roi)(self.0, roi.as_ptr(), tensors, raw(output));
+        });
+    }
+
+    /// Adds an object of another component, as a primary detector does (left, top, width, height).
+    pub fn add_object(self, component: i32, class: i32, rect: [f32; 4]) -> ObjectMeta<'a> {
+        // SAFETY: as above.
+        let object = unsafe { (functions().add_object)(self.0, component, class, rect.as_ptr()) };
+        ObjectMeta(object, PhantomData)
+    }
+
+    /// Adds an entry without data to the list of user metadata.
+    pub fn add_null_user_meta(self) {
+        // SAFETY: as above.
+        unsafe { (functions().add_null_user_meta)(self.0) };
+    }
+
+    /// Adds user metadata of another type.
+    pub fn add_other_user_meta(self) {
+        // SAFETY: as above.
+        unsafe { (functions().add_other_user_meta)(self.0) };
+    }
+
+    pub fn state(self) -> FrameState {
+        let mut state = FrameState::default();
+        // SAFETY: as above; the address is that of the structure.
+        unsafe { (functions().read_frame)(self.0, &mut state) };
+        state
+    }
+
+    /// The objects, in the order in which they were added. The list has the newest first.
+    pub fn objects(self) -> Vec<Object> {
+        let most = self.state().listed_objects;
+        let mut raw = Vec::<RawObject>::with_capacity(most as usize);
+        // SAFETY: as above; there is room for `most`, and the function writes as many as it returns.
+        unsafe {
+            let count = (functions().read_objects)(self.0, raw.as_mut_ptr(), most);
+            raw.set_len(count as usize);
+        }
+        raw.iter().rev().map(Object::from).collect()
+    }
+}
+
+/// An object of a frame.
+#[derive(Clone, Copy)]
+pub struct ObjectMeta<'a>(Raw, PhantomData<&'a gst::BufferRef>);
+
+impl ObjectMeta<'_> {
+    /// Attaches tensors, as nvinfer does with `process-mode=2`.
+    pub fn attach(self, tensors: &Tensors, output: Option<&Output>) {
+        // SAFETY: the object lives as long as the buffer; the function copies the structures.
+        tensors
+            .raw(|tensors| unsafe { (functions().attach_to_object)(self.0, tensors, raw(output)) });
+    }
+}
+
+/// A pool of batches of outputs, as nvinfer has it.
+pub struct Pool(Raw);
+
+// SAFETY: the pool has a lock.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// A pool of `count` batches of outputs, each with `bytes` of host memory.
+    pub fn new(count: u32, bytes: usize) -> Arc<Self> {
+        // SAFETY: it takes numbers.
+        Arc::new(Self(unsafe { (functions().pool_new)(count, bytes) }))
+    }
+
+    /// Waits for a batch of outputs that is not in use, at most 10 seconds.
+    pub fn acquire(&self) -> Output {
+        self.acquire_within(10_000).expect("a batch of outputs comes back to the pool")
+    }
+
+    /// Waits that long.
+    pub fn acquire_within(&self, milliseconds: u32) -> Option<Output> {
+        // SAFETY: the pool exists.
+        let output = unsafe { (functions().pool_acquire)(self.0, milliseconds) };
+        NonNull::new(output).map(Output)
+    }
+
+    pub fn in_use(&self) -> u32 {
+        // SAFETY: the pool exists.
+        unsafe { (functions().pool_in_use)(self.0) }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // A test that fails leaves it to the end of the process.
+        if self.in_use() == 0 {
+            // SAFETY: nothing uses the pool.
+            unsafe { (functions().pool_free)(self.0) };
+        }
+    }
+}
+
+/// The producer's reference to a batch of outputs.
+pub struct Output(NonNull<c_void>);
+
+// SAFETY: references are counted under the pool's lock.
+unsafe impl Send for Output {}
+
+impl Output {
+    /// The host memory.
+    pub fn memory(&self) -> *mut u8 {
+        // SAFETY: the output exists.
+        unsafe { (functions().output_memory)(self.0.as_ptr()) }.cast()
+    }
+
+    /// Its number in the pool.
+    pub fn index(&self) -> usize {
+        // SAFETY: the output exists.
+        unsafe { (functions().output_index)(self.0.as_ptr()) as usize }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // SAFETY: this is a reference.
+        unsafe { (functions().output_unref)(self.0.as_ptr()) };
+    }
+}
+
+fn raw(output: Option<&Output>) -> Raw {
+    output.map_or(null_mut(), |output| output.0.as_ptr())
+}

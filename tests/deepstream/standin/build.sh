@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds the stand-in for DeepStream's libraries: build.sh FOLDER VERSION [HEADERS]
+#
+#   FOLDER/libnvds_meta.so, FOLDER/libnvdsgst_meta.so, from 8.0 on FOLDER/libnvds_utils.so
+#
+# VERSION is the version without its point, such as 71. HEADERS is the folder of NVIDIA's headers, which are 9.1's;
+# without it the structures are those of metadata.h. CC and CFLAGS are used, such as
+# CFLAGS=-fsanitize=address. The names begin with PREFIX instead, if it is set.
+#
+# LIBRARIES is a folder with NVIDIA's own libraries. FOLDER then has links to them, and the producers of batches, which
+# call them, in FOLDER/libstandin.so.
+set -eu
+folder=$1 version=$2 headers=${3-}
+mkdir -p "$folder"
+folder=$(realpath "$folder")
+cd "$(dirname "$0")"
+packages='gstreamer-1.0'
+structures="-DDEEPSTREAM=$version"
+if [ -n "$headers" ]; then
+    packages='gstreamer-1.0 gstreamer-base-1.0 gstreamer-video-1.0'
+    # As system headers: warnings in them are not ours.
+    structures="-DNVIDIA_HEADERS -isystem $headers"
+fi
+library() {
+    name=${PREFIX-}$1
+    shift
+    # shellcheck disable=SC2086,SC2046
+    ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -shared ${CFLAGS-} $structures \
+        $(pkg-config --cflags $packages) -Wl,-soname,"$name" -o "$folder/$name" "$@" \
+        $(pkg-config --libs gstreamer-1.0)
+}
+if [ -n "${LIBRARIES-}" ]; then
+    for name in libnvds_meta.so libnvdsgst_meta.so libnvds_utils.so; do
+        ln -s "$(realpath "$LIBRARIES")/$name" "$folder/$name"
+    done
+    library libstandin.so nvidia.c tensors.c read.c \
+        "$folder/libnvdsgst_meta.so" "$folder/libnvds_meta.so" -Wl,-rpath,"$folder"
+    exit
+fi
+if [ "$version" -ge 80 ]; then
+    library libnvds_utils.so version.c
+    set --
+else
+    set -- version.c
+fi
+library libnvds_meta.so meta.c tensors.c read.c "$@"
+library libnvdsgst_meta.so gst.c "$folder/${PREFIX-}libnvds_meta.so"

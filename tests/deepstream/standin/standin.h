@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What the tests call of the stand-in: batches as nvstreammux makes them, tensors as nvinfer attaches them,
+// and what nmsfilter attached. tests/support/deepstream.rs has the same declarations in Rust.
+#pragma once
+
+#include "headers.h"
+
+// The number of bytes of the structures below, by which the tests check that both sides agree.
+size_t standin_sizes(unsigned which);
+
+// Batches.
+
+typedef struct {
+    guint batch_id, source_id, pad_index;
+    gint frame_num;
+    guint64 buf_pts;
+    guint pipeline_width, pipeline_height;
+    guint source_frame_width, source_frame_height;
+} StandinFrame;
+
+// Adds an empty batch to the buffer. The batch is released with the buffer.
+NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames);
+// Adds a NvDsMeta without a batch.
+void standin_attach_null_batch(GstBuffer *buffer);
+NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame);
+// The frame at this position of the batch's list, or null.
+NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index);
+// An object of a primary detector, for tensors on objects.
+NvDsObjectMeta *standin_add_object(NvDsFrameMeta *frame, gint component, gint class_id, const float box[4]);
+
+// Damage.
+
+// What the batch says of its number of frames.
+void standin_set_frame_count(NvDsBatchMeta *batch, guint count);
+// An entry without data in the batch's list of frames, or in the frame's list of user metadata.
+void standin_add_null_frame(NvDsBatchMeta *batch);
+void standin_add_null_user_meta(NvDsFrameMeta *frame);
+// User metadata of another type, which is none of nmsfilter's.
+void standin_add_other_user_meta(NvDsFrameMeta *frame);
+
+// Tensors.
+
+typedef struct StandinPool StandinPool;
+typedef struct StandinOutput StandinOutput;
+
+// A pool of `count` batches of outputs, each with `bytes` of host memory.
+StandinPool *standin_pool_new(guint count, size_t bytes);
+// Waits for a batch of outputs; null after that time. The caller owns one reference.
+StandinOutput *standin_pool_acquire(StandinPool *pool, guint milliseconds);
+guint standin_pool_in_use(StandinPool *pool);
+// No batch of outputs may be in use.
+void standin_pool_free(StandinPool *pool);
+void *standin_output_memory(StandinOutput *output);
+guint standin_output_index(StandinOutput *output);
+void standin_output_unref(StandinOutput *output);
+
+typedef struct {
+    const char *name;
+    gint data_type;
+    guint num_dims;
+    guint dims[8];
+    guint num_elements;
+    void *host;
+    void *device;
+} StandinLayer;
+
+enum {
+    STANDIN_NO_DATA = 1,    // user_meta_data is null
+    STANDIN_NO_LAYERS = 2,  // output_layers_info is null
+    STANDIN_NO_HOST = 4,    // out_buf_ptrs_host is null
+    STANDIN_NO_DEVICE = 8,  // out_buf_ptrs_dev is null
+};
+
+typedef struct {
+    guint unique_id;
+    gint gpu_id;
+    guint width, height;
+    // Ignored where the version has no such member.
+    gboolean maintain_aspect_ratio, symmetric_padding;
+    guint flags;
+    guint num_layers;
+    const StandinLayer *layers;
+} StandinTensors;
+
+// Attach the tensors, with one more reference to `output`, which may be null.
+void standin_attach_to_frame(NvDsFrameMeta *frame, const StandinTensors *tensors, StandinOutput *output);
+void standin_attach_to_object(NvDsObjectMeta *object, const StandinTensors *tensors, StandinOutput *output);
+void standin_attach_to_roi(
+    NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output);
+
+// What is on a batch.
+
+typedef struct {
+    guint batch_id, source_id;
+    guint num_obj_meta, listed_objects;
+    gint infer_done;
+    guint tensors, other_user_metas;
+} StandinFrameState;
+
+void standin_read_frame(NvDsFrameMeta *frame, StandinFrameState *state);
+
+typedef struct {
+    gint unique_component_id, class_id;
+    guint64 object_id;
+    float confidence, tracker_confidence;
+    float rect[4], detector[4], tracker[4];
+    float rotation_angle;
+    guint border_width, has_bg_color;
+    double border_color[4], bg_color[4];
+    gint has_color_info, color_id;
+    const char *display_text;
+    guint x_offset, y_offset;
+    const char *font_name;
+    guint font_size;
+    gint set_bg_clr;
+    double font_color[4], text_bg_clr[4];
+    char label[128];
+    gint meta_type;
+    // Whether the object has no parent, mask, classifiers and user metadata, and names its batch.
+    gint is_plain;
+} StandinObject;
+
+// Copies at most `most` objects in the order of the list; returns their number.
+guint standin_read_objects(NvDsFrameMeta *frame, StandinObject *objects, guint most);
+
+// Counts, of this process.
+
+typedef struct {
+    gint64 batches, frames, objects, user_metas;  // in use
+    gint64 tensors;                               // NvDsInferTensorMeta that exist
+    gint64 texts;                                 // released with their objects
+    gint64 locks;                                 // acquired
+    gint64 unlocked;                              // changes without the lock
+    gint64 held;                                  // locks that are held
+    gint64 new_objects;                           // allocated by pools, not recycled
+} StandinCounts;
+
+void standin_counts(StandinCounts *counts);
+
+// For the other files of the stand-in.
+
+NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch);
+gpointer standin_copy_batch(gpointer batch, gpointer user_data);
+void standin_release_batch(gpointer batch, gpointer user_data);
+NvDsBatchMeta *standin_new_batch(guint max_frames);
+extern gint64 standin_count_of_tensors;
