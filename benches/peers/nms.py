@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures OpenCV and torchvision on the candidate lists that nmsbench has measured, with one thread each.
+"""Measures OpenCV, torchvision and DeepStream's nvinfer on the candidate lists that nmsbench has measured,
+with one thread each.
 
-    python nms.py FOLDER
+    python nms.py FOLDER [LIBRARY]
 
 Reads FOLDER/candidates.csv: the lists, the number of rows of each, and the times of this project's
 engines. Prints the results and writes FOLDER/peers.csv. Ratios are the program's median time divided by
-the engine's. If there is a GPU, torchvision is also measured there, as wall time that includes a
-synchronization. All programs run exact greedy suppression regardless of class. The number of survivors is
-shown because OpenCV rounds differently.
+the engine's. LIBRARY is nvinfer's suppression (nvinfer/build.sh). If there is a GPU, torchvision is also
+measured there, as wall time that includes a synchronization. All programs run exact greedy suppression
+regardless of class. The number of survivors is shown because OpenCV rounds differently.
 """
 
 import csv
+import pathlib
 import sys
 import time
 
 import numpy as np
-import torch
-import torchvision
+
+sys.path.append(str(pathlib.Path(__file__).parent / "nvinfer"))
+from nvinfer import Nvinfer
 
 try:
     import cv2
@@ -25,8 +28,15 @@ except ImportError:
     cv2 = None
 else:
     cv2.setNumThreads(1)
-torch.set_num_threads(1)
-ON_GPU = torch.cuda.is_available()
+try:
+    import torch
+    import torchvision
+except ImportError:
+    print("SKIPPED: torchvision is not installed")
+    torch = torchvision = None
+else:
+    torch.set_num_threads(1)
+ON_GPU = torch is not None and torch.cuda.is_available()
 BUDGET = 0.5  # seconds for each measurement
 
 
@@ -38,9 +48,20 @@ def measure(work):
     began = time.perf_counter()
     while len(times) < 5 or time.perf_counter() - began < BUDGET:
         start = time.perf_counter()
-        work()
+        survivors = work()
         times.append((time.perf_counter() - start) * 1e6)
-    return np.quantile(times, [0.5, 0.1, 0.9])
+    return len(survivors), times
+
+
+def measure_nvinfer(corners, scores, iou):
+    """The same, with the clock of the library: only nvinfer's function is timed."""
+    def run(runs):
+        return nvinfer.suppress(corners, scores, iou, runs)
+
+    runs = max(5, int(BUDGET * 1e6 / np.median(run(3)[1])))
+    run(runs // 3)
+    survivors, times = run(runs)
+    return len(survivors), times
 
 
 def corners_and_scores(path, rows):
@@ -53,11 +74,15 @@ def corners_and_scores(path, rows):
 
 
 def peers(corners, scores, iou):
-    sides = np.column_stack([corners[:, :2], corners[:, 2:] - corners[:, :2]]).astype(np.float64)
+    """The name of each program, the number of survivors, and the times in microseconds."""
+    if nvinfer is not None:
+        yield "nvinfer", *measure_nvinfer(corners, scores, iou)
     if cv2 is not None:
-        yield "OpenCV NMSBoxes", lambda: cv2.dnn.NMSBoxes(sides, scores, 0.0, iou)
-    boxes, values = torch.from_numpy(corners.copy()), torch.from_numpy(scores)
-    yield "torchvision, CPU", lambda: torchvision.ops.nms(boxes, values, iou)
+        sides = np.column_stack([corners[:, :2], corners[:, 2:] - corners[:, :2]]).astype(np.float64)
+        yield "OpenCV NMSBoxes", *measure(lambda: cv2.dnn.NMSBoxes(sides, scores, 0.0, iou))
+    if torch is not None:
+        boxes, values = torch.from_numpy(corners.copy()), torch.from_numpy(scores)
+        yield "torchvision, CPU", *measure(lambda: torchvision.ops.nms(boxes, values, iou))
     if ON_GPU:
         boxes, values = boxes.cuda(), values.cuda()
 
@@ -66,14 +91,16 @@ def peers(corners, scores, iou):
             torch.cuda.synchronize()
             return kept
 
-        yield "torchvision, GPU", on_gpu
+        yield "torchvision, GPU", *measure(on_gpu)
 
 
-folder = sys.argv[1]
+folder, *library = sys.argv[1:]
+nvinfer = Nvinfer(library[0]) if library else None
 lists = {}
 for row in csv.DictReader(open(f"{folder}/candidates.csv")):
     lists.setdefault(row["list"], []).append(row)
-print(f"OpenCV {cv2 and cv2.__version__}, torch {torch.__version__}, torchvision {torchvision.__version__}")
+versions = [f"{module.__name__} {module.__version__}" for module in (cv2, torch, torchvision) if module]
+print(", ".join(versions + ["nvinfer of DeepStream 9.1"] * len(library)))
 heading = ["list", "n", "program", "survivors", "median us", "p10 us", "p90 us"]
 ours = list(dict.fromkeys(row["engine"] for rows in lists.values() for row in rows))
 heading += [f"ratio to {engine}" for engine in ours]
@@ -84,8 +111,8 @@ for name, rows in lists.items():
     own = [float(row["median us"]) for row in rows]
     table = [(row["engine"], row["survivors"], row["median us"], row["p10 us"], row["p90 us"]) for row in rows]
     corners, scores = corners_and_scores(rows[0]["file"], int(rows[0]["n"]))
-    for peer, work in peers(corners, scores, float(rows[0]["iou"])):
-        table.append((peer, len(work()), *(f"{value:.1f}" for value in measure(work))))
+    for peer, kept, times in peers(corners, scores, float(rows[0]["iou"])):
+        table.append((peer, kept, *(f"{value:.1f}" for value in np.quantile(times, [0.5, 0.1, 0.9]))))
     for program, kept, median, p10, p90 in table:
         ratios = [f"{float(median) / value:.1f}" for value in own]
         out.writerow([name, rows[0]["n"], program, kept, median, p10, p90, *ratios])

@@ -13,6 +13,7 @@ mod failures;
 mod inside;
 mod layout;
 mod libraries;
+mod nvmsgconv;
 mod run;
 mod standin;
 mod versions;

@@ -9,6 +9,7 @@ mod candidates;
 mod facade;
 mod images;
 mod layout;
+mod nvinfer;
 mod paper;
 mod properties;
 mod recorded;

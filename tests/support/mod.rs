@@ -8,6 +8,7 @@ pub mod data;
 #[cfg(feature = "gstreamer")]
 pub mod emulated;
 pub mod engines;
+pub mod library;
 pub mod onnx;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests in a process that has the libraries of one version. `versions` and `failures` run them.
+//! Tests in a process that has the libraries of one version. `versions`, `failures` and
+//! `nvmsgconv` run them.
 
 mod alone;
 mod device;
 mod errors;
 mod letterbox;
 mod memory;
+mod messages;
 mod models;
 mod objects;
 mod outputs;

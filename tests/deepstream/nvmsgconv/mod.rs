@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What DeepStream's payload generator, compiled from its published source, makes of objects: those that the
+//! tests fill (`objects`), and those that `nmsfilter` attaches (`inside::messages`).
+
+pub mod library;
+mod objects;
+
+use library::Nvmsgconv;
+
+use crate::libraries::{Libraries, nvidia_headers};
+
+#[test]
+fn messages_have_the_objects_that_the_element_attaches() {
+    if let (Some(headers), Some(folder)) = (nvidia_headers(), Nvmsgconv::build()) {
+        let variables = [(library::FOLDER, folder.to_str().unwrap())];
+        Libraries::of_nvidia(&headers).run("inside::messages::", &variables);
+    }
+}

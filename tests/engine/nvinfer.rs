@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The suppression of DeepStream's nvinfer, compiled from its published source (`benches/peers/nvinfer`):
+//! on every candidate list its survivors are those of the engines, and each difference of its rules is
+//! shown by a case.
+
+use std::sync::OnceLock;
+
+use gstnmsfilter::decoder::{self, Coordinates, Options};
+use gstnmsfilter::engine::{ClassThresholds, Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::library::{self, Library};
+use crate::support::{data, engines};
+
+/// What nvinfer's parsers write of an object: `NvinferObject` of nvinfer.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Object {
+    left: f32,
+    top: f32,
+    width: f32,
+    height: f32,
+    score: f32,
+    class: u32,
+}
+
+/// `NvinferThresholds` of nvinfer.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Thresholds {
+    iou: f32,
+    postcluster: f32,
+    topk: i32,
+}
+
+impl Thresholds {
+    /// Only the threshold of the overlap; everything else passes.
+    fn iou(iou: f32) -> Self {
+        Self { iou, postcluster: f32::NEG_INFINITY, topk: -1 }
+    }
+}
+
+type Suppress = unsafe extern "C" fn(
+    *const Object,
+    usize,
+    *const Thresholds,
+    *mut u32,
+    usize,
+    *mut f64,
+) -> isize;
+type Overlap = unsafe extern "C" fn(*const Object, *const Object) -> f32;
+
+/// nvinfer's functions.
+#[derive(Clone, Copy)]
+struct Nvinfer {
+    suppress: Suppress,
+    overlap: Overlap,
+}
+
+impl Nvinfer {
+    /// `None`, which is reported as a skip, without its source or a C++ compiler.
+    fn get() -> Option<Self> {
+        static LOADED: OnceLock<Nvinfer> = OnceLock::new();
+        let deepstream = data::path("deepstream-9.1").filter(|_| library::has_compiler())?;
+        Some(*LOADED.get_or_init(|| {
+            let folder = library::build("benches/peers/nvinfer/build.sh", &deepstream, "nvinfer");
+            // SAFETY: it has no initializers but those of the C++ library's streams, and nvinfer.h declares
+            // its functions as the fields of `Self` are.
+            unsafe {
+                let library = Library::open(&folder.join("libnvinfer_nms.so"));
+                let suppress = library.function(c"nvinfer_suppress");
+                Self { suppress, overlap: library.function(c"nvinfer_overlap") }
+            }
+        }))
+    }
+
+    /// The indices of the survivors, class by class, by descending score.
+    fn suppress(self, objects: &[Object], thresholds: Thresholds) -> Vec<u32> {
+        let mut survivors = vec![0; objects.len()];
+        let mut time = 0.0;
+        // SAFETY: both arrays have as many elements as there are objects, and there is one time.
+        let count = unsafe {
+            let (input, output) = (objects.as_ptr(), survivors.as_mut_ptr());
+            (self.suppress)(input, objects.len(), &thresholds, output, 1, &mut time)
+        };
+        survivors.truncate(count.try_into().expect("there are not too many objects"));
+        survivors
+    }
+
+    /// The overlap of two objects, as nvinfer rounds it.
+    fn overlap(self, first: &Object, second: &Object) -> f32 {
+        // SAFETY: both are objects.
+        unsafe { (self.overlap)(first, second) }
+    }
+}
+
+/// Candidates, in the order of their anchors.
+#[derive(Clone, Debug)]
+struct List {
+    name: String,
+    corners: Vec<[f32; 4]>,
+    scores: Vec<f32>,
+    classes: Vec<u32>,
+}
+
+impl List {
+    fn from_detections(name: &str, detections: &[Detection]) -> Self {
+        let mut detections = detections.to_vec();
+        detections.sort_by_key(|d| d.anchor);
+        Self {
+            name: name.to_owned(),
+            corners: detections.iter().map(|d| [d.x1, d.y1, d.x2, d.y2]).collect(),
+            scores: detections.iter().map(|d| d.score).collect(),
+            classes: detections.iter().map(|d| d.class).collect(),
+        }
+    }
+
+    /// Leaves the boxes for which `keep` is true.
+    fn retain(&mut self, keep: &[bool]) {
+        let kept = || keep.iter().enumerate().filter(|&(_, &keep)| keep).map(|(i, _)| i);
+        self.corners = kept().map(|i| self.corners[i]).collect();
+        self.scores = kept().map(|i| self.scores[i]).collect();
+        self.classes = kept().map(|i| self.classes[i]).collect();
+    }
+
+    /// As nvinfer's parsers write them: left, upper edge, width and height.
+    fn objects(&self) -> Vec<Object> {
+        let object = |(&[x1, y1, x2, y2], (&score, &class)): (&[f32; 4], (&f32, &u32))| Object {
+            left: x1,
+            top: y1,
+            width: x2 - x1,
+            height: y2 - y1,
+            score,
+            class,
+        };
+        self.corners.iter().zip(self.scores.iter().zip(&self.classes)).map(object).collect()
+    }
+
+    /// The indices of the survivors by `engine` in nvinfer's order: class by class, by descending score.
+    fn suppress(&self, engine: &mut dyn Engine, params: &Params) -> Vec<u32> {
+        let n = self.corners.len();
+        let classes = self.classes.iter().max().map_or(1, |&class| class as usize + 1);
+        // An anchor has a score for one class; its other scores are minus infinity.
+        let mut scores = vec![f32::NEG_INFINITY; n * classes];
+        for (i, (&class, &score)) in self.classes.iter().zip(&self.scores).enumerate() {
+            scores[i * classes + class as usize] = score;
+        }
+        let tensors = [
+            TensorView::from_slice("boxes", &[n, 4], self.corners.as_flattened()),
+            TensorView::from_slice("scores", &[n, classes], &scores),
+        ];
+        let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
+        let outcome = engine.run(&tensors, &layout, params).unwrap().image(0);
+        let mut survivors = outcome.survivors.to_vec();
+        survivors.sort_by_key(|survivor| survivor.class);
+        survivors.iter().map(|survivor| survivor.anchor).collect()
+    }
+}
+
+/// nvinfer's rules as parameters of an engine, as far as it has them.
+fn params(iou_threshold: f32) -> Params {
+    let thresholds = ClassThresholds::uniform(f32::MIN);
+    Params { iou_threshold, thresholds, max_candidates: 0, max_detections: 0, ..Params::default() }
+}
+
+/// The recorded candidate lists.
+fn recorded_lists() -> Vec<List> {
+    let names = [
+        "ultraface640_selfie",
+        "ultraface640_selfie_low",
+        "yolov5nfp16_street",
+        "yolov8n640_street",
+        "yolov8n640_towncentre_f40",
+        "yoloxnano_street",
+        "yunet_selfie",
+    ];
+    names
+        .map(|name| {
+            let text = data::fixture_text(&format!("candidates/{name}.csv"));
+            let rows: Vec<Vec<f32>> = text
+                .lines()
+                .skip(1)
+                .map(|line| line.split(',').map(|field| field.trim().parse().unwrap()).collect())
+                .collect();
+            List {
+                name: name.to_owned(),
+                corners: rows.iter().map(|row| *row.first_chunk().unwrap()).collect(),
+                scores: rows.iter().map(|row| row[4]).collect(),
+                classes: rows.iter().map(|row| row[5] as u32).collect(),
+            }
+        })
+        .into()
+}
+
+/// The paper's windows: the first of them, as in its tables.
+fn windows() -> Vec<List> {
+    let windows = data::oscars();
+    let windows = windows.as_chunks::<4>().0;
+    [200, 360, 698, 1027, 2048, 2895, 2997]
+        .map(|n| List {
+            name: format!("the first {n} windows"),
+            corners: windows[..n]
+                .iter()
+                .map(|&[x, y, side, _]| [x, y, x + side, y + side])
+                .collect(),
+            scores: windows[..n].iter().map(|window| window[3]).collect(),
+            classes: vec![0; n],
+        })
+        .into()
+}
+
+/// The candidates of recorded tensors, which are decoded here.
+fn decoded_lists() -> Vec<List> {
+    let recorded: [(&str, &[usize]); 2] = [("yolov5", &[1, 6300, 85]), ("yolov8", &[1, 2100, 84])];
+    let lists = recorded.map(|(decoder, shape)| {
+        let file = format!("data/recorded/{decoder}_decoder_input.raw");
+        let bytes =
+            std::fs::read(data::path(&file).expect("DeepStream's source is beside it")).unwrap();
+        let elements: Vec<f32> =
+            bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        let tensors = [TensorView::from_slice("recorded", shape, &elements)];
+        let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
+        let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
+        let thresholds = ClassThresholds::uniform(0.01);
+        let all = Params { method: Method::None, scale: [320.0; 2], thresholds, ..params(0.45) };
+        let mut reference = Reference::default();
+        let outcome = reference.run(&tensors, &layout, &all).unwrap().image(0);
+        List::from_detections(decoder, outcome.survivors)
+    });
+    lists.into()
+}
+
+/// Boxes and scores of class 0, and the survivors by nvinfer and by the engines, which agree with each other.
+fn survivors(
+    nvinfer: Nvinfer,
+    boxes: &[([f32; 4], f32)],
+    thresholds: Thresholds,
+    params: &Params,
+) -> [Vec<u32>; 2] {
+    let list = List {
+        name: "case".to_owned(),
+        corners: boxes.iter().map(|&(corners, _)| corners).collect(),
+        scores: boxes.iter().map(|&(_, score)| score).collect(),
+        classes: vec![0; boxes.len()],
+    };
+    let found = list.suppress(&mut Reference::default(), params);
+    assert_eq!(list.suppress(&mut *engines::fast(), params), found);
+    [nvinfer.suppress(&list.objects(), thresholds), found]
+}
+
+#[test]
+fn survivors_of_every_list_equal_those_of_nvinfer() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let thresholds: &[f32] = match engines::on_gpu() {
+        true => &[0.45],
+        false => &[0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9],
+    };
+    let lists = [recorded_lists(), windows(), decoded_lists()].concat();
+    assert_eq!(lists.len(), 7 + 7 + 2);
+    for list in lists {
+        assert!(list.corners.len() > 100, "{} is complete", list.name);
+        let one_class = List { classes: vec![0; list.classes.len()], ..list.clone() };
+        for (list, &iou) in
+            [list, one_class].iter().flat_map(|list| thresholds.iter().map(move |t| (list, t)))
+        {
+            let expected = nvinfer.suppress(&list.objects(), Thresholds::iou(iou));
+            for engine in [&mut Reference::default() as &mut dyn Engine, &mut *engines::fast()] {
+                let found = list.suppress(engine, &params(iou));
+                assert_eq!(found, expected, "{} at {iou}: {}", list.name, engine.name());
+            }
+        }
+    }
+}
+
+/// nvinfer divides the intersection by the union, the engines multiply the union by the threshold. Each rounds
+/// once, by half a unit in the last place of the result; of the overlap that is at most one.
+#[test]
+fn boxes_conflict_alike_except_at_thresholds_within_two_floats_of_their_overlap() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let mut reference = Reference::default();
+    let [mut pairs, mut differ, mut rounded] = [0; 3];
+    for mut list in recorded_lists() {
+        // Boxes whose right or lower edge is another one in nvinfer.
+        let is_exact = |&[x1, y1, x2, y2]: &[f32; 4]| x1 + (x2 - x1) == x2 && y1 + (y2 - y1) == y2;
+        let exact: Vec<bool> = list.corners.iter().map(is_exact).collect();
+        rounded += exact.iter().filter(|&&exact| !exact).count();
+        list.retain(&exact);
+        let objects: Vec<_> =
+            list.objects().into_iter().map(|object| Object { class: 0, ..object }).collect();
+        let of_list = pairs;
+        for (i, j) in (1..objects.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            let [high, low] = if objects[i].score > objects[j].score { [i, j] } else { [j, i] };
+            let overlap = nvinfer.overlap(&objects[high], &objects[low]);
+            if !(0.2..1.0).contains(&overlap) {
+                continue;
+            }
+            let pair = List {
+                name: String::new(),
+                corners: vec![list.corners[high], list.corners[low]],
+                scores: vec![0.75, 0.5],
+                classes: vec![0; 2],
+            };
+            let mut conflict =
+                |threshold: f32| pair.suppress(&mut reference, &params(threshold)).len() == 1;
+            let below = overlap.next_down();
+            let is_alike =
+                conflict(below.next_down().next_down()) && !conflict(overlap.next_up().next_up());
+            assert!(is_alike, "{}: {overlap}: {pair:?}", list.name);
+            // nvinfer: a conflict below its overlap, none at it.
+            differ += usize::from(!conflict(below) || conflict(overlap));
+            pairs += 1;
+            if pairs - of_list == 1000 {
+                break;
+            }
+        }
+    }
+    println!("{differ} of {pairs} pairs differ at their overlap or at the float below");
+    assert!(pairs > 5000 && differ > 0, "{differ} of {pairs}");
+    assert_eq!(rounded, 4, "two boxes of ultraface640_selfie_low, two of yoloxnano_street");
+}
+
+/// A pair of the list `ultraface640_selfie`.
+#[test]
+fn a_threshold_next_to_the_overlap_decides_otherwise() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let boxes = [
+        ([565.8624, 149.32669, 573.4213, 159.04057], 0.75),
+        ([565.5204, 146.04439, 572.9518, 155.5043], 0.5),
+    ];
+    // The overlap is 0.43825382 after nvinfer's division.
+    let threshold = 0.438_253_8;
+    let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(threshold), &params(threshold));
+    assert_eq!((theirs, ours), (vec![0], vec![0, 1]));
+}
+
+/// nvinfer has left edge and width; left + width is rounded.
+#[test]
+fn a_right_edge_that_width_rounds_can_intersect_a_box_that_touches_it() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let (left, middle) = (-3.8f32, 61.0f32);
+    assert!(left + (middle - left) > middle);
+    let boxes = [([left, 0.0, middle, 10.0], 0.75), ([middle, 0.0, 200.0, 10.0], 0.5)];
+    let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.0), &params(0.0));
+    assert_eq!((theirs, ours), (vec![0], vec![0, 1]));
+}
+
+#[test]
+fn an_overlap_equal_to_the_threshold_is_no_conflict_in_nvinfer() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let boxes = [([0.0, 0.0, 2.0, 1.0], 0.75), ([0.0, 0.0, 1.0, 1.0], 0.5)];
+    let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.5), &params(0.5));
+    assert_eq!((theirs, ours), (vec![0, 1], vec![0, 1]));
+    let inclusive = Params { threshold_inclusive: true, ..params(0.5) };
+    let [_, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.5), &inclusive);
+    assert_eq!(ours, [0]);
+}
+
+#[test]
+fn of_equal_scores_the_first_survives() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let boxes = [1.0, 0.0, 0.0, 0.5].map(|x| ([x, 0.0, x + 10.0, 10.0], 0.5));
+    let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.45), &params(0.45));
+    assert_eq!((theirs, ours), (vec![0], vec![0]));
+}
+
+/// nvinfer has no equivalent of `class-agnostic`.
+#[test]
+fn boxes_of_different_classes_conflict_only_if_class_agnostic_is_set() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let list = List {
+        name: "case".to_owned(),
+        corners: vec![[0.0, 0.0, 10.0, 10.0]; 2],
+        scores: vec![0.75, 0.5],
+        classes: vec![1, 0],
+    };
+    // By class, not by score.
+    assert_eq!(nvinfer.suppress(&list.objects(), Thresholds::iou(0.45)), [1, 0]);
+    let mut engine = engines::fast();
+    assert_eq!(list.suppress(&mut *engine, &params(0.45)), [1, 0]);
+    let agnostic = Params { class_agnostic: true, ..params(0.45) };
+    assert_eq!(list.suppress(&mut *engine, &agnostic), [0]);
+}
+
+/// post-cluster-threshold is applied after suppression, and a score that equals it does not pass.
+#[test]
+fn a_score_equal_to_the_postcluster_threshold_is_removed() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let boxes =
+        [0.75, 0.5, 0.25].map(|score| ([score * 1000.0, 0.0, score * 1000.0 + 10.0, 10.0], score));
+    let thresholds = Thresholds { postcluster: 0.5, ..Thresholds::iou(0.45) };
+    let ours = Params { thresholds: ClassThresholds::uniform(0.5), ..params(0.45) };
+    let [theirs, ours] = survivors(nvinfer, &boxes, thresholds, &ours);
+    assert_eq!((theirs, ours), (vec![0], vec![0, 1]));
+}
+
+#[test]
+fn topk_limits_each_class_and_max_detections_the_image() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let list = List {
+        name: "case".to_owned(),
+        corners: [0.0, 100.0, 200.0, 300.0].map(|x| [x, 0.0, x + 10.0, 10.0]).into(),
+        scores: vec![0.5, 0.75, 0.25, 0.875],
+        classes: vec![0, 0, 1, 0],
+    };
+    let thresholds = Thresholds { topk: 1, ..Thresholds::iou(0.45) };
+    assert_eq!(nvinfer.suppress(&list.objects(), thresholds), [3, 2]);
+    let one = Params { max_detections: 1, ..params(0.45) };
+    assert_eq!(list.suppress(&mut *engines::fast(), &one), [3]);
+}
+
+#[test]
+fn a_box_without_area_is_an_object_of_nvinfer() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let boxes = [([5.0, 5.0, 5.0, 9.0], 0.75), ([0.0, 0.0, 10.0, 10.0], 0.5)];
+    let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.45), &params(0.45));
+    assert_eq!((theirs, ours), (vec![0, 1], vec![1]));
+}
+
+/// A comparison with NaN is false, which nvinfer takes for an overlap above the threshold.
+#[test]
+fn a_box_of_nan_suppresses_all_others_in_nvinfer() {
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let boxes = [
+        ([f32::NAN, 0.0, 10.0, 10.0], 0.75),
+        ([0.0, 0.0, 10.0, 10.0], 0.5),
+        ([500.0, 500.0, 510.0, 510.0], 0.25),
+    ];
+    let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.45), &params(0.45));
+    assert_eq!((theirs, ours), (vec![0], vec![1, 2]));
+}
