@@ -11,6 +11,7 @@ pub mod engines;
 pub mod onnx;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;
+pub mod play;
 pub mod process;
 pub mod project;
 #[cfg(feature = "gstreamer")]
