@@ -16,21 +16,57 @@ struct F16 {
     static DEVICE float to_float(uint16_t stored) { return half_to_float(stored); }
 };
 
-// A number of an anchor of the block's image.
-template <typename Element>
-DEVICE float load_element(const Field &field, uint32_t anchor, uint32_t component) {
-    const uint64_t index = blockIdx.y * field.image_stride + anchor * field.anchor_stride +
-                           component * field.component_stride;
-    return Element::to_float(__ldg((const typename Element::Stored *)field.address + index));
-}
+// The numbers of a field, of the block's image.
+template <typename Element> struct Numbers {
+    typedef typename Element::Stored Stored;
+
+    const Field &field;
+    const Stored *first; // number 0 of anchor 0
+
+    DEVICE explicit Numbers(const Field &field)
+        : field(field),
+          first((const Stored *)(field.address +
+                                 blockIdx.y * field.image_stride * sizeof(Stored))) {}
+
+    // Takes the image's address from a table of images.
+    DEVICE void find_image(uint64_t table) {
+        first = (const Stored *)(__ldg((const uint64_t *)table + blockIdx.y) + field.address);
+    }
+
+    DEVICE float load(uint32_t anchor, uint32_t component) const {
+        const uint64_t index = anchor * field.anchor_stride + component * field.component_stride;
+        return Element::to_float(__ldg(first + index));
+    }
+};
+
+// The tensors of the block's image.
+template <typename BoxElement, typename ScoreElement> struct Image {
+    Numbers<BoxElement> boxes;
+    Numbers<ScoreElement> scores, objectness;
+
+    DEVICE explicit Image(const KernelParams &params)
+        : boxes(params.boxes), scores(params.scores), objectness(params.objectness) {
+        // The same for all threads of a launch.
+        if ((params.box_images | params.score_images) != 0) {
+            if (params.box_images != 0) {
+                boxes.find_image(params.box_images);
+            }
+            if (params.score_images != 0) {
+                scores.find_image(params.score_images);
+                objectness.find_image(params.score_images);
+            }
+        }
+    }
+};
 
 // The numbers of an anchor's box, as they are in the tensor.
-template <typename Boxes> DEVICE float4 load_box(const KernelParams &params, uint32_t anchor) {
+template <typename Element>
+DEVICE float4 load_box(const Numbers<Element> &boxes, uint32_t box_format, uint32_t anchor) {
     float4 numbers;
-    numbers.x = load_element<Boxes>(params.boxes, anchor, 0);
-    numbers.y = load_element<Boxes>(params.boxes, anchor, 1);
-    numbers.z = load_element<Boxes>(params.boxes, anchor, 2);
-    numbers.w = params.box_format == SQUARE ? 0.0f : load_element<Boxes>(params.boxes, anchor, 3);
+    numbers.x = boxes.load(anchor, 0);
+    numbers.y = boxes.load(anchor, 1);
+    numbers.z = boxes.load(anchor, 2);
+    numbers.w = box_format == SQUARE ? 0.0f : boxes.load(anchor, 3);
     return numbers;
 }
 
@@ -50,7 +86,7 @@ DEVICE Verdict make_score(const KernelParams &params, float objectness, float cl
     if (!is_finite(class_score)) {
         return REJECTED;
     }
-    const bool has_objectness = params.objectness.address != 0;
+    const bool has_objectness = params.has_objectness != 0;
     const float product = has_objectness ? mul_rn(objectness, class_score) : class_score;
     score = add_rn(product, 0.0f); // minus zero becomes zero
     if (!is_finite(score)) {
@@ -159,16 +195,16 @@ struct BestClass {
 };
 
 // The best of the classes `part`, `part` + lanes_per_anchor, and so on.
-template <typename Scores>
-DEVICE BestClass best_of_part(const KernelParams &params, uint32_t anchor, uint32_t part) {
+template <typename Element>
+DEVICE BestClass best_of_part(const KernelParams &params, const Numbers<Element> &numbers,
+                              uint32_t anchor, uint32_t part) {
     BestClass best = {LOWEST_SCORE, 0};
     for (uint32_t c = part; c < params.classes; c += SCORES_PER_STEP * params.lanes_per_anchor) {
         float scores[SCORES_PER_STEP];
 #pragma unroll
         for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
             const uint32_t at = c + k * params.lanes_per_anchor;
-            scores[k] = at < params.classes ? load_element<Scores>(params.scores, anchor, at)
-                                            : LOWEST_SCORE;
+            scores[k] = at < params.classes ? numbers.load(anchor, at) : LOWEST_SCORE;
         }
 #pragma unroll
         for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
@@ -196,6 +232,7 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
+    const Image<Boxes, Scores> image(params);
     const uint32_t lane = lane_index(), warp = warp_index();
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         store_params(params, header);
@@ -218,8 +255,8 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
 
     Verdict verdict = position < params.anchors ? CANDIDATE : DROPPED;
     float objectness = 1.0f;
-    if (verdict == CANDIDATE && params.objectness.address != 0) {
-        objectness = load_element<Scores>(params.objectness, anchor, 0);
+    if (verdict == CANDIDATE && params.has_objectness != 0) {
+        objectness = image.objectness.load(anchor, 0);
         if (!is_finite(objectness)) {
             verdict = REJECTED;
         } else if (objectness < params.lowest_threshold) {
@@ -230,11 +267,11 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
     // Loaded here, so that it is in flight together with the scores.
     float4 box = {};
     if (verdict == CANDIDATE && part == 0) {
-        box = load_box<Boxes>(params, anchor);
+        box = load_box(image.boxes, params.box_format, anchor);
     }
     BestClass best = {LOWEST_SCORE, 0};
     if (verdict == CANDIDATE) {
-        best = best_of_part<Scores>(params, anchor, part);
+        best = best_of_part(params, image.scores, anchor, part);
     }
 
     if (by_warps) {
@@ -278,6 +315,7 @@ DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t 
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
+    const Image<Boxes, Scores> image(params);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         store_params(params, header);
     }
@@ -294,8 +332,8 @@ DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t 
         const uint32_t remainder = uint32_t(thread) - quotient * divisor;
         anchor = by_class ? remainder : quotient;
         class_index = by_class ? quotient : remainder;
-        if (params.objectness.address != 0) {
-            objectness = load_element<Scores>(params.objectness, anchor, 0);
+        if (params.has_objectness != 0) {
+            objectness = image.objectness.load(anchor, 0);
             if (!is_finite(objectness)) {
                 verdict = REJECTED;
             } else if (objectness < class_threshold(params, class_index)) {
@@ -304,12 +342,12 @@ DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t 
         }
     }
     if (verdict == CANDIDATE) {
-        const float class_score = load_element<Scores>(params.scores, anchor, class_index);
+        const float class_score = image.scores.load(anchor, class_index);
         verdict = make_score(params, objectness, class_score, class_index, score);
     }
     float4 box = {};
     if (verdict == CANDIDATE) {
-        box = load_box<Boxes>(params, anchor);
+        box = load_box(image.boxes, params.box_format, anchor);
         verdict = make_box(params, box);
     }
     const uint32_t index = anchor * params.classes + class_index;

@@ -79,9 +79,11 @@ enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
 enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
 
 // Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
-// c * component_stride from the address.
+// c * component_stride from the address. With a table of images (KernelParams), the stride of
+// images is not read, and the number is the element a * anchor_stride + c * component_stride from
+// `address` bytes behind entry i of the table.
 struct Field {
-    uint64_t address;       // device address of number 0 of anchor 0 of image 0; 0: no such field
+    uint64_t address;       // device address of number 0 of anchor 0 of image 0, or see above
     uint64_t image_stride;  // in elements
     uint64_t anchor_stride; // in elements
     uint64_t component_stride; // in elements
@@ -91,7 +93,7 @@ struct Field {
 struct KernelParams {
     Field boxes;
     Field scores;
-    Field objectness;          // of the scores' element type; address 0: none
+    Field objectness;          // of the scores' element type; read with has_objectness
     uint64_t class_thresholds; // device address of class_threshold_count floats, by class; or 0
     uint32_t class_threshold_count; // classes with a threshold of their own
     float threshold;                // of all other classes
@@ -116,7 +118,11 @@ struct KernelParams {
     float visible[4];     // left, top, right, bottom: boxes that do not intersect it are rejected
     uint32_t multi_label; // 0 or 1
     uint32_t capacity;    // candidates of an image that there is memory for
-    uint32_t reserved;
+    uint32_t has_objectness; // 0 or 1
+    // Device addresses of tables for tensors whose images have no constant stride: the device
+    // address of each image's first element, `images` of type uint64_t. 0: there is a stride.
+    uint64_t box_images;
+    uint64_t score_images; // of scores and objectness
 };
 
 // src/engine/mod.rs: Detection
@@ -139,7 +145,7 @@ struct ResultHeader {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(Field) == 32 && sizeof(KernelParams) == 224, "src/engine/cuda/interface.rs");
+static_assert(sizeof(Field) == 32 && sizeof(KernelParams) == 240, "src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
               "src/engine/cuda/interface.rs");
 

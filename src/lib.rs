@@ -18,7 +18,7 @@
 //!                      \____ core: no GStreamer ____/
 //! ```
 //!
-//! `device` is the CUDA driver, `geometry` what boxes and overlaps are. `elements` has the elements, which
+//! `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and overlaps are. `elements` has the elements, which
 //! connect these parts.
 #![warn(missing_docs)]
 #![cfg_attr(
@@ -31,6 +31,11 @@
 pub mod decoder;
 #[cfg(not(feature = "internals"))]
 mod decoder;
+#[cfg(all(feature = "gstreamer", feature = "internals"))]
+#[doc(hidden)]
+pub mod deepstream;
+#[cfg(all(feature = "gstreamer", not(feature = "internals")))]
+mod deepstream;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod device;

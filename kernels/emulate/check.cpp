@@ -126,15 +126,44 @@ static std::string run_twice(const KernelParams &params, Precisions precisions,
 }
 
 struct Totals {
-    uint64_t scenes = 0, images = 0, candidates = 0, rejected = 0, survivors = 0, rounds = 0, repeated = 0;
+    uint64_t scenes = 0, images = 0, candidates = 0, rejected = 0, survivors = 0, rounds = 0,
+             repeated = 0, scattered = 0;
 
     void print() const {
         printf("%llu scenes, %llu images: %llu candidates, %llu rejected, %llu survivors, at most "
-               "%llu rounds; %llu scenes run again with more capacity\n",
+               "%llu rounds; %llu scenes run again with more capacity, %llu with tables of images\n",
                (unsigned long long)scenes, (unsigned long long)images,
                (unsigned long long)candidates, (unsigned long long)rejected,
                (unsigned long long)survivors, (unsigned long long)rounds,
-               (unsigned long long)repeated);
+               (unsigned long long)repeated, (unsigned long long)scattered);
+    }
+};
+
+// Tables of images for some tensors of a scene. An image is copied to memory of exactly its size, where
+// the images of the tensor are one behind the other.
+struct Tables {
+    std::vector<std::vector<char>> copies;
+    std::vector<std::vector<uint64_t>> tables;
+    std::vector<uint64_t> addresses; // of the tables; 0: none for this tensor
+
+    Tables(const scenes::Scene &scene, scenes::Random &random) : tables(scene.tensors.size()) {
+        const uint32_t images = uint32_t(scene.expected.size());
+        for (uint32_t t = 0; t < tables.size(); t++) {
+            const std::vector<char> &elements = scene.tensors[t].elements;
+            const uint64_t stride = scene.image_stride(t);
+            const bool is_contiguous = stride * images == elements.size();
+            // The last image first, so that addresses do not ascend.
+            tables[t].resize(images);
+            for (uint32_t image = images; image-- > 0;) {
+                const char *at = elements.data() + image * stride;
+                if (is_contiguous) {
+                    copies.emplace_back(at, at + stride);
+                    at = copies.back().data();
+                }
+                tables[t][image] = (uint64_t)at;
+            }
+            addresses.push_back(random.once_in(4) ? 0 : (uint64_t)tables[t].data());
+        }
     }
 };
 
@@ -146,7 +175,12 @@ static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
     for (const scenes::Tensor &tensor : scene.tensors) {
         addresses.push_back((uint64_t)tensor.elements.data());
     }
-    KernelParams params = scene.params(addresses, (uint64_t)scene.thresholds.data());
+    const uint64_t thresholds = (uint64_t)scene.thresholds.data();
+    const Tables tables(scene, random);
+    const bool is_scattered = random.once_in(2);
+    KernelParams params = is_scattered ? scene.params(addresses, thresholds, tables.addresses)
+                                       : scene.params(addresses, thresholds);
+    totals.scattered += (params.box_images | params.score_images) != 0;
     const Precisions precisions{scene.boxes_f16(), scene.scores_f16()};
     if (params.images > 1 && random.once_in(2)) {
         params.lanes_per_anchor = 1;

@@ -110,8 +110,36 @@ struct Scene {
         params.boxes.address = address(boxes);
         params.scores.address = address(scores);
         params.objectness.address = address(objectness);
+        params.has_objectness = objectness.tensor != NO_TENSOR;
         params.class_thresholds = thresholds.empty() ? 0 : class_thresholds;
         return params;
+    }
+
+    // The parameters with tables of images: `tables` has the address of the table for each tensor,
+    // or 0 for one that is read at `addresses`.
+    KernelParams params(const std::vector<uint64_t> &addresses, uint64_t class_thresholds,
+                        const std::vector<uint64_t> &tables) const {
+        std::vector<uint64_t> bases = addresses;
+        for (size_t tensor = 0; tensor < tables.size(); tensor++) {
+            bases[tensor] = tables[tensor] != 0 ? 0 : addresses[tensor];
+        }
+        KernelParams params = this->params(bases, class_thresholds);
+        params.box_images = tables[boxes.tensor];
+        params.score_images = tables[scores.tensor];
+        for (Field *field : {&params.boxes, &params.scores, &params.objectness}) {
+            const bool of_boxes = field == &params.boxes;
+            if ((of_boxes ? params.box_images : params.score_images) != 0) {
+                field->image_stride = 0;
+            }
+        }
+        return params;
+    }
+
+    // Bytes from the numbers of an image in a tensor to those of the next.
+    uint64_t image_stride(uint32_t tensor) const {
+        const Field &field =
+            tensor == boxes.tensor ? without_addresses.boxes : without_addresses.scores;
+        return field.image_stride * (tensors[tensor].is_f16 ? 2 : 4);
     }
 
   private:

@@ -83,8 +83,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// The field of image `image`, as a batch of one image.
-    pub(crate) fn of_image(self, image: usize) -> Self {
+    /// The field of image `image`, as a batch of one image, in the memory of all images.
+    fn of_image(self, image: usize) -> Self {
         // Without anchors no element is read and any offset and stride is valid: both can overflow.
         Self { offset: self.offset.wrapping_add(image.wrapping_mul(self.image_stride)), ..self }
     }
@@ -131,13 +131,18 @@ impl Layout {
         std::iter::once(self.boxes.tensor).chain(second)
     }
 
-    /// The layout of image `image`, as a batch of one image.
-    pub(crate) fn of_image(&self, image: usize) -> Self {
+    /// The layout of image `image`, as a batch of one image: of the memory of that image in those of `tensors`
+    /// whose images are in memories of their own, of the memory of all images in the others.
+    pub(crate) fn of_image(&self, image: usize, tensors: &[TensorView<'_>]) -> Self {
+        let of = |field: Field| match tensors[field.tensor].has_images_apart() {
+            true => field,
+            false => field.of_image(image),
+        };
         Self {
             images: 1,
-            boxes: self.boxes.of_image(image),
-            scores: self.scores.of_image(image),
-            objectness: self.objectness.map(|field| field.of_image(image)),
+            boxes: of(self.boxes),
+            scores: of(self.scores),
+            objectness: self.objectness.map(of),
             ..self.clone()
         }
     }

@@ -182,7 +182,8 @@ impl ImageCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct DeviceWork {
-    /// Bytes copied to the GPU: tensors in host memory, and thresholds by class if they changed.
+    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class and tables of
+    /// the addresses of images (8 for each image).
     pub bytes_uploaded: u64,
     /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor, in each launch.
     pub bytes_downloaded: u64,
@@ -284,6 +285,27 @@ pub enum EngineError {
         /// The index of the last element that the field addresses.
         last: u128,
         /// The number of elements of the tensor.
+        held: usize,
+    },
+    /// The images of a tensor are in memories of their own, and a field of the layout does not address the same
+    /// elements of each.
+    #[error(
+        "tensor {tensor}: its images are in memories of their own of {held} elements each, but the \
+         layout's {field} are of {images} images at a stride of {stride} elements and need element \
+         {last} of an image; make the layout for all of the tensor's images, with that stride"
+    )]
+    FieldAcrossImages {
+        /// The field.
+        field: &'static str,
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of images of the layout.
+        images: usize,
+        /// The image stride of the field.
+        stride: usize,
+        /// The index of the last element of an image that the field addresses.
+        last: u128,
+        /// The number of elements of an image of the tensor.
         held: usize,
     },
     /// Objectness is in another tensor than the class scores.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::decoder::{BoxFormat, Field, Layout};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
-use crate::tensor::{Elements, TensorView};
+use crate::tensor::{Elements, HostImages, TensorView};
 
 /// The engine that implements the rules without optimization.
 #[derive(Debug, Default)]
@@ -35,21 +35,20 @@ impl Engine for Reference {
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         validate(tensors, layout, params)?;
-        let mut mapped: Vec<Option<Elements<'_>>> = tensors.iter().map(|_| None).collect();
-        for i in layout.tensors() {
-            mapped[i] = Some(tensors[i].elements()?);
-        }
-        let number = |field: &Field, anchor: usize, component: usize| -> f32 {
-            match mapped[field.tensor].expect("every tensor of a layout is mapped") {
-                Elements::F32(elements) => elements[field.index(anchor, component)],
-                Elements::F16(elements) => elements[field.index(anchor, component)].to_f32(),
-            }
-        };
-
         self.images.clear();
         self.survivors.clear();
         for image in 0..layout.images {
-            let (survivors, counts) = run_image(&layout.of_image(image), params, &number);
+            let mut mapped: Vec<Option<Elements<'_>>> = tensors.iter().map(|_| None).collect();
+            for i in layout.tensors() {
+                mapped[i] = Some(HostImages::new(&tensors[i])?.holding(image)?);
+            }
+            let number = |field: &Field, anchor: usize, component: usize| -> f32 {
+                match mapped[field.tensor].expect("every tensor of a layout is mapped") {
+                    Elements::F32(elements) => elements[field.index(anchor, component)],
+                    Elements::F16(elements) => elements[field.index(anchor, component)].to_f32(),
+                }
+            };
+            let (survivors, counts) = run_image(&layout.of_image(image, tensors), params, &number);
             self.images.push(ImageCounts { first: self.survivors.len(), ..counts });
             self.survivors.extend(survivors);
         }

@@ -43,7 +43,8 @@ pub(super) fn validate(
 }
 
 /// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`
-/// images, are within the shape of the tensor.
+/// images, are within the shape of the tensor, and if its images are in memories of their own, within the memory of
+/// their image.
 fn check_field(
     name: &'static str,
     field: Field,
@@ -59,6 +60,10 @@ fn check_field(
         .shape
         .elements()
         .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
+    if tensor.has_images_apart() {
+        // All memories are checked before the first is read, so that every engine returns the same error.
+        tensor.checked_len()?;
+    }
     if anchors == 0 {
         return Ok(());
     }
@@ -71,6 +76,25 @@ fn check_field(
     if last >= elements as u128 {
         let tensor = tensor.to_string();
         return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
+    }
+    if tensor.has_images_apart() {
+        // Image i of the layout is image i of the tensor: with as many images, consecutive images begin as
+        // far apart as there are elements in one.
+        let count = tensor.shape.first().copied().unwrap_or(0);
+        let held = elements / count.max(1);
+        let is_apart = images == count && (images == 1 || field.image_stride == held);
+        let last = last - steps(images, field.image_stride);
+        if !is_apart || last >= held as u128 {
+            let (tensor, stride) = (tensor.to_string(), field.image_stride);
+            return Err(EngineError::FieldAcrossImages {
+                field: name,
+                tensor,
+                images,
+                stride,
+                last,
+                held,
+            });
+        }
     }
     Ok(())
 }

@@ -23,6 +23,12 @@ pub enum InputError {
         /// What was expected and what was found, for a message.
         problem: String,
     },
+    /// DeepStream's metadata or libraries cannot be used.
+    #[error("{problem}")]
+    DeepStream {
+        /// What was expected and what was found, for a message.
+        problem: String,
+    },
     /// The tensor's shape, element type or memory is invalid.
     #[error(transparent)]
     Tensor(#[from] TensorError),

@@ -3,13 +3,15 @@
 //!
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
-//! [`custom_meta`] for the plugin's own (cargo feature `v1_20`) and `tensor_meta` for `GstTensorMeta` (`v1_26`). [`cuda_memory`] reads and creates `GstMemory` in device memory, and
-//! [`model`] what tensors say of the model that they come from.
+//! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
+//! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
+//! memory, and [`model`] what tensors say of the model that they come from.
 
 mod buffer_memory;
 pub mod cuda_memory;
 #[cfg(feature = "v1_20")]
 pub mod custom_meta;
+pub(crate) mod deepstream;
 mod error;
 pub mod model;
 #[cfg(feature = "v1_26")]

@@ -3,10 +3,11 @@
 //!
 //! In: detections in pixels of the model's input. Out: metadata on the buffer. [`Mapping`] converts
 //! a box to pixels of the video frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
-//! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`.
+//! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
+pub(crate) mod deepstream;
 mod label;
 mod mapping;
 mod roi;
@@ -26,6 +27,8 @@ pub struct Kinds {
     pub roi: bool,
     /// `GstAnalyticsODMtd`; ignored by a build that cannot write it ([`HAS_ANALYTICS`]).
     pub analytics: bool,
+    /// `NvDsObjectMeta`; ignored for buffers without DeepStream's metadata.
+    pub nvds: bool,
 }
 
 /// Whether this build can write [`Kinds::analytics`].

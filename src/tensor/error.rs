@@ -26,6 +26,26 @@ pub enum TensorError {
         /// The tensor, as displayed.
         tensor: String,
     },
+    /// The number of memories of images is not the first dimension.
+    #[error(
+        "tensor {tensor}: expected its first dimension to be the number of images, but there are \
+         memories of {held}; correct the shape, or pass a memory for each image"
+    )]
+    ImageCount {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of images that have a memory.
+        held: usize,
+    },
+    /// The images are in memories of their own, and all of them are to be read as one.
+    #[error(
+        "tensor {tensor}: its images are in memories of their own and cannot be read as one; \
+         read each image by itself (TensorView::image)"
+    )]
+    ImagesApart {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
     /// The shape has more dimensions than [`MAX_RANK`].
     #[error("tensor {id}: expected at most {MAX_RANK} dimensions, got {rank}")]
     Rank {

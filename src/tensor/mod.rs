@@ -5,7 +5,8 @@
 //! holds it. Out: elements in host memory ([`TensorView::elements`]) or an address in device memory
 //! ([`TensorView::device`]), both only after the claimed shape was checked against the size of the
 //! memory. Reading the id and the shape does not access the memory: a [`Mappable`] is mapped when an
-//! engine needs it.
+//! engine needs it. The images of a batch can be in memories of their own ([`Images`]); they are read one by
+//! one ([`TensorView::image`]).
 
 mod element;
 mod error;
@@ -17,7 +18,7 @@ use std::fmt;
 pub use element::{Element, ElementType, Elements};
 pub use error::TensorError;
 pub use shape::{MAX_RANK, Shape};
-pub use storage::{DeviceSlice, Mappable, Storage};
+pub use storage::{DeviceSlice, Images, Mappable, Storage};
 
 /// One output of a model: its id, element type and shape, and the memory that holds its elements,
 /// row-major and contiguous.
@@ -32,6 +33,9 @@ pub struct TensorView<'a> {
     pub shape: Shape,
     /// The memory.
     pub storage: Storage<'a>,
+    /// The index of the image, and the number of images, if this is one image of a tensor whose images are
+    /// in memories of their own.
+    image: Option<[usize; 2]>,
 }
 
 /// A tensor's elements in the memory that they are in.
@@ -46,7 +50,7 @@ pub(crate) enum Resident<'a> {
 impl<'a> TensorView<'a> {
     /// A tensor of this id, element type and shape in `storage`. Nothing is checked yet.
     pub fn new(id: &'a str, element: ElementType, shape: Shape, storage: Storage<'a>) -> Self {
-        Self { id, element, shape, storage }
+        Self { id, element, shape, storage, image: None }
     }
 
     /// A tensor over elements in host memory.
@@ -60,9 +64,11 @@ impl<'a> TensorView<'a> {
 
     /// The number of bytes that the shape and the element type require, if the memory has at least as many.
     ///
+    /// Of images in memories of their own, every memory is checked.
+    ///
     /// # Errors
     /// If the shape overflows, the element type is neither f16 nor f32, or the memory is missing or
-    /// smaller than the shape claims.
+    /// smaller than the shape claims; if the first dimension is not the number of images.
     pub fn checked_len(&self) -> Result<usize, TensorError> {
         let tensor = || self.to_string();
         let size =
@@ -72,16 +78,48 @@ impl<'a> TensorView<'a> {
             .elements()
             .and_then(|n| n.checked_mul(size))
             .ok_or_else(|| TensorError::TooLarge { tensor: tensor() })?;
+        if let Storage::Images(images) = self.storage {
+            let held = images.count();
+            if self.shape.first() != Some(&held) {
+                return Err(TensorError::ImageCount { tensor: tensor(), held });
+            }
+            for index in 0..held {
+                self.image(index).ok_or_else(|| self.images_apart())?.checked_len()?;
+            }
+            return Ok(needed);
+        }
         let held = self.storage.size().ok_or_else(|| TensorError::Missing { tensor: tensor() })?;
         self.check_len(needed, held)?;
         Ok(needed)
+    }
+
+    /// Whether the images are in memories of their own.
+    pub fn has_images_apart(&self) -> bool {
+        matches!(self.storage, Storage::Images(_))
+    }
+
+    /// Image `index` as a tensor whose first dimension is 1, if the images are in memories of their own;
+    /// `None` if they are in one memory.
+    ///
+    /// # Panics
+    /// Can panic if there is no such image.
+    pub fn image(&self, index: usize) -> Option<Self> {
+        let Storage::Images(images) = self.storage else { return None };
+        // An image has one memory: images of an image are an error of every access.
+        self.image.is_none().then(|| Self {
+            id: self.id,
+            element: self.element,
+            shape: self.shape.of_image(),
+            storage: images.storage(index),
+            image: Some([index, images.count()]),
+        })
     }
 
     /// The elements, in host memory.
     ///
     /// # Errors
     /// As [`checked_len`](Self::checked_len), and if the memory is misaligned, cannot be mapped, or is
-    /// device memory that has no copy on the host.
+    /// device memory that has no copy on the host, or if each image has a memory of its own.
     pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
         let bytes = self.host_bytes(self.checked_len()?)?;
         // Length, alignment and type were checked.
@@ -93,19 +131,16 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Whether the elements are in device memory.
+    /// Whether the elements, or those of an image, are in device memory.
     pub fn is_on_device(&self) -> bool {
-        match self.storage {
-            Storage::Device(_) => true,
-            Storage::Mappable(memory) => memory.is_on_device(),
-            Storage::Host(_) | Storage::Missing => false,
-        }
+        self.storage.is_on_device()
     }
 
     /// The elements in device memory; `None` if they are in host memory.
     ///
     /// # Errors
-    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address.
+    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address, or
+    /// if each image has a memory of its own.
     pub fn device(&self) -> Result<Option<DeviceSlice>, TensorError> {
         self.device_slice(self.checked_len()?)
     }
@@ -126,6 +161,7 @@ impl<'a> TensorView<'a> {
     pub(crate) fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
         let tensor = || self.to_string();
         let bytes = match self.storage {
+            Storage::Images(_) => return Err(self.images_apart()),
             // An empty buffer has no memory to map.
             _ if needed == 0 => &[],
             Storage::Host(bytes) => bytes,
@@ -149,6 +185,7 @@ impl<'a> TensorView<'a> {
             Storage::Mappable(memory) => memory
                 .map_device()
                 .map_err(|cause| TensorError::Map { tensor: self.to_string(), cause })?,
+            Storage::Images(_) => return Err(self.images_apart()),
             Storage::Host(_) | Storage::Missing => None,
         };
         if let Some(slice) = slice {
@@ -156,6 +193,10 @@ impl<'a> TensorView<'a> {
             self.check_alignment(slice.address())?;
         }
         Ok(slice)
+    }
+
+    fn images_apart(&self) -> TensorError {
+        TensorError::ImagesApart { tensor: self.to_string() }
     }
 
     fn check_len(&self, needed: usize, held: usize) -> Result<(), TensorError> {
@@ -174,9 +215,47 @@ impl<'a> TensorView<'a> {
     }
 }
 
-/// Written as `yolo-v8-out (f32 1x84x8400)`.
+/// Written as `yolo-v8-out (f32 1x84x8400)`; one image as `yolo-v8-out (f32 1x84x8400), image 3 of 0 to 15`.
 impl fmt::Display for TensorView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} {})", self.id, self.element, self.shape)
+        write!(f, "{} ({} {})", self.id, self.element, self.shape)?;
+        if let Some([index, images]) = self.image {
+            write!(f, ", image {index} of 0 to {}", images.saturating_sub(1))?;
+        }
+        Ok(())
+    }
+}
+
+/// A tensor's elements in host memory, of one image after the other.
+#[derive(Debug)]
+pub(crate) struct HostImages<'t, 'a> {
+    tensor: &'t TensorView<'a>,
+    /// The elements of all images, if they are in one memory.
+    whole: Option<Elements<'a>>,
+}
+
+impl<'t, 'a> HostImages<'t, 'a> {
+    /// # Errors
+    /// As [`TensorView::elements`].
+    pub fn new(tensor: &'t TensorView<'a>) -> Result<Self, TensorError> {
+        let whole = match tensor.has_images_apart() {
+            true => None,
+            false => Some(tensor.elements()?),
+        };
+        Ok(Self { tensor, whole })
+    }
+
+    /// The memory that has the elements of image `index`: of all images, or of this one alone.
+    ///
+    /// # Errors
+    /// As [`TensorView::elements`].
+    pub fn holding(&self, index: usize) -> Result<Elements<'a>, TensorError> {
+        match self.whole {
+            Some(elements) => Ok(elements),
+            None => {
+                let image = self.tensor.image(index);
+                image.ok_or_else(|| self.tensor.images_apart())?.elements()
+            }
+        }
     }
 }

@@ -22,6 +22,15 @@ impl Shape {
     pub fn elements(&self) -> Option<usize> {
         self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
     }
+
+    /// The shape of one image, if the first dimension is the number of images.
+    pub(super) fn of_image(&self) -> Self {
+        let mut shape = self.clone();
+        if let Some(images) = shape.0.first_mut() {
+            *images = 1;
+        }
+        shape
+    }
 }
 
 impl std::ops::Deref for Shape {

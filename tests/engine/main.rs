@@ -7,6 +7,7 @@ mod support;
 
 mod candidates;
 mod facade;
+mod images;
 mod layout;
 mod paper;
 mod properties;

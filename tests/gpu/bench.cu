@@ -9,8 +9,8 @@
 // file that examples/scenes.rs has written. Prints what differs from the expected results, then
 // tables.
 //
-// Scenes are compared with the results of engine::Reference that the file has, and the paper's
-// windows with known counts. Of other measured inputs, the kernels for a single image and those for
+// Scenes are compared with the results of engine::Reference that the file has, every other one with
+// tables of images, and the paper's windows with known counts. Of other measured inputs, the kernels for a single image and those for
 // batches must have the same results.
 //
 // A GPU time is that of a graph with 20 launches of the four kernels, replayed 20 times between two
@@ -323,7 +323,19 @@ static bool check_scenes(const char *path, uint32_t most, uint32_t &checked) {
             addresses.push_back((uint64_t)tensors.back().at);
         }
         const OnDevice<float> thresholds(scene.thresholds);
-        KernelParams params = scene.params(addresses, (uint64_t)thresholds.at);
+        const uint32_t images = uint32_t(scene.expected.size());
+        // Every other scene with tables of images.
+        std::list<OnDevice<uint64_t>> lists;
+        std::vector<uint64_t> tables(scene.tensors.size(), 0);
+        for (uint32_t tensor = 0; checked % 2 == 1 && tensor < tables.size(); tensor++) {
+            std::vector<uint64_t> table;
+            for (uint32_t image = 0; image < images; image++) {
+                table.push_back(addresses[tensor] + image * scene.image_stride(tensor));
+            }
+            lists.emplace_back(table);
+            tables[tensor] = (uint64_t)lists.back().at;
+        }
+        KernelParams params = scene.params(addresses, (uint64_t)thresholds.at, tables);
         params.capacity = capacity;
         if (params.images > most_images) {
             fprintf(stderr, "%s: expected at most %u images, got %u\n", path, most_images,
@@ -349,6 +361,24 @@ struct Times {
     double all() const { return decode + map + reduce + publish; }
 };
 
+// The wall time from the call of `launch` until the host has read all sequence numbers.
+static double wall_time(const Pipeline &pipeline, const KernelParams &params,
+                        const std::function<void()> &launch) {
+    const auto sequence = [&](uint32_t image) -> volatile uint32_t & {
+        return pipeline.results[image].sequence;
+    };
+    return median([&] {
+        for (uint32_t image = 0; image < params.images; image++) {
+            sequence(image) = 0;
+        }
+        launch();
+        for (uint32_t image = 0; image < params.images; image++) {
+            while (sequence(image) != params.sequence) {
+            }
+        }
+    });
+}
+
 static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
     const auto reset = [&] {
         reset_counters<<<pipeline.images, 1, 0, stream>>>(pipeline.workspace, pipeline.stride);
@@ -365,18 +395,8 @@ static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
         CHECK(cudaStreamSynchronize(stream));
     }
     const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(params, false, false); });
-    const auto sequence = [&](uint32_t image) -> volatile uint32_t & {
-        return pipeline.results[image].sequence;
-    };
-    const double wall = median([&] {
-        for (uint32_t image = 0; image < pipeline.images; image++) {
-            sequence(image) = 0;
-        }
+    const double wall = wall_time(pipeline, params, [&] {
         CHECK(cudaGraphLaunch(exec, stream));
-        for (uint32_t image = 0; image < pipeline.images; image++) {
-            while (sequence(image) != params.sequence) {
-            }
-        }
     });
     CHECK(cudaStreamSynchronize(stream));
     const double wall_sync = median([&] {
@@ -391,6 +411,25 @@ static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
             through[4] - through[3],
             wall,
             wall_sync};
+}
+
+// The wall time with an upload of the table from pinned memory before each launch, as for a batch whose
+// table is another one each time.
+static double wall_with_upload(const Pipeline &pipeline, const KernelParams &params,
+                               const std::vector<uint64_t> &table, uint64_t *d_table) {
+    const size_t bytes = table.size() * sizeof(uint64_t);
+    uint64_t *pinned;
+    CHECK(cudaHostAlloc(&pinned, bytes, cudaHostAllocDefault));
+    const cudaGraphExec_t exec = capture([&] { pipeline.enqueue(params, false, false); });
+    const double wall = wall_time(pipeline, params, [&] {
+        memcpy(pinned, table.data(), bytes);
+        CHECK(cudaMemcpyAsync(d_table, pinned, bytes, cudaMemcpyHostToDevice, stream));
+        CHECK(cudaGraphLaunch(exec, stream));
+    });
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaFreeHost(pinned));
+    return wall;
 }
 
 static void print_times(const char *what, uint32_t candidates, const ResultHeader &header,
@@ -441,9 +480,22 @@ static KernelParams yolo_params(const float *tensor, uint32_t images, uint32_t c
     return params;
 }
 
-// Checks that the images of a batch of YOLOv8 tensors have the results of single images; with
-// `timed`, prints a row for each size of batch: GPU microseconds per image, of each kernel and of
-// all, of the same images one launch after the other, and of a kernel that only reads the tensors.
+// Makes `params`, for images at a constant stride, those for images by a table, of all of its tensors.
+// Image 0 has to be at the address of the boxes.
+static void by_table(KernelParams &params, const uint64_t *table) {
+    const uint64_t image = params.boxes.address;
+    for (Field *field : {&params.boxes, &params.scores}) {
+        field->address -= image;
+        field->image_stride = 0;
+    }
+    params.box_images = params.score_images = (uint64_t)table;
+}
+
+// Checks that the images of a batch of YOLOv8 tensors have the results of single images, at a constant
+// stride and, in another order, by a table; with `timed`, prints a row for each size of batch and each of
+// both: GPU microseconds per image, of each kernel and of all; wall microseconds per image, with a table
+// also with its upload in each launch; and of the same images one launch after the other, and of a kernel
+// that only reads the tensors.
 static bool batches(bool timed) {
     const uint32_t most = timed ? 64 : 4, capacity = 2048;
     std::vector<float> tensors;
@@ -465,9 +517,9 @@ static bool batches(bool timed) {
     }
     if (timed) {
         printf("\nbatches of 84x8400 f32, GPU us per image\n");
-        printf("%6s %6s | %7s %7s %7s %7s | %7s %7s | %9s | %9s %9s %6s\n", "images", "n/image",
-               "decode", "map", "reduce", "publish", "all", "wall", "one by 1", "read only",
-               "read TB/s", "ratio");
+        printf("%6s %6s %7s | %7s %7s %7s %7s | %7s %7s %7s | %9s | %9s %9s %6s\n", "images", "",
+               "n/image", "decode", "map", "reduce", "publish", "all", "wall", "upload", "one by 1",
+               "read only", "read TB/s", "ratio");
     }
     bool right = true;
     for (uint32_t images : {1u, 4u, 16u, 64u}) {
@@ -475,35 +527,55 @@ static bool batches(bool timed) {
             continue;
         }
         const Pipeline pipeline(capacity, images);
-        const KernelParams params = yolo_params(d_tensors.at, images, capacity);
-        pipeline.enqueue(params, false, false);
-        CHECK(cudaStreamSynchronize(stream));
-        uint32_t candidates = 0;
-        for (uint32_t image = 0; image < images; image++) {
-            const std::string what =
-                "image " + std::to_string(image) + " of " + std::to_string(images);
-            right &= same(what.c_str(), expected[image], pipeline, image, capacity);
-            candidates += pipeline.results[image].candidates;
-        }
-        if (!timed) {
-            continue;
-        }
-        const Times t = times_of(pipeline, params);
-        const double in_turn = gpu_time([&] {
+        for (bool is_scattered : {false, true}) {
+            // Image i of the batch is image order(i) of the tensors.
+            const auto order = [&](uint32_t image) {
+                return is_scattered ? (image * 5 + 2) % images : image;
+            };
+            KernelParams params = yolo_params(d_tensors.at, images, capacity);
+            std::vector<uint64_t> table;
             for (uint32_t image = 0; image < images; image++) {
-                enqueue_single(image);
+                table.push_back((uint64_t)(d_tensors.at + order(image) * YOLO_ELEMENTS));
             }
-        });
-        const uint64_t bytes = images * YOLO_ELEMENTS * sizeof(float);
-        const double read = gpu_time([&] {
-            read_all<<<multiprocessors * 8, 256, 0, stream>>>((const float4 *)d_tensors.at,
-                                                              bytes / sizeof(float4), d_sum.at);
-        });
-        const double m = images;
-        printf("%6u %7u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f | %9.2f | %9.2f %9.2f %6.2f\n",
-               images, candidates / images, t.decode / m, t.map / m, t.reduce / m, t.publish / m,
-               t.all() / m, t.wall / m, in_turn / m, read / m, double(bytes) / read * 1.0e-6,
-               t.all() / read);
+            const OnDevice<uint64_t> d_table(table);
+            if (is_scattered) {
+                by_table(params, d_table.at);
+            }
+            pipeline.enqueue(params, false, false);
+            CHECK(cudaStreamSynchronize(stream));
+            uint32_t candidates = 0;
+            for (uint32_t image = 0; image < images; image++) {
+                const std::string what = "image " + std::to_string(image) + " of " +
+                                         std::to_string(images) +
+                                         (is_scattered ? " by table" : "");
+                right &= same(what.c_str(), expected[order(image)], pipeline, image, capacity);
+                candidates += pipeline.results[image].candidates;
+            }
+            if (!timed) {
+                continue;
+            }
+            const Times t = times_of(pipeline, params);
+            const double m = images;
+            printf("%6u %6s %7u | %7.2f %7.2f %7.2f %7.2f | %7.2f %7.2f ", images,
+                   is_scattered ? "table" : "stride", candidates / images, t.decode / m, t.map / m,
+                   t.reduce / m, t.publish / m, t.all() / m, t.wall / m);
+            if (is_scattered) {
+                printf("%7.2f\n", wall_with_upload(pipeline, params, table, d_table.at) / m);
+                continue;
+            }
+            const double in_turn = gpu_time([&] {
+                for (uint32_t image = 0; image < images; image++) {
+                    enqueue_single(image);
+                }
+            });
+            const uint64_t bytes = images * YOLO_ELEMENTS * sizeof(float);
+            const double read = gpu_time([&] {
+                read_all<<<multiprocessors * 8, 256, 0, stream>>>((const float4 *)d_tensors.at,
+                                                                  bytes / sizeof(float4), d_sum.at);
+            });
+            printf("%7s | %9.2f | %9.2f %9.2f %6.2f\n", "", in_turn / m, read / m,
+                   double(bytes) / read * 1.0e-6, t.all() / read);
+        }
     }
     return right;
 }

@@ -149,11 +149,18 @@ pub enum Attach {
     /// `GstAnalyticsODMtd`, if the plugin was built for GStreamer 1.24 or later.
     #[flags_value(name = "GstAnalyticsODMtd (GStreamer 1.24 and later)", nick = "analytics")]
     ANALYTICS = 2,
+    /// `NvDsObjectMeta`, on buffers with a batch of DeepStream.
+    #[flags_value(name = "NvDsObjectMeta, on buffers with DeepStream's metadata", nick = "nvds")]
+    NVDS = 4,
 }
 
 impl From<Attach> for Kinds {
     fn from(attach: Attach) -> Self {
-        Self { roi: attach.contains(Attach::ROI), analytics: attach.contains(Attach::ANALYTICS) }
+        Self {
+            roi: attach.contains(Attach::ROI),
+            analytics: attach.contains(Attach::ANALYTICS),
+            nvds: attach.contains(Attach::NVDS),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use gst::glib;
 use super::class_rules::ClassRuleError;
 use super::settings::SettingsError;
 use crate::decoder::ChoiceError;
+use crate::deepstream::DeepStreamError;
 use crate::engine::EngineError;
 use crate::input::InputError;
 use crate::output::MappingError;
@@ -28,6 +29,8 @@ pub(super) enum FrameError {
     ClassRule(#[from] ClassRuleError),
     #[error("regions cannot be attached: {0}")]
     Attach(#[from] glib::BoolError),
+    #[error(transparent)]
+    DeepStream(#[from] DeepStreamError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
 }
@@ -40,7 +43,7 @@ impl FrameError {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
-            Self::Input(_) | Self::Choice(_) => {
+            Self::Input(_) | Self::Choice(_) | Self::DeepStream(_) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_device_error() => {

@@ -49,24 +49,24 @@ impl FrameCounter {
         Some(self.stats.structure())
     }
 
-    /// Counts a frame that was decoded.
+    /// Counts the frames of a buffer that were decoded.
     pub fn count(&mut self, counts: &FrameCounts, time: Duration) {
         self.posted = false;
         self.tensors = TensorWatch::Done;
         self.stats.count(counts, time);
     }
 
-    /// Counts a frame whose tensors are lost.
-    pub fn count_lost(&mut self) {
+    /// Counts frames whose tensors are lost.
+    pub fn count_lost(&mut self, frames: usize) {
         self.posted = false;
-        self.stats.count_lost();
+        self.stats.count_lost(frames);
     }
 
-    /// Counts a frame without tensors. Returns true once, if the first second of the stream had no
-    /// tensors.
-    pub fn count_without_tensors(&mut self, pts: Option<gst::ClockTime>) -> bool {
+    /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had
+    /// no tensors.
+    pub fn count_without_tensors(&mut self, frames: usize, pts: Option<gst::ClockTime>) -> bool {
         self.posted = false;
-        self.stats.count_without_tensors();
+        self.stats.count_without_tensors(frames);
         match &self.tensors {
             TensorWatch::NotStarted => {
                 self.tensors = TensorWatch::Missing(Timeout::start(pts));

@@ -24,6 +24,7 @@ use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
 use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine;
+use crate::input::deepstream;
 use crate::input::model::MAX_SIDE;
 use crate::output::Labels;
 
@@ -238,8 +239,24 @@ pub struct NmsFilter {
         default = Settings::default().keep_tensors,
         nick = "Keep tensors",
         blurb = "Whether the tensors stay on the buffer; set it to false on the first of several \
-                 nmsfilter elements that follow one another",
+                 nmsfilter elements that follow one another, and with DeepStream, so that nvinfer has its \
+                 memory again before the buffer is pushed",
         mutable_playing
+    )]
+    #[property(
+        name = "unique-id", get, set, type = u32, member = unique_id,
+        default = Settings::default().unique_id,
+        nick = "Unique id",
+        blurb = "With DeepStream, the unique-id of the inference element whose tensors are decoded (0: the \
+                 lowest in the batch)",
+        mutable_ready
+    )]
+    #[property(
+        name = "deepstream-version", get, set, type = Option<String>, member = deepstream_version,
+        nick = "DeepStream version",
+        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has (unset: what \
+                 DeepStream's libraries report)",
+        mutable_ready
     )]
     settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
@@ -268,7 +285,8 @@ impl ObjectImpl for NmsFilter {
                      frame; with multi-label, pairs of anchor and class), engine (of the last \
                      frame), bytes-uploaded and bytes-downloaded (to and from the GPU), launches \
                      (on the GPU), rounds (sum of the dependency depths there), device-time-mean \
-                     (ns per launch, by the GPU's clock), time-mean, time-p50 and time-p99 (ns per frame)",
+                     (ns per launch, by the GPU's clock), time-mean, time-p50 and time-p99 (ns per \
+                     buffer, which with DeepStream is a batch of frames)",
                 )
                 .read_only()
                 .build();
@@ -339,6 +357,10 @@ impl BaseTransformImpl for NmsFilter {
                 ["built without the feature v1_24"]
             ));
         }
+        let version = settings.deepstream_version().map_err(|error| {
+            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
+        })?;
+        let deepstream = deepstream::Reader::new(settings.unique_id, version);
         let labels = match &settings.label_file {
             Some(file) => Labels::load(Path::new(file)).map_err(|error| {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
@@ -348,7 +370,7 @@ impl BaseTransformImpl for NmsFilter {
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
         *lock(&self.counter) = FrameCounter::new(engine.name());
-        *lock(&self.session) = Some(Session::new(engine, labels, settings));
+        *lock(&self.session) = Some(Session::new(engine, labels, deepstream, settings));
         Ok(())
     }
 
@@ -443,6 +465,7 @@ impl BaseTransformImpl for NmsFilter {
             }
             result => result,
         };
+        let frames = session.frames();
         let context = result.as_ref().err().map(|_| session.to_string());
         if let Some(description) = session.take_description() {
             gst::debug!(CAT, imp = self, "on {description}");
@@ -453,13 +476,14 @@ impl BaseTransformImpl for NmsFilter {
             self.warn_of_cpu_fallback(&failure);
         }
         match result {
-            Ok(FrameResult::WithoutTensors) => self.count_without_tensors(buffer.pts()),
-            Ok(FrameResult::Lost) => lock(&self.counter).count_lost(),
+            Ok(FrameResult::WithoutTensors) => self.count_without_tensors(frames, buffer.pts()),
+            Ok(FrameResult::Lost) => lock(&self.counter).count_lost(frames),
             Ok(FrameResult::Decoded(counts)) => {
                 gst::trace!(
                     CAT,
                     imp = self,
-                    "{} candidates, {} survivors, {} rejected",
+                    "{} frames, {} candidates, {} survivors, {} rejected",
+                    counts.frames,
                     counts.candidates,
                     counts.survivors,
                     counts.rejected,
@@ -488,11 +512,11 @@ impl NmsFilter {
         );
     }
 
-    /// Counts a frame without tensors. A warning is posted once if the first second of the stream
-    /// has none.
-    fn count_without_tensors(&self, pts: Option<gst::ClockTime>) {
+    /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
+    /// stream has none.
+    fn count_without_tensors(&self, frames: usize, pts: Option<gst::ClockTime>) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let late = lock(&self.counter).count_without_tensors(pts);
+        let late = lock(&self.counter).count_without_tensors(frames, pts);
         if late {
             gst::element_imp_warning!(
                 self,

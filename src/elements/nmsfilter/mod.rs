@@ -10,6 +10,7 @@
 //! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.
 
+mod batch;
 mod class_rules;
 #[cfg(feature = "internals")]
 pub mod enums;

@@ -2,13 +2,15 @@
 //! What is computed once for many frames.
 //!
 //! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size.
-//! Out: decoder and layout, mapping to the frame, and engine parameters.
+//! Out: decoder and layout, and for each size of frames the mapping to the frame and engine parameters.
+
+use arrayvec::ArrayVec;
 
 use super::class_rules;
 use super::error::FrameError;
 use super::settings::Settings;
 use crate::decoder::{self, Choice};
-use crate::engine::{Engine, Params};
+use crate::engine::{ClassThresholds, Engine, Params};
 use crate::input::model::ModelInfo;
 use crate::output::{Labels, Mapping};
 use crate::tensor::{ElementType, Shape, TensorView};
@@ -16,9 +18,30 @@ use crate::tensor::{ElementType, Shape, TensorView};
 /// How to process frames until the shapes of tensors, their model, the settings or the caps change.
 pub(super) struct Plan {
     tensors: Vec<Signature>,
+    /// Whether the tensors are of a batch of DeepStream, and have more than one frame.
+    batch: Option<bool>,
     pub choice: Choice,
+    /// One for each size of frames, which differ within a batch if the muxer does not scale them.
+    frames: ArrayVec<FramePlan, MAX_SIZES>,
+}
+
+/// What depends on the size of the frame.
+pub(super) struct FramePlan {
     pub mapping: Mapping,
     pub params: Params,
+}
+
+/// The greatest number of sizes of frames that are kept.
+const MAX_SIZES: usize = 64;
+
+/// The tensors to plan for.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'t> {
+    pub tensors: &'t [TensorView<'t>],
+    /// Width and height of the frames that they are of; `None` before caps.
+    pub frame: Option<[u32; 2]>,
+    /// The number of frames of the batch of DeepStream that the tensors are of, also of frames without tensors.
+    pub batch: Option<usize>,
 }
 
 /// What the choice of a decoder depends on, for one tensor.
@@ -36,60 +59,91 @@ impl PartialEq<TensorView<'_>> for Signature {
 }
 
 impl Plan {
-    /// Chooses the decoder for `tensors` and derives the engine's parameters.
+    /// Chooses the decoder for the tensors of `input` and derives the engine's parameters.
     ///
     /// # Errors
     /// If settings, tensors and the frame cannot be used together, or the engine does not support
     /// them.
     pub fn new(
-        tensors: &[TensorView<'_>],
+        input: Input<'_>,
         settings: &Settings,
         model: &ModelInfo,
         labels: &Labels,
-        frame: Option<[u32; 2]>,
         engine: &dyn Engine,
     ) -> Result<Self, FrameError> {
         settings.check()?;
-        let choice = choose(tensors, settings, labels)?;
-        let (size, letterbox) = (settings.model_size(model).0, settings.letterbox(model).0);
-        let frame = frame.ok_or(FrameError::NoCaps)?;
-        let mapping = Mapping::new(frame, size, letterbox)?;
+        settings.check_attach(input.batch)?;
+        let choice = choose(input, settings, labels)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
             settings.class_thresholds.as_deref(),
             labels,
         )?;
-        let params = settings.params(&choice.layout, &mapping, thresholds);
-        engine.supports(&choice.layout, &params)?;
-        let mut plan = Self { tensors: Vec::new(), choice, mapping, params };
-        plan.set_signatures(tensors);
+        let size = input.frame.ok_or(FrameError::NoCaps)?;
+        let frame = FramePlan::new(size, &choice, settings, model, thresholds)?;
+        engine.supports(&choice.layout, &frame.params)?;
+        let (batch, frames) = (input.batch.map(|frames| frames > 1), ArrayVec::from_iter([frame]));
+        let mut plan = Self { tensors: Vec::new(), batch, choice, frames };
+        plan.set_signatures(input.tensors);
         Ok(plan)
     }
 
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame
-    /// to frame. Returns false if they need a new plan. `settings` and `labels` must be those with
-    /// which the plan was made. Does not allocate if the tensors' ids stay the same.
+    /// to frame, and to frames of another size in a batch. Returns false if they need a new plan. `settings`,
+    /// `model` and `labels` must be those with which the plan was made. Does not allocate if the tensors' ids
+    /// and the sizes of frames are known.
     ///
     /// # Errors
-    /// If no decoder reads the tensors.
+    /// If no decoder reads the tensors, or the frame has no pixels.
     pub fn adapt(
         &mut self,
-        tensors: &[TensorView<'_>],
+        input: Input<'_>,
         settings: &Settings,
+        model: &ModelInfo,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
-        let choice = choose(tensors, settings, labels)?;
-        if !self.choice.layout.has_same_params(&choice.layout) {
+        if self.batch != input.batch.map(|frames| frames > 1) {
             return Ok(false);
         }
-        self.choice = choice;
-        self.set_signatures(tensors);
+        if !self.has_signatures(input.tensors) {
+            let choice = choose(input, settings, labels)?;
+            if !self.choice.layout.has_same_params(&choice.layout) {
+                return Ok(false);
+            }
+            self.choice = choice;
+            self.set_signatures(input.tensors);
+        }
+        let size = input.frame.ok_or(FrameError::NoCaps)?;
+        if self.position(size).is_none() {
+            let thresholds = self.frames[0].params.thresholds.clone();
+            let frame = FramePlan::new(size, &self.choice, settings, model, thresholds)?;
+            if self.frames.is_full() {
+                self.frames.truncate(1);
+            }
+            self.frames.push(frame);
+        }
         Ok(true)
     }
 
-    /// Whether the plan was made for tensors with these ids, element types and shapes.
-    pub fn matches(&self, tensors: &[TensorView<'_>]) -> bool {
+    /// Whether the plan was made for such tensors: their ids, element types and shapes, and the size of the
+    /// frame.
+    pub fn matches(&self, input: Input<'_>) -> bool {
+        self.batch == input.batch.map(|frames| frames > 1)
+            && input.frame.is_some_and(|size| self.position(size).is_some())
+            && self.has_signatures(input.tensors)
+    }
+
+    /// The part for frames of this size, for which the plan was made or adapted.
+    pub fn frame(&self, size: [u32; 2]) -> &FramePlan {
+        &self.frames[self.position(size).expect("the plan was made for frames of this size")]
+    }
+
+    fn position(&self, size: [u32; 2]) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.mapping.frame() == size)
+    }
+
+    fn has_signatures(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
     }
@@ -106,11 +160,22 @@ impl Plan {
     }
 }
 
-fn choose(
-    tensors: &[TensorView<'_>],
-    settings: &Settings,
-    labels: &Labels,
-) -> Result<Choice, FrameError> {
-    let options = settings.decoder_options(labels.count());
-    Ok(decoder::choose(tensors, settings.decoder.decoder(), options)?)
+impl FramePlan {
+    fn new(
+        size: [u32; 2],
+        choice: &Choice,
+        settings: &Settings,
+        model: &ModelInfo,
+        thresholds: ClassThresholds,
+    ) -> Result<Self, FrameError> {
+        let (model_size, letterbox) = (settings.model_size(model).0, settings.letterbox(model).0);
+        let mapping = Mapping::new(size, model_size, letterbox)?;
+        let params = settings.params(&choice.layout, &mapping, thresholds);
+        Ok(Self { mapping, params })
+    }
+}
+
+fn choose(input: Input<'_>, settings: &Settings, labels: &Labels) -> Result<Choice, FrameError> {
+    let options = settings.decoder_options(labels.count(), input.batch.is_some());
+    Ok(decoder::choose(input.tensors, settings.decoder.decoder(), options)?)
 }

@@ -2,48 +2,56 @@
 //! The state of the element between start and stop, and the processing of a frame.
 //!
 //! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The
-//! steps are those of the source folders: input, decoder (through the plan), engine, output.
+//! steps are those of the source folders: input, decoder (through the plan), engine, output. Batches of
+//! DeepStream are processed in [`batch`](super::batch).
 
 use std::fmt;
+use std::ops::Range;
 
 use super::NmsFilter;
 use super::error::FrameError;
 use super::imp::CAT;
 use super::pending_settings::PendingSettings;
-use super::plan::Plan;
+use super::plan::{Input, Plan};
 use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
-use crate::input::{self, Tensors};
+use crate::input::{self, Tensors, deepstream};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::{TensorError, TensorView};
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
-    engine: Box<dyn Engine>,
-    labels: Labels,
-    model: TensorModel,
+    pub(super) engine: Box<dyn Engine>,
+    pub(super) labels: Labels,
+    pub(super) model: TensorModel,
+    pub(super) deepstream: deepstream::Reader,
     /// The settings in force. Once a frame is decoded, they are always valid for the stream.
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Settings that were set later and are not in force.
     pending: Option<PendingSettings>,
     /// Width and height; `None` before caps.
-    frame_size: Option<[u32; 2]>,
+    pub(super) frame_size: Option<[u32; 2]>,
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
-    plan: Option<Plan>,
-    regions: Vec<Region>,
+    pub(super) plan: Option<Plan>,
+    /// The regions of all frames of the buffer.
+    pub(super) regions: Vec<Region>,
+    /// For each frame of a batch with tensors: its index, and which of `regions` are its regions.
+    pub(super) batch_regions: Vec<(usize, Range<usize>)>,
+    /// The number of frames of the last buffer.
+    pub(super) frames: usize,
     /// Whether any frame has been decoded.
-    decoded: bool,
+    pub(super) decoded: bool,
     /// Started when the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Timeout>,
-    warnings: Warnings,
+    pub(super) warnings: Warnings,
 }
 
-/// The result of processing a frame.
+/// The result of processing the frames of a buffer.
 pub(super) enum FrameResult {
     /// The buffer has no tensors.
     WithoutTensors,
@@ -54,16 +62,24 @@ pub(super) enum FrameResult {
 }
 
 impl Session {
-    pub fn new(engine: Box<dyn Engine>, labels: Labels, settings: Settings) -> Self {
+    pub fn new(
+        engine: Box<dyn Engine>,
+        labels: Labels,
+        deepstream: deepstream::Reader,
+        settings: Settings,
+    ) -> Self {
         Self {
             engine,
             labels,
             model: TensorModel::default(),
+            deepstream,
             settings,
             pending: None,
             frame_size: None,
             plan: None,
             regions: Vec::new(),
+            batch_regions: Vec::new(),
+            frames: 0,
             decoded: false,
             gpu_failed: None,
             warnings: Warnings::default(),
@@ -105,6 +121,11 @@ impl Session {
         self.plan = None;
     }
 
+    /// The number of frames of the last buffer.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
     ///
     /// # Errors
@@ -115,9 +136,25 @@ impl Session {
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameResult, FrameError> {
+        self.frames = 1;
+        let mut deepstream = std::mem::take(&mut self.deepstream);
+        let result = self.process_batch(element, buffer, &mut deepstream);
+        self.deepstream = deepstream;
+        match result? {
+            Some(result) => Ok(result),
+            None => self.process_frame(element, buffer),
+        }
+    }
+
+    /// Processes a buffer that has no batch of DeepStream.
+    fn process_frame(
+        &mut self,
+        element: &NmsFilter,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<FrameResult, FrameError> {
         let pts = buffer.pts();
         let tensors = Tensors::of(buffer)?;
-        self.warnings.unread_tensors(element, &tensors);
+        self.warnings.unread_tensors(element, tensors.len(), tensors.unread());
         if tensors.is_empty() {
             return Ok(FrameResult::WithoutTensors);
         }
@@ -126,18 +163,22 @@ impl Session {
             self.plan = None;
         }
         let views = tensors.views();
-        self.update_plan(element, &views, pts)?;
+        let input = Input { tensors: &views, frame: self.frame_size, batch: None };
+        self.update_plan(element, input, pts)?;
+        let size = self.frame_size.ok_or(FrameError::NoCaps)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
-        let outcome = self.engine.run(&views, &plan.choice.layout, &plan.params)?;
+        let frame = plan.frame(size);
+        let outcome = self.engine.run(&views, &plan.choice.layout, &frame.params)?;
 
         self.regions.clear();
         // Every survivor has a region: the engine rejects boxes outside of the frame.
         self.regions
-            .extend(outcome.image(0).survivors.iter().filter_map(|d| plan.mapping.region(d)));
-        let counts = FrameCounts::from(&outcome);
+            .extend(outcome.image(0).survivors.iter().filter_map(|d| frame.mapping.region(d)));
+        let mut counts = FrameCounts::default();
+        counts.add(&outcome);
         drop(views);
         drop(tensors);
-        self.attach(element, buffer)?;
+        self.attach(element, buffer, size)?;
         self.decoded = true;
         self.warnings.max_detections(element, self.settings.max_detections, counts.survivors);
         Ok(FrameResult::Decoded(counts))
@@ -148,11 +189,15 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
+        frame: [u32; 2],
     ) -> Result<(), FrameError> {
-        let plan = self.plan.as_ref().expect("regions are computed with a plan");
-        let (frame, kinds) = (plan.mapping.frame(), Kinds::from(self.settings.attach));
-        let best = (frame, self.regions.first());
-        self.warnings.repeated_region(element, buffer, best, &mut self.labels, kinds);
+        let kinds = Kinds::from(self.settings.attach);
+        let labels = &mut self.labels;
+        if let Some(best) = self.regions.first() {
+            self.warnings.repeated_region(element, best, || {
+                output::is_attached(buffer, frame, best, labels, kinds)
+            });
+        }
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
         if !self.settings.keep_tensors {
             input::remove(buffer);
@@ -164,19 +209,19 @@ impl Session {
     /// force then. If they are not valid: before the first frame is decoded, that is an error.
     /// Afterwards the previous settings stay in force, and a warning is posted if the pending
     /// settings stay invalid for a second.
-    fn update_plan(
+    pub(super) fn update_plan(
         &mut self,
         element: &NmsFilter,
-        tensors: &[TensorView<'_>],
+        input: Input<'_>,
         pts: Option<gst::ClockTime>,
     ) -> Result<(), FrameError> {
-        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(tensors));
+        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(input));
         if let Some(mut pending) = self.pending.take() {
             if !matches || !pending.is_rejected() {
-                match self.plan_for(tensors, &pending.settings) {
+                match self.plan_for(input, &pending.settings) {
                     Ok(plan) => {
                         self.settings = pending.settings;
-                        self.install_plan(element, tensors, plan);
+                        self.install_plan(element, input, plan);
                         return Ok(());
                     }
                     Err(error) if self.decoded => pending.reject(element, error, pts),
@@ -191,7 +236,7 @@ impl Session {
         }
         match matches {
             true => Ok(()),
-            false => self.renew_plan(element, tensors).map_err(|error| {
+            false => self.renew_plan(element, input).map_err(|error| {
                 // If neither the pending settings nor those in force are valid, the error of the
                 // pending ones is more useful: these are the current values of the properties.
                 self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
@@ -200,33 +245,25 @@ impl Session {
     }
 
     /// Makes or adapts the plan for other tensors or caps with the settings in force.
-    fn renew_plan(
-        &mut self,
-        element: &NmsFilter,
-        tensors: &[TensorView<'_>],
-    ) -> Result<(), FrameError> {
+    fn renew_plan(&mut self, element: &NmsFilter, input: Input<'_>) -> Result<(), FrameError> {
         if let Some(plan) = &mut self.plan
-            && plan.adapt(tensors, &self.settings, &self.labels)?
+            && plan.adapt(input, &self.settings, self.model.info(), &self.labels)?
         {
             return Ok(());
         }
-        let plan = self.plan_for(tensors, &self.settings)?;
-        self.install_plan(element, tensors, plan);
+        let plan = self.plan_for(input, &self.settings)?;
+        self.install_plan(element, input, plan);
         Ok(())
     }
 
-    /// The plan for `tensors` with `settings`.
-    fn plan_for(
-        &self,
-        tensors: &[TensorView<'_>],
-        settings: &Settings,
-    ) -> Result<Plan, FrameError> {
-        let model = self.model.info();
-        Plan::new(tensors, settings, model, &self.labels, self.frame_size, &*self.engine)
+    /// The plan for `input` with `settings`.
+    fn plan_for(&self, input: Input<'_>, settings: &Settings) -> Result<Plan, FrameError> {
+        Plan::new(input, settings, self.model.info(), &self.labels, &*self.engine)
     }
 
-    fn install_plan(&mut self, element: &NmsFilter, tensors: &[TensorView<'_>], plan: Plan) {
-        let (choice, frame) = (&plan.choice, plan.mapping.frame());
+    fn install_plan(&mut self, element: &NmsFilter, input: Input<'_>, plan: Plan) {
+        let frame = input.frame.expect("the plan was made with the size of the frame");
+        let (choice, part) = (&plan.choice, plan.frame(frame));
         gst::info!(
             CAT,
             obj = element,
@@ -239,7 +276,7 @@ impl Session {
             if choice.layout.normalized { "normalized" } else { "pixel" },
             frame[0],
             frame[1],
-            if tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
+            if input.tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
         let (labels, classes) = (self.labels.count(), choice.layout.classes);
         if let Some(source) = self.labels.source()
@@ -248,7 +285,7 @@ impl Session {
             gst::info!(CAT, obj = element, "{source} has {labels} labels for {classes} classes");
         }
         let (model, model_source) =
-            (plan.mapping.model(), self.settings.model_size(self.model.info()).1);
+            (part.mapping.model(), self.settings.model_size(self.model.info()).1);
         let (letterbox, letterbox_source) = self.settings.letterbox(self.model.info());
         gst::debug!(
             CAT,
@@ -259,7 +296,7 @@ impl Session {
             letterbox.name(),
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
-        gst::debug!(CAT, obj = element, "{:?}, {:?}", plan.params, plan.mapping);
+        gst::debug!(CAT, obj = element, "{:?}, {:?}", part.params, part.mapping);
         self.labels.set_decoder(choice.decoder);
         self.plan = Some(plan);
     }

@@ -5,7 +5,8 @@
 //! model's input and the letterbox, and parameters of the engine.
 
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
-use crate::decoder::{self, Layout};
+use crate::decoder;
+use crate::deepstream::layout::{Layout, LayoutError, Version};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
 use crate::geometry;
@@ -41,6 +42,8 @@ pub(super) struct Settings {
     pub cuda_device_id: i32,
     pub attach: Attach,
     pub keep_tensors: bool,
+    pub unique_id: u32,
+    pub deepstream_version: Option<String>,
 }
 
 impl Default for Settings {
@@ -72,6 +75,8 @@ impl Default for Settings {
             cuda_device_id: -1,
             attach: Attach::all(),
             keep_tensors: true,
+            unique_id: 0,
+            deepstream_version: None,
         }
     }
 }
@@ -91,6 +96,15 @@ pub(super) enum SettingsError {
          build it with the feature v1_24"
     )]
     NoAnalytics,
+    #[error(transparent)]
+    DeepStreamVersion(#[from] LayoutError),
+    #[error(
+        "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not say which \
+         frame a region belongs to; add nvds"
+    )]
+    NothingForBatch { attach: &'static str, frames: usize },
+    #[error("attach=nvds attaches nothing to a buffer without DeepStream's metadata; add roi")]
+    NothingForFrame,
 }
 
 /// Where a value is from, in the log.
@@ -124,15 +138,49 @@ impl Settings {
         Ok(())
     }
 
-    /// Options that tensors do not contain; `labels` is the number of labels.
-    pub fn decoder_options(&self, labels: usize) -> decoder::Options {
+    /// The version of DeepStream whose layout is to be used; `None` for the one that is installed.
+    ///
+    /// # Errors
+    /// If it is not a version, or its layout is not known.
+    pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
+        let Some(text) = &self.deepstream_version else { return Ok(None) };
+        let version = text.parse()?;
+        Layout::of(version)?;
+        Ok(Some(version))
+    }
+
+    /// Checks that regions are attached to a buffer: one with a batch of DeepStream that has this many frames,
+    /// or one without a batch.
+    ///
+    /// # Errors
+    /// If none of the metadata in `attach` can be attached to such a buffer.
+    pub fn check_attach(&self, batch: Option<usize>) -> Result<(), SettingsError> {
+        let (roi, analytics) = (Attach::ROI, Attach::ANALYTICS);
+        match batch {
+            Some(frames @ 2..)
+                if !self.attach.contains(Attach::NVDS) && !self.attach.is_empty() =>
+            {
+                let attach = match (self.attach.contains(roi), self.attach.contains(analytics)) {
+                    (true, true) => "roi+analytics",
+                    (false, _) => "analytics",
+                    (true, false) => "roi",
+                };
+                Err(SettingsError::NothingForBatch { attach, frames })
+            }
+            None if self.attach == Attach::NVDS => Err(SettingsError::NothingForFrame),
+            _ => Ok(()),
+        }
+    }
+
+    /// Options that tensors do not contain; `labels` is the number of labels, and `batch` whether the tensors'
+    /// first dimension is that of a batch.
+    pub fn decoder_options(&self, labels: usize, batch: bool) -> decoder::Options {
         decoder::Options {
             box_format: self.box_format.into(),
             coordinates: self.coordinates.into(),
             num_classes: self.num_classes as usize,
             labels,
-            // The tensors of a buffer belong to one frame.
-            batch: false,
+            batch,
         }
     }
 
@@ -160,7 +208,7 @@ impl Settings {
     /// The engine's parameters for a layout and a mapping.
     pub fn params(
         &self,
-        layout: &Layout,
+        layout: &decoder::Layout,
         mapping: &Mapping,
         thresholds: ClassThresholds,
     ) -> Params {
@@ -198,7 +246,7 @@ mod tests {
         let settings = Settings::default();
         let mapping = Mapping::new([640, 480], [0, 0], geometry::Letterbox::None).unwrap();
         let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
-        let choice = decoder::choose(&[tensor], None, settings.decoder_options(0)).unwrap();
+        let choice = decoder::choose(&[tensor], None, settings.decoder_options(0, false)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
         // `visible` is the frame, for which the engine has no default.
         let visible = mapping.visible();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts and times since the element started. In: the counts of each frame. Out: the structure of
+//! Counts and times since the element started. In: the counts of each buffer. Out: the structure of
 //! `stats`.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct Stats {
     survivors: u64,
     rejected: u64,
     device: DeviceWork,
-    /// Nanoseconds per frame with tensors.
+    /// Nanoseconds per buffer with tensors.
     time: Histogram<u64>,
 }
 
@@ -46,21 +46,22 @@ impl Stats {
         }
     }
 
-    /// Counts a frame without tensors.
-    pub fn count_without_tensors(&mut self) {
-        self.frames += 1;
-        self.frames_without_tensors += 1;
+    /// Counts frames without tensors.
+    pub fn count_without_tensors(&mut self, frames: usize) {
+        self.frames += frames as u64;
+        self.frames_without_tensors += frames as u64;
     }
 
-    /// Counts a frame whose tensors were in the memory of a GPU that has failed.
-    pub fn count_lost(&mut self) {
-        self.frames += 1;
-        self.frames_lost += 1;
+    /// Counts frames whose tensors were in the memory of a GPU that has failed.
+    pub fn count_lost(&mut self, frames: usize) {
+        self.frames += frames as u64;
+        self.frames_lost += frames as u64;
     }
 
-    /// Counts a decoded frame, which took `time` in the element.
+    /// Counts the decoded frames of a buffer, which took `time` in the element.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
-        self.frames += 1;
+        self.count_without_tensors(outcome.frames_without_tensors);
+        self.frames += outcome.frames as u64;
         self.candidates += outcome.candidates as u64;
         self.survivors += outcome.survivors as u64;
         self.rejected += outcome.rejected as u64;
@@ -103,24 +104,31 @@ impl Stats {
     }
 }
 
-/// The counts of one frame; its survivors are not part of it.
+/// The counts of the frames of a buffer; their survivors are not part of it.
+#[derive(Default)]
 pub(super) struct FrameCounts {
+    pub frames: usize,
+    pub frames_without_tensors: usize,
     pub candidates: usize,
     pub survivors: usize,
+    /// The most survivors of a frame.
+    pub most_survivors: usize,
     pub rejected: usize,
     pub engine: &'static str,
     pub device: DeviceWork,
 }
 
-impl From<&Outcome<'_>> for FrameCounts {
-    fn from(outcome: &Outcome<'_>) -> Self {
-        let frame = outcome.image(0);
-        Self {
-            candidates: frame.candidates,
-            survivors: frame.survivors.len(),
-            rejected: frame.rejected,
-            engine: outcome.engine(),
-            device: outcome.device(),
+impl FrameCounts {
+    /// Adds the frames of a run.
+    pub fn add(&mut self, outcome: &Outcome<'_>) {
+        for frame in outcome.images() {
+            self.frames += 1;
+            self.candidates += frame.candidates;
+            self.survivors += frame.survivors.len();
+            self.most_survivors = self.most_survivors.max(frame.survivors.len());
+            self.rejected += frame.rejected;
         }
+        self.engine = outcome.engine();
+        self.device += outcome.device();
     }
 }

@@ -6,8 +6,9 @@
 use super::NmsFilter;
 use super::imp::CAT;
 use super::settings::Settings;
-use crate::input::{MAX_TENSORS, Tensors};
-use crate::output::{self, Kinds, Labels, Region};
+use crate::input::MAX_TENSORS;
+use crate::input::deepstream::{Batch, Elsewhere};
+use crate::output::Region;
 use crate::tensor::MAX_RANK;
 
 /// Which warnings have been posted since the element started.
@@ -15,24 +16,26 @@ use crate::tensor::MAX_RANK;
 pub(super) struct Warnings {
     unread_tensors: bool,
     repeated_region: bool,
+    other_inference: bool,
+    tensors_elsewhere: bool,
+    unknown_letterbox: bool,
     /// The value of `max-detections` for which was reported that it is reached.
     max_detections: Option<u32>,
 }
 
 impl Warnings {
     /// Warns if tensors of the buffer are not read.
-    pub fn unread_tensors(&mut self, element: &NmsFilter, tensors: &Tensors<'_>) {
-        if tensors.unread() == 0 || std::mem::replace(&mut self.unread_tensors, true) {
+    pub fn unread_tensors(&mut self, element: &NmsFilter, read: usize, unread: usize) {
+        if unread == 0 || std::mem::replace(&mut self.unread_tensors, true) {
             return;
         }
         gst::element_warning!(
             element,
             gst::StreamError::Format,
             (
-                "the buffer carries {} tensors, of which {} are read: at most {MAX_TENSORS}, each \
+                "the buffer carries {} tensors, of which {read} are read: at most {MAX_TENSORS}, each \
                  of at most {MAX_RANK} dimensions; attach the detector's tensors alone, or first",
-                tensors.len() + tensors.unread(),
-                tensors.len()
+                read + unread
             )
         );
     }
@@ -42,15 +45,10 @@ impl Warnings {
     pub fn repeated_region(
         &mut self,
         element: &NmsFilter,
-        buffer: &gst::BufferRef,
-        (frame, best): ([u32; 2], Option<&Region>),
-        labels: &mut Labels,
-        kinds: Kinds,
+        best: &Region,
+        is_attached: impl FnOnce() -> bool,
     ) {
-        let Some(best) = best.filter(|_| !self.repeated_region) else {
-            return;
-        };
-        if !output::is_attached(buffer, frame, best, labels, kinds) {
+        if self.repeated_region || !is_attached() {
             return;
         }
         self.repeated_region = true;
@@ -60,7 +58,64 @@ impl Warnings {
             ("the buffer already carries the best region that is about to be attached, so all \
                  regions may be attached twice; if an nmsfilter upstream has read the same \
                  tensors, set keep-tensors=false on that one"),
-            ["region {:?} of class {}", best.pixels(frame), best.class]
+            ["{best:?}"]
+        );
+    }
+
+    /// Warns if a batch has tensors of an inference element that are not read, although none was selected or
+    /// the selected one has none.
+    pub fn other_inference(&mut self, element: &NmsFilter, batch: &Batch<'_>, selected: u32) {
+        let Some(other) = batch.found.other_id else { return };
+        let is_missing = batch.frames().is_empty();
+        if (selected != 0 && !is_missing) || std::mem::replace(&mut self.other_inference, true) {
+            return;
+        }
+        let read = batch.found.unique_id;
+        match is_missing {
+            true => gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                ("the frames carry tensors of the inference element {other}, none of {read}; set \
+                     unique-id to {other}, or to 0")
+            ),
+            false => gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                ("the frames carry tensors of more than one inference element, {read} and {other}; those \
+                     of {read} are decoded: set unique-id to the one to decode")
+            ),
+        }
+    }
+
+    /// Warns if tensors are not those of frames.
+    pub fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+        let Some(elsewhere) = batch.found.elsewhere else { return };
+        if std::mem::replace(&mut self.tensors_elsewhere, true) {
+            return;
+        }
+        let (what, setting) = match elsewhere {
+            Elsewhere::Objects => ("objects", "process-mode=1"),
+            Elsewhere::Regions => ("regions of interest", "input-tensor-meta=0"),
+        };
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("the tensors are attached to {what}, and nmsfilter decodes those of whole frames only; set \
+                 {setting} in nvinfer's configuration")
+        );
+    }
+
+    /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not say all of it.
+    pub fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+        let Some(problem) = batch.letterbox_problem() else { return };
+        if std::mem::replace(&mut self.unknown_letterbox, true) {
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::LibraryError::Settings,
+            ("{problem}"),
+            ["DeepStream {}", batch.version()]
         );
     }
 

@@ -24,7 +24,7 @@ use super::validate::validate;
 use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
 use crate::decoder::Layout;
 use crate::geometry::overlap::{Measure, Visitor};
-use crate::tensor::{Elements, TensorView};
+use crate::tensor::{Elements, HostImages, TensorView};
 use conflict::{Conflict, Entry, Test};
 use decode::CandidateDecoder;
 use ranking::Ranking;
@@ -53,13 +53,13 @@ impl Engine for Cpu {
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         validate(tensors, layout, params)?;
-        let boxes = tensors[layout.boxes.tensor].elements()?;
-        let scores = tensors[layout.scores.tensor].elements()?;
+        let boxes = HostImages::new(&tensors[layout.boxes.tensor])?;
+        let scores = HostImages::new(&tensors[layout.scores.tensor])?;
         self.images.clear();
         self.survivors.clear();
         for image in 0..layout.images {
-            let (layout, decoder) = (&layout.of_image(image), &mut self.decoder);
-            match (boxes, scores) {
+            let (layout, decoder) = (&layout.of_image(image, tensors), &mut self.decoder);
+            match (boxes.holding(image)?, scores.holding(image)?) {
                 (Elements::F32(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
                 (Elements::F16(b), Elements::F16(s)) => decoder.decode(layout, params, b, s),
                 (Elements::F32(b), Elements::F16(s)) => decoder.decode(layout, params, b, s),

@@ -3,15 +3,17 @@
 //!
 //! In: tensors in host or device memory. Out: device addresses that kernels can read in the order
 //! of a stream. Tensors in host memory are uploaded; for tensors in device memory the stream waits
-//! until they are ready.
+//! until they are ready. Images in memories of their own are read at a constant stride if their
+//! addresses have one, else by a table of their addresses.
 
 use arrayvec::ArrayVec;
 
-use super::upload::Upload;
+use super::interface::ImageAddresses;
+use super::upload::{Cached, Upload};
 use crate::decoder::Layout;
-use crate::device::{Device, DriverError, Location, Stream};
+use crate::device::{Location, Ready, Stream};
 use crate::engine::EngineError;
-use crate::tensor::{DeviceSlice, Resident, TensorView};
+use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
 
 /// The tensor of the boxes, followed by the tensor of the scores if that is another one. They stay
 /// mapped until this is dropped.
@@ -19,99 +21,261 @@ pub(super) struct Inputs<'t, 'a>(ArrayVec<Input<'t, 'a>, 2>);
 
 struct Input<'t, 'a> {
     tensor: &'t TensorView<'a>,
-    resident: Resident<'a>,
-    /// `None` for host memory and for an empty tensor.
-    location: Option<Location>,
+    memory: Memory<'a>,
+}
+
+/// The memory of a tensor.
+enum Memory<'a> {
+    /// One memory for all images.
+    Whole(Resident<'a>),
+    /// A memory for each image.
+    Apart(Apart),
+}
+
+/// The memories of `count` images.
+struct Apart {
+    count: usize,
+    /// The number of images in host memory.
+    on_host: usize,
+    /// The bytes of an image.
+    len: usize,
+    /// If all images are in device memory, with addresses at a constant stride.
+    in_stride: Option<InStride>,
+    /// Whether images in device memory may be read without waiting.
+    is_ready: bool,
+}
+
+/// Images whose addresses are `stride` bytes apart. It is a multiple of the element size, since the addresses
+/// are; it may be more or less than an image, or 0.
+struct InStride {
+    first: DeviceSlice,
+    last: DeviceSlice,
+    stride: u64,
+}
+
+/// The memory on the GPU for what is not there.
+#[derive(Debug, Default)]
+pub(super) struct InputMemory {
+    /// The tensors of the boxes and of the scores.
+    uploads: [Upload; 2],
+    /// The tables of both tensors, one behind the other.
+    tables: Cached<u64>,
+    /// The tables of this run.
+    addresses: Vec<u64>,
+}
+
+/// What the kernels read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Provided {
+    /// The device address of the first image, and those of the others, of the tensors of boxes and scores.
+    pub tensors: [(u64, ImageAddresses); 2],
+    /// The number of bytes that are uploaded.
+    pub uploaded: u64,
 }
 
 impl<'t, 'a> Inputs<'t, 'a> {
-    /// Maps the tensors that `layout` reads and locates them as seen from `device`.
-    pub fn new(
-        tensors: &'t [TensorView<'a>],
-        layout: &Layout,
-        device: &Device,
-    ) -> Result<Self, EngineError> {
+    /// Maps the tensors that `layout` reads.
+    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, TensorError> {
         let mut inputs = ArrayVec::new();
-        let [boxes, scores] = [layout.boxes.tensor, layout.scores.tensor];
-        for index in [Some(boxes), Some(scores).filter(|&scores| scores != boxes)] {
-            if let Some(tensor) = index.map(|index| &tensors[index]) {
-                let resident = tensor.resident()?;
-                inputs.push(Input { tensor, resident, location: None });
-            }
+        for tensor in layout.tensors().map(|index| &tensors[index]) {
+            let memory = match tensor.has_images_apart() {
+                true => Memory::Apart(Apart::new(tensor, layout.images)?),
+                false => Memory::Whole(tensor.resident()?),
+            };
+            inputs.push(Input { tensor, memory });
         }
-        let mut inputs = Self(inputs);
-        inputs.locate(device)?;
-        Ok(inputs)
+        Ok(Self(inputs))
     }
 
-    /// Locates the tensors in device memory, as seen from `device`.
-    pub fn locate(&mut self, device: &Device) -> Result<(), DriverError> {
-        for input in &mut self.0 {
-            if let Resident::Device(slice) = input.resident
-                && !slice.is_empty()
-            {
-                input.location = Some(device.locate(slice.address())?);
-            }
-        }
-        Ok(())
-    }
-
-    /// The number of the GPU of the first tensor that is on another GPU than the one it was located from.
-    pub fn other_device(&self) -> Option<u32> {
-        self.0.iter().find_map(|input| match input.location {
-            Some(Location::OtherDevice(is)) => Some(is),
-            _ => None,
-        })
-    }
-
-    /// The device addresses of the tensors of boxes and scores, valid for kernels that are launched into
-    /// `stream` after this call, and the number of bytes that are uploaded.
+    /// The addresses of the tensors, valid for kernels that are launched into `stream` after this call.
+    ///
+    /// # Errors
+    /// [`EngineError::OtherDevice`] if a tensor is on another GPU than `stream`. After any error `memory` is
+    /// in an unknown state: drop it.
     pub fn provide(
         &self,
         stream: &Stream,
-        uploads: &mut [Upload],
-    ) -> Result<([u64; 2], u64), EngineError> {
-        let (mut addresses, mut uploaded) = ([0; 2], 0);
-        for ((address, input), upload) in addresses.iter_mut().zip(&self.0).zip(uploads) {
-            *address = match input.resident {
-                Resident::Device(slice) => input.await_on_device(slice, stream)?,
-                Resident::Host(bytes) => {
-                    uploaded += bytes.len() as u64;
-                    upload.upload(stream, bytes)?
+        memory: &mut InputMemory,
+    ) -> Result<Provided, EngineError> {
+        let InputMemory { uploads, tables, addresses } = memory;
+        addresses.clear();
+        let mut provided = Provided { tensors: [(0, ImageAddresses::AsInLayout); 2], uploaded: 0 };
+        for ((input, upload), tensor) in self.0.iter().zip(uploads).zip(&mut provided.tensors) {
+            *tensor = match &input.memory {
+                Memory::Whole(Resident::Device(slice)) => {
+                    let address = await_on_device(input.tensor, *slice, stream)?;
+                    (address, ImageAddresses::AsInLayout)
+                }
+                Memory::Whole(Resident::Host(bytes)) => {
+                    provided.uploaded += bytes.len() as u64;
+                    let address = upload.copy(stream, bytes)?;
+                    (address, ImageAddresses::AsInLayout)
+                }
+                Memory::Apart(apart) => {
+                    provided.uploaded += (apart.on_host * apart.len) as u64;
+                    apart.provide(input.tensor, stream, upload, addresses)?
                 }
             };
         }
-        if self.0.len() == 1 {
-            addresses[1] = addresses[0];
+        if !addresses.is_empty() {
+            let (address, uploaded) = tables.provide(stream, addresses)?;
+            provided.uploaded += uploaded;
+            for (_, images) in &mut provided.tensors {
+                if let ImageAddresses::Table(offset) = images {
+                    *offset += address;
+                }
+            }
         }
-        Ok((addresses, uploaded))
+        if self.0.len() == 1 {
+            provided.tensors[1] = provided.tensors[0];
+        }
+        Ok(provided)
     }
 }
 
-impl Input<'_, '_> {
-    /// Makes `stream` wait until the tensor may be read. Returns the address at which kernels read it.
-    fn await_on_device(&self, slice: DeviceSlice, stream: &Stream) -> Result<u64, EngineError> {
-        let device = stream.device();
-        let (tensor, address) = (|| self.tensor.to_string(), slice.address());
-        let readable = match self.location {
-            // An empty tensor: nothing is read from the address.
-            None => return Ok(address),
-            Some(Location::Accessible(readable)) => readable,
-            Some(Location::OtherDevice(is)) => {
-                let expected = device.ordinal();
-                return Err(EngineError::OtherDevice { tensor: tensor(), is, expected });
+impl Apart {
+    /// Maps the images of `tensor`.
+    fn new(tensor: &TensorView<'_>, count: usize) -> Result<Self, TensorError> {
+        let mut apart = Self { count, on_host: 0, len: 0, in_stride: None, is_ready: true };
+        let (mut in_stride, mut is_constant): (Option<InStride>, _) = (None, true);
+        for (index, image) in images(tensor, count).enumerate() {
+            apart.len = image.checked_len()?;
+            let Resident::Device(slice) = image.resident()? else {
+                apart.on_host += 1;
+                continue;
+            };
+            apart.is_ready &= matches!(slice.ready(), Ready::Now);
+            let so_far = in_stride.get_or_insert(InStride { first: slice, last: slice, stride: 0 });
+            // Of images in descending order the distance wraps.
+            let distance = slice.address().wrapping_sub(so_far.last.address());
+            if index == 1 {
+                so_far.stride = distance;
             }
-            Some(Location::Inaccessible) => {
-                let ordinal = device.ordinal();
-                return Err(EngineError::Inaccessible { tensor: tensor(), address, ordinal });
-            }
-            Some(Location::Unknown) => {
-                return Err(EngineError::NotOnDevice { tensor: tensor(), address });
-            }
-        };
-        match stream.wait_for_producer(slice.ready(), address)? {
-            true => Ok(readable),
-            false => Err(EngineError::UnknownProducer { tensor: tensor() }),
+            is_constant &= index == 0 || distance == so_far.stride;
+            so_far.last = slice;
         }
+        apart.in_stride = in_stride.filter(|found| {
+            is_constant && apart.on_host == 0 && found.first.address() <= found.last.address()
+        });
+        Ok(apart)
+    }
+
+    /// The address of the first image, and those of the others. A table is appended to `addresses`, and is
+    /// given as its offset there in bytes.
+    fn provide(
+        &self,
+        tensor: &TensorView<'_>,
+        stream: &Stream,
+        upload: &mut Upload,
+        addresses: &mut Vec<u64>,
+    ) -> Result<(u64, ImageAddresses), EngineError> {
+        if let Some(in_stride) = &self.in_stride
+            && let Some(address) = self.await_in_stride(in_stride, tensor, stream)?
+        {
+            return Ok((address, ImageAddresses::Stride(in_stride.stride)));
+        }
+        let mut copy = 0;
+        if self.on_host > 0 {
+            copy = upload.fill(stream, self.on_host * self.len, |mut to| {
+                for image in images(tensor, self.count) {
+                    if let Resident::Host(bytes) = image.resident()? {
+                        let (part, rest) = to.split_at_mut(bytes.len());
+                        part.copy_from_slice(bytes);
+                        to = rest;
+                    }
+                }
+                Ok::<_, EngineError>(())
+            })?;
+        }
+        if self.on_host == self.count {
+            return Ok((copy, ImageAddresses::Stride(self.len as u64)));
+        }
+        let offset = size_of_val(addresses.as_slice()) as u64;
+        let mut copies = 0..self.on_host;
+        for image in images(tensor, self.count) {
+            addresses.push(match image.resident()? {
+                Resident::Device(slice) => await_on_device(&image, slice, stream)?,
+                Resident::Host(_) => {
+                    let index = copies.next().expect("an image has the same memory at each call");
+                    copy + (index * self.len) as u64
+                }
+            });
+        }
+        Ok((0, ImageAddresses::Table(offset)))
+    }
+
+    /// Makes `stream` wait until the images may be read. Returns the address at which kernels read the first;
+    /// `None` if they read the last at another distance from it.
+    fn await_in_stride(
+        &self,
+        InStride { first, last, .. }: &InStride,
+        tensor: &TensorView<'_>,
+        stream: &Stream,
+    ) -> Result<Option<u64>, EngineError> {
+        let address = await_on_device(&image(tensor, 0), *first, stream)?;
+        if self.count > 1 {
+            let end = await_on_device(&image(tensor, self.count - 1), *last, stream)?;
+            if end.wrapping_sub(address) != last.address() - first.address() {
+                return Ok(None);
+            }
+        }
+        if !self.is_ready {
+            for image in images(tensor, self.count).take(self.count - 1).skip(1) {
+                if let Resident::Device(slice) = image.resident()? {
+                    await_producer(&image, slice, stream)?;
+                }
+            }
+        }
+        Ok(Some(address))
+    }
+}
+
+/// The images of a tensor whose images are in memories of their own, which was checked.
+fn images<'a>(tensor: &TensorView<'a>, count: usize) -> impl Iterator<Item = TensorView<'a>> {
+    (0..count).map(|index| image(tensor, index))
+}
+
+fn image<'a>(tensor: &TensorView<'a>, index: usize) -> TensorView<'a> {
+    tensor.image(index).expect("the images are in memories of their own")
+}
+
+/// Makes `stream` wait until `tensor`, in the memory `slice`, may be read. Returns the address at which
+/// kernels read it.
+fn await_on_device(
+    tensor: &TensorView<'_>,
+    slice: DeviceSlice,
+    stream: &Stream,
+) -> Result<u64, EngineError> {
+    let (device, address) = (stream.device(), slice.address());
+    if slice.is_empty() {
+        // Nothing is read.
+        return Ok(address);
+    }
+    let ordinal = device.ordinal();
+    let readable = match device.locate(address)? {
+        Location::Accessible(readable) => readable,
+        Location::OtherDevice(is) => {
+            let tensor = tensor.to_string();
+            return Err(EngineError::OtherDevice { tensor, is, expected: ordinal });
+        }
+        Location::Inaccessible => {
+            return Err(EngineError::Inaccessible { tensor: tensor.to_string(), address, ordinal });
+        }
+        Location::Unknown => {
+            return Err(EngineError::NotOnDevice { tensor: tensor.to_string(), address });
+        }
+    };
+    await_producer(tensor, slice, stream)?;
+    Ok(readable)
+}
+
+fn await_producer(
+    tensor: &TensorView<'_>,
+    slice: DeviceSlice,
+    stream: &Stream,
+) -> Result<(), EngineError> {
+    match stream.wait_for_producer(slice.ready(), slice.address())? {
+        true => Ok(()),
+        false => Err(EngineError::UnknownProducer { tensor: tensor.to_string() }),
     }
 }

@@ -52,7 +52,11 @@ impl Field {
         let offset = (field.offset as u64).wrapping_mul(tensor.precision.bytes());
         Self {
             address: tensor.address.wrapping_add(offset),
-            image_stride: field.image_stride as u64,
+            image_stride: match tensor.images {
+                ImageAddresses::AsInLayout => field.image_stride as u64,
+                ImageAddresses::Stride(bytes) => bytes / tensor.precision.bytes(),
+                ImageAddresses::Table(_) => 0,
+            },
             anchor_stride: field.anchor_stride as u64,
             component_stride: field.component_stride as u64,
         }
@@ -89,14 +93,38 @@ pub(super) struct KernelParams {
     visible: [f32; 4],
     multi_label: u32,
     capacity: u32,
-    reserved: u32,
+    has_objectness: u32,
+    box_images: u64,
+    score_images: u64,
+}
+
+/// The addresses of a tensor's images.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ImageAddresses {
+    /// By the image strides of the layout.
+    AsInLayout,
+    /// This many bytes from one to the next.
+    Stride(u64),
+    /// In a table at this device address.
+    Table(u64),
+}
+
+impl ImageAddresses {
+    /// The device address of the table; 0 without one.
+    fn table(self) -> u64 {
+        match self {
+            Self::AsInLayout | Self::Stride(_) => 0,
+            Self::Table(address) => address,
+        }
+    }
 }
 
 /// A tensor in device memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TensorSource {
-    /// The device address of the first element of image 0.
+    /// The device address of the first element of image 0; 0 if there is a table of images.
     pub address: u64,
+    pub images: ImageAddresses,
     pub precision: Precision,
 }
 
@@ -165,7 +193,9 @@ impl KernelParams {
             visible: [visible.left, visible.top, visible.right, visible.bottom],
             multi_label: params.multi_label.into(),
             capacity,
-            reserved: 0,
+            has_objectness: objectness.is_some().into(),
+            box_images: source.boxes.images.table(),
+            score_images: source.scores.images.table(),
         }
     }
 
@@ -222,7 +252,7 @@ pub(super) struct ResultHeader {
 }
 
 const _: () = assert!(
-    size_of::<KernelParams>() == 224
+    size_of::<KernelParams>() == 240
         && size_of::<ResultHeader>() == 32
         && size_of::<Detection>() == 28
 );
@@ -311,7 +341,8 @@ mod tests {
             class_threshold_count, threshold, lowest_threshold, images, anchors, classes,
             lanes_per_anchor, box_format, scale, min_size, max_size, method, overlap,
             iou_threshold, pixel_offset, threshold_inclusive, class_agnostic, max_candidates,
-            max_detections, sequence, visible, multi_label, capacity, reserved,
+            max_detections, sequence, visible, multi_label, capacity, has_objectness,
+            box_images, score_images,
         );
         fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
         fields!(

@@ -27,11 +27,11 @@ use crate::decoder::Layout;
 use crate::device::{Device, DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
 use graph::{Graph, Shape};
-use inputs::Inputs;
+use inputs::{InputMemory, Inputs, Provided};
 use interface::{KernelParams, Precision, Source, TensorSource};
 use kernels::Kernels;
 use results::Results;
-use upload::Upload;
+use upload::Cached;
 
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
@@ -49,10 +49,9 @@ struct OnDevice {
     /// The counts of the last run.
     images: Vec<ImageCounts>,
     results: Results,
-    /// The tensors of the boxes and of the scores, and the thresholds by class.
-    uploads: [Upload; 3],
-    /// The thresholds on the GPU.
-    thresholds: Vec<f32>,
+    inputs: InputMemory,
+    /// The thresholds by class.
+    thresholds: Cached<f32>,
     stream: Stream,
     kernels: Arc<Kernels>,
 }
@@ -87,12 +86,14 @@ impl Cuda {
     ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
         validate(tensors, layout, params)?;
-        let mut inputs = Inputs::new(tensors, layout, self.device())?;
-        if let Some(is) = inputs.other_device().filter(|_| !self.is_fixed) {
+        let inputs = Inputs::new(tensors, layout)?;
+        let mut work = self.on.run_batch(tensors, &inputs, layout, params);
+        if let Err(EngineError::OtherDevice { is, .. }) = work
+            && !self.is_fixed
+        {
             self.on = OnDevice::new(is)?;
-            inputs.locate(self.device())?;
+            work = self.on.run_batch(tensors, &inputs, layout, params);
         }
-        let work = self.on.run_batch(tensors, &inputs, layout, params);
         if work.is_err() {
             // Work of the failed launch may still use the memory; the next run gets its own.
             self.on.reset();
@@ -165,8 +166,8 @@ impl OnDevice {
             graph: None,
             images: Vec::new(),
             results: Results::new(device)?,
-            uploads: Default::default(),
-            thresholds: Vec::new(),
+            inputs: InputMemory::default(),
+            thresholds: Cached::default(),
             stream: Stream::with_highest_priority(device)?,
             kernels,
         })
@@ -175,8 +176,8 @@ impl OnDevice {
     /// Drops everything that a failed launch may have left in an unknown state.
     fn reset(&mut self) {
         self.graph = None;
-        self.thresholds.clear();
-        self.uploads = Default::default();
+        self.inputs = InputMemory::default();
+        self.thresholds = Cached::default();
     }
 
     fn run_batch(
@@ -187,21 +188,17 @@ impl OnDevice {
         params: &Params,
     ) -> Result<DeviceWork, EngineError> {
         let roles = [layout.boxes.tensor, layout.scores.tensor];
-        let (addresses, mut uploaded) = inputs.provide(&self.stream, &mut self.uploads)?;
-        let thresholds = &params.thresholds.per_class;
-        if self.thresholds != *thresholds {
-            let bytes = bytemuck::cast_slice(thresholds);
-            uploaded += bytes.len() as u64;
-            self.uploads[2].upload(&self.stream, bytes)?;
-            self.thresholds.clone_from(thresholds);
-        }
-
-        let [boxes, scores] = [0, 1].map(|role| TensorSource {
-            address: addresses[role],
-            precision: Precision::of(tensors[roles[role]].element),
+        let Provided { tensors: provided, uploaded } =
+            inputs.provide(&self.stream, &mut self.inputs)?;
+        let (thresholds, also_uploaded) =
+            self.thresholds.provide(&self.stream, &params.thresholds.per_class)?;
+        let [boxes, scores] = [0, 1].map(|role| {
+            let (address, images) = provided[role];
+            TensorSource { address, images, precision: Precision::of(tensors[roles[role]].element) }
         });
-        let source = Source { boxes, scores, thresholds: self.uploads[2].address() };
-        let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
+        let source = Source { boxes, scores, thresholds };
+        let mut work =
+            DeviceWork { bytes_uploaded: uploaded + also_uploaded, ..DeviceWork::default() };
         // `validate` has bounded both by 32 bits.
         let (images, anchors) = (layout.images as u32, layout.anchors as u32);
         // A batch begins with less memory: few anchors become candidates.

@@ -4,6 +4,8 @@
 //! In: bytes in host memory. Out: the device address of a copy, which is complete in the order of the stream.
 //! The copy goes through pinned memory, since the driver copies pageable memory synchronously.
 
+use bytemuck::Pod;
+
 use crate::device::{DeviceBuffer, DriverError, PinnedBuffer, Stream};
 
 /// Pinned memory and device memory of the same size, reused for later runs.
@@ -14,23 +16,66 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Starts a copy of `bytes` in the order of `stream`; returns the device address of the copy.
-    pub fn upload(&mut self, stream: &Stream, bytes: &[u8]) -> Result<u64, DriverError> {
-        let fits = |(pinned, _): &(PinnedBuffer, DeviceBuffer)| pinned.len() >= bytes.len();
+    pub fn copy(&mut self, stream: &Stream, bytes: &[u8]) -> Result<u64, DriverError> {
+        self.fill(stream, bytes.len(), |to| {
+            to.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    /// Starts a copy of the `len` bytes that `write` writes, in the order of `stream`; returns the device
+    /// address of the copy.
+    pub fn fill<E: From<DriverError>>(
+        &mut self,
+        stream: &Stream,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let fits = |(pinned, _): &(PinnedBuffer, DeviceBuffer)| pinned.len() >= len;
         if !self.buffers.as_ref().is_some_and(fits) {
             self.buffers = None;
-            let (device, len) = (stream.device(), bytes.len().next_multiple_of(4096));
+            let (device, len) = (stream.device(), len.next_multiple_of(4096));
             self.buffers = Some((PinnedBuffer::new(device, len)?, DeviceBuffer::new(device, len)?));
         }
         let (pinned, on_device) = self.buffers.as_mut().expect("allocated above");
         // The previous copy from this memory has completed: every run waits for its result, and after a
         // failed run the engine drops the uploads.
-        pinned.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
-        stream.upload(pinned, on_device, bytes.len())?;
+        write(&mut pinned.as_mut_slice()[..len])?;
+        stream.upload(pinned, on_device, len)?;
         Ok(on_device.address())
     }
 
     /// The device address of the last copy; 0 before the first copy.
-    pub fn address(&self) -> u64 {
+    fn address(&self) -> u64 {
         self.buffers.as_ref().map_or(0, |(_, on_device)| on_device.address())
+    }
+}
+
+/// Values on the GPU, which are uploaded again only if they change.
+#[derive(Debug)]
+pub(super) struct Cached<T> {
+    upload: Upload,
+    /// The values on the GPU.
+    values: Vec<T>,
+}
+
+impl<T> Default for Cached<T> {
+    fn default() -> Self {
+        Self { upload: Upload::default(), values: Vec::new() }
+    }
+}
+
+impl<T: Pod + PartialEq> Cached<T> {
+    /// The device address of `values`, which is 0 if there have been none yet, and the number of bytes that
+    /// are uploaded. After an error the values on the GPU are unknown: drop this.
+    pub fn provide(&mut self, stream: &Stream, values: &[T]) -> Result<(u64, u64), DriverError> {
+        if self.values == values {
+            return Ok((self.upload.address(), 0));
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let address = self.upload.copy(stream, bytes)?;
+        self.values.clear();
+        self.values.extend_from_slice(values);
+        Ok((address, bytes.len() as u64))
     }
 }

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the fields of DeepStream's structures are.
+//!
+//! In: a version of DeepStream. Out: the offsets, in bytes, of the fields that this crate reads and
+//! writes. This file has all offsets and constants of DeepStream; [`library`](super::library) has all its
+//! functions.
+//!
+//! DeepStream's structures have no version field, and some of them differ between versions. Offsets are
+//! those of a 64-bit system (LP64, the same on x86-64 and AArch64), from the headers of each version:
+//! `nvdsmeta.h`, `gstnvdsinfer.h`, `nvdsinfer.h`, `nvll_osd_struct.h`, `nvds_roi_meta.h`. A test compiles
+//! them as assertions against NVIDIA's headers of 9.1, and for each older layout against a transcription of
+//! its structures (tests/deepstream).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
+pub const META_TAG: &str = "nvdsmeta";
+
+/// `NvDsBaseMeta::meta_type` of an `NvDsInferTensorMeta` (`NVDSINFER_TENSOR_OUTPUT_META`), in all versions.
+pub const TENSOR_OUTPUT_META: i32 = 12;
+
+/// `NvDsObjectMeta::object_id` of an object that is not tracked (`UNTRACKED_OBJECT_ID`).
+pub const UNTRACKED_OBJECT_ID: u64 = u64::MAX;
+
+/// The size of `NvDsObjectMeta::obj_label`, with its final zero byte (`MAX_LABEL_SIZE`).
+pub const LABEL_SIZE: usize = 128;
+
+/// The size of an `NvDsInferLayerInfo`, of which layers are an array.
+pub const LAYER_SIZE: usize = 72;
+
+/// The greatest number of dimensions of a layer without its batch dimension (`NVDSINFER_MAX_DIMS`).
+pub const MAX_DIMS: usize = 8;
+
+/// A field of a structure, by its names in DeepStream's headers.
+#[cfg(any(test, feature = "internals"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The structure.
+    pub structure: &'static str,
+    /// The field.
+    pub name: &'static str,
+    /// The offset of the field in bytes.
+    pub offset: usize,
+}
+
+/// Declares the offsets of the fields that are where they are in all versions, and the list of them.
+macro_rules! fields {
+    ($($(#[$doc:meta])* $module:ident: $structure:literal {
+        $($(#[$field_doc:meta])* $constant:ident = $name:literal @ $offset:literal,)+
+    })+) => {
+        $($(#[$doc])* pub mod $module {
+            $($(#[$field_doc])* #[doc = concat!("`", $name, "`")] pub const $constant: usize = $offset;)+
+        })+
+
+        /// The fields that are at the same offset in all versions.
+        #[cfg(any(test, feature = "internals"))]
+        pub const FIELDS: &[Field] = &[
+            $($(Field { structure: $structure, name: $name, offset: $offset },)+)+
+        ];
+    };
+}
+
+fields! {
+    /// The metadata of a batch.
+    batch: "NvDsBatchMeta" {
+        /// `guint`
+        NUM_FRAMES = "num_frames_in_batch" @ 44,
+        /// `GList` of [`frame`]s
+        FRAMES = "frame_meta_list" @ 96,
+        /// `GList` of [`user`] metadata
+        USER_METAS = "batch_user_meta_list" @ 104,
+    }
+    /// The metadata of a frame.
+    frame: "NvDsFrameMeta" {
+        /// `gboolean`
+        INFER_DONE = "bInferDone" @ 100,
+        /// `GList` of [`object`]s
+        OBJECTS = "obj_meta_list" @ 104,
+        /// `GList` of [`user`] metadata
+        USER_METAS = "frame_user_meta_list" @ 120,
+        /// `guint`: width of the frame as the muxer has scaled it, or 0
+        WIDTH = "pipeline_width" @ 160,
+        /// `guint`: height of the frame as the muxer has scaled it, or 0
+        HEIGHT = "pipeline_height" @ 164,
+    }
+    /// Metadata of any type.
+    user: "NvDsUserMeta" {
+        /// [`base`]
+        BASE = "base_meta" @ 0,
+        /// pointer
+        DATA = "user_meta_data" @ 40,
+    }
+    /// What all metadata begins with.
+    base: "NvDsBaseMeta" {
+        /// `NvDsMetaType`
+        TYPE = "meta_type" @ 8,
+    }
+    /// The outputs of a model for one frame.
+    tensor: "NvDsInferTensorMeta" {
+        /// `guint`
+        UNIQUE_ID = "unique_id" @ 0,
+        /// `guint`
+        NUM_LAYERS = "num_output_layers" @ 4,
+        /// array of [`layer`]s
+        LAYERS = "output_layers_info" @ 8,
+        /// array of pointers
+        HOST = "out_buf_ptrs_host" @ 16,
+        /// array of pointers
+        DEVICE = "out_buf_ptrs_dev" @ 24,
+        /// `gint`
+        GPU_ID = "gpu_id" @ 32,
+        /// [`network`]
+        NETWORK = "network_info" @ 48,
+    }
+    /// The input of a model.
+    network: "NvDsInferNetworkInfo" {
+        /// `unsigned int`
+        WIDTH = "width" @ 0,
+        /// `unsigned int`
+        HEIGHT = "height" @ 4,
+    }
+    /// An output layer of a model. Its field `buffer` is not valid here.
+    layer: "NvDsInferLayerInfo" {
+        /// `NvDsInferDataType`
+        TYPE = "dataType" @ 0,
+        /// [`dims`]
+        DIMS = "inferDims" @ 4,
+        /// C string
+        NAME = "layerName" @ 48,
+    }
+    /// The dimensions of a layer, without the batch.
+    dims: "NvDsInferDims" {
+        /// `unsigned int`
+        RANK = "numDims" @ 0,
+        /// array of [`MAX_DIMS`](super::MAX_DIMS) `unsigned int`
+        DIMS = "d" @ 4,
+        /// `unsigned int`: the product of the dimensions
+        ELEMENTS = "numElements" @ 36,
+    }
+    /// A detection.
+    object: "NvDsObjectMeta" {
+        /// `gint`
+        COMPONENT_ID = "unique_component_id" @ 48,
+        /// `gint`
+        CLASS = "class_id" @ 52,
+        /// `guint64`
+        ID = "object_id" @ 56,
+        /// [`bbox`]: the box of the detector
+        DETECTOR_BOX = "detector_bbox_info" @ 64,
+        /// `gfloat`
+        CONFIDENCE = "confidence" @ 96,
+        /// [`rect`]: the box as trackers and displays have it
+        RECT = "rect_params" @ 104,
+    }
+    /// A box in pixels.
+    bbox: "NvBbox_Coords" {
+        /// `float`
+        LEFT = "left" @ 0,
+        /// `float`
+        TOP = "top" @ 4,
+        /// `float`
+        WIDTH = "width" @ 8,
+        /// `float`
+        HEIGHT = "height" @ 12,
+    }
+    /// A rectangle to display.
+    rect: "NvOSD_RectParams" {
+        /// `float`
+        LEFT = "left" @ 0,
+        /// `float`
+        TOP = "top" @ 4,
+        /// `float`
+        WIDTH = "width" @ 8,
+        /// `float`
+        HEIGHT = "height" @ 12,
+        /// `unsigned int`
+        BORDER_WIDTH = "border_width" @ 16,
+        /// [`color`]
+        BORDER_COLOR = "border_color" @ 24,
+        /// `unsigned int`, 0 or 1
+        HAS_BACKGROUND = "has_bg_color" @ 56,
+    }
+    /// Text to display.
+    text: "NvOSD_TextParams" {
+        /// C string, which `g_free` frees
+        TEXT = "display_text" @ 0,
+        /// `unsigned int`
+        X = "x_offset" @ 8,
+        /// `unsigned int`
+        Y = "y_offset" @ 12,
+        /// [`font`]
+        FONT = "font_params" @ 16,
+        /// `int`, 0 or 1
+        HAS_BACKGROUND = "set_bg_clr" @ 64,
+        /// [`color`]
+        BACKGROUND = "text_bg_clr" @ 72,
+    }
+    /// A font.
+    font: "NvOSD_FontParams" {
+        /// C string, which is not freed
+        NAME = "font_name" @ 0,
+        /// `unsigned int`
+        SIZE = "font_size" @ 8,
+        /// [`color`]
+        COLOR = "font_color" @ 16,
+    }
+    /// A color, 0 to 1.
+    color: "NvOSD_ColorParams" {
+        /// `double`
+        RED = "red" @ 0,
+        /// `double`
+        GREEN = "green" @ 8,
+        /// `double`
+        BLUE = "blue" @ 16,
+        /// `double`
+        ALPHA = "alpha" @ 24,
+    }
+}
+
+/// A version of DeepStream, without the third number: 6.1.1 has the structures of 6.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+impl Version {
+    /// The version `major.minor`.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for Version {
+    type Err = LayoutError;
+
+    /// Parses `7.1` and `6.1.1`.
+    fn from_str(text: &str) -> Result<Self, LayoutError> {
+        let mut numbers = text.split('.').map(str::parse::<u32>);
+        match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
+            [Some(Ok(major)), Some(Ok(minor)), None | Some(Ok(_)), None] => {
+                Ok(Self { major, minor })
+            }
+            _ => Err(LayoutError::NotAVersion { text: text.to_owned() }),
+        }
+    }
+}
+
+/// Why there is no layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// No layout of that version is known.
+    #[error(
+        "DeepStream {version}: this plugin knows the structures of versions {} to {}; use one of them, or \
+         set deepstream-version to the version among them that has the same structures",
+        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
+    )]
+    Unknown {
+        /// The version.
+        version: Version,
+    },
+    /// A text is not a version.
+    #[error("deepstream-version: expected a version such as 7.1, got {text:?}")]
+    NotAVersion {
+        /// The text.
+        text: String,
+    },
+}
+
+/// The fields that differ between versions. A field that a version does not have is `None`: in older
+/// versions its offset is outside of the structure, or padding.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The first version with this layout.
+    pub first: Version,
+    /// The last version with this layout.
+    pub last: Version,
+    /// `NvDsInferTensorMeta::maintain_aspect_ratio`, a `gboolean`.
+    pub maintain_aspect_ratio: Option<usize>,
+    /// `NvDsInferTensorMeta::symmetric_padding`, a `gboolean`.
+    pub symmetric_padding: Option<usize>,
+    /// `NvOSD_RectParams::rotation_angle`, a `float`.
+    pub rotation_angle: Option<usize>,
+    /// `NvDsObjectMeta::text_params`, a [`text`].
+    pub object_text: usize,
+    /// `NvDsObjectMeta::obj_label`, [`LABEL_SIZE`] bytes.
+    pub object_label: usize,
+    /// `NvDsObjectMeta::obj_user_meta_list`, a `GList` of [`user`] metadata.
+    pub object_user_metas: usize,
+    /// `NvDsBaseMeta::meta_type` of an `NvDsRoiMeta` on a frame (`NVDS_ROI_META`).
+    pub roi_meta: Option<i32>,
+}
+
+/// The layouts, in the order of their versions.
+///
+/// The headers of 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 8.0, 9.0 and 9.1 were compared. Those of 6.4, 7.0 and
+/// 7.1 were not at hand: the fields of that layout are at the same offsets before (6.3) and after (8.0)
+/// them.
+pub const LAYOUTS: [Layout; 4] = [
+    Layout {
+        first: Version::new(6, 0),
+        last: Version::new(6, 0),
+        maintain_aspect_ratio: None,
+        symmetric_padding: None,
+        rotation_angle: None,
+        object_text: 232,
+        object_label: 336,
+        object_user_metas: 472,
+        roi_meta: None,
+    },
+    Layout {
+        first: Version::new(6, 1),
+        last: Version::new(7, 1),
+        maintain_aspect_ratio: Some(60),
+        symmetric_padding: None,
+        rotation_angle: None,
+        object_text: 232,
+        object_label: 336,
+        object_user_metas: 472,
+        roi_meta: None,
+    },
+    Layout {
+        first: Version::new(8, 0),
+        last: Version::new(8, 0),
+        maintain_aspect_ratio: Some(60),
+        symmetric_padding: Some(64),
+        rotation_angle: None,
+        object_text: 232,
+        object_label: 336,
+        object_user_metas: 472,
+        roi_meta: Some(30),
+    },
+    Layout {
+        first: Version::new(9, 0),
+        last: Version::new(9, 1),
+        maintain_aspect_ratio: Some(60),
+        symmetric_padding: Some(64),
+        rotation_angle: Some(104),
+        object_text: 240,
+        object_label: 344,
+        object_user_metas: 480,
+        roi_meta: Some(30),
+    },
+];
+
+impl Layout {
+    /// The layout of `version`.
+    ///
+    /// # Errors
+    /// If no layout of that version is known.
+    pub fn of(version: Version) -> Result<&'static Self, LayoutError> {
+        LAYOUTS
+            .iter()
+            .find(|layout| (layout.first..=layout.last).contains(&version))
+            .ok_or(LayoutError::Unknown { version })
+    }
+
+    /// All fields that this layout has, those of [`FIELDS`] included.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn fields(&self) -> impl Iterator<Item = Field> {
+        let of = |structure, name, offset: Option<usize>| {
+            offset.map(|offset| Field { structure, name, offset })
+        };
+        let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
+        let own = [
+            of(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
+            of(tensor, "symmetric_padding", self.symmetric_padding),
+            of("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
+            of(object, "text_params", Some(self.object_text)),
+            of(object, "obj_label", Some(self.object_label)),
+            of(object, "obj_user_meta_list", Some(self.object_user_metas)),
+        ];
+        FIELDS.iter().copied().chain(own.into_iter().flatten())
+    }
+}
+
+/// `NvDsInferDataType`: the type of a layer's elements, and its name for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataType {
+    /// `FLOAT`
+    F32,
+    /// `HALF`
+    F16,
+    /// Any other type, with its name.
+    Other(&'static str),
+}
+
+impl DataType {
+    /// The values of `NvDsInferDataType` and their names, in the order of their numbers. `INT64` and
+    /// `UINT8` are of 8.0 and later.
+    pub const VALUES: [(&str, Self); 6] = [
+        ("FLOAT", Self::F32),
+        ("HALF", Self::F16),
+        ("INT8", Self::Other("i8")),
+        ("INT32", Self::Other("i32")),
+        ("INT64", Self::Other("i64")),
+        ("UINT8", Self::Other("u8")),
+    ];
+
+    /// The type with this number.
+    pub fn of(number: i32) -> Self {
+        usize::try_from(number)
+            .ok()
+            .and_then(|number| Self::VALUES.get(number))
+            .map_or(Self::Other("unknown"), |&(_, data_type)| data_type)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_from_6_0_to_9_1_has_one_layout() {
+        for (major, minors) in [(6, 0..=4), (7, 0..=1), (8, 0..=0), (9, 0..=1)] {
+            for minor in minors {
+                let version = Version::new(major, minor);
+                let layouts = LAYOUTS.iter().filter(|l| l.first <= version && version <= l.last);
+                assert_eq!(layouts.count(), 1, "{version}");
+                assert!(Layout::of(version).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn the_error_of_another_version_names_the_range() {
+        for version in [Version::new(5, 1), Version::new(9, 2), Version::new(10, 0)] {
+            let error = Layout::of(version).unwrap_err().to_string();
+            let expected = format!(
+                "DeepStream {version}: this plugin knows the structures of versions 6.0 to 9.1;"
+            );
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn versions_are_parsed() {
+        assert_eq!("7.1".parse(), Ok(Version::new(7, 1)));
+        assert_eq!("6.1.1".parse(), Ok(Version::new(6, 1)));
+        for text in ["", "7", "7.", "7.x", "v7.1", "7.1.2.3", "-7.1"] {
+            assert!(text.parse::<Version>().is_err(), "{text}");
+        }
+    }
+}
