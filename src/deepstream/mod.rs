@@ -286,6 +286,25 @@ impl LockedBatch<'_> {
         (!size.contains(&0)).then_some(size)
     }
 
+    /// Gives the frames the sizes that the frames of `original` have. This batch is a copy of it, and DeepStream
+    /// does not copy them.
+    ///
+    /// # Errors
+    /// If the list of frames of either is damaged.
+    pub fn copy_frame_sizes(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
+        for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
+            let (frame, original_frame) = (frame?, original_frame?);
+            if let Some([width, height]) = original.frame_size(original_frame) {
+                // SAFETY: the frame has these fields in every layout, and the lock is held.
+                unsafe {
+                    frame.0.write(frame::WIDTH, width);
+                    frame.0.write(frame::HEIGHT, height);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The number of the element that ran the model of `tensor`.
     pub fn unique_id(&self, tensor: TensorMeta<'_>) -> u32 {
         // SAFETY: the structure has this field in every layout.
