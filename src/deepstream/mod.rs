@@ -24,9 +24,9 @@ use std::ptr::{NonNull, null_mut};
 use gst::glib;
 
 use layout::{
-    DataType, LABEL_SIZE, LAYER_SIZE, Layout, LayoutError, MAX_DIMS, META_TAG, TENSOR_OUTPUT_META,
-    UNTRACKED_OBJECT_ID, Version, base, batch, bbox, color, dims, font, frame, layer, network,
-    object, rect, tensor, text, user,
+    BATCH_META, DataType, LABEL_SIZE, LAYER_SIZE, Layout, LayoutError, MAX_DIMS, META_TAG,
+    TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, Version, base, batch, bbox, color, dims, font, frame,
+    layer, network, object, rect, tensor, text, user,
 };
 use library::{Library, LibraryError};
 
@@ -105,12 +105,15 @@ impl DeepStream {
         self.version
     }
 
-    /// The batch of `buffer`; `None` if it has none.
+    /// The batch of video frames of `buffer`; `None` if it has none.
     pub fn batch<'a>(&'a self, buffer: &'a gst::BufferRef) -> Option<BatchMeta<'a>> {
         // SAFETY: the function reads the buffer's list of metadata.
         let batch = unsafe { (self.library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
         let batch = Record(NonNull::new(batch)?);
-        Some(BatchMeta { deepstream: self, batch, buffer: PhantomData })
+        // SAFETY: the batch has this field in every layout. A batch of audio has it, too.
+        let batch_type: i32 = unsafe { batch.read(batch::BASE + base::TYPE) };
+        let found = BatchMeta { deepstream: self, batch, buffer: PhantomData };
+        (batch_type == BATCH_META).then_some(found)
     }
 }
 
