@@ -22,8 +22,8 @@
 //! connect these parts.
 #![warn(missing_docs)]
 #![cfg_attr(
-    not(feature = "gstreamer"),
-    allow(dead_code, unused_imports, reason = "some parts of the core serve the elements alone")
+    not(feature = "v1_20"),
+    allow(unused, reason = "some parts serve elements and metadata that are left out")
 )]
 
 #[cfg(feature = "internals")]

@@ -2,13 +2,15 @@
 //! The elements of the plugin and what they share.
 //!
 //! `nmsfilter` connects input, decoder, engine and output. `crowdtestsrc` and `tensorreplay` attach
-//! tensors to test it, `roioverlay` draws its results. `ortinference` runs a detector; it is registered by a
+//! tensors to test it (feature `v1_20`), `roioverlay` draws its results. `ortinference` runs a detector; it is registered by a
 //! plugin of its own (feature `onnxruntime`, package in inference/).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "v1_20")]
 use crate::input::custom_meta;
 
+#[cfg(feature = "v1_20")]
 pub mod crowdtestsrc;
 mod grid;
 pub mod nmsfilter;
@@ -17,9 +19,12 @@ pub mod ortinference;
 mod plane;
 mod property;
 pub mod roioverlay;
+#[cfg(feature = "v1_20")]
 mod tensor_memory;
+#[cfg(feature = "v1_20")]
 pub mod tensorreplay;
 
+#[cfg(feature = "v1_20")]
 pub use tensor_memory::TensorMemory;
 
 /// Registers every element with `plugin`.
@@ -27,11 +32,16 @@ pub use tensor_memory::TensorMemory;
 /// # Errors
 /// If GStreamer refuses to register an element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    custom_meta::register();
-    crowdtestsrc::register(plugin)?;
+    #[cfg(feature = "v1_20")]
+    {
+        custom_meta::register();
+        crowdtestsrc::register(plugin)?;
+    }
     nmsfilter::register(plugin)?;
     roioverlay::register(plugin)?;
-    tensorreplay::register(plugin)
+    #[cfg(feature = "v1_20")]
+    tensorreplay::register(plugin)?;
+    Ok(())
 }
 
 /// Raw video of any format in any memory, for filters that do not access pixels.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of readers and writers of tensor metadata.
 
+#[cfg(feature = "v1_20")]
 use super::custom_meta;
 use crate::tensor::TensorError;
 
@@ -9,6 +10,7 @@ use crate::tensor::TensorError;
 #[non_exhaustive]
 pub enum InputError {
     /// A field of the plugin's own metadata is missing or has another type.
+    #[cfg(feature = "v1_20")]
     #[error("metadata {name}: {problem}", name = custom_meta::META_NAME)]
     Malformed {
         /// The problem, for a message.

@@ -3,12 +3,13 @@
 //!
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
-//! [`custom_meta`] for the plugin's own (any GStreamer), with the cargo feature `v1_26` `tensor_meta` for
-//! `GstTensorMeta`, and `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and
-//! [`model`] what tensors say of the model that they come from.
+//! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
+//! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
+//! memory, and [`model`] what tensors say of the model that they come from.
 
 mod buffer_memory;
 pub mod cuda_memory;
+#[cfg(feature = "v1_20")]
 pub mod custom_meta;
 pub(crate) mod deepstream;
 mod error;
@@ -89,6 +90,7 @@ impl<'a> Tensors<'a> {
         let mut tensors = Self::default();
         #[cfg(feature = "v1_26")]
         tensor_meta::read(buffer, &mut tensors);
+        #[cfg(feature = "v1_20")]
         custom_meta::read(buffer, &mut tensors)?;
         Ok(tensors)
     }
@@ -142,10 +144,12 @@ impl<'a> Tensors<'a> {
 pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     #[cfg(feature = "v1_26")]
     tensor_meta::remove(buffer);
+    #[cfg(feature = "v1_20")]
     custom_meta::remove(buffer);
 }
 
 /// Tensors that are not attached to a buffer, as if they were read from one.
+#[cfg(feature = "v1_20")]
 impl<'a> FromIterator<&'a custom_meta::NewTensor> for Tensors<'a> {
     fn from_iter<I: IntoIterator<Item = &'a custom_meta::NewTensor>>(tensors: I) -> Self {
         let mut read = Self::default();

@@ -3,7 +3,7 @@
 
 use gstnmsfilter::decoder;
 use gstnmsfilter::engine::{Method, Params};
-use gstnmsfilter::tensor::TensorView;
+use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;
 use crate::support::engines;
@@ -33,4 +33,24 @@ fn the_engine_allocates_nothing_once_warm() {
             assert_eq!(allocations(run), 0, "{method:?}");
         }
     }
+}
+
+#[test]
+fn the_engine_allocates_nothing_for_images_in_memories_of_their_own_once_warm() {
+    let windows = windows(300);
+    let storages: Vec<Storage<'_>> = [3, 0, 2, 1]
+        .map(|image| Storage::Host(bytemuck::cast_slice(&windows[image * 40..][..200 * 4])))
+        .to_vec();
+    let shape = Shape::new(&[4, 200, 4]).unwrap();
+    let images = Storage::Images(&storages);
+    let tensors = [TensorView::new("windows", ElementType::F32, shape, images)];
+    let options = decoder::Options { batch: true, ..decoder::Options::default() };
+    let layout = decoder::choose(&tensors, None, options).unwrap().layout;
+    let mut engine = engines::fast();
+    let mut run = || {
+        let outcome = engine.run(&tensors, &layout, &Params::default()).unwrap();
+        assert!(outcome.images().all(|image| image.candidates > 0));
+    };
+    run();
+    assert_eq!(allocations(run), 0);
 }

@@ -10,6 +10,7 @@ mod batch;
 mod device_tensors;
 mod engine;
 mod foreign_memory;
+mod images;
 mod memory;
 mod outcome;
 mod resample;

@@ -11,6 +11,7 @@ use gstnmsfilter::deepstream::layout::Version;
 
 use crate::standin;
 use crate::support::scratch::Scratch;
+use crate::support::skip::skip;
 use crate::support::{data, engines, project};
 
 /// The variable with the version of the process.
@@ -22,6 +23,16 @@ pub const VERSIONS: [u32; 10] = [60, 61, 62, 63, 64, 70, 71, 80, 90, 91];
 /// The folder of NVIDIA's headers, those of 9.1; `None`, which is reported as a skip, if they are missing.
 pub fn nvidia_headers() -> Option<PathBuf> {
     data::path("deepstream-9.1/includes")
+}
+
+/// A folder with NVIDIA's own libraries of DeepStream 9.1, `libnvds_meta.so`, `libnvdsgst_meta.so` and
+/// `libnvds_utils.so`: `NMSFILTER_DEEPSTREAM_LIBRARIES`; `None`, which is reported as a skip, if it is not set.
+pub fn nvidia_libraries() -> Option<PathBuf> {
+    let folder = std::env::var_os("NMSFILTER_DEEPSTREAM_LIBRARIES").map(PathBuf::from);
+    if folder.is_none() {
+        skip("NVIDIA's libraries of DeepStream in the folder NMSFILTER_DEEPSTREAM_LIBRARIES");
+    }
+    folder
 }
 
 /// Whether this process was started by [`Libraries::run`].
@@ -44,25 +55,36 @@ pub struct Libraries {
 impl Libraries {
     /// From the transcription of the structures.
     pub fn of(version: u32) -> Self {
-        Self::build(version, None, "", &[])
+        Self::build(version, None, "", &[], None)
     }
 
     /// From NVIDIA's headers.
     pub fn of_nvidia(headers: &Path) -> Self {
-        Self::build(91, Some(headers), "", &[])
+        Self::build(91, Some(headers), "", &[], None)
+    }
+
+    /// NVIDIA's own, in the folder `libraries`.
+    pub fn nvidias(headers: &Path, libraries: &Path) -> Self {
+        Self::build(91, Some(headers), "", &[], Some(libraries))
     }
 
     /// With names other than DeepStream's, so that they are found by this program only.
     pub fn with_other_names(version: u32) -> Self {
-        Self::build(version, None, "other-", &[])
+        Self::build(version, None, "other-", &[], None)
     }
 
     /// Without this function of DeepStream.
     pub fn without(version: u32, function: &str) -> Self {
-        Self::build(version, None, "", &[format!("-D{function}=other_{function}")])
+        Self::build(version, None, "", &[format!("-D{function}=other_{function}")], None)
     }
 
-    fn build(version: u32, headers: Option<&Path>, prefix: &'static str, flags: &[String]) -> Self {
+    fn build(
+        version: u32,
+        headers: Option<&Path>,
+        prefix: &'static str,
+        flags: &[String],
+        libraries: Option<&Path>,
+    ) -> Self {
         let folder = Scratch::new();
         let mut flags = flags.join(" ");
         if let Ok(others) = std::env::var("CFLAGS") {
@@ -70,6 +92,7 @@ impl Libraries {
         }
         let mut command = Command::new(project::path("tests/deepstream/standin/build.sh"));
         command.arg(&*folder).arg(version.to_string()).args(headers);
+        command.envs(libraries.map(|libraries| ("LIBRARIES", libraries)));
         let output = command.env("CFLAGS", flags).env("PREFIX", prefix).output().unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the stand-in for {version} does not build: {messages}");

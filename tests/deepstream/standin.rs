@@ -17,6 +17,14 @@ pub const FOLDER: &str = "NMSFILTER_TEST_STANDIN";
 /// The variable with what their names in [`FOLDER`] begin with, other than `lib`, if not with nothing.
 pub const PREFIX: &str = "NMSFILTER_TEST_STANDIN_PREFIX";
 
+/// The library of producers that call NVIDIA's own libraries.
+const PRODUCERS: &str = "libstandin.so";
+
+/// Whether the libraries are NVIDIA's own, which count batches and tensors only.
+pub fn is_nvidias() -> bool {
+    std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder).join(PRODUCERS).exists())
+}
+
 type Raw = *mut c_void;
 
 /// Declares the functions and loads them.
@@ -84,7 +92,11 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         // SAFETY: the libraries have no initializers.
         unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let (meta, gst) = (open("libnvds_meta.so"), open("libnvdsgst_meta.so"));
+    let names = match is_nvidias() {
+        true => [PRODUCERS; 2],
+        false => ["libnvds_meta.so", "libnvdsgst_meta.so"],
+    };
+    let [meta, gst] = names.map(open);
     // SAFETY: the type is that of gstnvdsmeta.h.
     let get = unsafe { gst.get::<GetBatch>(b"gst_buffer_get_nvds_batch_meta") };
     let get = get.ok().map(|get| *get);
@@ -471,7 +483,7 @@ impl<'a> FrameMeta<'a> {
         state
     }
 
-    /// The objects, in the order of the list.
+    /// The objects, in the order in which they were added. The list has the newest first.
     pub fn objects(self) -> Vec<Object> {
         let most = self.state().listed_objects;
         let mut raw = Vec::<RawObject>::with_capacity(most as usize);
@@ -480,7 +492,7 @@ impl<'a> FrameMeta<'a> {
             let count = (functions().read_objects)(self.0, raw.as_mut_ptr(), most);
             raw.set_len(count as usize);
         }
-        raw.iter().map(Object::from).collect()
+        raw.iter().rev().map(Object::from).collect()
     }
 
     /// `NvDsFrameMeta *`.

@@ -2,7 +2,7 @@
 //! All tests of `inside`, for each layout of DeepStream's structures; for each further version, the objects
 //! on frames.
 
-use crate::libraries::{Libraries, nvidia_headers};
+use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 
 /// The filters for everything, and for the objects only.
 const ALL: &str = "inside::";
@@ -37,4 +37,13 @@ fn deepstream_9_1_with_nvidias_headers() {
     if let Some(headers) = nvidia_headers() {
         Libraries::of_nvidia(&headers).run(ALL, &[]);
     }
+}
+
+#[test]
+fn deepstream_9_1_with_nvidias_libraries() {
+    let Some(libraries) = nvidia_libraries() else { return };
+    let Some(headers) = nvidia_headers() else { return };
+    let libraries = Libraries::nvidias(&headers, &libraries);
+    libraries.run(ALL, &[]);
+    libraries.run("inside::alone::memory", &[]);
 }

@@ -3,10 +3,14 @@
 //! memory, bit for bit.
 
 use fastrand::Rng;
+use gstnmsfilter::decoder::{self, Field, Layout, Options};
 use gstnmsfilter::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::engine::{Cuda, Engine, Outcome, Reference};
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Shape, Storage, TensorView};
+use gstnmsfilter::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
+use gstnmsfilter::tensor::{
+    DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
+};
 
+use crate::layout::{error, every_engine};
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
 
@@ -213,4 +217,163 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
     }
     println!("{batches} batches: {tables} with a table, {strides} in stride");
     assert!(tables > batches / 5 && strides > batches / 10, "{tables} tables, {strides} strides");
+}
+
+/// Three images of two windows each: x, y, side, score.
+const WINDOWS: [[f32; 8]; 3] = [
+    [0.0, 0.0, 9.0, 0.9, 1.0, 0.0, 9.0, 0.8],
+    [0.0, 0.0, 9.0, 0.3, 20.0, 0.0, 9.0, 0.7],
+    [0.0, 0.0, 9.0, 0.1, 20.0, 0.0, 9.0, 0.6],
+];
+
+/// The indices of the survivors of each image.
+const SURVIVORS: [&[u32]; 3] = [&[0], &[1, 0], &[1]];
+
+fn windows() -> Vec<Storage<'static>> {
+    WINDOWS.iter().map(|image| Storage::Host(bytemuck::cast_slice(image))).collect()
+}
+
+fn tensor<'a>(shape: &[usize], images: &'a dyn Images) -> [TensorView<'a>; 1] {
+    let shape = Shape::new(shape).unwrap();
+    [TensorView::new("windows", ElementType::F32, shape, Storage::Images(images))]
+}
+
+/// The layout of three images.
+fn layout() -> Layout {
+    let all = WINDOWS.concat();
+    let options = Options { batch: true, ..Options::default() };
+    let tensors = [TensorView::from_slice("windows", &[3, 2, 4], &all)];
+    decoder::choose(&tensors, None, options).unwrap().layout
+}
+
+fn anchors(outcome: &Outcome<'_>) -> Vec<Vec<u32>> {
+    outcome.images().map(|image| image.survivors.iter().map(|d| d.anchor).collect()).collect()
+}
+
+/// The message that every engine returns for these images of three.
+fn message(images: &dyn Images) -> String {
+    error(&tensor(&[3, 2, 4], images), &layout()).to_string()
+}
+
+#[test]
+fn every_engine_reads_images_in_memories_of_their_own() {
+    let images = windows();
+    for mut engine in every_engine() {
+        let outcome = engine.run(&tensor(&[3, 2, 4], &images), &layout(), &Params::default());
+        let outcome = outcome.unwrap();
+        assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine());
+        // Images in host memory are uploaded as they are, without a table.
+        let uploaded = if outcome.engine() == "cuda" { 3 * 32 } else { 0 };
+        assert_eq!(outcome.device().bytes_uploaded, uploaded);
+    }
+}
+
+#[test]
+fn a_number_of_memories_that_is_not_the_first_dimension_is_an_error() {
+    let mut images = windows();
+    for count in [2, 0] {
+        images.truncate(count);
+        let expected = format!(
+            "tensor windows (f32 3x2x4): expected its first dimension to be the number of images, \
+             but there are memories of {count}; correct the shape, or pass a memory for each image"
+        );
+        assert_eq!(message(&images), expected);
+    }
+    let more = [windows(), windows()].concat();
+    assert!(message(&more).contains("there are memories of 6"));
+    // A scalar has no first dimension.
+    let one = windows()[..1].to_vec();
+    let scalar = Layout { images: 1, anchors: 0, ..layout() };
+    let found = error(&tensor(&[], &one), &scalar).to_string();
+    assert!(found.starts_with("tensor windows (f32 scalar): expected its first"), "{found}");
+}
+
+#[test]
+fn an_image_whose_memory_is_too_small_missing_or_misaligned_is_an_error_with_its_index() {
+    let bytes: &[u8] = bytemuck::cast_slice(&WINDOWS[1]);
+    let with = |storage: Storage<'static>| [windows()[0], storage, windows()[2]].to_vec();
+    let bytes: &'static [u8] = Box::leak(bytes.to_vec().into_boxed_slice());
+    assert_eq!(
+        message(&with(Storage::Host(&bytes[..31]))),
+        "tensor windows (f32 1x2x4), image 1 of 0 to 2: its shape needs 32 bytes, but its memory \
+         holds 31; correct the shape or the memory"
+    );
+    let found = message(&with(Storage::Missing));
+    let expected = "tensor windows (f32 1x2x4), image 1 of 0 to 2: its metadata carries no memory";
+    assert!(found.starts_with(expected), "{found}");
+    let words: &'static [u64] = Box::leak(vec![0u64; 5].into_boxed_slice());
+    let found = message(&with(Storage::Host(&bytemuck::cast_slice(words)[2..34])));
+    let expected = "tensor windows (f32 1x2x4), image 1 of 0 to 2: its memory starts at an address";
+    assert!(found.starts_with(expected), "{found}");
+}
+
+#[test]
+fn images_of_an_image_are_an_error() {
+    let inner = windows();
+    let images = vec![windows()[0], windows()[1], Storage::Images(&inner)];
+    let found = message(&images);
+    let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: expected its first dimension";
+    assert!(found.starts_with(expected), "{found}");
+    let alone = vec![inner[0]];
+    let images = vec![windows()[0], windows()[1], Storage::Images(&alone)];
+    let found = message(&images);
+    let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: its images are in memories of";
+    assert!(found.starts_with(expected), "{found}");
+    assert!(!tensor(&[3, 2, 4], &images)[0].is_on_device());
+}
+
+#[test]
+fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
+    let images = windows();
+    let tensors = tensor(&[3, 2, 4], &images);
+    let boxes = |field: Field| Layout { boxes: field, ..layout() };
+    let Layout { boxes: field, .. } = layout();
+    for (layout, last) in [
+        (Layout { images: 2, ..layout() }, 6),
+        (Layout { images: 1, ..layout() }, 6),
+        (boxes(Field { image_stride: 0, ..field }), 6),
+        (boxes(Field { image_stride: 7, ..field }), 6),
+        // Within the tensor, and within three images at a smaller stride, but not within an image.
+        (Layout { images: 1, ..boxes(Field { offset: 8, ..field }) }, 14),
+        (Layout { images: 1, anchors: 3, ..layout() }, 10),
+    ] {
+        match error(&tensors, &layout) {
+            EngineError::FieldAcrossImages { field: "boxes", last: found, held: 8, .. } => {
+                assert_eq!(found, last);
+            }
+            other => panic!("expected FieldAcrossImages, got {other}"),
+        }
+    }
+    let scores = Field { image_stride: 7, ..layout().scores };
+    let found = error(&tensors, &Layout { scores, ..layout() }).to_string();
+    assert_eq!(
+        found,
+        "tensor windows (f32 3x2x4): its images are in memories of their own of 8 elements each, \
+         but the layout's scores are of 3 images at a stride of 7 elements and need element 7 of \
+         an image; make the layout for all of the tensor's images, with that stride"
+    );
+}
+
+#[test]
+fn images_in_memories_of_their_own_are_not_read_as_one_tensor() {
+    let images = windows();
+    let [tensor] = tensor(&[3, 2, 4], &images);
+    assert_eq!(tensor.checked_len(), Ok(96));
+    let expected = TensorError::ImagesApart { tensor: "windows (f32 3x2x4)".into() };
+    assert_eq!(tensor.elements().unwrap_err(), expected);
+    assert_eq!(tensor.device().unwrap_err(), expected);
+    let image = tensor.image(2).unwrap();
+    assert_eq!(image.to_string(), "windows (f32 1x2x4), image 2 of 0 to 2");
+    let Ok(Elements::F32(elements)) = image.elements() else { panic!("elements of type f32") };
+    assert_eq!(elements, WINDOWS[2]);
+    assert!(image.image(0).is_none());
+    // An embedder can also pass a slice.
+    let slice = &images[1..];
+    let tensor = TensorView::new(
+        "windows",
+        ElementType::F32,
+        Shape::new(&[2, 2, 4]).unwrap(),
+        Storage::Images(&slice),
+    );
+    assert_eq!(tensor.checked_len(), Ok(64));
 }

@@ -24,7 +24,7 @@ fn layout() -> Layout {
     decoder::choose(&tensors(), None, Options::default()).unwrap().layout
 }
 
-fn every_engine() -> Vec<Box<dyn Engine>> {
+pub fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut all: Vec<Box<dyn Engine>> =
         vec![Box::new(Reference::default()), Box::new(Cpu::default())];
     if engines::on_gpu() {
@@ -34,7 +34,7 @@ fn every_engine() -> Vec<Box<dyn Engine>> {
 }
 
 /// The error that every engine returns. Afterwards each engine runs a valid layout.
-fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
+pub fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
     let errors: Vec<EngineError> = every_engine()
         .iter_mut()
         .map(|engine| {

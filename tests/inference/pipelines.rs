@@ -2,41 +2,15 @@
 //! The `.launch` files in `pipelines/` that run a model, as `pipelines/play.sh` plays them: boxes on a
 //! picture, a video and a camera's pictures.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use gst::prelude::*;
 
 use crate::detections::{Region, ULTRAFACE, YOLOV8, regions};
 use crate::element::{has_onnx_runtime, init};
+use crate::support::play::{play_sh, words};
 use crate::support::scratch::Scratch;
-use crate::support::{data, pipeline, project};
-
-/// What `play.sh` does with these arguments, with a `gst-launch-1.0` that prints its own, one per line.
-fn play_sh(arguments: &[&str]) -> Output {
-    let folder = Scratch::new();
-    let program = folder.join("gst-launch-1.0");
-    std::fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\"\n").unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap();
-    Command::new("bash")
-        .arg(project::path("pipelines/play.sh"))
-        .args(arguments)
-        .env("PATH", format!("{}:{path}", folder.display()))
-        .output()
-        .unwrap()
-}
-
-/// The words of the pipeline that `play.sh` plays with these arguments.
-fn words(arguments: &[&str]) -> Vec<String> {
-    let output = play_sh(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut words = text.lines().map(ToOwned::to_owned);
-    assert_eq!(words.next().as_deref(), Some("-m"));
-    words.collect()
-}
+use crate::support::{data, pipeline};
 
 /// Runs the pipeline of these words; the regions on each buffer that leaves the element `out`.
 fn run(words: &[String]) -> Vec<Vec<Region>> {

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod deepstream_pipelines;
 mod frame;
 mod greedy;
 mod half_precision;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every `.launch` file in `pipelines/` runs to its end, and regions reach its sink. Those that run a model are
-//! in the test program `inference`.
+//! in the test program `inference`, those for DeepStream in the module `deepstream_pipelines`.
 
 use crate::support::pipeline::{Region, init, parse, regions, run, watch};
 use crate::support::skip;
@@ -116,7 +116,8 @@ fn every_launch_file_has_a_test() {
     files.sort();
     let here = ["crowd", "overlay", "scale", "stock-overlay", "tee", "track", "yolov8"];
     let in_inference = ["detect-camera", "detect-file", "detect-picture"];
-    let mut tested = [&here[..], &in_inference].concat();
+    let for_deepstream = ["deepstream-camera", "deepstream-file", "deepstream-streams"];
+    let mut tested = [&here[..], &in_inference, &for_deepstream].concat();
     tested.sort_unstable();
     assert_eq!(files, tested);
 }

@@ -12,6 +12,7 @@ pub mod library;
 pub mod onnx;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;
+pub mod play;
 pub mod process;
 pub mod project;
 #[cfg(feature = "gstreamer")]

@@ -11,6 +11,7 @@
 
 mod allocator;
 mod gst_cuda;
+#[cfg(feature = "v1_20")]
 mod upload;
 
 use std::ffi::CStr;
@@ -29,6 +30,7 @@ pub use allocator::from_buffer;
 #[cfg(not(feature = "internals"))]
 use allocator::from_buffer;
 pub use allocator::{Release, renew, wrap};
+#[cfg(feature = "v1_20")]
 pub use upload::{UploadError, Uploader};
 
 /// The type of the memory that [`wrap`] creates.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests in a process of their own, with libraries that cannot be used, or because they measure the memory.
 
+mod throughput;
+
 use gstnmsfilter::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Model, Producer, Scene};
 use crate::libraries::{is_inside, version};
 use crate::run;
-use crate::standin::Counts;
+use crate::standin::{Counts, is_nvidias};
 use crate::support::pipeline::{intercept, parse, run as run_pipeline};
 use crate::support::{engines, process};
 
@@ -128,8 +130,10 @@ fn memory() {
     counts.assert_nothing_left();
     assert_eq!(pool.in_use(), 0);
     // The text of every object was freed.
-    assert_eq!((counts.texts - before.texts) as u64, batches * objects);
-    assert!(counts.new_objects < 100 * objects as i64, "objects are recycled: {counts:?}");
+    if !is_nvidias() {
+        assert_eq!((counts.texts - before.texts) as u64, batches * objects);
+        assert!(counts.new_objects < 100 * objects as i64, "objects are recycled: {counts:?}");
+    }
     let resident = resident.lock().unwrap().clone();
     println!("{batches} batches: {resident:?} KiB, {counts:?}");
     // After the first tenth everything has been allocated once.

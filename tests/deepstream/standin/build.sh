@@ -7,6 +7,9 @@
 # VERSION is the version without its point, such as 71. HEADERS is the folder of NVIDIA's headers, which are 9.1's;
 # without it the structures are those of metadata.h. CC and CFLAGS are used, such as
 # CFLAGS=-fsanitize=address. The names begin with PREFIX instead, if it is set.
+#
+# LIBRARIES is a folder with NVIDIA's own libraries. FOLDER then has links to them, and the producers of batches, which
+# call them, in FOLDER/libstandin.so.
 set -eu
 folder=$1 version=$2 headers=${3-}
 mkdir -p "$folder"
@@ -27,6 +30,14 @@ library() {
         $(pkg-config --cflags $packages) -Wl,-soname,"$name" -o "$folder/$name" "$@" \
         $(pkg-config --libs gstreamer-1.0)
 }
+if [ -n "${LIBRARIES-}" ]; then
+    for name in libnvds_meta.so libnvdsgst_meta.so libnvds_utils.so; do
+        ln -s "$(realpath "$LIBRARIES")/$name" "$folder/$name"
+    done
+    library libstandin.so nvidia.c tensors.c read.c \
+        "$folder/libnvdsgst_meta.so" "$folder/libnvds_meta.so" -Wl,-rpath,"$folder"
+    exit
+fi
 if [ "$version" -ge 80 ]; then
     library libnvds_utils.so version.c
     set --

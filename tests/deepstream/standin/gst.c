@@ -81,11 +81,12 @@ void standin_attach_null_batch(GstBuffer *buffer)
 
 NvDsBatchMeta *gst_buffer_get_nvds_batch_meta(GstBuffer *buffer)
 {
-    gpointer state = NULL;
+    gpointer state = NULL, batch = NULL;
     for (GstMeta *meta; (meta = gst_buffer_iterate_meta_filtered(buffer, &state, nvds_meta_api_get_type()));) {
         NvDsMeta *nvds = (NvDsMeta *)meta;
+        // The last one counts.
         if (nvds->meta_type == NVDS_BATCH_GST_META)
-            return nvds->meta_data;
+            batch = nvds->meta_data;
     }
-    return NULL;
+    return batch;
 }

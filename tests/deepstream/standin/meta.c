@@ -165,6 +165,7 @@ void nvds_remove_user_meta_from_frame(NvDsFrameMeta *frame, NvDsUserMeta *user)
     release_user_meta(user, batch);
 }
 
+// The copies are added one after the other, so their order is the reverse.
 static GList *copied_user_metas(NvDsBatchMeta *batch, GList *list)
 {
     GList *copies = NULL;
@@ -179,7 +180,7 @@ static GList *copied_user_metas(NvDsBatchMeta *batch, GList *list)
         copy->base_meta.batch_meta = batch;
         copies = g_list_prepend(copies, copy);
     }
-    return g_list_reverse(copies);
+    return copies;
 }
 
 // Objects.
@@ -196,16 +197,8 @@ void nvds_add_obj_meta_to_frame(NvDsFrameMeta *frame, NvDsObjectMeta *object, Nv
 {
     check_lock(frame->base_meta.batch_meta);
     object->parent = parent;
-    // The reserved word is the last link, so that a thousand objects are added in a thousand steps.
-    GList *last = (GList *)(gintptr)frame->reserved[0];
-    GList *link = g_list_append(NULL, object);
-    if (last) {
-        link->prev = last;
-        last->next = link;
-    } else {
-        frame->obj_meta_list = link;
-    }
-    frame->reserved[0] = (gint64)(gintptr)link;
+    // The newest is the first.
+    frame->obj_meta_list = g_list_prepend(frame->obj_meta_list, object);
     frame->num_obj_meta++;
 }
 
@@ -288,9 +281,10 @@ static void copy_frame(gpointer data, gpointer user_data)
     NvDsFrameMeta *copy = append_frame(batch);
     *copy = *frame;
     copy->base_meta.batch_meta = batch;
+    // These are not copied.
+    copy->pipeline_width = copy->pipeline_height = 0;
     copy->num_obj_meta = 0;
     copy->obj_meta_list = copy->display_meta_list = NULL;
-    copy->reserved[0] = 0;
     copy_objects(copy, frame->obj_meta_list);
     copy->frame_user_meta_list = copied_user_metas(batch, frame->frame_user_meta_list);
 }
@@ -385,7 +379,7 @@ gpointer standin_copy_batch(gpointer data, gpointer user_data)
     nvds_acquire_meta_lock(copy);
     g_list_foreach(batch->frame_meta_list, copy_frame, copy);
     copy->num_frames_in_batch = batch->num_frames_in_batch;
-    copy->batch_user_meta_list = copied_user_metas(copy, batch->batch_user_meta_list);
+    copy->batch_user_meta_list = g_list_reverse(copied_user_metas(copy, batch->batch_user_meta_list));
     nvds_release_meta_lock(copy);
     nvds_release_meta_lock(batch);
     return copy;

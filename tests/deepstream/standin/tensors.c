@@ -193,23 +193,27 @@ static NvDsUserMeta *with_tensors(NvDsBatchMeta *batch, const StandinTensors *te
     return user;
 }
 
-static void append(NvDsBatchMeta *batch, GList **list, NvDsUserMeta *user)
+// The newest is the first on frames and objects, the last on batches.
+static void add(NvDsBatchMeta *batch, GList **list, NvDsUserMeta *user)
 {
     nvds_acquire_meta_lock(batch);
-    *list = g_list_append(*list, user);
+    if (list == &batch->batch_user_meta_list)
+        *list = g_list_append(*list, user);
+    else
+        *list = g_list_prepend(*list, user);
     nvds_release_meta_lock(batch);
 }
 
 void standin_attach_to_frame(NvDsFrameMeta *frame, const StandinTensors *tensors, StandinOutput *output)
 {
     NvDsBatchMeta *batch = frame->base_meta.batch_meta;
-    append(batch, &frame->frame_user_meta_list, with_tensors(batch, tensors, output));
+    add(batch, &frame->frame_user_meta_list, with_tensors(batch, tensors, output));
 }
 
 void standin_attach_to_object(NvDsObjectMeta *object, const StandinTensors *tensors, StandinOutput *output)
 {
     NvDsBatchMeta *batch = object->base_meta.batch_meta;
-    append(batch, &object->obj_user_meta_list, with_tensors(batch, tensors, output));
+    add(batch, &object->obj_user_meta_list, with_tensors(batch, tensors, output));
 }
 
 static gpointer copy_nothing(gpointer data, gpointer user_data)
@@ -223,7 +227,7 @@ void standin_add_other_user_meta(NvDsFrameMeta *frame)
     NvDsBatchMeta *batch = frame->base_meta.batch_meta;
     NvDsUserMeta *user = standin_acquire_user_meta(batch);
     user->base_meta.copy_func = copy_nothing;
-    append(batch, &frame->frame_user_meta_list, user);
+    add(batch, &frame->frame_user_meta_list, user);
 }
 
 #if DEEPSTREAM >= 80
@@ -261,9 +265,9 @@ void standin_attach_to_roi(
     user->base_meta.release_func = release_roi;
     user->base_meta.copy_func = copy_roi;
     user->user_meta_data = region;
-    append(batch, &frame->frame_user_meta_list, user);
+    add(batch, &frame->frame_user_meta_list, user);
 #else
     (void)roi;
-    append(batch, &batch->batch_user_meta_list, with_tensors(batch, tensors, output));
+    add(batch, &batch->batch_user_meta_list, with_tensors(batch, tensors, output));
 #endif
 }

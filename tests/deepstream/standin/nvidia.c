@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The stand-in's producers with NVIDIA's own libraries: batches as nvstreammux makes them, by NVIDIA's functions.
+// libstandin.so, in place of meta.c and gst.c.
+//
+// NVIDIA's library counts nothing. Of the counts, the batches and the tensors are known here: what a batch has is
+// released with it.
+
+#include "standin.h"
+
+gint64 standin_count_of_tensors;
+static gint64 batches;
+
+// Metadata on each batch, by which it is seen that the batch is copied and released.
+
+static gpointer count_copy(gpointer data, gpointer user_data)
+{
+    (void)data;
+    (void)user_data;
+    __atomic_add_fetch(&batches, 1, __ATOMIC_RELAXED);
+    // What is not null is copied again.
+    return &batches;
+}
+
+static void count_release(gpointer data, gpointer user_data)
+{
+    (void)data;
+    (void)user_data;
+    __atomic_sub_fetch(&batches, 1, __ATOMIC_RELAXED);
+}
+
+static NvDsMeta *add(GstBuffer *buffer, NvDsBatchMeta *batch)
+{
+    NvDsMeta *meta =
+        gst_buffer_add_nvds_meta(buffer, batch, NULL, nvds_batch_meta_copy_func, nvds_batch_meta_release_func);
+    meta->meta_type = (GstNvDsMetaType)NVDS_BATCH_GST_META;
+    return meta;
+}
+
+NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
+{
+    NvDsUserMeta *user = nvds_acquire_user_meta_from_pool(batch);
+    // The library clears nothing.
+    user->base_meta.meta_type = NVDS_USER_META;
+    user->base_meta.uContext = NULL;
+    user->base_meta.copy_func = NULL;
+    user->base_meta.release_func = NULL;
+    user->user_meta_data = NULL;
+    return user;
+}
+
+NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames)
+{
+    // Pools without an element do not grow.
+    max_frames = MAX(max_frames, 1);
+    NvDsBatchMeta *batch = nvds_create_batch_meta(max_frames);
+    batch->max_frames_in_batch = max_frames;
+    add(buffer, batch);
+    NvDsUserMeta *counter = standin_acquire_user_meta(batch);
+    counter->base_meta.meta_type = NVDS_START_USER_META;
+    counter->base_meta.copy_func = count_copy;
+    counter->base_meta.release_func = count_release;
+    counter->user_meta_data = count_copy(NULL, NULL);
+    nvds_add_user_meta_to_batch(batch, counter);
+    return batch;
+}
+
+void standin_attach_null_batch(GstBuffer *buffer)
+{
+    add(buffer, NULL);
+}
+
+NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame)
+{
+    nvds_acquire_meta_lock(batch);
+    NvDsFrameMeta *meta = nvds_acquire_frame_meta_from_pool(batch);
+    meta->batch_id = frame->batch_id;
+    meta->source_id = frame->source_id;
+    meta->pad_index = frame->pad_index;
+    meta->frame_num = frame->frame_num;
+    meta->buf_pts = frame->buf_pts;
+    meta->num_surfaces_per_frame = 1;
+    meta->source_frame_width = frame->source_frame_width;
+    meta->source_frame_height = frame->source_frame_height;
+    meta->pipeline_width = frame->pipeline_width;
+    meta->pipeline_height = frame->pipeline_height;
+    nvds_add_frame_meta_to_batch(batch, meta);
+    nvds_release_meta_lock(batch);
+    return meta;
+}
+
+void standin_set_frame_count(NvDsBatchMeta *batch, guint count)
+{
+    batch->num_frames_in_batch = count;
+}
+
+void standin_add_null_frame(NvDsBatchMeta *batch)
+{
+    batch->frame_meta_list = g_list_append(batch->frame_meta_list, NULL);
+    batch->num_frames_in_batch++;
+}
+
+// NVIDIA's library does not release such a list: it would read the null pointer.
+void standin_add_null_user_meta(NvDsFrameMeta *frame)
+{
+    (void)frame;
+    g_assert_not_reached();
+}
+
+void standin_counts(StandinCounts *counts)
+{
+    *counts = (StandinCounts){
+        .batches = __atomic_load_n(&batches, __ATOMIC_RELAXED),
+        .tensors = __atomic_load_n(&standin_count_of_tensors, __ATOMIC_RELAXED),
+    };
+}
