@@ -5,8 +5,9 @@
 #   FOLDER/libnvds_meta.so, FOLDER/libnvdsgst_meta.so, from 8.0 on FOLDER/libnvds_utils.so
 #
 # VERSION is the version without its point, such as 71. HEADERS is the folder of NVIDIA's headers, which are 9.1's;
-# without it the structures are those of metadata.h. CC and CFLAGS are used, such as
-# CFLAGS=-fsanitize=address. The names begin with PREFIX instead, if it is set.
+# without it the structures are those of metadata.h. CC and CFLAGS are used to compile; with
+# CFLAGS=-fsanitize=address the program that loads the libraries must have the runtime of AddressSanitizer. The names
+# begin with PREFIX instead, if it is set.
 #
 # LIBRARIES is a folder with NVIDIA's own libraries. FOLDER then has links to them, and the producers of batches, which
 # call them, in FOLDER/libstandin.so.
@@ -22,20 +23,34 @@ if [ -n "$headers" ]; then
     # As system headers: warnings in them are not ours.
     structures="-DNVIDIA_HEADERS -isystem $headers"
 fi
+compiler=${CC:-cc}
+# library NAME SOURCE... [OPTION...]
 library() {
     name=${PREFIX-}$1
     shift
-    # shellcheck disable=SC2086,SC2046
-    ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -shared ${CFLAGS-} $structures \
-        $(pkg-config --cflags $packages) -Wl,-soname,"$name" -o "$folder/$name" "$@" \
-        $(pkg-config --libs gstreamer-1.0)
+    # Compiled and linked apart, so that no runtime of AddressSanitizer is linked.
+    for argument in "$@"; do
+        shift
+        case $argument in
+            *.c)
+                object=$folder/$name-${argument%.c}.o
+                # shellcheck disable=SC2086,SC2046
+                $compiler -std=c11 -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC ${CFLAGS-} $structures \
+                    $(pkg-config --cflags $packages) -c -o "$object" "$argument"
+                set -- "$@" "$object"
+                ;;
+            *) set -- "$@" "$argument" ;;
+        esac
+    done
+    # shellcheck disable=SC2046
+    $compiler -shared -Wl,-soname,"$name" -o "$folder/$name" "$@" $(pkg-config --libs gstreamer-1.0)
 }
 if [ -n "${LIBRARIES-}" ]; then
     for name in libnvds_meta.so libnvdsgst_meta.so libnvds_utils.so; do
         ln -s "$(realpath "$LIBRARIES")/$name" "$folder/$name"
     done
     library libstandin.so nvidia.c tensors.c read.c \
-        "$folder/libnvdsgst_meta.so" "$folder/libnvds_meta.so" -Wl,-rpath,"$folder"
+        -L"$folder" -l:libnvdsgst_meta.so -l:libnvds_meta.so -Wl,-rpath,"$folder"
     exit
 fi
 if [ "$version" -ge 80 ]; then
