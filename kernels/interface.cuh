@@ -79,11 +79,11 @@ enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
 enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
 
 // Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
-// c * component_stride from the address. With a table of images (KernelParams), the stride of
-// images is not read, and the number is the element a * anchor_stride + c * component_stride from
-// `address` bytes behind entry i of the table.
+// c * component_stride from the address. If the tensor has a table of images (KernelParams), it is
+// the element a * anchor_stride + c * component_stride from the sum of the address and entry i of
+// the table, and image_stride is 0.
 struct Field {
-    uint64_t address;       // device address of number 0 of anchor 0 of image 0, or see above
+    uint64_t address;       // device address of number 0 of anchor 0 of image 0; with a table, bytes
     uint64_t image_stride;  // in elements
     uint64_t anchor_stride; // in elements
     uint64_t component_stride; // in elements
@@ -119,10 +119,10 @@ struct KernelParams {
     uint32_t multi_label; // 0 or 1
     uint32_t capacity;    // candidates of an image that there is memory for
     uint32_t has_objectness; // 0 or 1
-    // Device addresses of tables for tensors whose images have no constant stride: the device
-    // address of each image's first element, `images` of type uint64_t. 0: there is a stride.
+    // For tensors whose images have no constant stride: the device address of a table with the
+    // device address of each image, `images` of type uint64_t. 0: no table.
     uint64_t box_images;
-    uint64_t score_images; // of scores and objectness
+    uint64_t score_images; // also of the objectness
 };
 
 // src/engine/mod.rs: Detection

@@ -131,7 +131,8 @@ struct Totals {
 
     void print() const {
         printf("%llu scenes, %llu images: %llu candidates, %llu rejected, %llu survivors, at most "
-               "%llu rounds; %llu scenes run again with more capacity, %llu with tables of images\n",
+               "%llu rounds; %llu scenes run again with more capacity, %llu with tables of "
+               "images\n",
                (unsigned long long)scenes, (unsigned long long)images,
                (unsigned long long)candidates, (unsigned long long)rejected,
                (unsigned long long)survivors, (unsigned long long)rounds,
@@ -139,8 +140,8 @@ struct Totals {
     }
 };
 
-// Tables of images for some tensors of a scene. An image is copied to memory of exactly its size, where
-// the images of the tensor are one behind the other.
+// Tables of images for some tensors of a scene. An image is copied to memory of exactly its size,
+// where the images of the tensor are one behind the other.
 struct Tables {
     std::vector<std::vector<char>> copies;
     std::vector<std::vector<uint64_t>> tables;

@@ -17,6 +17,9 @@ use std::str::FromStr;
 /// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
 pub const META_TAG: &str = "nvdsmeta";
 
+/// `NvDsBaseMeta::meta_type` of an `NvDsBatchMeta` of video frames (`NVDS_BATCH_META`), in all versions.
+pub const BATCH_META: i32 = 1;
+
 /// `NvDsBaseMeta::meta_type` of an `NvDsInferTensorMeta` (`NVDSINFER_TENSOR_OUTPUT_META`), in all versions.
 pub const TENSOR_OUTPUT_META: i32 = 12;
 
@@ -64,6 +67,8 @@ macro_rules! fields {
 fields! {
     /// The metadata of a batch.
     batch: "NvDsBatchMeta" {
+        /// [`base`]
+        BASE = "base_meta" @ 0,
         /// `guint`
         NUM_FRAMES = "num_frames_in_batch" @ 44,
         /// `GList` of [`frame`]s

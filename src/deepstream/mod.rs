@@ -24,9 +24,9 @@ use std::ptr::{NonNull, null_mut};
 use gst::glib;
 
 use layout::{
-    DataType, LABEL_SIZE, LAYER_SIZE, Layout, LayoutError, MAX_DIMS, META_TAG, TENSOR_OUTPUT_META,
-    UNTRACKED_OBJECT_ID, Version, base, batch, bbox, color, dims, font, frame, layer, network,
-    object, rect, tensor, text, user,
+    BATCH_META, DataType, LABEL_SIZE, LAYER_SIZE, Layout, LayoutError, MAX_DIMS, META_TAG,
+    TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, Version, base, batch, bbox, color, dims, font, frame,
+    layer, network, object, rect, tensor, text, user,
 };
 use library::{Library, LibraryError};
 
@@ -105,12 +105,15 @@ impl DeepStream {
         self.version
     }
 
-    /// The batch of `buffer`; `None` if it has none.
+    /// The batch of video frames of `buffer`; `None` if it has none.
     pub fn batch<'a>(&'a self, buffer: &'a gst::BufferRef) -> Option<BatchMeta<'a>> {
         // SAFETY: the function reads the buffer's list of metadata.
         let batch = unsafe { (self.library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
         let batch = Record(NonNull::new(batch)?);
-        Some(BatchMeta { deepstream: self, batch, buffer: PhantomData })
+        // SAFETY: the batch has this field in every layout. A batch of audio has it, too.
+        let batch_type: i32 = unsafe { batch.read(batch::BASE + base::TYPE) };
+        let found = BatchMeta { deepstream: self, batch, buffer: PhantomData };
+        (batch_type == BATCH_META).then_some(found)
     }
 }
 
@@ -284,6 +287,25 @@ impl LockedBatch<'_> {
         // SAFETY: the frame has these fields in every layout.
         let size = unsafe { [frame.0.read(frame::WIDTH), frame.0.read(frame::HEIGHT)] };
         (!size.contains(&0)).then_some(size)
+    }
+
+    /// Gives the frames the sizes that the frames of `original` have. This batch is a copy of it, and DeepStream
+    /// does not copy them.
+    ///
+    /// # Errors
+    /// If the list of frames of either is damaged.
+    pub fn copy_frame_sizes(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
+        for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
+            let (frame, original_frame) = (frame?, original_frame?);
+            if let Some([width, height]) = original.frame_size(original_frame) {
+                // SAFETY: the frame has these fields in every layout, and the lock is held.
+                unsafe {
+                    frame.0.write(frame::WIDTH, width);
+                    frame.0.write(frame::HEIGHT, height);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The number of the element that ran the model of `tensor`.

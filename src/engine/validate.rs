@@ -39,12 +39,18 @@ pub(super) fn validate(
         }
         check_field("objectness", objectness, [images, anchors, 1], tensors)?;
     }
+    // All memories of images are checked before the first is read, so that every engine returns the same error.
+    for tensor in layout.tensors().map(|index| &tensors[index]) {
+        if tensor.has_images_apart() {
+            tensor.checked_len()?;
+        }
+    }
     Ok(())
 }
 
 /// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`
-/// images, are within the shape of the tensor, and if its images are in memories of their own, within the memory of
-/// their image.
+/// images, are within the shape of the tensor; and if its images are in memories of their own, within the
+/// memory of their image.
 fn check_field(
     name: &'static str,
     field: Field,
@@ -60,10 +66,6 @@ fn check_field(
         .shape
         .elements()
         .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
-    if tensor.has_images_apart() {
-        // All memories are checked before the first is read, so that every engine returns the same error.
-        tensor.checked_len()?;
-    }
     if anchors == 0 {
         return Ok(());
     }

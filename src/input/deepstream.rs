@@ -133,12 +133,9 @@ impl Reader {
         if !deepstream::is_on(buffer) {
             return Ok(None);
         }
-        let Self { unique_id, forced, deepstream, frames, layers, memories } = self;
-        let opened = match deepstream.take() {
-            Some(opened) => opened,
-            None => DeepStream::open(*forced)?,
-        };
-        let deepstream: &DeepStream = deepstream.insert(opened);
+        self.opened()?;
+        let Self { unique_id, deepstream, frames, layers, memories, .. } = self;
+        let deepstream = deepstream.as_ref().expect("it was opened");
         let Some(meta) = deepstream.batch(buffer) else {
             return Ok(None);
         };
@@ -147,6 +144,34 @@ impl Reader {
         let collector = Collector { frames, layers, memories, host_is_current, frame_size, found };
         let found = collector.collect(&meta.lock(), search_elsewhere)?;
         Ok(Some(Batch { frames, layers, memories, meta, found }))
+    }
+
+    /// Adds to `copy` what DeepStream does not copy from `original`, the sizes of frames.
+    ///
+    /// # Errors
+    /// If DeepStream's libraries cannot be used, or the metadata is damaged.
+    pub fn complete_copy(
+        &mut self,
+        original: &gst::BufferRef,
+        copy: &mut gst::BufferRef,
+    ) -> Result<(), InputError> {
+        if !deepstream::is_on(original) {
+            return Ok(());
+        }
+        let deepstream = self.opened()?;
+        if let (Some(original), Some(copy)) = (deepstream.batch(original), deepstream.batch(copy)) {
+            copy.lock().copy_frame_sizes(&original.lock())?;
+        }
+        Ok(())
+    }
+
+    /// DeepStream's functions, which are opened once.
+    fn opened(&mut self) -> Result<&DeepStream, DeepStreamError> {
+        let opened = match self.deepstream.take() {
+            Some(opened) => opened,
+            None => DeepStream::open(self.forced)?,
+        };
+        Ok(self.deepstream.insert(opened))
     }
 
     /// The metadata of `buffer`, to write to it.

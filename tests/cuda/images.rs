@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gstnmsfilter::decoder::{self, Layout, Options};
 use gstnmsfilter::device::{Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream};
 use gstnmsfilter::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Shape, Storage, TensorView};
+use gstnmsfilter::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
 
 use crate::support::emulated::Emulated;
 use crate::support::{engines, skip};
@@ -55,8 +55,8 @@ fn storages<'a>(memory: &'a DeviceBuffer, positions: &[usize]) -> Vec<Storage<'a
     positions.iter().map(|&position| storage(memory, position, Ready::Now)).collect()
 }
 
-fn tensors<'a>(images: &'a Vec<Storage<'a>>) -> [TensorView<'a>; 1] {
-    let shape = Shape::new(&[images.len(), 2, 4]).unwrap();
+fn tensors(images: &dyn Images) -> [TensorView<'_>; 1] {
+    let shape = Shape::new(&[images.count(), 2, 4]).unwrap();
     [TensorView::new("windows", ElementType::F32, shape, Storage::Images(images))]
 }
 
@@ -66,10 +66,7 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 }
 
 /// The anchors of the survivors of each image, and the bytes uploaded.
-fn run(
-    engine: &mut dyn Engine,
-    images: &Vec<Storage<'_>>,
-) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
+fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
     let outcome = engine.run(&tensors, &layout(&tensors), &Params::default())?;
     let anchors = |detections: &[gstnmsfilter::engine::Detection]| {
@@ -80,7 +77,7 @@ fn run(
 }
 
 /// Checks the survivors of all four images, and the number of bytes uploaded.
-fn check(engine: &mut dyn Engine, images: &Vec<Storage<'_>>, uploaded: u64, what: &str) {
+fn check(engine: &mut dyn Engine, images: &dyn Images, uploaded: u64, what: &str) {
     let (survivors, bytes) = run(engine, images).unwrap();
     assert_eq!(survivors, SURVIVORS, "{what}");
     assert_eq!(bytes, uploaded, "{what}");
@@ -131,7 +128,7 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
             _ => Storage::Host(bytes(image)),
         });
         let count = u32::count_ones(on_host) as u64;
-        let (survivors, uploaded) = run(&mut cuda, &images.collect()).unwrap();
+        let (survivors, uploaded) = run(&mut cuda, &images.collect::<Vec<_>>()).unwrap();
         assert_eq!(survivors, SURVIVORS, "{on_host:#b}");
         // With images in both kinds of memory there is a table, unless it is the one before.
         let copies = count * BYTES as u64;

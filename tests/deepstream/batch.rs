@@ -53,6 +53,8 @@ pub struct Model {
     pub input: [u32; 2],
     pub anchors: usize,
     pub classes: usize,
+    /// Around which anchors have their boxes; `None` for one for each 12 anchors.
+    pub objects: Option<usize>,
     pub letterbox: Letterbox,
 }
 
@@ -65,6 +67,7 @@ impl Default for Model {
             input: [640, 640],
             anchors: 300,
             classes: 3,
+            objects: None,
             letterbox: Letterbox::None,
         }
     }
@@ -113,7 +116,7 @@ pub struct HostLayer {
 pub fn outputs(model: &Model, seed: u64) -> Vec<HostLayer> {
     let mut rng = Rng::with_seed(seed);
     let [width, height] = model.input.map(|side| side as f32);
-    let objects: Vec<[f32; 4]> = (0..1 + model.anchors / 12)
+    let objects: Vec<[f32; 4]> = (0..model.objects.unwrap_or(1 + model.anchors / 12))
         .map(|_| {
             let side = 8.0 + rng.f32() * 0.2 * width;
             [rng.f32() * width, rng.f32() * height, side, side * (0.5 + rng.f32())]

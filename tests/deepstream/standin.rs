@@ -494,6 +494,11 @@ impl<'a> FrameMeta<'a> {
         }
         raw.iter().rev().map(Object::from).collect()
     }
+
+    /// `NvDsFrameMeta *`.
+    pub fn as_ptr(self) -> *mut c_void {
+        self.0
+    }
 }
 
 /// An object of a frame.

@@ -41,9 +41,9 @@ fn deepstream_9_1_with_nvidias_headers() {
 
 #[test]
 fn deepstream_9_1_with_nvidias_libraries() {
-    if let (Some(headers), Some(libraries)) = (nvidia_headers(), nvidia_libraries()) {
-        let libraries = Libraries::nvidias(&headers, &libraries);
-        libraries.run(ALL, &[]);
-        libraries.run("inside::alone::memory", &[]);
-    }
+    let Some(libraries) = nvidia_libraries() else { return };
+    let Some(headers) = nvidia_headers() else { return };
+    let libraries = Libraries::nvidias(&headers, &libraries);
+    libraries.run(ALL, &[]);
+    libraries.run("inside::alone::memory", &[]);
 }

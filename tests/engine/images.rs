@@ -7,7 +7,7 @@ use gstnmsfilter::decoder::{self, Field, Layout, Options};
 use gstnmsfilter::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use gstnmsfilter::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
 use gstnmsfilter::tensor::{
-    DeviceSlice, ElementType, Elements, Shape, Storage, TensorError, TensorView,
+    DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
 };
 
 use crate::layout::{error, every_engine};
@@ -233,7 +233,7 @@ fn windows() -> Vec<Storage<'static>> {
     WINDOWS.iter().map(|image| Storage::Host(bytemuck::cast_slice(image))).collect()
 }
 
-fn tensor<'a>(shape: &[usize], images: &'a Vec<Storage<'a>>) -> [TensorView<'a>; 1] {
+fn tensor<'a>(shape: &[usize], images: &'a dyn Images) -> [TensorView<'a>; 1] {
     let shape = Shape::new(shape).unwrap();
     [TensorView::new("windows", ElementType::F32, shape, Storage::Images(images))]
 }
@@ -251,7 +251,7 @@ fn anchors(outcome: &Outcome<'_>) -> Vec<Vec<u32>> {
 }
 
 /// The message that every engine returns for these images of three.
-fn message(images: &Vec<Storage<'_>>) -> String {
+fn message(images: &dyn Images) -> String {
     error(&tensor(&[3, 2, 4], images), &layout()).to_string()
 }
 
@@ -283,7 +283,8 @@ fn a_number_of_memories_that_is_not_the_first_dimension_is_an_error() {
     assert!(message(&more).contains("there are memories of 6"));
     // A scalar has no first dimension.
     let one = windows()[..1].to_vec();
-    let found = error(&tensor(&[], &one), &Layout { images: 1, ..layout() }).to_string();
+    let scalar = Layout { images: 1, anchors: 0, ..layout() };
+    let found = error(&tensor(&[], &one), &scalar).to_string();
     assert!(found.starts_with("tensor windows (f32 scalar): expected its first"), "{found}");
 }
 

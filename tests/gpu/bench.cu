@@ -10,8 +10,8 @@
 // tables.
 //
 // Scenes are compared with the results of engine::Reference that the file has, every other one with
-// tables of images, and the paper's windows with known counts. Of other measured inputs, the kernels for a single image and those for
-// batches must have the same results.
+// tables of images, and the paper's windows with known counts. Of other measured inputs, the kernels
+// for a single image and those for batches must have the same results.
 //
 // A GPU time is that of a graph with 20 launches of the four kernels, replayed 20 times between two
 // events, divided by 400; the minimum of 5 such measurements. A wall time is that from the launch
@@ -413,8 +413,8 @@ static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
             wall_sync};
 }
 
-// The wall time with an upload of the table from pinned memory before each launch, as for a batch whose
-// table is another one each time.
+// The wall time with an upload of the table from pinned memory before each launch, as for a batch
+// whose table is another one each time.
 static double wall_with_upload(const Pipeline &pipeline, const KernelParams &params,
                                const std::vector<uint64_t> &table, uint64_t *d_table) {
     const size_t bytes = table.size() * sizeof(uint64_t);
@@ -480,8 +480,8 @@ static KernelParams yolo_params(const float *tensor, uint32_t images, uint32_t c
     return params;
 }
 
-// Makes `params`, for images at a constant stride, those for images by a table, of all of its tensors.
-// Image 0 has to be at the address of the boxes.
+// Makes `params`, for one tensor with images at a constant stride, those for images by a table. The
+// boxes are at the start of the tensor.
 static void by_table(KernelParams &params, const uint64_t *table) {
     const uint64_t image = params.boxes.address;
     for (Field *field : {&params.boxes, &params.scores}) {
@@ -491,11 +491,11 @@ static void by_table(KernelParams &params, const uint64_t *table) {
     params.box_images = params.score_images = (uint64_t)table;
 }
 
-// Checks that the images of a batch of YOLOv8 tensors have the results of single images, at a constant
-// stride and, in another order, by a table; with `timed`, prints a row for each size of batch and each of
-// both: GPU microseconds per image, of each kernel and of all; wall microseconds per image, with a table
-// also with its upload in each launch; and of the same images one launch after the other, and of a kernel
-// that only reads the tensors.
+// Checks that the images of a batch of YOLOv8 tensors have the results of single images, at a
+// constant stride and, in another order, by a table; with `timed`, prints a row for each size of
+// batch and each of both: GPU microseconds per image, of each kernel and of all; wall microseconds
+// per image, with a table also with its upload in each launch; and GPU microseconds of the same
+// images one launch after the other, and of a kernel that only reads the tensors.
 static bool batches(bool timed) {
     const uint32_t most = timed ? 64 : 4, capacity = 2048;
     std::vector<float> tensors;

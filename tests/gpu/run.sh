@@ -6,6 +6,7 @@
 #
 #   suite      every test program with backend=cuda, but for those that are steps of their own
 #   inference  the inference element: needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
+#   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; the time of batches
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
@@ -18,7 +19,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,19s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,20s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -48,6 +49,7 @@ program() {
         printf '%s: ' "$name"
         grep -E '^test result' "$log"
         grep -iE '^(skip|[0-9]+ (scenes|runs|streams))' "$log" | sort | uniq -c
+        grep -E '\|' "$log"
     else
         echo "$name: FAILED"
         grep -vE '^test .* ok$' "$log" | tail -30
@@ -60,9 +62,9 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # The first two are no tests. cuda_absent needs the stub driver; the three after it have
+            # The first two are no tests. cuda_absent needs the stub driver; those after it have
             # steps of their own.
-            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference) ;;
+            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference | deepstream*) ;;
             # What is left out needs Python packages or an inference element.
             input) program "$name" --skip python_attach:: ;;
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
@@ -83,6 +85,25 @@ inference() {
     fi
     # The pipelines need elements that are not in every GStreamer of a GPU machine.
     NMSFILTER_TEST_PROVIDER=cuda program inference --skip pipelines::
+}
+
+deepstream() {
+    local libraries version
+    for libraries in "$work"/programs/deepstream-*; do
+        version=${libraries##*-}
+        [ "$version" != nvidia ] || version=91
+        echo "stand-in ${libraries##*/deepstream-}"
+        with_standin "$libraries" $version inside:: --skip inside::alone --skip inside::messages --test-threads 1
+    done
+    for libraries in "$work"/programs/deepstream-91*; do
+        [ ! -d "$libraries" ] || with_standin "$libraries" 91 inside::alone::throughput
+    done
+}
+
+# with_standin FOLDER VERSION ARGUMENT...: the test program `deepstream` with these libraries.
+with_standin() {
+    LD_LIBRARY_PATH=$1 NMSFILTER_TEST_STANDIN=$1 NMSFILTER_TEST_DEEPSTREAM=${2:0:1}.${2:1} \
+        program deepstream "${@:3}"
 }
 
 scenes() {

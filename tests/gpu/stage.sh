@@ -4,13 +4,14 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugins, the recorded tensors,
+# FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugins, the stand-ins for DeepStream's
+# libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), the recorded tensors,
 # models, pictures and videos of NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), and
 # GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
 # Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
 # tests/gpu/run.sh.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '3,12s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,13s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
 gstreamer=${2:+$(realpath "$2")}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -40,6 +41,17 @@ strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/scenes/debug/examples/scen
 for plugin in libgstnmsfilter.so libgstonnxruntime.so; do
     strip -o "$folder/$plugin" "$CARGO_TARGET_DIR/release/$plugin"
 done
+standin() {
+    tests/deepstream/standin/build.sh "$folder/programs/deepstream-$1" "${@:2}"
+}
+for version in 60 61 64 80 90; do
+    standin $version $version
+done
+headers=$data/deepstream-9.1/includes
+[ ! -e "$headers" ] || standin 91 91 "$headers"
+if [ -e "$headers" ] && [ -n "${NMSFILTER_DEEPSTREAM_LIBRARIES-}" ]; then
+    LIBRARIES=$NMSFILTER_DEEPSTREAM_LIBRARIES standin 91-nvidia 91 "$headers"
+fi
 # Not a larger file that may be there: what can be transferred to a GPU machine is often limited.
 for kind in recorded models images videos oscars; do
     [ ! -e "$data/data/$kind" ] ||
@@ -51,5 +63,5 @@ echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
 echo "$data" >"$folder/data-folder"
 [ -z "$gstreamer" ] || cp "$gstreamer" "$folder/gstreamer.tar.xz"
-tar -C "$folder" --remove-files -cJf "$folder/programs.tar.xz" programs data
+tar -C "$folder" --remove-files --dereference -cJf "$folder/programs.tar.xz" programs data
 du -sh "$folder"

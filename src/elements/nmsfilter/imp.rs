@@ -13,7 +13,6 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::BaseTransformExtManual;
-#[cfg(feature = "v1_26")]
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
@@ -425,9 +424,8 @@ impl BaseTransformImpl for NmsFilter {
         Ok(())
     }
 
-    /// Copies `GstTensorMeta` together with a shared buffer (after a tee, for example); GStreamer
-    /// 1.26 does not.
-    #[cfg(feature = "v1_26")]
+    /// Copies a shared buffer (after a tee, for example) with the metadata that the copy does not have otherwise:
+    /// `GstTensorMeta` of GStreamer 1.26, and the sizes of DeepStream's frames.
     fn prepare_output_buffer(
         &self,
         inbuf: InputBuffer,
@@ -436,7 +434,12 @@ impl BaseTransformImpl for NmsFilter {
             InputBuffer::Writable(_) => Ok(PrepareOutputBufferSuccess::InputBuffer),
             InputBuffer::Readable(shared) => {
                 let mut copy = shared.copy();
+                #[cfg(feature = "v1_26")]
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
+                if let Some(session) = &mut *lock(&self.session) {
+                    // An error is that of the copy, too, and is reported when that is read.
+                    let _ = session.deepstream.complete_copy(shared, copy.make_mut());
+                }
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))
             }
         }

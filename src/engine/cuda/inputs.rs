@@ -37,7 +37,7 @@ struct Apart {
     count: usize,
     /// The number of images in host memory.
     on_host: usize,
-    /// The bytes of an image.
+    /// The bytes of an image in host memory.
     len: usize,
     /// If all images are in device memory, with addresses at a constant stride.
     in_stride: Option<InStride>,
@@ -139,10 +139,13 @@ impl Apart {
         let mut apart = Self { count, on_host: 0, len: 0, in_stride: None, is_ready: true };
         let (mut in_stride, mut is_constant): (Option<InStride>, _) = (None, true);
         for (index, image) in images(tensor, count).enumerate() {
-            apart.len = image.checked_len()?;
-            let Resident::Device(slice) = image.resident()? else {
-                apart.on_host += 1;
-                continue;
+            let slice = match image.resident()? {
+                Resident::Device(slice) => slice,
+                Resident::Host(bytes) => {
+                    apart.on_host += 1;
+                    apart.len = bytes.len();
+                    continue;
+                }
             };
             apart.is_ready &= matches!(slice.ready(), Ready::Now);
             let so_far = in_stride.get_or_insert(InStride { first: slice, last: slice, stride: 0 });

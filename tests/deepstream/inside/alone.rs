@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests in a process of their own, with libraries that cannot be used, or because they measure the memory.
 
+mod throughput;
+
 use gstnmsfilter::geometry::Letterbox;
 
 use super::objects::assert_objects;

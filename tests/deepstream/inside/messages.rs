@@ -60,7 +60,7 @@ fn assert_messages(messages: &Messages, objects: &[Object]) {
         assert_eq!(found["bbox"], bbox, "{object:?}");
         assert_eq!(found["id"], u64::MAX.to_string());
         let confidence = found[&object.label]["confidence"].as_f64();
-        assert_eq!(confidence, Some(object.confidence.into()), "{message}");
+        assert_eq!(confidence.map(|number| number as f32), Some(object.confidence), "{message}");
     }
     let lines = messages.all["objects"].as_array().unwrap();
     assert_eq!(lines.len(), objects.len());

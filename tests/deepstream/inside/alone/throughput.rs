@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The time of batches in the element, from device pointers to objects. Prints a table; nothing is asserted of times.
+
+use std::ffi::{c_int, c_long};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+use gstnmsfilter::geometry::Letterbox;
+
+use crate::batch::{Memory, Model, Producer, Scene};
+use crate::libraries::is_inside;
+use crate::run;
+use crate::standin::Counts;
+use crate::support::engines;
+use crate::support::pipeline::{intercept, parse, run as run_pipeline};
+
+/// Batches that are measured, after as many that are not.
+const BATCHES: usize = 100;
+
+/// Time by the clock and of the thread.
+#[derive(Clone, Copy)]
+struct Times {
+    wall: Instant,
+    thread: Duration,
+}
+
+impl Times {
+    fn now() -> Self {
+        #[repr(C)]
+        struct TimeSpec {
+            seconds: c_long,
+            nanoseconds: c_long,
+        }
+        unsafe extern "C" {
+            fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
+        }
+        const CLOCK_THREAD_CPUTIME_ID: c_int = 3;
+        let mut time = TimeSpec { seconds: 0, nanoseconds: 0 };
+        // SAFETY: the function writes the structure, whose fields are those of a 64-bit Linux.
+        assert_eq!(unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
+        let thread = Duration::new(time.seconds as u64, time.nanoseconds as u32);
+        Self { wall: Instant::now(), thread }
+    }
+}
+
+/// Microseconds of the clock and of the thread, for each batch in the element.
+fn measured(scene: &Scene, properties: &str) -> (Vec<f64>, Vec<f64>, gst::Structure) {
+    let pipeline = parse(&run::description(2 * BATCHES, properties));
+    let producer = Producer::new(scene, 2);
+    intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
+    let element = pipeline.by_name("nms").unwrap();
+    let entered: Arc<Mutex<Option<Times>>> = Arc::default();
+    let times: Arc<Mutex<(Vec<f64>, Vec<f64>)>> = Arc::default();
+    let probe = |name: &str, act: Box<dyn Fn() + Send + Sync>| {
+        let pad = element.static_pad(name).unwrap();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            act();
+            gst::PadProbeReturn::Ok
+        });
+    };
+    let (on_entry, on_exit, to) = (entered.clone(), entered, times.clone());
+    probe("sink", Box::new(move || *on_entry.lock().unwrap() = Some(Times::now())));
+    probe(
+        "src",
+        Box::new(move || {
+            let (from, until) = (on_exit.lock().unwrap().take().unwrap(), Times::now());
+            let mut to = to.lock().unwrap();
+            to.0.push((until.wall - from.wall).as_secs_f64() * 1e6);
+            to.1.push((until.thread - from.thread).as_secs_f64() * 1e6);
+        }),
+    );
+    let ended = run_pipeline(&pipeline);
+    assert_eq!((&ended.error, ended.warnings.as_slice()), (&None, &[][..]));
+    let (wall, thread) = std::mem::take(&mut *times.lock().unwrap());
+    assert_eq!(wall.len(), 2 * BATCHES);
+    (wall[BATCHES..].to_vec(), thread[BATCHES..].to_vec(), ended.stats.last().unwrap().clone())
+}
+
+#[test]
+#[ignore = "a measurement; needs a GPU, and libraries of DeepStream (tests/gpu/run.sh, step deepstream)"]
+fn throughput() {
+    if !is_inside() {
+        return;
+    }
+    engines::require_gpu();
+    let input = [640, 640];
+    let (anchors, classes, letterbox) = (8400, 80, Letterbox::Center);
+    println!(
+        "frames  candidates objects |  wall us: mean    p50    p99 | thread us |   GPU us |  bytes up   down | cores at 50/s"
+    );
+    for (count, scattered) in [(1, false), (16, false), (16, true), (64, false), (64, true)] {
+        let objects = Some(110);
+        let model = Model { anchors, classes, objects, input, letterbox, ..Model::default() };
+        let mut scene = Scene::new(count, 1).with_model(model);
+        for frame in &mut scene.frames {
+            frame.meta.pipeline = [1920, 1080];
+        }
+        (scene.memory, scene.scattered) = (Memory::Device, scattered);
+        // The scores are uniform: a twelfth of the anchors.
+        let properties = "decoder=yolov8 backend=cuda letterbox=center keep-tensors=false score-threshold=0.9167";
+        let (mut wall, thread, stats) = measured(&scene, properties);
+        wall.sort_by(f64::total_cmp);
+        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+        let of = |name: &str| stats.get::<u64>(name).unwrap() as f64;
+        let batches = 2.0 * BATCHES as f64;
+        println!(
+            "{count:>3}{} {:>10.0} {:>7.0} | {:>14.1} {:>6.1} {:>6.1} | {:>9.1} | {:>8.1} | {:>9.0} {:>6.0} | {:.4}",
+            if scattered { " table" } else { "      " },
+            of("candidates") / batches / count as f64,
+            of("survivors") / batches / count as f64,
+            mean(&wall),
+            wall[BATCHES / 2],
+            wall[BATCHES * 99 / 100],
+            mean(&thread),
+            of("device-time-mean") / 1000.0,
+            of("bytes-uploaded") / batches,
+            of("bytes-downloaded") / batches,
+            mean(&thread) * 50.0 / 1e6,
+        );
+    }
+    Counts::now().assert_nothing_left();
+}
