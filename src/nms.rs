@@ -34,6 +34,8 @@
 //! assert!(outcome.images().all(|image| image.survivors.len() == 1));
 //! # Ok::<(), gstnmsfilter::nms::NmsError>(())
 //! ```
+//!
+//! The images can also be in memories of their own: [`Images`](crate::tensor::Images).
 
 use crate::decoder;
 use crate::engine;
