@@ -19,4 +19,5 @@ export ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:detect_stack_use_after
 # GLib's slices would hide what is freed.
 export G_SLICE=always-malloc CFLAGS=-fsanitize=address
 cd tests
-"$program" "$@"
+# Without the test that measures the memory: the sanitizer keeps what is freed for a while.
+"$program" --skip failures::many_batches "$@"
