@@ -4,9 +4,9 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use gstnmsfilter::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
 
-const ROI: Kinds = Kinds { roi: true, analytics: false };
-const ANALYTICS: Kinds = Kinds { roi: false, analytics: true };
-const BOTH: Kinds = Kinds { roi: true, analytics: true };
+const ROI: Kinds = Kinds { roi: true, analytics: false, nvds: false };
+const ANALYTICS: Kinds = Kinds { roi: false, analytics: true, nvds: false };
+const BOTH: Kinds = Kinds { roi: true, analytics: true, nvds: false };
 const FRAME: [u32; 2] = [1920, 1080];
 
 fn attach(criterion: &mut Criterion) {

@@ -3,8 +3,8 @@
 # Compiles nvinfer's suppression from its published source: benches/peers/nvinfer/build.sh DEEPSTREAM FOLDER
 #
 # DEEPSTREAM has the folders includes and src of DeepStream 9.1. Writes FOLDER/libnvinfer_nms.so (nvinfer.h).
-# The headers of CUDA and TensorRT are replaced by stubs, and so are two of DeepStream's that are not
-# published; the source that is measured uses none of them. nvinfer's own Makefile has no option for
+# The headers of CUDA and TensorRT are replaced by stubs, and so are two of another library of
+# DeepStream's; the function that is measured uses none of their names. nvinfer's own Makefile has no option for
 # optimization; -O3 is in nvinfer's favor. Operations are not contracted, as on x86-64 by default.
 set -eu
 deepstream=$(realpath "$1")

@@ -24,11 +24,11 @@ fn regions(count: u32) -> Vec<Region> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let mut kinds = vec![("roi", Kinds { roi: true, analytics: false })];
+    let mut kinds = vec![("roi", Kinds { roi: true, analytics: false, nvds: false })];
     if HAS_ANALYTICS {
         kinds.extend([
-            ("analytics", Kinds { roi: false, analytics: true }),
-            ("both", Kinds { roi: true, analytics: true }),
+            ("analytics", Kinds { roi: false, analytics: true, nvds: false }),
+            ("both", Kinds { roi: true, analytics: true, nvds: false }),
         ]);
     } else {
         println!("SKIPPED: analytics metadata needs a build with the feature v1_24 or later");

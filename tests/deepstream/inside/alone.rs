@@ -118,7 +118,7 @@ fn memory() {
         let seen = std::sync::atomic::AtomicU64::new(0);
         move |buffer| {
             let index = seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if index % (batches / 10) == 0 {
+            if index.is_multiple_of(batches / 10) {
                 resident.lock().unwrap().push(process::resident());
             }
             producer.attach(buffer);
@@ -137,8 +137,9 @@ fn memory() {
     }
     let resident = resident.lock().unwrap().clone();
     println!("{batches} batches: {resident:?} KiB, {counts:?}");
-    // After the first tenth everything has been allocated once.
+    // After the first tenth everything has been allocated once, but the emulated GPU uses the stacks of its threads,
+    // 64 MiB for each calling thread, little by little.
+    let most = if std::env::var_os("NMSFILTER_EMULATED_CUDA").is_some() { 128 << 10 } else { 2048 };
     let grown = resident[9].saturating_sub(resident[1]);
-    // The emulated driver has threads of its own for each launch, whose memory is not ours.
-    assert!(is_emulated || grown < 2048, "{grown} KiB more: {resident:?}");
+    assert!(grown < most, "{grown} KiB more: {resident:?}");
 }

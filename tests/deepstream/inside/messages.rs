@@ -15,7 +15,7 @@ use crate::standin::{Batch, Counts, Object};
 use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::scratch::ScratchFile;
 
-/// The messages of a frame: of each object, and of all.
+/// The messages of a frame: of each object, and of all. The object that was added last is the first.
 struct Messages {
     each: Vec<Value>,
     all: Value,
@@ -48,7 +48,6 @@ fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
 /// Fails unless the messages are those of the objects: their boxes in whole pixels, labels and confidences.
 fn assert_messages(messages: &Messages, objects: &[Object]) {
     assert_eq!(messages.each.len(), objects.len());
-    // The generator reads the list of the frame, which has the newest object first.
     for (message, object) in messages.each.iter().rev().zip(objects) {
         let [left, top, width, height] = object.rect;
         let bbox = json!({

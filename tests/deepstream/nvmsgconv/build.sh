@@ -3,8 +3,8 @@
 # Compiles DeepStream's payload generator: tests/deepstream/nvmsgconv/build.sh DEEPSTREAM FOLDER
 #
 # DEEPSTREAM has the folders includes and src of DeepStream 9.1. Writes FOLDER/libnvmsgconv_json.so
-# (nvmsgconv_json.h). All sources of the generator are compiled; what they use of DeepStream's 3D components
-# and of the CUDA runtime, which are not published, is replaced by stubs, and its payloads of 3D detections
+# (nvmsgconv_json.h). All sources of the generator are compiled; what they use of the headers of
+# DeepStream's 3D components and of the CUDA runtime is replaced by stubs, and its payloads of 3D detections
 # are empty. The element nvmsgconv, which calls the generator, is not compiled. Needs json-glib, libuuid,
 # yaml-cpp and protobuf 3.21, with which NVIDIA's schema.pb.cc was generated.
 set -eu

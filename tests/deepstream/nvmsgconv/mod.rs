@@ -7,12 +7,21 @@ mod objects;
 
 use library::Nvmsgconv;
 
-use crate::libraries::{Libraries, nvidia_headers};
+use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 
 #[test]
 fn messages_have_the_objects_that_the_element_attaches() {
     if let (Some(headers), Some(folder)) = (nvidia_headers(), Nvmsgconv::build()) {
         let variables = [(library::FOLDER, folder.to_str().unwrap())];
         Libraries::of_nvidia(&headers).run("inside::messages::", &variables);
+    }
+}
+
+#[test]
+fn messages_have_them_with_nvidias_libraries() {
+    let Some(libraries) = nvidia_libraries() else { return };
+    if let (Some(headers), Some(folder)) = (nvidia_headers(), Nvmsgconv::build()) {
+        let variables = [(library::FOLDER, folder.to_str().unwrap())];
+        Libraries::nvidias(&headers, &libraries).run("inside::messages::", &variables);
     }
 }

@@ -50,7 +50,7 @@ if [ -n "${LIBRARIES-}" ]; then
         ln -s "$(realpath "$LIBRARIES")/$name" "$folder/$name"
     done
     library libstandin.so nvidia.c tensors.c read.c \
-        "$folder/libnvdsgst_meta.so" "$folder/libnvds_meta.so" -Wl,-rpath,"$folder"
+        -L"$folder" -l:libnvdsgst_meta.so -l:libnvds_meta.so -Wl,-rpath,"$folder"
     exit
 fi
 if [ "$version" -ge 80 ]; then

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The clustering of cluster-mode=1 and 3, which is in a library that is not published. The fields are those
-// that nvinfer sets; the functions are not defined, and nvinfer.cpp does not call them.
+// The clustering of cluster-mode=1 and 3, which is in another library. The fields are those that nvinfer sets;
+// the functions are not called.
 #pragma once
 #include <cstddef>
 

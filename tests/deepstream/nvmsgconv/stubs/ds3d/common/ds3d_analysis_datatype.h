@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Detections of DeepStream's 3D components, whose headers are not published. None is made here.
+// In place of the header of DeepStream's 3D components: their detections. None is made here.
 #pragma once
 
 struct Object2DBbox {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The data maps of DeepStream's 3D components, whose headers are not published. A map here has no data, so
-// that nvmsgconv's payloads of 3D detections, which the tests do not use, are empty.
+// In place of the header of DeepStream's 3D components: their data maps. A map here has no data, so that
+// nvmsgconv's payloads of 3D detections, which the tests do not use, are empty.
 #pragma once
 #include <cstddef>
 #include <cstdint>
