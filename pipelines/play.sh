@@ -14,7 +14,7 @@ usage() {
     echo "usage: play.sh NAME [VARIABLE=VALUE ...], where NAME is one of" >&2
     local file
     for file in "$folder"/*.launch; do
-        printf '  %-14s %s\n' "$(basename "$file" .launch)" "$(sed -n '1s/^# //p' "$file")" >&2
+        printf '  %-18s %s\n' "$(basename "$file" .launch)" "$(sed -n '1s/^# //p' "$file")" >&2
     done
     exit 2
 }

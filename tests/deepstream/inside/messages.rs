@@ -99,6 +99,8 @@ fn have_the_boxes_labels_and_confidences_of_all_frames() {
             let mut count = 0;
             for (index, messages) in batch.iter().enumerate() {
                 let mut objects = scene.expected(index, 0, letterbox);
+                // The generator reads the frame's list, which has the newest first.
+                objects.reverse();
                 for object in &mut objects {
                     object.label = names[object.class as usize].to_owned();
                 }
