@@ -85,16 +85,17 @@ fn no_version() {
     assert_runs_with("deepstream-version=7.1");
 }
 
-/// `NMSFILTER_TEST_BATCHES` batches; 2000 by default.
+/// `NMSFILTER_TEST_BATCHES` batches; 100,000 by default, or 100 on the emulated GPU.
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
 fn memory() {
     if !is_inside() {
         return;
     }
+    let is_emulated = engines::on_gpu() && std::env::var_os("NMSFILTER_EMULATED_CUDA").is_some();
     let batches = std::env::var("NMSFILTER_TEST_BATCHES").ok();
-    let batches: u64 = batches.map_or(2000, |batches| batches.parse().unwrap());
-    let batches = engines::scene_count(batches).max(100);
+    let default = if is_emulated { 100 } else { 100_000 };
+    let batches: u64 = batches.map_or(default, |batches| batches.parse().unwrap());
     let mut scene = Scene::new(4, 1).with_model(Model { anchors: 40, ..Model::default() });
     scene.frames[2].seeds[0] = None;
     scene.frames[3].meta.pipeline = [640, 480];
@@ -103,7 +104,7 @@ fn memory() {
     assert!(objects > 10);
     let producer = Producer::new(&scene, 6);
     let pool = producer.pool(0);
-    // Every second batch is copied for the other branch of the tee.
+    // Each batch is copied for one of the branches of the tee.
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={batches} ! {} ! tee name=t
            t. ! queue max-size-buffers=2 ! nmsfilter decoder=yolov8 letterbox=none keep-tensors=false ! fakesink

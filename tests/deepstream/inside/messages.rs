@@ -48,7 +48,7 @@ fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
 /// Fails unless the messages are those of the objects: their boxes in whole pixels, labels and confidences.
 fn assert_messages(messages: &Messages, objects: &[Object]) {
     assert_eq!(messages.each.len(), objects.len());
-    for (message, object) in messages.each.iter().rev().zip(objects) {
+    for (message, object) in messages.each.iter().zip(objects) {
         let [left, top, width, height] = object.rect;
         let bbox = json!({
             "topleftx": left as i64,
@@ -64,7 +64,7 @@ fn assert_messages(messages: &Messages, objects: &[Object]) {
     }
     let lines = messages.all["objects"].as_array().unwrap();
     assert_eq!(lines.len(), objects.len());
-    for (line, object) in lines.iter().rev().zip(objects) {
+    for (line, object) in lines.iter().zip(objects) {
         let fields: Vec<&str> = line.as_str().unwrap().split('|').collect();
         let [id, edges @ .., label] = &fields[..] else { panic!("{line}") };
         assert_eq!((*id, *label), (&*u64::MAX.to_string(), &*object.label));
