@@ -72,11 +72,6 @@ impl Cuda {
         Ok(Self { is_fixed: ordinal.is_some(), on })
     }
 
-    /// The GPU that it runs on.
-    pub fn device(&self) -> &Arc<Device> {
-        self.on.kernels.device()
-    }
-
     /// Runs a batch; [`outcome`](Self::outcome) returns the result.
     pub(super) fn run_batch(
         &mut self,

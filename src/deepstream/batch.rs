@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The metadata of a batch and its frames, and the lists that they are in.
+//!
+//! In: a batch of a buffer. Out: its frames, while its lock is held, and what is attached to them.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use gst::glib;
+
+use super::layout::{BATCH_META, Layout, TENSOR_OUTPUT_META, Version, base, batch, frame, user};
+use super::record::Record;
+use super::tensor::TensorMeta;
+use super::{DeepStream, DeepStreamError};
+
+/// The greatest number of frames in a batch, and of metadata in a list, that is read: more than any
+/// pipeline has. A list that does not end is an error, not an endless loop.
+pub(super) const MAX_LIST: usize = 65_536;
+
+/// The metadata of a batch, `NvDsBatchMeta`.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchMeta<'a> {
+    pub(super) deepstream: &'a DeepStream,
+    pub(super) batch: Record,
+    buffer: PhantomData<&'a gst::BufferRef>,
+}
+
+/// The batch's metadata while its lock is held: other threads do not change it.
+#[derive(Debug)]
+pub struct LockedBatch<'a>(pub(super) BatchMeta<'a>);
+
+impl<'a> BatchMeta<'a> {
+    /// The batch at this address, which DeepStream gave for a buffer; `None` if it has no video frames.
+    ///
+    /// # Safety
+    /// It must be an `NvDsBatchMeta` that exists during `'a`.
+    pub(super) unsafe fn new(deepstream: &'a DeepStream, batch: NonNull<c_void>) -> Option<Self> {
+        let batch = Record(batch);
+        // SAFETY: the batch has this field in every layout. A batch of audio has it, too.
+        let batch_type: i32 = unsafe { batch.read(batch::BASE + base::TYPE) };
+        let found = Self { deepstream, batch, buffer: PhantomData };
+        (batch_type == BATCH_META).then_some(found)
+    }
+
+    /// The version whose layout is used.
+    pub fn version(&self) -> Version {
+        self.deepstream.version()
+    }
+
+    /// Acquires the batch's lock, which a thread can acquire more than once.
+    pub fn lock(self) -> LockedBatch<'a> {
+        // SAFETY: the batch exists as long as the buffer.
+        unsafe { (self.deepstream.library.nvds_acquire_meta_lock)(self.batch.as_ptr()) };
+        LockedBatch(self)
+    }
+}
+
+impl Drop for LockedBatch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this thread holds the lock.
+        unsafe { (self.0.deepstream.library.nvds_release_meta_lock)(self.0.batch.as_ptr()) };
+    }
+}
+
+impl LockedBatch<'_> {
+    pub(super) fn layout(&self) -> &'static Layout {
+        self.0.deepstream.layout
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.0.deepstream.version
+    }
+
+    /// The frames, in the order of the batch's list.
+    ///
+    /// # Errors
+    /// If the list's length is not the batch's number of frames, or an entry is null.
+    pub fn frames(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<FrameMeta<'_>, DeepStreamError>>, DeepStreamError> {
+        // SAFETY: the batch has these fields in every layout.
+        let (said, list) = unsafe {
+            let said: u32 = self.0.batch.read(batch::NUM_FRAMES);
+            (said as usize, self.list(self.0.batch, batch::FRAMES, "frames"))
+        };
+        let listed = list.clone().count();
+        if said != listed {
+            return Err(DeepStreamError::FrameCount { said, listed, version: self.version() });
+        }
+        Ok(list.map(|frame| frame.map(|frame| FrameMeta(frame, PhantomData))))
+    }
+
+    /// Whether tensors are attached to the batch, as nvinfer does for regions of interest
+    /// (`input-tensor-meta`).
+    pub fn has_batch_tensors(&self) -> bool {
+        // SAFETY: the batch has this field in every layout.
+        let mut metas = unsafe { self.list(self.0.batch, batch::USER_METAS, "user metadata") };
+        metas.any(|meta| meta.is_ok_and(|meta| self.type_of(meta) == TENSOR_OUTPUT_META))
+    }
+
+    /// Whether `frame` has a region of interest that a model was run on.
+    pub fn has_region(&self, frame: FrameMeta<'_>) -> bool {
+        // SAFETY: the frame has this field in every layout.
+        let mut metas = unsafe { self.list(frame.0, frame::USER_METAS, "user metadata") };
+        self.layout().roi_meta.is_some_and(|roi_meta| {
+            metas.any(|meta| meta.is_ok_and(|meta| self.type_of(meta) == roi_meta))
+        })
+    }
+
+    /// Whether an object of `frame` has tensors, as nvinfer attaches them with `process-mode=2`.
+    pub fn has_object_tensors(&self, frame: FrameMeta<'_>) -> bool {
+        // SAFETY: the frame and its objects have these fields.
+        let mut objects = unsafe { self.list(frame.0, frame::OBJECTS, "objects") };
+        objects.any(|object| {
+            object.is_ok_and(|object| {
+                let offset = self.layout().object_user_metas;
+                // SAFETY: the object has this field in this layout.
+                let mut metas = unsafe { self.list(object, offset, "user metadata") };
+                metas.any(|meta| meta.is_ok_and(|meta| self.type_of(meta) == TENSOR_OUTPUT_META))
+            })
+        })
+    }
+
+    /// The size of `frame` in the muxer's coordinates; `None` if the muxer has not set it. A copy of a buffer, as
+    /// behind a tee, does not have it.
+    pub fn frame_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
+        // SAFETY: the frame has these fields in every layout.
+        let size = unsafe { [frame.0.read(frame::WIDTH), frame.0.read(frame::HEIGHT)] };
+        (!size.contains(&0)).then_some(size)
+    }
+
+    /// Gives the frames the sizes that the frames of `original` have. This batch is a copy of it, and DeepStream
+    /// does not copy them.
+    ///
+    /// # Errors
+    /// If the list of frames of either is damaged.
+    pub fn copy_frame_sizes(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
+        for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
+            let (frame, original_frame) = (frame?, original_frame?);
+            if let Some([width, height]) = original.frame_size(original_frame) {
+                // SAFETY: the frame has these fields in every layout, and the lock is held.
+                unsafe {
+                    frame.0.write(frame::WIDTH, width);
+                    frame.0.write(frame::HEIGHT, height);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes `tensor` from `frame`. DeepStream calls its release function, by which its memory goes back to
+    /// the element that attached it.
+    pub fn remove_tensor(&self, frame: FrameMeta<'_>, tensor: TensorMeta<'_>) {
+        let library = &self.0.deepstream.library;
+        // SAFETY: the metadata is in the frame's list, and the lock is held.
+        unsafe {
+            (library.nvds_remove_user_meta_from_frame)(frame.0.as_ptr(), tensor.user.as_ptr());
+        }
+    }
+
+    /// Says that a model was run on `frame`, so that trackers update their objects.
+    pub fn set_infer_done(&self, frame: FrameMeta<'_>) {
+        // SAFETY: the frame has this field in every layout, and the lock is held.
+        unsafe { frame.0.write(frame::INFER_DONE, i32::from(true)) };
+    }
+
+    /// The type of metadata.
+    pub(super) fn type_of(&self, meta: Record) -> i32 {
+        // SAFETY: all metadata of users begins with this field.
+        unsafe { meta.read(user::BASE + base::TYPE) }
+    }
+
+    /// The structures of the `GList` in the field at `offset`. After an error there are no more.
+    ///
+    /// # Safety
+    /// `record` must have a field there of type `GList *`. The list must not change while the lock is held.
+    pub(super) unsafe fn list(
+        &self,
+        record: Record,
+        offset: usize,
+        what: &'static str,
+    ) -> impl Iterator<Item = Result<Record, DeepStreamError>> + Clone + use<> {
+        let version = self.version();
+        // SAFETY: the caller guarantees the field.
+        let mut link: *const glib::ffi::GList = unsafe { record.read(offset) };
+        let mut count = 0;
+        std::iter::from_fn(move || {
+            if link.is_null() {
+                return None;
+            }
+            count += 1;
+            if count > MAX_LIST {
+                link = std::ptr::null();
+                return Some(Err(DeepStreamError::Endless { what, version }));
+            }
+            // SAFETY: the link is not null, and the list does not change.
+            let entry = unsafe { link.read() };
+            link = entry.next;
+            let data = NonNull::new(entry.data).map(Record);
+            Some(data.ok_or(DeepStreamError::Null { what, version }))
+        })
+    }
+}
+
+/// The metadata of a frame, `NvDsFrameMeta`.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameMeta<'l>(pub(super) Record, PhantomData<&'l ()>);

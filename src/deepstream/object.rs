@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Objects on frames.
+//!
+//! In: a [`NewObject`]. Out: an `NvDsObjectMeta` on a frame of a locked batch, as nvinfer attaches it.
+
+use std::ffi::CStr;
+use std::ptr::{NonNull, null_mut};
+
+use gst::glib;
+
+use super::DeepStreamError;
+use super::batch::{FrameMeta, LockedBatch};
+use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, font, frame, object, rect, text};
+use super::record::Record;
+
+/// An object to add to a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct NewObject<'a> {
+    /// The number of the element that ran the model.
+    pub component_id: i32,
+    /// The class.
+    pub class: i32,
+    /// The score.
+    pub confidence: f32,
+    /// Left, top, width and height in the muxer's coordinates.
+    pub rect: [f32; 4],
+    /// The name of the class.
+    pub label: &'a str,
+}
+
+impl LockedBatch<'_> {
+    /// Adds an object to `frame`, with the border and the text that nvinfer gives to its objects.
+    ///
+    /// Fields that are not set here are zero. An object is added immediately after it is acquired: nvdsosd draws
+    /// every object that was acquired.
+    ///
+    /// # Errors
+    /// If DeepStream provides no object.
+    pub fn add_object(
+        &self,
+        frame: FrameMeta<'_>,
+        new: &NewObject<'_>,
+    ) -> Result<(), DeepStreamError> {
+        const RED: [f64; 4] = [1.0, 0.0, 0.0, 1.0];
+        const BLACK: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
+        const WHITE: [f64; 4] = [1.0; 4];
+        const FONT: &CStr = c"Serif";
+        let library = &self.0.deepstream.library;
+        let layout = self.layout();
+        let [left, top, width, height] = new.rect;
+        // SAFETY: the lock is held. The object is new and not in a list yet, and has these fields in this
+        // layout. Its text is allocated by g_malloc, as DeepStream expects; the font's name is static.
+        unsafe {
+            let added = (library.nvds_acquire_obj_meta_from_pool)(self.0.batch.as_ptr());
+            let added = Record(NonNull::new(added).ok_or(DeepStreamError::NoObject)?);
+            added.write(object::COMPONENT_ID, new.component_id);
+            added.write(object::CLASS, new.class);
+            added.write(object::ID, UNTRACKED_OBJECT_ID);
+            added.write(object::CONFIDENCE, new.confidence);
+            let numbers = [left, top, width, height];
+            let fields = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
+            for (field, number) in fields.into_iter().zip(numbers) {
+                added.write(object::DETECTOR_BOX + field, number);
+            }
+            let fields = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
+            for (field, number) in fields.into_iter().zip(numbers) {
+                added.write(object::RECT + field, number);
+            }
+            added.write(object::RECT + rect::BORDER_WIDTH, 3u32);
+            added.write_color(object::RECT + rect::BORDER_COLOR, RED);
+            added.write(object::RECT + rect::HAS_BACKGROUND, 0u32);
+            if let Some(rotation_angle) = layout.rotation_angle {
+                added.write(object::RECT + rotation_angle, 0.0f32);
+            }
+
+            let label = truncated(new.label, LABEL_SIZE - 1);
+            let field = added.at(layout.object_label).cast::<u8>();
+            field.copy_from_nonoverlapping(label.as_ptr(), label.len());
+            field.add(label.len()).write(0);
+
+            let at = layout.object_text;
+            let text = glib::ffi::g_strndup(new.label.as_ptr().cast(), new.label.len());
+            added.write(at + text::TEXT, text);
+            added.write(at + text::X, left as u32);
+            added.write(at + text::Y, (top - 10.0) as u32);
+            added.write(at + text::FONT + font::NAME, FONT.as_ptr());
+            added.write(at + text::FONT + font::SIZE, 11u32);
+            added.write_color(at + text::FONT + font::COLOR, WHITE);
+            added.write(at + text::HAS_BACKGROUND, 1i32);
+            added.write_color(at + text::BACKGROUND, BLACK);
+            (library.nvds_add_obj_meta_to_frame)(frame.0.as_ptr(), added.as_ptr(), null_mut());
+        }
+        Ok(())
+    }
+
+    /// Whether `frame` has an object of this component, with this class and this rectangle.
+    pub fn has_object(&self, frame: FrameMeta<'_>, wanted: &NewObject<'_>) -> bool {
+        // SAFETY: the frame and its objects have these fields in every layout.
+        unsafe {
+            self.list(frame.0, frame::OBJECTS, "objects").flatten().any(|found| {
+                let fields = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
+                found.read::<i32>(object::COMPONENT_ID) == wanted.component_id
+                    && found.read::<i32>(object::CLASS) == wanted.class
+                    && fields.map(|field| found.read::<f32>(object::RECT + field)) == wanted.rect
+            })
+        }
+    }
+}
+
+/// The longest part of `text` of at most `most` bytes that ends between characters.
+fn truncated(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::truncated;
+
+    #[test]
+    fn labels_are_truncated_between_characters() {
+        assert_eq!(truncated("person", 127), "person");
+        assert_eq!(truncated("person", 3), "per");
+        assert_eq!(truncated("aä", 2), "a");
+        assert_eq!(truncated("aä", 3), "aä");
+    }
+}

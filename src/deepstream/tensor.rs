@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The outputs of models that are attached to frames.
+//!
+//! In: a frame of a locked batch. Out: its tensors, what they say of their model, and for each output layer its
+//! name, type, dimensions and addresses.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use arrayvec::ArrayVec;
+
+use super::DeepStreamError;
+use super::batch::{FrameMeta, LockedBatch};
+use super::layout::{
+    DataType, LAYER_SIZE, Layout, MAX_DIMS, TENSOR_OUTPUT_META, dims, frame, layer, network,
+    tensor, user,
+};
+use super::record::Record;
+
+impl LockedBatch<'_> {
+    /// The outputs of models for `frame`, in the order of its list.
+    pub fn tensors<'l>(
+        &'l self,
+        frame: FrameMeta<'l>,
+    ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
+        // SAFETY: the frame has this field in every layout.
+        let metas = unsafe { self.list(frame.0, frame::USER_METAS, "user metadata") };
+        let version = self.version();
+        metas.filter_map(move |meta| {
+            let meta = match meta {
+                Ok(meta) => meta,
+                Err(error) => return Some(Err(error)),
+            };
+            (self.type_of(meta) == TENSOR_OUTPUT_META).then(|| {
+                // SAFETY: metadata of users has this field.
+                let data = unsafe { meta.read::<*mut c_void>(user::DATA) };
+                let data = NonNull::new(data)
+                    .ok_or(DeepStreamError::Null { what: "an NvDsInferTensorMeta", version })?;
+                Ok(TensorMeta { user: meta, tensor: Record(data), lifetime: PhantomData })
+            })
+        })
+    }
+
+    /// The number of the element that ran the model of `tensor`.
+    pub fn unique_id(&self, tensor: TensorMeta<'_>) -> u32 {
+        // SAFETY: the structure has this field in every layout.
+        unsafe { tensor.tensor.read(tensor::UNIQUE_ID) }
+    }
+
+    /// The number of the GPU that `tensor` is on.
+    pub fn gpu(&self, tensor: TensorMeta<'_>) -> u32 {
+        // SAFETY: the structure has this field in every layout.
+        unsafe { tensor.tensor.read::<i32>(tensor::GPU_ID) }.max(0).unsigned_abs()
+    }
+
+    /// What `tensor` says of its model.
+    pub fn model(&self, tensor: TensorMeta<'_>) -> Model {
+        let Layout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
+        // SAFETY: the offsets are those of fields that the structure has in this layout.
+        unsafe {
+            let flag =
+                |offset: Option<usize>| offset.map(|offset| tensor.tensor.read::<i32>(offset) != 0);
+            let sides = [network::WIDTH, network::HEIGHT];
+            Model {
+                size: sides.map(|side| tensor.tensor.read(tensor::NETWORK + side)),
+                maintain_aspect_ratio: flag(maintain_aspect_ratio),
+                symmetric_padding: flag(symmetric_padding),
+            }
+        }
+    }
+
+    /// The output layers of `tensor`.
+    ///
+    /// # Errors
+    /// If there are layers and their array is null.
+    pub fn layers<'l>(
+        &'l self,
+        tensor: TensorMeta<'l>,
+    ) -> Result<impl ExactSizeIterator<Item = LayerMeta<'l>>, DeepStreamError> {
+        let record = tensor.tensor;
+        // SAFETY: the structure has these fields in every layout.
+        let (count, layers, host, device) = unsafe {
+            (
+                record.read::<u32>(tensor::NUM_LAYERS) as usize,
+                record.read::<*mut c_void>(tensor::LAYERS),
+                record.read::<*const u64>(tensor::HOST),
+                record.read::<*const u64>(tensor::DEVICE),
+            )
+        };
+        let version = self.version();
+        let first = match NonNull::new(layers) {
+            Some(layers) => layers,
+            None if count == 0 => NonNull::dangling(),
+            None => {
+                return Err(DeepStreamError::Null { what: "an array of layers", version });
+            }
+        };
+        Ok((0..count).map(move |index| {
+            // SAFETY: the arrays have `count` entries, the pointers to them may be null.
+            unsafe {
+                let address =
+                    |array: *const u64| if array.is_null() { 0 } else { array.add(index).read() };
+                LayerMeta {
+                    layer: Record(first.byte_add(index * LAYER_SIZE)),
+                    host: address(host),
+                    device: address(device),
+                    lifetime: PhantomData,
+                }
+            }
+        }))
+    }
+}
+
+/// The outputs of a model for a frame, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that has them.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorMeta<'l> {
+    pub(super) user: Record,
+    tensor: Record,
+    lifetime: PhantomData<&'l ()>,
+}
+
+/// What the tensors of a frame say of their model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// Width and height of its input.
+    pub size: [u32; 2],
+    /// Whether the frame was scaled without distortion; `None` if the version does not say it.
+    pub maintain_aspect_ratio: Option<bool>,
+    /// Whether a scaled frame has borders on both sides; `None` if the version does not say it.
+    pub symmetric_padding: Option<bool>,
+}
+
+/// An output layer, `NvDsInferLayerInfo`, and the addresses of its elements.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerMeta<'a> {
+    layer: Record,
+    /// The host address, or 0.
+    pub host: u64,
+    /// The device address, or 0.
+    pub device: u64,
+    lifetime: PhantomData<&'a ()>,
+}
+
+impl<'a> LayerMeta<'a> {
+    /// The name; `None` if it is null.
+    pub fn name(&self) -> Option<&'a CStr> {
+        // SAFETY: the layer has this field in every layout. The string is not changed as long as the
+        // buffer has the tensors.
+        unsafe {
+            let name = self.layer.read::<*const c_char>(layer::NAME);
+            (!name.is_null()).then(|| CStr::from_ptr(name))
+        }
+    }
+
+    /// The type of the elements.
+    pub fn data_type(&self) -> DataType {
+        // SAFETY: the layer has this field in every layout.
+        DataType::of(unsafe { self.layer.read(layer::TYPE) })
+    }
+
+    /// The dimensions without the batch, and the number of elements.
+    ///
+    /// # Errors
+    /// The number of dimensions, if it is more than [`MAX_DIMS`].
+    pub fn dims(&self) -> Result<(ArrayVec<usize, MAX_DIMS>, usize), usize> {
+        // SAFETY: the layer has these fields in every layout.
+        unsafe {
+            let rank = self.layer.read::<u32>(layer::DIMS + dims::RANK) as usize;
+            if rank > MAX_DIMS {
+                return Err(rank);
+            }
+            let all: [u32; MAX_DIMS] = self.layer.read(layer::DIMS + dims::DIMS);
+            let elements = self.layer.read::<u32>(layer::DIMS + dims::ELEMENTS) as usize;
+            Ok((all[..rank].iter().map(|&dim| dim as usize).collect(), elements))
+        }
+    }
+}

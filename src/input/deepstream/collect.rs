@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reading of a batch's lists.
+//!
+//! In: a locked batch. Out: the frames that have tensors of the selected inference element, their layers, and the
+//! addresses of the layers.
+
+use super::layer::Layer;
+use super::memory::{Addresses, LayerMemory};
+use super::{Elsewhere, Found, Frame};
+use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, TensorMeta};
+use crate::input::{InputError, MAX_TENSORS};
+
+/// Reads the lists of a batch into a reader's memory.
+pub(super) struct Collector<'r> {
+    pub frames: &'r mut Vec<Frame>,
+    pub layers: &'r mut Vec<Layer>,
+    pub memories: &'r mut Vec<LayerMemory>,
+    pub host_is_current: bool,
+    pub frame_size: Option<[u32; 2]>,
+    pub found: Found,
+}
+
+impl Collector<'_> {
+    pub fn collect(
+        mut self,
+        batch: &LockedBatch<'_>,
+        search_elsewhere: bool,
+    ) -> Result<Found, InputError> {
+        self.frames.clear();
+        if self.found.unique_id == 0 {
+            self.found.unique_id = lowest_unique_id(batch)?.unwrap_or(0);
+        }
+        for (index, frame) in batch.frames()?.enumerate() {
+            let frame = frame?;
+            self.found.all_frames += 1;
+            let mut selected = None;
+            for tensor in batch.tensors(frame) {
+                let tensor = tensor?;
+                match batch.unique_id(tensor) {
+                    id if id == self.found.unique_id => {
+                        selected.get_or_insert(tensor);
+                    }
+                    other => self.found.other_id = Some(other),
+                }
+            }
+            if let Some(tensor) = selected {
+                let size = batch.frame_size(frame).or(self.frame_size);
+                let size = size.ok_or_else(|| InputError::DeepStream {
+                    problem: "neither the frames nor the caps have a size".to_owned(),
+                })?;
+                self.add_frame(batch, Frame { index, size: size.map(even), first: 0 }, tensor)?;
+            }
+        }
+        if self.frames.is_empty() && search_elsewhere {
+            self.found.elsewhere = elsewhere(batch)?;
+        }
+        // Frames of the same size follow each other, in the order of the batch.
+        self.frames.sort_unstable_by_key(|frame| (frame.size, frame.index));
+        Ok(self.found)
+    }
+
+    /// Adds a frame and its layers. The layers of the first frame are those of the batch.
+    fn add_frame(
+        &mut self,
+        batch: &LockedBatch<'_>,
+        frame: Frame,
+        tensor: TensorMeta<'_>,
+    ) -> Result<(), InputError> {
+        let is_first = self.frames.is_empty();
+        if is_first {
+            self.found.model = batch.model(tensor);
+        }
+        let gpu = batch.gpu(tensor);
+        let first = self.frames.len() * self.layers.len();
+        let mut count = 0;
+        for meta in batch.layers(tensor)? {
+            let Some(layer) = Layer::shape_of(&meta)?.filter(|_| count < MAX_TENSORS) else {
+                self.found.unread += usize::from(is_first);
+                continue;
+            };
+            if is_first {
+                if self.layers.len() == count {
+                    self.layers.push(Layer::default());
+                }
+                self.layers[count].set(&meta, layer)?;
+            } else if self.layers.get(count).is_none_or(|known| !known.is(&meta, &layer)) {
+                return Err(different_layers(frame.index));
+            }
+            if self.memories.len() == first + count {
+                self.memories.push(LayerMemory::default());
+            }
+            let bytes = self.layers[count].bytes;
+            let LayerMeta { host, device, .. } = meta;
+            let host_is_current = self.host_is_current;
+            self.memories[first + count].set(Addresses {
+                host,
+                device,
+                bytes,
+                gpu,
+                host_is_current,
+            });
+            count += 1;
+        }
+        if is_first {
+            self.layers.truncate(count);
+        } else if count != self.layers.len() {
+            return Err(different_layers(frame.index));
+        }
+        self.frames.push(Frame { first, ..frame });
+        Ok(())
+    }
+}
+
+/// The lowest number of an inference element whose tensors a frame has. The order of a frame's metadata
+/// says nothing: DeepStream puts new metadata first, and a copy of a buffer has it in reverse order.
+fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamError> {
+    let mut lowest = None;
+    for frame in batch.frames()? {
+        for tensor in batch.tensors(frame?) {
+            let id = batch.unique_id(tensor?);
+            lowest = Some(lowest.map_or(id, |lowest: u32| lowest.min(id)));
+        }
+    }
+    Ok(lowest)
+}
+
+/// Where tensors are in a batch of which no frame has any.
+fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamError> {
+    if batch.has_batch_tensors() {
+        return Ok(Some(Elsewhere::Regions));
+    }
+    for frame in batch.frames()? {
+        let frame = frame?;
+        if batch.has_object_tensors(frame) {
+            return Ok(Some(Elsewhere::Objects));
+        }
+        if batch.has_region(frame) {
+            return Ok(Some(Elsewhere::Regions));
+        }
+    }
+    Ok(None)
+}
+
+fn different_layers(frame: usize) -> InputError {
+    InputError::DeepStream {
+        problem: format!(
+            "frame {frame} of the batch has other layers than the frames before it; expected the same \
+             outputs of one model for each frame"
+        ),
+    }
+}
+
+/// `side` without the last row or column of an odd number: nvinfer does not read it.
+fn even(side: u32) -> u32 {
+    (side & !1).max(1)
+}
+
+/// The tensors of `frame` from the inference element with this number.
+pub(crate) fn tensor_of<'l>(
+    batch: &'l LockedBatch<'_>,
+    frame: FrameMeta<'l>,
+    unique_id: u32,
+) -> Option<TensorMeta<'l>> {
+    batch.tensors(frame).flatten().find(|&tensor| batch.unique_id(tensor) == unique_id)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An output layer of the model, and its tensor for some frames.
+//!
+//! In: the metadata of a layer. Out: its name, element type and dimensions, and a view of the memories of frames.
+
+use std::fmt;
+
+use arrayvec::ArrayVec;
+
+use super::Frame;
+use super::memory::LayerMemory;
+use crate::deepstream::LayerMeta;
+use crate::deepstream::layout::DataType;
+use crate::input::InputError;
+use crate::tensor::{ElementType, Images, MAX_RANK, Shape, Storage, TensorView};
+
+/// An output layer of the model.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    name: String,
+    element: ElementType,
+    /// Without the batch.
+    dims: ArrayVec<usize, MAX_RANK>,
+    /// The bytes of a frame; 0 if the element type cannot be read.
+    pub bytes: usize,
+}
+
+/// The element type and the dimensions of a layer.
+pub(super) type LayerShape = (ElementType, ArrayVec<usize, MAX_RANK>);
+
+impl Layer {
+    /// The element type and the dimensions of a layer, without the batch; `None` if it has too many.
+    ///
+    /// Leading dimensions of 1 beyond two dimensions are removed: a model whose batch dimension is fixed may have
+    /// it here, too.
+    pub fn shape_of(meta: &LayerMeta<'_>) -> Result<Option<LayerShape>, InputError> {
+        let Ok((dims, elements)) = meta.dims() else {
+            return Ok(None);
+        };
+        if dims.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim)) != Some(elements) {
+            let name = meta.name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let problem = format!(
+                "layer {name} has the dimensions {dims:?} and {elements} elements; expected their product"
+            );
+            return Err(InputError::DeepStream { problem });
+        }
+        let ones = dims.iter().take_while(|&&dim| dim == 1).count();
+        let dims = &dims[ones.min(dims.len().saturating_sub(2))..];
+        let element = match meta.data_type() {
+            DataType::F32 => ElementType::F32,
+            DataType::F16 => ElementType::F16,
+            DataType::Other(name) => ElementType::Other(name),
+        };
+        // The batch becomes the first dimension.
+        Ok((dims.len() < MAX_RANK).then(|| (element, dims.iter().copied().collect())))
+    }
+
+    pub fn set(
+        &mut self,
+        meta: &LayerMeta<'_>,
+        (element, dims): LayerShape,
+    ) -> Result<(), InputError> {
+        let name = meta.name().map(|name| name.to_str()).transpose();
+        let name = name.map_err(|_| InputError::DeepStream {
+            problem: "the name of a layer is not UTF-8".to_owned(),
+        })?;
+        let name = name.unwrap_or_default();
+        if self.name != name {
+            self.name = name.to_owned();
+        }
+        self.bytes = dims.iter().product::<usize>() * element.size().unwrap_or(0);
+        (self.element, self.dims) = (element, dims);
+        Ok(())
+    }
+
+    pub fn is(&self, meta: &LayerMeta<'_>, (element, dims): &LayerShape) -> bool {
+        let name = meta.name().map_or(&[][..], |name| name.to_bytes());
+        self.name.as_bytes() == name && (self.element, &self.dims) == (*element, dims)
+    }
+}
+
+/// A layer of some frames.
+pub(super) struct LayerImages<'a> {
+    pub layer: &'a Layer,
+    pub index: usize,
+    pub frames: &'a [Frame],
+    pub memories: &'a [LayerMemory],
+}
+
+impl LayerImages<'_> {
+    pub fn view(&self) -> TensorView<'_> {
+        let mut dims = ArrayVec::<usize, MAX_RANK>::new();
+        dims.push(self.frames.len());
+        dims.extend(self.layer.dims.iter().copied());
+        let shape = Shape::new(&dims).expect("a layer has less than MAX_RANK dimensions");
+        TensorView::new(&self.layer.name, self.layer.element, shape, Storage::Images(self))
+    }
+}
+
+impl Images for LayerImages<'_> {
+    fn count(&self) -> usize {
+        self.frames.len()
+    }
+
+    fn storage(&self, index: usize) -> Storage<'_> {
+        self.memories[self.frames[index].first + self.index].storage()
+    }
+}
+
+impl fmt::Debug for LayerImages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the layer {} of {} frames of DeepStream", self.layer.name, self.frames.len())
+    }
+}

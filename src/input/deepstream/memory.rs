@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory of a layer of one frame.
+//!
+//! In: a host and a device address. Out: the address that an engine reads, and a copy of device memory where the host
+//! address may not have the tensor.
+
+use std::cell::RefCell;
+
+use once_cell::unsync::OnceCell;
+
+use crate::device::{Device, Ready, Stream};
+use crate::tensor::{DeviceSlice, Mappable, Storage};
+
+/// Where the elements of a layer of one frame are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Addresses {
+    /// Or 0.
+    pub host: u64,
+    /// Or 0.
+    pub device: u64,
+    pub bytes: usize,
+    pub gpu: u32,
+    /// Whether the host memory has the tensor even if the device memory has it, too.
+    pub host_is_current: bool,
+}
+
+/// The memory of a layer of one frame.
+#[derive(Debug, Default)]
+pub(super) struct LayerMemory {
+    addresses: Addresses,
+    /// A copy of the device memory, made when it is mapped to the host.
+    copy: OnceCell<Vec<u8>>,
+    spare: RefCell<Spare>,
+}
+
+/// What remains of a copy for the next one.
+#[derive(Debug, Default)]
+struct Spare {
+    bytes: Vec<u8>,
+    stream: Option<Stream>,
+}
+
+impl LayerMemory {
+    pub fn set(&mut self, addresses: Addresses) {
+        if let Some(copy) = self.copy.take() {
+            self.spare.get_mut().bytes = copy;
+        }
+        self.addresses = addresses;
+    }
+
+    pub fn storage(&self) -> Storage<'_> {
+        match self.addresses {
+            Addresses { device: 0, host: 0, .. } => Storage::Missing,
+            Addresses { device: 0, .. } => Storage::Host(self.host()),
+            _ => Storage::Mappable(self),
+        }
+    }
+
+    /// The bytes at the host address, which is not null.
+    fn host(&self) -> &[u8] {
+        let Addresses { host, bytes, .. } = self.addresses;
+        // SAFETY: the metadata says that the host address has the elements of the layer. They are not
+        // written as long as the buffer has the metadata, which a `Batch` borrows.
+        unsafe {
+            std::slice::from_raw_parts(std::ptr::with_exposed_provenance(host as usize), bytes)
+        }
+    }
+
+    /// Copies the device memory to host memory.
+    fn download(&self) -> Result<Vec<u8>, String> {
+        let Addresses { device, bytes, gpu, .. } = self.addresses;
+        let mut spare = self.spare.borrow_mut();
+        let stream = spare.stream.take().filter(|stream| stream.device().ordinal() == gpu);
+        let stream = match stream {
+            Some(stream) => stream,
+            None => Device::open(gpu)
+                .map_err(|error| error.to_string())
+                .and_then(|gpu| Stream::new(&gpu).map_err(|error| error.to_string()))?,
+        };
+        let mut copy = std::mem::take(&mut spare.bytes);
+        copy.resize(bytes, 0);
+        // SAFETY: the metadata says that the device address has the elements of the layer.
+        unsafe { stream.download(device, &mut copy) }.map_err(|error| error.to_string())?;
+        spare.stream = Some(stream);
+        Ok(copy)
+    }
+}
+
+impl Mappable for LayerMemory {
+    fn size(&self) -> usize {
+        self.addresses.bytes
+    }
+
+    fn is_on_device(&self) -> bool {
+        self.addresses.device != 0
+    }
+
+    fn map_host(&self) -> Result<&[u8], String> {
+        match self.addresses {
+            Addresses { host, host_is_current: true, .. } if host != 0 => Ok(self.host()),
+            _ => self.copy.get_or_try_init(|| self.download()).map(Vec::as_slice),
+        }
+    }
+
+    fn map_device(&self) -> Result<Option<DeviceSlice>, String> {
+        let Addresses { device, bytes, .. } = self.addresses;
+        // SAFETY: the metadata says that the device address has the elements of the layer. nvinfer has
+        // waited for its work. The elements are not written as long as the buffer has the metadata.
+        Ok((device != 0).then(|| unsafe { DeviceSlice::new(device, bytes, Ready::Now) }))
+    }
+}
