@@ -124,9 +124,10 @@ on_emulated_gpu() {
     fi
     step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
     features+=(--features fault-injection)
-    # Tests that are ignored without a GPU run, too. The emulated GPU is slow, so there are fewer
-    # random scenes; with a real one nothing is left out (tests/gpu).
-    local harness=("${harness[@]}" --include-ignored)
+    # Tests that are ignored without a GPU run, too, except those that other tests run in a process of their own
+    # (tests/deepstream). The emulated GPU is slow, so there are fewer random scenes; with a real one nothing is left
+    # out (tests/gpu).
+    local harness=("${harness[@]}" --include-ignored --skip inside::)
     tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
         NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_TEST_BACKEND=cuda NMSFILTER_TEST_FEWER=20
 }
@@ -170,6 +171,7 @@ on_host() {
         --quick --out "$target/nmsbench" || true
     # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
     step "$where: fuzz" fuzz/run.sh --asan --seconds 300 || true
+    step "$where: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
     with_meson
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pipelines with queues and tees, labels, objects of other elements, and the other metadata.
 
+use gst::prelude::*;
 use gstnmsfilter::geometry::Letterbox;
 
 use super::objects::assert_objects;
@@ -8,10 +9,42 @@ use crate::batch::{Producer, Scene, object};
 use crate::libraries::is_inside;
 use crate::run::{self, Seen};
 use crate::standin::{Batch, Counts};
-use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
+use crate::support::pipeline::{self, intercept, parse, run as run_pipeline, watch};
 use crate::support::scratch::ScratchFile;
 
 const FILTER: &str = "nmsfilter decoder=yolov8 letterbox=none";
+
+/// The buffers of nvstreammux: NVMM memory, of which the element reads the caps only.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn frames_are_in_nvmm_memory() {
+    if !is_inside() {
+        return;
+    }
+    let mut scene = Scene::new(2, 7);
+    for frame in &mut scene.frames {
+        frame.meta.pipeline = [0; 2];
+    }
+    let producer = Producer::new(&scene, 6);
+    pipeline::init();
+    let mut harness = gst_check::Harness::new_parse(&format!("{FILTER} name=nms"));
+    if let Ok(backend) = std::env::var("NMSFILTER_TEST_BACKEND") {
+        let filter = harness.find_element("nmsfilter").unwrap();
+        filter.set_property_from_str("backend", &backend);
+    }
+    harness.set_src_caps_str(
+        "video/x-raw(memory:NVMM),format=NV12,width=1280,height=720,framerate=30/1",
+    );
+    let mut buffer = gst::Buffer::new();
+    producer.attach(buffer.get_mut().unwrap());
+    let seen = Seen::of(&harness.push_and_pull(buffer).unwrap());
+    for frame in &mut scene.frames {
+        frame.meta.pipeline = [1280, 720];
+    }
+    assert!(assert_objects(&seen, &scene, Letterbox::None) > 20);
+    drop(harness);
+    Counts::now().assert_nothing_left();
+}
 
 /// A branch of a tee has a copy of the batch: what is attached to one is not on the other.
 #[test]
