@@ -24,7 +24,7 @@ use std::time::Duration;
 use super::validate::validate;
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
 use crate::decoder::Layout;
-use crate::device::{Device, DeviceError, Driver, Stream};
+use crate::device::{DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
 use graph::{Graph, Shape};
 use inputs::{InputMemory, Inputs, Provided};
@@ -70,6 +70,12 @@ impl Cuda {
     pub fn new(ordinal: Option<u32>) -> Result<Self, DeviceError> {
         let on = OnDevice::new(ordinal.unwrap_or(0))?;
         Ok(Self { is_fixed: ordinal.is_some(), on })
+    }
+
+    /// The GPU that it runs on.
+    #[cfg(feature = "internals")]
+    pub fn device(&self) -> &Arc<crate::device::Device> {
+        self.on.kernels.device()
     }
 
     /// Runs a batch; [`outcome`](Self::outcome) returns the result.
