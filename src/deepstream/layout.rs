@@ -11,11 +11,12 @@
 //! them as assertions against NVIDIA's headers of 9.1, and for each older layout against a transcription of
 //! its structures (tests/deepstream).
 
+use std::ffi::CStr;
 use std::fmt;
 use std::str::FromStr;
 
 /// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
-pub const META_TAG: &str = "nvdsmeta";
+pub const META_TAG: &CStr = c"nvdsmeta";
 
 /// `NvDsBaseMeta::meta_type` of an `NvDsBatchMeta` of video frames (`NVDS_BATCH_META`), in all versions.
 pub const BATCH_META: i32 = 1;

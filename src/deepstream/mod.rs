@@ -24,6 +24,7 @@ mod tensor;
 use std::ptr::NonNull;
 
 use gst::glib;
+use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
@@ -63,17 +64,14 @@ pub enum DeepStreamError {
 
 /// Whether `buffer` has metadata of DeepStream. Opens no library.
 pub fn is_on(buffer: &gst::BufferRef) -> bool {
-    let tag = glib::Quark::from_static_str(glib::gstr!("nvdsmeta"));
-    debug_assert_eq!(tag.as_str(), META_TAG);
-    buffer.iter_meta::<gst::Meta>().any(|meta| has_tag(&meta, tag))
-}
-
-fn has_tag(meta: &gst::MetaRef<'_, gst::Meta>, tag: glib::Quark) -> bool {
-    use glib::translate::{IntoGlib, from_glib};
-    // SAFETY: the metadata's API type is registered for as long as the process runs.
-    unsafe {
-        from_glib(gst::ffi::gst_meta_api_type_has_tag(meta.api().into_glib(), tag.into_glib()))
-    }
+    // SAFETY: the tag is a C string. There is no quark for it before DeepStream has registered its metadata, so that
+    // in other processes the buffer's metadata is not walked.
+    let tag = unsafe { glib::ffi::g_quark_try_string(META_TAG.as_ptr()) };
+    tag != 0
+        && buffer.iter_meta::<gst::Meta>().any(|meta| {
+            // SAFETY: the metadata's API type is registered for as long as the process runs.
+            unsafe { gst::ffi::gst_meta_api_type_has_tag(meta.api().into_glib(), tag) != 0 }
+        })
 }
 
 /// DeepStream's functions and the layout of its structures, for one version.
