@@ -205,6 +205,8 @@ pub struct Scene {
     pub frames: Vec<FrameSpec>,
     pub models: Vec<Model>,
     pub memory: Memory,
+    /// The GPU that has the device memory.
+    pub gpu: u32,
     /// Whether frames are in the memory in random order and with gaps between them.
     pub scattered: bool,
     /// The value of `score-threshold`.
@@ -230,6 +232,7 @@ impl Scene {
             frames: (0..count).map(frame).collect(),
             models: vec![Model::default()],
             memory: Memory::usual(),
+            gpu: 0,
             scattered: false,
             score_threshold: 0.25,
         }
@@ -325,6 +328,7 @@ struct ModelOutputs {
     model: Model,
     pool: Arc<Pool>,
     memory: Memory,
+    gpu: u32,
     /// Of each frame with tensors: its layers.
     frames: Vec<Vec<HostLayer>>,
     /// Of each layer and frame: the offset in the memory.
@@ -404,6 +408,7 @@ impl ModelOutputs {
             model,
             pool: Pool::new(pool, end),
             memory,
+            gpu: scene.gpu,
             frames,
             offsets,
             content: Vec::new(),
@@ -411,7 +416,8 @@ impl ModelOutputs {
             on_device: None,
         };
         outputs.content = outputs.written(end, &outputs.frames);
-        outputs.on_device = memory.is_on_device().then(|| OnDevice::new(pool, &outputs.content));
+        outputs.on_device =
+            memory.is_on_device().then(|| OnDevice::new(scene.gpu, pool, &outputs.content));
         let other: Vec<_> =
             seeds.iter().map(|&seed| self::outputs(&model, seed ^ 0xabcd_ef00)).collect();
         outputs.stale = outputs.written(end, &other);
@@ -461,7 +467,8 @@ impl ModelOutputs {
             host: address(if self.memory == Memory::Device { 0 } else { host }, offsets[frame]),
             device: address(device, offsets[frame]),
         });
-        Tensors { layers: layers.collect(), ..tensors_of(&self.model) }
+        let gpu = self.gpu as i32;
+        Tensors { gpu, layers: layers.collect(), ..tensors_of(&self.model) }
     }
 }
 
@@ -477,8 +484,8 @@ pub fn tensors_of(model: &Model) -> Tensors {
 }
 
 impl OnDevice {
-    fn new(pool: u32, content: &[u8]) -> Self {
-        let device = Device::open(0).expect("tensors in device memory need a GPU");
+    fn new(gpu: u32, pool: u32, content: &[u8]) -> Self {
+        let device = Device::open(gpu).expect("tensors in device memory need a GPU");
         let new = |_| DeviceBuffer::new(&device, content.len()).unwrap();
         let mut pinned = PinnedBuffer::new(&device, content.len()).unwrap();
         pinned.as_mut_slice().copy_from_slice(content);

@@ -2,6 +2,7 @@
 //! Tensors in device memory. `versions` runs these tests where `NMSFILTER_TEST_BACKEND` is `cuda`.
 
 use gstnmsfilter::deepstream::layout::Version;
+use gstnmsfilter::device::Device;
 use gstnmsfilter::geometry::Letterbox;
 
 use super::objects::assert_objects;
@@ -9,6 +10,7 @@ use crate::batch::{Memory, Scene};
 use crate::libraries::{is_inside, version};
 use crate::run::{self, Ran};
 use crate::support::engines;
+use crate::support::skip::skip;
 
 fn assert_right(ran: &Ran, scene: &Scene) {
     for seen in &ran.seen {
@@ -88,6 +90,26 @@ fn host_memory_is_uploaded_if_there_is_no_device_memory() {
     let model = scene.models[0];
     let bytes = 4 * (4 + model.classes) * model.anchors * 8;
     assert_eq!(ran.stat("bytes-uploaded"), 2 * bytes as u64);
+}
+
+/// By default the engine runs on the GPU that has the tensors, which the metadata names, too.
+#[test]
+#[ignore = "needs a GPU; run by `versions` in a process of its own"]
+fn is_read_in_place_on_a_second_gpu() {
+    if !is_inside() {
+        return;
+    }
+    engines::require_gpu();
+    if Device::open(1).is_err() {
+        return skip("a second GPU");
+    }
+    for properties in ["backend=cuda", "backend=auto", "backend=cpu"] {
+        let mut scene = Scene::new(4, 7);
+        (scene.gpu, scene.memory) = (1, Memory::Device);
+        let ran = run::scenes(std::slice::from_ref(&scene), properties).well();
+        assert_right(&ran, &scene);
+        assert_eq!(ran.stat("bytes-uploaded"), 0, "{properties}");
+    }
 }
 
 /// The CPU copies from the GPU where host memory can be stale.
