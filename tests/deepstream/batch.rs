@@ -19,7 +19,8 @@ use gstnmsfilter::tensor::TensorView;
 use half::f16;
 
 use crate::libraries;
-use crate::standin::{Batch, Frame, Layer, Object, Output, Pool, Tensors};
+use crate::object::{Object, object};
+use crate::standin::{Batch, Frame, Layer, Output, Pool, Tensors};
 use crate::support::engines;
 
 /// The layers of a model.
@@ -287,32 +288,6 @@ impl Scene {
             object(id, class, region.confidence, rect, &format!("class-{class}"))
         };
         survivors.iter().filter_map(|survivor| mapping.region(survivor)).map(object).collect()
-    }
-}
-
-/// An object as nvinfer attaches it.
-pub fn object(unique_id: u32, class: i32, confidence: f32, rect: [f32; 4], label: &str) -> Object {
-    const OBJ_META: i32 = 3;
-    Object {
-        component: unique_id as i32,
-        class,
-        id: u64::MAX,
-        confidence,
-        rect,
-        detector: rect,
-        border_width: 3,
-        border_color: [1.0, 0.0, 0.0, 1.0],
-        text: Some(label.to_owned()),
-        text_at: [rect[0] as u32, (rect[1] - 10.0).max(0.0) as u32],
-        font: Some("Serif".to_owned()),
-        font_size: 11,
-        font_color: [1.0; 4],
-        text_has_background: 1,
-        text_background: [0.0, 0.0, 0.0, 1.0],
-        label: label.to_owned(),
-        meta_type: OBJ_META,
-        is_plain: true,
-        ..Object::default()
     }
 }
 

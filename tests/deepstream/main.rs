@@ -14,6 +14,7 @@ mod inside;
 mod layout;
 mod libraries;
 mod nvmsgconv;
+mod object;
 mod run;
 mod standin;
 mod versions;

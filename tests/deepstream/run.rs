@@ -5,7 +5,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::batch::{Producer, Scene};
-use crate::standin::{Batch, Counts, FrameState, Object};
+use crate::object::Object;
+use crate::standin::{Batch, Counts, FrameState};
 use crate::support::pipeline::{Ended, Region, intercept, parse, regions, run, watch};
 
 /// What is on a buffer that leaves the element.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::batch::{Model, Producer, Scene};
 use crate::nvmsgconv::library::{self, Nvmsgconv};
+use crate::object::Object;
 use crate::run::description;
-use crate::standin::{Batch, Counts, Object};
+use crate::standin::{Batch, Counts};
 use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::scratch::ScratchFile;
 

@@ -6,8 +6,9 @@ use gstnmsfilter::geometry::Letterbox;
 use super::objects::assert_objects;
 use crate::batch::{Format, Model, Producer, Scene};
 use crate::libraries::is_inside;
+use crate::object::Object;
 use crate::run::{self, Seen};
-use crate::standin::{Counts, Object};
+use crate::standin::Counts;
 use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
 
 /// Models 5 and 8, each with its tensors on some of the frames.

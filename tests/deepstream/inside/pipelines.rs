@@ -5,8 +5,9 @@ use gst::prelude::*;
 use gstnmsfilter::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Producer, Scene, object};
+use crate::batch::{Producer, Scene};
 use crate::libraries::is_inside;
+use crate::object::object;
 use crate::run::{self, Seen};
 use crate::standin::{Batch, Counts};
 use crate::support::pipeline::{self, intercept, parse, run as run_pipeline, watch};
