@@ -16,7 +16,7 @@ use crate::output::deepstream::{FrameRegions, Task};
 use crate::output::{self, Kinds};
 
 impl Session {
-    /// Processes `buffer` if it has a batch of DeepStream, else returns `None`.
+    /// Processes `buffer` if it has a batch of DeepStream whose frames have tensors, else returns `None`.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -34,7 +34,7 @@ impl Session {
         self.frames = all_frames;
         self.warn_of_batch(element, &batch);
         if batch.frames().is_empty() {
-            return Ok(Some(FrameResult::WithoutTensors));
+            return Ok(None);
         }
         if self.model.set(batch.model()) {
             gst::debug!(CAT, obj = element, "DeepStream {}, {:?}", batch.version(), batch.found);

@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Processes a buffer that has no batch of DeepStream.
+    /// Processes the tensors of a buffer that DeepStream has not attached.
     fn process_frame(
         &mut self,
         element: &NmsFilter,
