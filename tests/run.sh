@@ -213,14 +213,6 @@ provide_onnxruntime() {
     export ORT_DYLIB_PATH=${libraries[0]} NMSFILTER_TEST_PYTHON=$venv/bin/python
 }
 
-# The stand-ins for DeepStream's libraries, for the roots, which have no compiler.
-standins() {
-    local headers=$NMSFILTER_TEST_DATA/deepstream-9.1/includes
-    [ -d "$headers" ] || headers=
-    mkdir -p "$target/standins"
-    step "stand-ins for DeepStream's libraries" tests/deepstream/standin/all.sh "$target/standins" $headers || true
-}
-
 # in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
 in_root() {
     local suite=$1 minor=$2 root where="GStreamer 1.$2 (Debian $1)"
@@ -253,12 +245,11 @@ in_root() {
         ro "$checkout" /src rw "$target/$suite" /target ro "$toolchain" /rust
         rw "${CARGO_HOME:-$HOME/.cargo}" /cargo)
     [ ! -d "$NMSFILTER_TEST_DATA" ] || enter+=(ro "$NMSFILTER_TEST_DATA" /data)
-    enter+=(ro "$target/standins" /standins)
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ro "$(dirname "$ORT_DYLIB_PATH")" "$root_onnxruntime")
     # RUSTUP_TOOLCHAIN: cargo prefers the proxies in its home, which would look for a rustup.
     enter+=(-- env -C /src RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/cargo
         CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target GST_REGISTRY=/target/gst-registry.bin
-        NMSFILTER_TEST_DATA=/data NMSFILTER_TEST_STANDINS=/standins CI="${CI-}")
+        NMSFILTER_TEST_DATA=/data CI="${CI-}")
     # Without NMSFILTER_TEST_PYTHON: its interpreter is not in the root.
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ORT_DYLIB_PATH="$root_onnxruntime/${ORT_DYLIB_PATH##*/}")
     lints "$where" "${enter[@]}"
@@ -294,7 +285,6 @@ provide_onnxruntime
 on_host
 on_emulated_gpu
 no_roots=$(why_no_roots)
-standins
 in_root trixie 26
 in_root forky 28
 

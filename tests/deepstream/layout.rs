@@ -15,7 +15,6 @@ use gstnmsfilter::deepstream::layout::{
 use crate::libraries::{VERSIONS, nvidia_headers};
 use crate::support::project;
 use crate::support::scratch::ScratchFile;
-use crate::support::skip::skip;
 
 /// The assertions for a table.
 fn assertions(layout: &Layout) -> String {
@@ -77,15 +76,6 @@ fn compile(program: &str, structures: Structures<'_>) -> Result<(), String> {
     }
 }
 
-/// Whether there is a compiler. If not, that is reported as a skip.
-fn has_compiler() -> bool {
-    let compiled = compile("int number;\n", Structures::Of(VERSIONS[0]));
-    if let Err(messages) = &compiled {
-        skip(&format!("a C compiler: {}", messages.lines().next().unwrap_or_default()));
-    }
-    compiled.is_ok()
-}
-
 #[derive(Clone, Copy)]
 enum Structures<'a> {
     Of(u32),
@@ -98,9 +88,6 @@ fn version_of(number: u32) -> Version {
 
 #[test]
 fn the_table_is_that_of_the_transcription_of_every_version() {
-    if !has_compiler() {
-        return;
-    }
     for number in VERSIONS {
         let layout = Layout::of(version_of(number)).unwrap();
         let compiled = compile(&assertions(layout), Structures::Of(number));
@@ -115,9 +102,6 @@ fn the_table_is_that_of_the_transcription_of_every_version() {
 
 #[test]
 fn the_table_of_9_1_is_that_of_nvidias_headers() {
-    if !has_compiler() {
-        return;
-    }
     let Some(headers) = nvidia_headers() else { return };
     let layout = Layout::of(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
@@ -127,9 +111,6 @@ fn the_table_of_9_1_is_that_of_nvidias_headers() {
 /// An assertion that is wrong is reported, by each kind of structures.
 #[test]
 fn a_wrong_table_does_not_compile() {
-    if !has_compiler() {
-        return;
-    }
     let wrong = assertions(Layout::of(Version::new(9, 1)).unwrap());
     let messages = compile(&wrong, Structures::Of(80)).unwrap_err();
     for field in ["text_params", "obj_label", "rotation_angle"] {
@@ -144,9 +125,6 @@ fn a_wrong_table_does_not_compile() {
 /// Members that the table says a version does not have.
 #[test]
 fn what_a_version_does_not_have_is_not_in_its_structures() {
-    if !has_compiler() {
-        return;
-    }
     let has = |number, structure: &str, member: &str| {
         let program =
             format!("#include \"headers.h\"\nsize_t offset = offsetof({structure}, {member});\n");

@@ -45,80 +45,58 @@ pub fn version() -> Version {
     std::env::var(VERSION).expect("this process was started with a version").parse().unwrap()
 }
 
-/// A folder of stand-ins that `standin/all.sh` has built: `NMSFILTER_TEST_STANDINS`, for an environment without a
-/// compiler.
-fn built() -> Option<PathBuf> {
-    std::env::var_os("NMSFILTER_TEST_STANDINS").map(PathBuf::from)
-}
-
 /// The stand-in, built for a version.
 pub struct Libraries {
-    folder: PathBuf,
+    folder: Scratch,
     version: u32,
     prefix: &'static str,
-    /// Removes what was built.
-    _scratch: Option<Scratch>,
-}
-
-/// What differs from the stand-in of a version.
-#[derive(Default)]
-struct Variant<'a> {
-    headers: Option<&'a Path>,
-    libraries: Option<&'a Path>,
-    prefix: &'static str,
-    without: Option<&'a str>,
 }
 
 impl Libraries {
     /// From the transcription of the structures.
     pub fn of(version: u32) -> Self {
-        Self::get(version, &version.to_string(), Variant::default())
+        Self::build(version, None, "", &[], None)
     }
 
     /// From NVIDIA's headers.
     pub fn of_nvidia(headers: &Path) -> Self {
-        Self::get(91, "91-headers", Variant { headers: Some(headers), ..Variant::default() })
+        Self::build(91, Some(headers), "", &[], None)
     }
 
     /// NVIDIA's own, in the folder `libraries`.
     pub fn nvidias(headers: &Path, libraries: &Path) -> Self {
-        let (headers, libraries) = (Some(headers), Some(libraries));
-        Self::build(91, Variant { headers, libraries, ..Variant::default() })
+        Self::build(91, Some(headers), "", &[], Some(libraries))
     }
 
     /// With names other than DeepStream's, so that they are found by this program only.
     pub fn with_other_names(version: u32) -> Self {
-        let variant = Variant { prefix: "other-", ..Variant::default() };
-        Self::get(version, &format!("{version}-other-names"), variant)
+        Self::build(version, None, "other-", &[], None)
     }
 
     /// Without this function of DeepStream.
     pub fn without(version: u32, function: &str) -> Self {
-        let variant = Variant { without: Some(function), ..Variant::default() };
-        Self::get(version, &format!("{version}-without-{function}"), variant)
+        Self::build(version, None, "", &[format!("-D{function}=other_{function}")], None)
     }
 
-    /// The one that was built under this name, or a new one.
-    fn get(version: u32, name: &str, variant: Variant<'_>) -> Self {
-        let Some(built) = built() else { return Self::build(version, variant) };
-        let folder = built.join(name);
-        assert!(folder.is_dir(), "standin/all.sh builds {}", folder.display());
-        Self { folder, version, prefix: variant.prefix, _scratch: None }
-    }
-
-    fn build(version: u32, variant: Variant<'_>) -> Self {
-        let Variant { headers, libraries, prefix, without } = variant;
-        let scratch = Scratch::new();
-        let others = std::env::var("CFLAGS").unwrap_or_default();
-        let without = without.map(|function| format!("-D{function}=other_{function}"));
+    fn build(
+        version: u32,
+        headers: Option<&Path>,
+        prefix: &'static str,
+        flags: &[String],
+        libraries: Option<&Path>,
+    ) -> Self {
+        let folder = Scratch::new();
+        let mut flags = flags.join(" ");
+        if let Ok(others) = std::env::var("CFLAGS") {
+            flags = format!("{others} {flags}");
+        }
         let mut command = Command::new(project::path("tests/deepstream/standin/build.sh"));
-        command.arg(&*scratch).arg(version.to_string()).args(headers);
+        command.arg(&*folder).arg(version.to_string()).args(headers);
         command.envs(libraries.map(|libraries| ("LIBRARIES", libraries)));
-        command.env("CFLAGS", format!("{others} {}", without.unwrap_or_default()));
-        let output = command.env("PREFIX", prefix).output().unwrap();
+        let output = command.env("CFLAGS", flags).env("PREFIX", prefix).output().unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the stand-in for {version} does not build: {messages}");
-        Self { folder: scratch.to_owned(), version, prefix, _scratch: Some(scratch) }
+        Self { folder, version, prefix }
     }
 
     /// Runs the tests of `inside` whose names contain `filter` in a process with these libraries and
@@ -138,7 +116,7 @@ impl Libraries {
         }
         command
             .env("LD_LIBRARY_PATH", path)
-            .env(standin::FOLDER, &self.folder)
+            .env(standin::FOLDER, &*self.folder)
             .env(standin::PREFIX, self.prefix)
             .env(VERSION, format!("{}.{}", self.version / 10, self.version % 10))
             .envs(variables.iter().copied());
