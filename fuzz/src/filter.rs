@@ -81,6 +81,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         let element = &run.harness.element;
         element.set_property_from_str("backend", "cpu");
         element.set_property("label-file", None::<String>);
+        element.set_property("deepstream-version", None::<String>);
         element.set_property_from_str("attach", "roi");
         run.labels = None;
         if !run.start(counts)? {
@@ -247,6 +248,7 @@ impl Run {
             // A property that takes effect at the next start has a value that prevents it.
             self.harness.element.set_property_from_str("backend", "cpu");
             self.harness.element.set_property("label-file", None::<String>);
+            self.harness.element.set_property("deepstream-version", None::<String>);
             self.harness.element.set_property_from_str("attach", "roi");
             if !self.start(counts)? {
                 return Err(Failure("it does not start again".into()));

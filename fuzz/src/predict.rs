@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use gstnmsfilter::decoder::{self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options};
+use gstnmsfilter::deepstream::layout::Layout;
 use gstnmsfilter::engine::{
     ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
@@ -19,7 +20,7 @@ use crate::engines;
 use crate::snapshot::Snapshot;
 
 /// The properties whose effect is predicted. No frame is predicted once another one was changed.
-const PREDICTED: [&str; 26] = [
+const PREDICTED: [&str; 28] = [
     "attach",
     "backend",
     "box-format",
@@ -29,6 +30,7 @@ const PREDICTED: [&str; 26] = [
     "coordinates",
     "cuda-device-id",
     "decoder",
+    "deepstream-version",
     "iou-threshold",
     "keep-tensors",
     "label-file",
@@ -46,6 +48,7 @@ const PREDICTED: [&str; 26] = [
     "pixel-offset",
     "score-threshold",
     "threshold-inclusive",
+    "unique-id",
 ];
 
 /// The result of a frame.
@@ -221,6 +224,12 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     if number("max-size") > 0.0 && number("min-size") > number("max-size") {
         return Err("SizeLimits".into());
     }
+    // No buffer has metadata of DeepStream.
+    let kinds = settings.nicks("attach");
+    let has = |kind: &str| kinds.iter().any(|nick| nick == kind);
+    if has("nvds") && !has("roi") && !(has("analytics") && HAS_ANALYTICS) {
+        return Err("NothingForFrame".into());
+    }
     Ok(())
 }
 
@@ -352,7 +361,9 @@ fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
 
 /// Whether the element must refuse to start, apart from a missing GPU.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
-    cannot_attach(settings) || !labels_are_valid
+    let version = settings.get::<Option<String>>("deepstream-version");
+    let is_known = |text: String| text.parse().is_ok_and(|version| Layout::of(version).is_ok());
+    cannot_attach(settings) || !labels_are_valid || !version.is_none_or(is_known)
 }
 
 /// The name of an error's innermost variant that is not a wrapper.

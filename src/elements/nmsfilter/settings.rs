@@ -103,7 +103,7 @@ pub(super) enum SettingsError {
          frame a region belongs to; add nvds"
     )]
     NothingForBatch { attach: &'static str, frames: usize },
-    #[error("attach=nvds attaches nothing to a buffer without DeepStream's metadata; add roi")]
+    #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]
     NothingForFrame,
 }
 
@@ -155,19 +155,20 @@ impl Settings {
     /// # Errors
     /// If none of the metadata in `attach` can be attached to such a buffer.
     pub fn check_attach(&self, batch: Option<usize>) -> Result<(), SettingsError> {
-        let (roi, analytics) = (Attach::ROI, Attach::ANALYTICS);
+        let has = |kind| self.attach.contains(kind);
+        let (roi, analytics) = (has(Attach::ROI), has(Attach::ANALYTICS));
         match batch {
-            Some(frames @ 2..)
-                if !self.attach.contains(Attach::NVDS) && !self.attach.is_empty() =>
-            {
-                let attach = match (self.attach.contains(roi), self.attach.contains(analytics)) {
+            Some(frames @ 2..) if (roi || analytics) && !has(Attach::NVDS) => {
+                let attach = match (roi, analytics) {
                     (true, true) => "roi+analytics",
-                    (false, _) => "analytics",
                     (true, false) => "roi",
+                    (false, _) => "analytics",
                 };
                 Err(SettingsError::NothingForBatch { attach, frames })
             }
-            None if self.attach == Attach::NVDS => Err(SettingsError::NothingForFrame),
+            None if has(Attach::NVDS) && !roi && !(analytics && HAS_ANALYTICS) => {
+                Err(SettingsError::NothingForFrame)
+            }
             _ => Ok(()),
         }
     }
