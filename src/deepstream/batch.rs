@@ -11,7 +11,6 @@ use gst::glib;
 
 use super::layout::{BATCH_META, Layout, TENSOR_OUTPUT_META, Version, base, batch, frame, user};
 use super::record::Record;
-use super::tensor::TensorMeta;
 use super::{DeepStream, DeepStreamError};
 
 /// The greatest number of frames in a batch, and of metadata in a list, that is read: more than any
@@ -95,31 +94,36 @@ impl LockedBatch<'_> {
     /// (`input-tensor-meta`).
     pub fn has_batch_tensors(&self) -> bool {
         // SAFETY: the batch has this field in every layout.
-        let mut metas = unsafe { self.list(self.0.batch, batch::USER_METAS, "user metadata") };
-        metas.any(|meta| meta.is_ok_and(|meta| self.type_of(meta) == TENSOR_OUTPUT_META))
+        unsafe { self.has_user_meta(self.0.batch, batch::USER_METAS, TENSOR_OUTPUT_META) }
     }
 
     /// Whether `frame` has a region of interest that a model was run on.
     pub fn has_region(&self, frame: FrameMeta<'_>) -> bool {
-        // SAFETY: the frame has this field in every layout.
-        let mut metas = unsafe { self.list(frame.0, frame::USER_METAS, "user metadata") };
         self.layout().roi_meta.is_some_and(|roi_meta| {
-            metas.any(|meta| meta.is_ok_and(|meta| self.type_of(meta) == roi_meta))
+            // SAFETY: the frame has this field in every layout.
+            unsafe { self.has_user_meta(frame.0, frame::USER_METAS, roi_meta) }
         })
     }
 
     /// Whether an object of `frame` has tensors, as nvinfer attaches them with `process-mode=2`.
     pub fn has_object_tensors(&self, frame: FrameMeta<'_>) -> bool {
+        let offset = self.layout().object_user_metas;
         // SAFETY: the frame and its objects have these fields.
-        let mut objects = unsafe { self.list(frame.0, frame::OBJECTS, "objects") };
-        objects.any(|object| {
-            object.is_ok_and(|object| {
-                let offset = self.layout().object_user_metas;
-                // SAFETY: the object has this field in this layout.
-                let mut metas = unsafe { self.list(object, offset, "user metadata") };
-                metas.any(|meta| meta.is_ok_and(|meta| self.type_of(meta) == TENSOR_OUTPUT_META))
-            })
-        })
+        unsafe {
+            self.list(frame.0, frame::OBJECTS, "objects")
+                .flatten()
+                .any(|object| self.has_user_meta(object, offset, TENSOR_OUTPUT_META))
+        }
+    }
+
+    /// Whether the list of user metadata in the field at `offset` has metadata of this type.
+    ///
+    /// # Safety
+    /// As for [`list`](Self::list).
+    unsafe fn has_user_meta(&self, record: Record, offset: usize, meta_type: i32) -> bool {
+        // SAFETY: the caller guarantees the field.
+        let metas = unsafe { self.list(record, offset, "user metadata") };
+        metas.flatten().any(|meta| self.type_of(meta) == meta_type)
     }
 
     /// The size of `frame` in the muxer's coordinates; `None` if the muxer has not set it. A copy of a buffer, as
@@ -147,16 +151,6 @@ impl LockedBatch<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Removes `tensor` from `frame`. DeepStream calls its release function, by which its memory goes back to
-    /// the element that attached it.
-    pub fn remove_tensor(&self, frame: FrameMeta<'_>, tensor: TensorMeta<'_>) {
-        let library = &self.0.deepstream.library;
-        // SAFETY: the metadata is in the frame's list, and the lock is held.
-        unsafe {
-            (library.nvds_remove_user_meta_from_frame)(frame.0.as_ptr(), tensor.user.as_ptr());
-        }
     }
 
     /// Says that a model was run on `frame`, so that trackers update their objects.

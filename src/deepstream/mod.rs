@@ -27,7 +27,7 @@ use gst::glib;
 use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
-pub use batch::{BatchMeta, FrameMeta, LockedBatch};
+pub use batch::{BatchMeta, LockedBatch};
 use layout::{Layout, LayoutError, META_TAG, Version};
 use library::{Library, LibraryError};
 pub use object::NewObject;

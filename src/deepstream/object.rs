@@ -10,8 +10,15 @@ use gst::glib;
 
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
-use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, font, frame, object, rect, text};
+use super::layout::{
+    LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, frame, object, rect, text,
+};
 use super::record::Record;
+
+/// The numbers of the structures with this name in [`layout`](super::layout).
+const BOX: [usize; 4] = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
+const RECT: [usize; 4] = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
+const COLOR: [usize; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
 
 /// An object to add to a frame.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +54,7 @@ impl LockedBatch<'_> {
         const FONT: &CStr = c"Serif";
         let library = &self.0.deepstream.library;
         let layout = self.layout();
-        let [left, top, width, height] = new.rect;
+        let [left, top, ..] = new.rect;
         // SAFETY: the lock is held. The object is new and not in a list yet, and has these fields in this
         // layout. Its text is allocated by g_malloc, as DeepStream expects; the font's name is static.
         unsafe {
@@ -57,17 +64,10 @@ impl LockedBatch<'_> {
             added.write(object::CLASS, new.class);
             added.write(object::ID, UNTRACKED_OBJECT_ID);
             added.write(object::CONFIDENCE, new.confidence);
-            let numbers = [left, top, width, height];
-            let fields = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
-            for (field, number) in fields.into_iter().zip(numbers) {
-                added.write(object::DETECTOR_BOX + field, number);
-            }
-            let fields = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
-            for (field, number) in fields.into_iter().zip(numbers) {
-                added.write(object::RECT + field, number);
-            }
+            added.write_four(object::DETECTOR_BOX, BOX, new.rect);
+            added.write_four(object::RECT, RECT, new.rect);
             added.write(object::RECT + rect::BORDER_WIDTH, 3u32);
-            added.write_color(object::RECT + rect::BORDER_COLOR, RED);
+            added.write_four(object::RECT + rect::BORDER_COLOR, COLOR, RED);
             added.write(object::RECT + rect::HAS_BACKGROUND, 0u32);
             if let Some(rotation_angle) = layout.rotation_angle {
                 added.write(object::RECT + rotation_angle, 0.0f32);
@@ -85,9 +85,9 @@ impl LockedBatch<'_> {
             added.write(at + text::Y, (top - 10.0) as u32);
             added.write(at + text::FONT + font::NAME, FONT.as_ptr());
             added.write(at + text::FONT + font::SIZE, 11u32);
-            added.write_color(at + text::FONT + font::COLOR, WHITE);
+            added.write_four(at + text::FONT + font::COLOR, COLOR, WHITE);
             added.write(at + text::HAS_BACKGROUND, 1i32);
-            added.write_color(at + text::BACKGROUND, BLACK);
+            added.write_four(at + text::BACKGROUND, COLOR, BLACK);
             (library.nvds_add_obj_meta_to_frame)(frame.0.as_ptr(), added.as_ptr(), null_mut());
         }
         Ok(())
@@ -98,10 +98,9 @@ impl LockedBatch<'_> {
         // SAFETY: the frame and its objects have these fields in every layout.
         unsafe {
             self.list(frame.0, frame::OBJECTS, "objects").flatten().any(|found| {
-                let fields = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
                 found.read::<i32>(object::COMPONENT_ID) == wanted.component_id
                     && found.read::<i32>(object::CLASS) == wanted.class
-                    && fields.map(|field| found.read::<f32>(object::RECT + field)) == wanted.rect
+                    && RECT.map(|field| found.read::<f32>(object::RECT + field)) == wanted.rect
             })
         }
     }

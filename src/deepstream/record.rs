@@ -7,8 +7,6 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::layout::color;
-
 /// A structure of DeepStream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record(pub NonNull<c_void>);
@@ -45,15 +43,14 @@ impl Record {
         unsafe { self.at(offset).cast::<T>().write(value) }
     }
 
-    /// Sets the four numbers of a color.
+    /// Sets the four fields at these offsets from `offset`: of a rectangle or a color.
     ///
     /// # Safety
-    /// As [`write`](Self::write), for a field of type `NvOSD_ColorParams`.
-    pub unsafe fn write_color(self, offset: usize, rgba: [f64; 4]) {
-        let channels = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
-        for (channel, value) in channels.into_iter().zip(rgba) {
-            // SAFETY: the channels are fields of the color.
-            unsafe { self.write(offset + channel, value) };
+    /// As [`write`](Self::write), for each field.
+    pub unsafe fn write_four<T: Copy>(self, offset: usize, fields: [usize; 4], values: [T; 4]) {
+        for (field, value) in fields.into_iter().zip(values) {
+            // SAFETY: as above.
+            unsafe { self.write(offset + field, value) };
         }
     }
 }

@@ -42,6 +42,21 @@ impl LockedBatch<'_> {
         })
     }
 
+    /// Removes the tensors of the element with the number `unique_id` from `frame`. DeepStream calls their release
+    /// functions, by which their memory goes back to that element.
+    pub fn remove_tensors(&self, frame: FrameMeta<'_>, unique_id: u32) {
+        let remove = self.0.deepstream.library.nvds_remove_user_meta_from_frame;
+        // An element can have attached more than one. The list is read again after each removal.
+        for _ in 0..self.tensors(frame).count() {
+            let mut tensors = self.tensors(frame).flatten();
+            let Some(tensor) = tensors.find(|&tensor| self.unique_id(tensor) == unique_id) else {
+                return;
+            };
+            // SAFETY: the metadata is in the frame's list, and the lock is held.
+            unsafe { remove(frame.0.as_ptr(), tensor.user.as_ptr()) };
+        }
+    }
+
     /// The number of the element that ran the model of `tensor`.
     pub fn unique_id(&self, tensor: TensorMeta<'_>) -> u32 {
         // SAFETY: the structure has this field in every layout.
@@ -115,7 +130,7 @@ impl LockedBatch<'_> {
 /// The outputs of a model for a frame, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that has them.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMeta<'l> {
-    pub(super) user: Record,
+    user: Record,
     tensor: Record,
     lifetime: PhantomData<&'l ()>,
 }

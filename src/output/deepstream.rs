@@ -6,7 +6,6 @@
 
 use super::{Labels, Region};
 use crate::deepstream::{BatchMeta, DeepStreamError, NewObject};
-use crate::input::deepstream::tensor_of;
 
 /// The regions of a frame.
 #[derive(Clone, Copy, Debug)]
@@ -53,12 +52,7 @@ pub(crate) fn attach<'r>(
             }
         }
         if task.remove_tensors {
-            // An element can have attached more than one.
-            for _ in 0..batch.tensors(frame).count() {
-                if let Some(tensor) = tensor_of(&batch, frame, task.unique_id) {
-                    batch.remove_tensor(frame, tensor);
-                }
-            }
+            batch.remove_tensors(frame, task.unique_id);
         }
     }
     Ok(())

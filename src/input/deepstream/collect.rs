@@ -7,7 +7,7 @@
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
 use super::{Elsewhere, Found, Frame};
-use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, TensorMeta};
+use crate::deepstream::{DeepStreamError, LayerMeta, LockedBatch, TensorMeta};
 use crate::input::{InputError, MAX_TENSORS};
 
 /// Reads the lists of a batch into a reader's memory.
@@ -153,13 +153,4 @@ fn different_layers(frame: usize) -> InputError {
 /// `side` without the last row or column of an odd number: nvinfer does not read it.
 fn even(side: u32) -> u32 {
     (side & !1).max(1)
-}
-
-/// The tensors of `frame` from the inference element with this number.
-pub(crate) fn tensor_of<'l>(
-    batch: &'l LockedBatch<'_>,
-    frame: FrameMeta<'l>,
-    unique_id: u32,
-) -> Option<TensorMeta<'l>> {
-    batch.tensors(frame).flatten().find(|&tensor| batch.unique_id(tensor) == unique_id)
 }

@@ -28,7 +28,6 @@ use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::Version;
 use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, Model};
 use collect::Collector;
-pub(crate) use collect::tensor_of;
 use layer::{Layer, LayerImages};
 use memory::LayerMemory;
 
