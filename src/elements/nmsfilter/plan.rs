@@ -44,6 +44,13 @@ pub(super) struct Input<'t> {
     pub batch: Option<usize>,
 }
 
+impl Input<'_> {
+    /// Whether the batch has more than one frame; `None` without a batch.
+    fn has_more_frames(&self) -> Option<bool> {
+        self.batch.map(|frames| frames > 1)
+    }
+}
+
 /// What the choice of a decoder depends on, for one tensor.
 #[derive(Default)]
 struct Signature {
@@ -83,7 +90,7 @@ impl Plan {
         let size = input.frame.ok_or(FrameError::NoCaps)?;
         let frame = FramePlan::new(size, &choice, settings, model, thresholds)?;
         engine.supports(&choice.layout, &frame.params)?;
-        let (batch, frames) = (input.batch.map(|frames| frames > 1), ArrayVec::from_iter([frame]));
+        let (batch, frames) = (input.has_more_frames(), ArrayVec::from_iter([frame]));
         let mut plan = Self { tensors: Vec::new(), batch, choice, frames };
         plan.set_signatures(input.tensors);
         Ok(plan)
@@ -103,7 +110,7 @@ impl Plan {
         model: &ModelInfo,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
-        if self.batch != input.batch.map(|frames| frames > 1) {
+        if self.batch != input.has_more_frames() {
             return Ok(false);
         }
         if !self.has_signatures(input.tensors) {
@@ -129,7 +136,7 @@ impl Plan {
     /// Whether the plan was made for such tensors: their ids, element types and shapes, and the size of the
     /// frame.
     pub fn matches(&self, input: Input<'_>) -> bool {
-        self.batch == input.batch.map(|frames| frames > 1)
+        self.batch == input.has_more_frames()
             && input.frame.is_some_and(|size| self.position(size).is_some())
             && self.has_signatures(input.tensors)
     }
