@@ -2,7 +2,7 @@
 //! The `.launch` files in `pipelines/` that run a model, as `pipelines/play.sh` plays them: boxes on a
 //! picture, a video and a camera's pictures.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gst::prelude::*;
 
@@ -25,6 +25,14 @@ fn run(words: &[String]) -> Vec<Vec<Region>> {
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
+/// The paths of a model and a picture; `None`, which is reported as a skip, without them or ONNX Runtime.
+fn inputs(model: &str, picture: &str) -> Option<[PathBuf; 2]> {
+    let (Some(model), Some(picture)) = (data::path(model), data::path(picture)) else {
+        return None;
+    };
+    has_onnx_runtime().then_some([model, picture])
+}
+
 /// `variable=path`.
 fn set(variable: &str, path: &Path) -> String {
     format!("{variable}={}", path.display())
@@ -32,14 +40,9 @@ fn set(variable: &str, path: &Path) -> String {
 
 #[test]
 fn detect_picture_launch_writes_a_picture_with_the_boxes_of_faces() {
-    let (Some(model), Some(picture)) =
-        (data::path(ULTRAFACE.file), data::path("data/images/crowd_selfie.jpg"))
-    else {
+    let Some([model, picture]) = inputs(ULTRAFACE.file, "data/images/crowd_selfie.jpg") else {
         return;
     };
-    if !has_onnx_runtime() {
-        return;
-    }
     let folder = Scratch::new();
     let output = folder.join("with boxes.png");
     let frames = run(&words(&[
@@ -58,14 +61,9 @@ fn detect_picture_launch_writes_a_picture_with_the_boxes_of_faces() {
 
 #[test]
 fn detect_file_launch_writes_a_video_with_the_boxes_of_faces() {
-    let (Some(model), Some(picture)) =
-        (data::path(ULTRAFACE.file), data::path("data/images/crowd_selfie.jpg"))
-    else {
+    let Some([model, picture]) = inputs(ULTRAFACE.file, "data/images/crowd_selfie.jpg") else {
         return;
     };
-    if !has_onnx_runtime() {
-        return;
-    }
     let folder = Scratch::new();
     let (video, output) = (folder.join("crowd.avi"), folder.join("boxes.avi"));
     let description = format!(
@@ -92,14 +90,7 @@ fn detect_file_launch_writes_a_video_with_the_boxes_of_faces() {
 /// Another source and sink: there is neither camera nor screen.
 #[test]
 fn detect_camera_launch_attaches_the_labels_of_the_model() {
-    let (Some(model), Some(picture)) =
-        (data::path(YOLOV8.file), data::path("data/images/street.png"))
-    else {
-        return;
-    };
-    if !has_onnx_runtime() {
-        return;
-    }
+    let Some([model, picture]) = inputs(YOLOV8.file, "data/images/street.png") else { return };
     let mut words = words(&["detect-camera", &set("model", &model)]);
     let at = |word: &str| words.iter().position(|is| is == word).expect("it has this word");
     let (source, sink) = (at("v4l2src"), at("autovideosink"));
