@@ -22,6 +22,9 @@ struct Library {
     is_cuda_memory: IsCudaMemory,
     get_stream: GetStream,
     get_handle: GetHandle,
+    /// Keeps the functions loaded.
+    #[cfg(target_os = "linux")]
+    _library: libloading::os::unix::Library,
 }
 
 impl Library {
@@ -33,37 +36,21 @@ impl Library {
 
     #[cfg(target_os = "linux")]
     fn find() -> Option<Self> {
-        use std::ffi::{CStr, c_char};
+        use libloading::os::unix::{Library as SharedLibrary, RTLD_LAZY};
 
-        unsafe extern "C" {
-            fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-            fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-        }
-        const RTLD_LAZY: c_int = 1;
         /// Only if the library is loaded already.
         const RTLD_NOLOAD: c_int = 4;
-        const LIBRARY: &CStr = c"libgstcuda-1.0.so.0";
+        const LIBRARY: &str = "libgstcuda-1.0.so.0";
 
-        // SAFETY: the name is a C string. `RTLD_NOLOAD` loads nothing, so no initializers run. The
-        // reference that `dlopen` adds is never released, so the library stays loaded.
-        let library = unsafe { dlopen(LIBRARY.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
-        if library.is_null() {
-            return None;
-        }
-        let function = |name: &CStr| {
-            // SAFETY: the library is loaded and the name is a C string.
-            let function = unsafe { dlsym(library, name.as_ptr()) };
-            (!function.is_null()).then_some(function)
-        };
-        let is_cuda_memory = function(c"gst_is_cuda_memory")?;
-        let get_stream = function(c"gst_cuda_memory_get_stream")?;
-        let get_handle = function(c"gst_cuda_stream_get_handle")?;
-        // SAFETY: the function types are those of gstcudamemory.h and gstcudastream.h.
+        // SAFETY: `RTLD_NOLOAD` loads nothing, so no initializers run. The function types are those of
+        // gstcudamemory.h and gstcudastream.h.
         unsafe {
+            let library = SharedLibrary::open(Some(LIBRARY), RTLD_LAZY | RTLD_NOLOAD).ok()?;
             Some(Self {
-                is_cuda_memory: std::mem::transmute::<*mut c_void, IsCudaMemory>(is_cuda_memory),
-                get_stream: std::mem::transmute::<*mut c_void, GetStream>(get_stream),
-                get_handle: std::mem::transmute::<*mut c_void, GetHandle>(get_handle),
+                is_cuda_memory: *library.get(b"gst_is_cuda_memory").ok()?,
+                get_stream: *library.get(b"gst_cuda_memory_get_stream").ok()?,
+                get_handle: *library.get(b"gst_cuda_stream_get_handle").ok()?,
+                _library: library,
             })
         }
     }
