@@ -73,16 +73,7 @@ NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame
 {
     nvds_acquire_meta_lock(batch);
     NvDsFrameMeta *meta = nvds_acquire_frame_meta_from_pool(batch);
-    meta->batch_id = frame->batch_id;
-    meta->source_id = frame->source_id;
-    meta->pad_index = frame->pad_index;
-    meta->frame_num = frame->frame_num;
-    meta->buf_pts = frame->buf_pts;
-    meta->num_surfaces_per_frame = 1;
-    meta->source_frame_width = frame->source_frame_width;
-    meta->source_frame_height = frame->source_frame_height;
-    meta->pipeline_width = frame->pipeline_width;
-    meta->pipeline_height = frame->pipeline_height;
+    standin_describe_frame(meta, frame);
     nvds_add_frame_meta_to_batch(batch, meta);
     nvds_release_meta_lock(batch);
     return meta;

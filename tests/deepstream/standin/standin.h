@@ -23,6 +23,8 @@ NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames);
 // Adds a NvDsMeta without a batch.
 void standin_attach_null_batch(GstBuffer *buffer);
 NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame);
+// What nvstreammux writes into a new frame.
+void standin_describe_frame(NvDsFrameMeta *meta, const StandinFrame *frame);
 // The frame at this position of the batch's list, or null.
 NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index);
 // An object of a primary detector, for tensors on objects.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A model's outputs, as nvinfer attaches them. libnvds_meta.so.
+// A frame as nvstreammux describes it, and a model's outputs as nvinfer attaches them. libnvds_meta.so.
 //
 // nvinfer has a pool of a few batches of outputs. It waits for one that is free before it runs the model, and
 // each NvDsInferTensorMeta of a batch holds a reference to it, which its release_func gives back.
@@ -181,6 +181,20 @@ static NvDsInferTensorMeta *new_tensors(const StandinTensors *tensors, StandinOu
     meta->priv_data = ref(output);
     __atomic_add_fetch(&standin_count_of_tensors, 1, __ATOMIC_RELAXED);
     return meta;
+}
+
+void standin_describe_frame(NvDsFrameMeta *meta, const StandinFrame *frame)
+{
+    meta->batch_id = frame->batch_id;
+    meta->source_id = frame->source_id;
+    meta->pad_index = frame->pad_index;
+    meta->frame_num = frame->frame_num;
+    meta->buf_pts = frame->buf_pts;
+    meta->num_surfaces_per_frame = 1;
+    meta->source_frame_width = frame->source_frame_width;
+    meta->source_frame_height = frame->source_frame_height;
+    meta->pipeline_width = frame->pipeline_width;
+    meta->pipeline_height = frame->pipeline_height;
 }
 
 static NvDsUserMeta *with_tensors(NvDsBatchMeta *batch, const StandinTensors *tensors, StandinOutput *output)
