@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
-//! `NMSFILTER_TEST_BACKEND=cuda`, built with the feature `fault-injection`.
+//! `NMSFILTER_TEST_BACKEND=cuda`.
 //!
 //! A separate program with one test: failures are injected into every call of the process, and the
 //! test counts the driver objects and the memory of the process.

@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# All checks and tests, on this machine's GStreamer and then on GStreamer 1.26 and 1.28 in small
-# Debian roots; and, without a GPU, all that can be known of the CUDA engine: what is checked in is
-# what the kernels' sources give, they compile for every GPU, and with a driver that emulates one on
-# the host (kernels/emulate) all tests pass on backend=cuda, too. Run it as root, or as a user with
-# sudo, on Debian 12, Debian 13 or Ubuntu 24.04; it installs what is missing. The roots are kept in
-# the user's cache folder (NMSFILTER_CACHE), what is built in them under target/. They are made from
-# the Debian mirror NMSFILTER_DEBIAN_MIRROR or, where that is unset, from the one that apt uses here or
-# Debian's own.
+# run.sh [--all]: lints and tests on this machine's GStreamer, in less than 10 minutes on two cores. Run it as
+# root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04; it installs what is missing.
+#
+# --all adds, in less than 30 minutes: documentation, the other configurations of the build, benchmarks, the
+# fuzzer and DeepStream's metadata under AddressSanitizer, meson; without a GPU, what can be known of the CUDA
+# engine: what is checked in is what the kernels' sources give, they compile for every GPU, and with a driver
+# that emulates one on the host (kernels/emulate) all tests pass on backend=cuda, too; and the tests that need
+# GStreamer on 1.26 and 1.28, in small Debian roots. The roots are kept in the user's cache folder
+# (NMSFILTER_CACHE), what is built in them under target/. They are made from the Debian mirror
+# NMSFILTER_DEBIAN_MIRROR or, where that is unset, from the one that apt uses here or Debian's own.
+#
 # NMSFILTER_TEST_DATA names the folder of inputs that are not part of the project (../shared beside
 # the checkout, unless set). Without it everything runs that needs no picture, video or model.
 # ONNX Runtime is from the Python Package Index; the tests find it by ORT_DYLIB_PATH, its Python by
@@ -19,6 +22,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
+
+case $* in
+    '') all= ;;
+    --all) all=yes ;;
+    *) echo "run.sh: expected no argument, or --all; got: $*" >&2; exit 2 ;;
+esac
 
 checkout=$PWD
 cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
@@ -60,13 +69,13 @@ skip() {
     skips+=("$1")
 }
 
-# tests WHERE ENVIRONMENT COMMAND...: `cargo test` by way of the given command; counted for the
-# summary, and its skips compared with tests/skips/ENVIRONMENT.
+# tests WHERE ENVIRONMENT COMMAND...: `cargo test` of the packages by way of the given command; counted for
+# the summary, and its skips compared with tests/skips/ENVIRONMENT.
 tests() {
     local where=$1 environment=$2 complete=yes
     shift 2
     : >"$log"
-    step "$where: cargo test" "$@" cargo test --locked --workspace --no-fail-fast "${features[@]}" -- \
+    step "$where: cargo test" "$@" cargo test --locked "${packages[@]}" --no-fail-fast "${features[@]}" -- \
         "${harness[@]}" || complete=
     count "$where"
     [ "${CI-}" != true ] || compare_skips "$where" "tests/skips/$environment" "$complete"
@@ -123,7 +132,6 @@ on_emulated_gpu() {
         skip "$name, because this system's clang-19 is ${clang:-missing}"
     fi
     step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
-    features+=(--features fault-injection)
     # Tests that are ignored without a GPU run, too, except those that other tests run in a process of their own
     # (tests/deepstream). The emulated GPU is slow, so there are fewer random scenes; with a real one nothing is left
     # out (tests/gpu).
@@ -151,30 +159,30 @@ lints() {
 plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
 
 on_host() {
-    host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
-    mapfile -t features < <(setup_features)
-    local where="GStreamer 1.$host_minor (this machine)"
-
     step "cargo fmt" cargo fmt --all --check || true
     step "license headers" license_headers || true
-    lints "$where"
-    step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
+    lints "$host"
+    tests "$host" "host-1.$host_minor"
+}
+
+# The rest of what this machine's GStreamer allows.
+more_on_host() {
+    step "$host: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
         "${plugins[@]}" "${features[@]}" || true
     # Without the feature internals, which the tests turn on: what no part of the plugins uses is found.
-    step "$where: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
+    step "$host: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
         "${plugins[@]}" "${features[@]}" || true
     # Without v1_20: the bindings then have no function that GStreamer 1.14 lacks (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
         --features gstreamer --lib --target-dir "$target/check" || true
     # In a folder of its own: both builds write the same library beside the test programs.
     step "the core without GStreamer: cargo test" cargo test --locked --no-default-features --target-dir "$target/core" || true
-    tests "$where" "host-1.$host_minor"
     # Not for its figures: a test machine is busy, and this is not a release build.
-    step "$where: nmsbench --quick" cargo run --locked --package nmsbench "${features[@]}" -- \
+    step "$host: nmsbench --quick" cargo run --locked --package nmsbench "${features[@]}" -- \
         --quick --out "$target/nmsbench" || true
     # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
-    step "$where: fuzz" fuzz/run.sh --asan --seconds 300 || true
-    step "$where: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
+    step "$host: fuzz" fuzz/run.sh --asan --seconds 90 || true
+    step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
     with_meson
 }
 
@@ -213,7 +221,7 @@ provide_onnxruntime() {
     export ORT_DYLIB_PATH=${libraries[0]} NMSFILTER_TEST_PYTHON=$venv/bin/python
 }
 
-# in_root SUITE MINOR: the same in a Debian root with GStreamer 1.MINOR.
+# in_root SUITE MINOR: lints, and the tests that need GStreamer, in a Debian root with GStreamer 1.MINOR.
 in_root() {
     local suite=$1 minor=$2 root where="GStreamer 1.$2 (Debian $1)"
     # Another recipe makes another root.
@@ -252,13 +260,10 @@ in_root() {
         NMSFILTER_TEST_DATA=/data CI="${CI-}")
     # Without NMSFILTER_TEST_PYTHON: its interpreter is not in the root.
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ORT_DYLIB_PATH="$root_onnxruntime/${ORT_DYLIB_PATH##*/}")
-    lints "$where" "${enter[@]}"
     tests "$where" "root-1.$minor" "${enter[@]}"
-    # No Debian has GStreamer 1.24; this one can at least compile for it.
-    if [ "$minor" = 26 ]; then
-        mapfile -t features < <(features_for 24)
-        lints "GStreamer 1.24 (API, in Debian $suite)" "${enter[@]}"
-    fi
+    # No Debian has GStreamer 1.24; the oldest with its API can at least compile for it.
+    [ "$minor" != 26 ] || mapfile -t features < <(features_for 24)
+    lints "Debian $suite, ${features[1]}" "${enter[@]}"
 }
 
 # Why no root can be entered here; empty if it can.
@@ -272,26 +277,42 @@ why_no_roots() {
     fi
 }
 
-setup gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++ clang-19 \
-    libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
+packages_to_install=(gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++
+    libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev)
+[ -z "$all" ] || packages_to_install+=(clang-19)
+setup "${packages_to_install[@]}"
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
 fi
-# In the roots cargo works offline, with what is fetched here.
-cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
-toolchain=$(rustc --print sysroot)
+host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
+host="GStreamer 1.$host_minor (this machine)"
+mapfile -t features < <(setup_features)
+# What is built once needs nothing of what cargo keeps for the next build.
+[ "${CI-}" != true ] || export CARGO_INCREMENTAL=0
 
 provide_onnxruntime
+packages=(--workspace)
+[ -n "$all" ] || packages+=(--exclude nmsbench --exclude nmsfuzz)
 on_host
-on_emulated_gpu
-no_roots=$(why_no_roots)
-in_root trixie 26
-in_root forky 28
+if [ -n "$all" ]; then
+    # The same build as before.
+    on_emulated_gpu
+    more_on_host
+    # In the roots cargo works offline, with what is fetched here.
+    cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
+    toolchain=$(rustc --print sysroot)
+    no_roots=$(why_no_roots)
+    # The tests of the core are the same there.
+    packages=(--package nmsfilter-tests --package smart-camera)
+    in_root trixie 26
+    in_root forky 28
+fi
 
 announce Summary
 printf '%s\n' "${summary[@]}"
 [ ${#skips[@]} = 0 ] || printf 'SKIPPED: %s\n' "${skips[@]}"
 [ ${#failures[@]} = 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
+[ -n "$all" ] || echo "tests/run.sh --all runs the rest: other versions of GStreamer, the CUDA engine without a GPU, the fuzzer"
 # A test that skipped itself is among the ignored.
 echo "${totals[0]} passed, ${totals[1]} failed, ${totals[2]} ignored"
 if [ "${CI-}" = true ] && [ ${#skips[@]} -gt 0 ]; then exit 1; fi

@@ -23,7 +23,7 @@ export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/targe
 plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
 cargo build --locked --release --lib "${plugins[@]}" --package nmsbench --bins
 cargo test --locked --no-run --package gst-plugin-nmsfilter --package nmsfilter-tests \
-    --features fault-injection --message-format json |
+    --message-format json |
     python3 -c '
 import json, sys
 for line in sys.stdin:
