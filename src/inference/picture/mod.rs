@@ -16,7 +16,7 @@
 //! ([`DeviceFrame`]).
 //!
 //! GstVideoConverter does the same on the host, in more formats and with better filters. It is used for
-//! formats whose samples are not bytes; docs/design.md has the times of both.
+//! formats whose samples are not bytes; docs/measurements.md has the times of both.
 
 mod cpu;
 mod device_frame;
