@@ -4,7 +4,8 @@
 //! A scene is generated from a seed, which is part of every failure message.
 
 use gstnmsfilter::decoder::{self, Field, Layout, Options};
-use gstnmsfilter::engine::{Bounds, ClassThresholds, Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::engine::{ClassThresholds, Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::engines::{self, bits};

@@ -3,7 +3,8 @@
 
 use fastrand::Rng;
 use gstnmsfilter::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
-use gstnmsfilter::engine::{Bounds, ClassThresholds, Method, Overlap, Params, SizeLimits};
+use gstnmsfilter::engine::{ClassThresholds, Method, Overlap, Params, SizeLimits};
+use gstnmsfilter::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
 

@@ -19,7 +19,7 @@ use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
-use crate::input::{self, Tensors, deepstream};
+use crate::input::{Tensors, deepstream};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::{TensorError, TensorView};
 
@@ -199,8 +199,9 @@ impl Session {
             });
         }
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
+        #[cfg(feature = "v1_20")]
         if !self.settings.keep_tensors {
-            input::remove(buffer);
+            crate::input::remove(buffer);
         }
         Ok(())
     }
