@@ -11,11 +11,11 @@ use std::path::PathBuf;
 
 use gst::glib;
 use gst::prelude::*;
-use gstnmsfilter::elements::crowdtestsrc::CrowdTestSrc;
-use gstnmsfilter::elements::nmsfilter::NmsFilter;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
+use gstnmsfilter::internals::elements::crowdtestsrc::CrowdTestSrc;
+use gstnmsfilter::internals::elements::nmsfilter::NmsFilter;
 
 use crate::support::{engines, pipeline};
 

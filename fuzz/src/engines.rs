@@ -6,8 +6,8 @@
 
 use std::cell::RefCell;
 
-use gstnmsfilter::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
-use gstnmsfilter::engine::{
+use gstnmsfilter::internals::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
+use gstnmsfilter::internals::engine::{
     Bounds, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Method,
     Overlap, Params, Reference, SizeLimits,
 };

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gstnmsfilter::device::{Device, DeviceBuffer, Stream};
-use gstnmsfilter::engine::{
-    ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Overlap, Params, Reference,
-};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::{self, Uploader};
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::device::{Device, DeviceBuffer, Stream};
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Overlap, Params, Reference,
+};
 use gstnmsfilter::tensor::{Storage, TensorView};
 
 use crate::foreign_memory;

@@ -7,11 +7,13 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gstnmsfilter::device::{Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream};
-use gstnmsfilter::engine::{Cuda, Engine, EngineError, Params};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader};
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::device::{
+    Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream,
+};
+use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Params};
 
 use crate::foreign_memory;
 use crate::outcome::{layout, tensor_in};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
-use gstnmsfilter::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
-use gstnmsfilter::inference::picture::{
-    DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
-};
-use gstnmsfilter::inference::provider::GpuStream;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
+use gstnmsfilter::internals::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
+use gstnmsfilter::internals::inference::picture::{
+    DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
+};
+use gstnmsfilter::internals::inference::provider::GpuStream;
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;

@@ -2,8 +2,8 @@
 //! Candidate lists of real detectors. The expected survivors are those of NumPy, ONNX Runtime and
 //! OpenCV at an IoU threshold of 0.45.
 
-use gstnmsfilter::decoder::{self, Options};
-use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Options};
+use gstnmsfilter::internals::engine::{ClassThresholds, Engine, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 #[cfg(feature = "gstreamer")]

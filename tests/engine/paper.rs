@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's windows. The expected numbers of survivors are those of the paper's program.
 
-use gstnmsfilter::decoder;
-use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
+use gstnmsfilter::internals::decoder;
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Engine, Method, Overlap, Params, Reference,
+};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::{data, engines};

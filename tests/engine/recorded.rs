@@ -7,8 +7,8 @@
 //! here suppress per class and do not round. The counts are equal; the tests show that the
 //! survivors are the same anchors.
 
-use gstnmsfilter::decoder::{self, Coordinates, Options};
-use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
+use gstnmsfilter::internals::engine::{Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::{data, engines};

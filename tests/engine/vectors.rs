@@ -7,8 +7,8 @@
 //! that selects a box for several classes is run one class at a time, since an anchor here has one
 //! class. [`not_covered`] has the reason for every case that is not run, and the counts must add up.
 
-use gstnmsfilter::decoder::{self, BoxFormat, Options};
-use gstnmsfilter::engine::{
+use gstnmsfilter::internals::decoder::{self, BoxFormat, Options};
+use gstnmsfilter::internals::engine::{
     ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
 };
 use gstnmsfilter::tensor::TensorView;

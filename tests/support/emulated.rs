@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 
 use gst::glib::translate::IntoGlib;
-use gstnmsfilter::device::Driver;
+use gstnmsfilter::internals::device::Driver;
 
 use super::skip::skip;
 

@@ -4,8 +4,8 @@
 //! Callers that also compile without GStreamer use this with the feature `gstreamer` only.
 
 use gst::prelude::*;
-use gstnmsfilter::decoder::BoxFormat;
-use gstnmsfilter::engine::Params;
+use gstnmsfilter::internals::decoder::BoxFormat;
+use gstnmsfilter::internals::engine::Params;
 
 use super::pipeline::{parse, run};
 use super::scratch::ScratchFile;
