@@ -137,7 +137,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src kernels tests benches fuzz examples inference pipelines || true)
+        build.rs src kernels demo tests benches fuzz examples inference pipelines || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -159,13 +159,16 @@ on_host() {
     step "license headers" license_headers || true
     lints "$where"
     step "$where: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
-        "${plugins[@]}" "${features[@]}" || true
-    # Without the feature internals, which the tests turn on: what no part of the plugins uses is found.
+        "${plugins[@]}" --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+    # Without the feature internals, which the plugin nmsfilterdemo and the tests turn on: what no part of the
+    # plugins uses is found.
     step "$where: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
         "${plugins[@]}" "${features[@]}" || true
     # Without v1_20: the bindings then have no function that GStreamer 1.14 lacks (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
         --features gstreamer --lib --target-dir "$target/check" || true
+    step "the core without GStreamer: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked \
+        --no-default-features --lib --target-dir "$target/check" || true
     # In a folder of its own: both builds write the same library beside the test programs.
     step "the core without GStreamer: cargo test" cargo test --locked --no-default-features --target-dir "$target/core" || true
     tests "$where" "host-1.$host_minor"

@@ -27,6 +27,7 @@ pub struct PlaneError {
 pub struct Plane<'a> {
     /// Ends with the last sample of the last row.
     pub data: &'a mut [u8],
+    /// In bytes.
     pub stride: usize,
 }
 
