@@ -12,6 +12,7 @@
 
 mod batch;
 mod class_rules;
+mod debug_category;
 pub mod enums;
 mod error;
 mod frame_counter;

@@ -9,8 +9,8 @@ use std::fmt;
 use std::ops::Range;
 
 use super::NmsFilter;
+use super::debug_category::CAT;
 use super::error::FrameError;
-use super::imp::CAT;
 use super::pending_settings::PendingSettings;
 use super::plan::{Input, Plan};
 use super::settings::Settings;
