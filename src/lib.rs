@@ -18,8 +18,9 @@
 //!                      \____ core: no GStreamer ____/
 //! ```
 //!
-//! `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and overlaps are. `elements` has the elements, which
-//! connect these parts; those that test and demonstrate them are a package of their own, in demo/.
+//! `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and overlaps are.
+//! `elements` has the elements, which connect these parts; those for tests and demonstrations are a package of
+//! their own, in demo/.
 #![warn(missing_docs)]
 
 mod decoder;

@@ -3,7 +3,6 @@
 //!
 //! `crowdtestsrc` and `tensorreplay` attach tensors to frames, and `roioverlay` draws regions of interest.
 //! Programs that link this crate call [`plugin_register_static`].
-#![allow(missing_docs, reason = "the macro generates items without documentation")]
 
 pub mod crowdtestsrc;
 mod grid;
