@@ -30,8 +30,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use fastrand::Rng;
-use gstnmsfilter::decoder::{Field, Layout};
-use gstnmsfilter::engine::{Detection, Engine, ImageOutcome, Params, Reference, SizeLimits};
+use gstnmsfilter::internals::decoder::{Field, Layout};
+use gstnmsfilter::internals::engine::{
+    Detection, Engine, ImageOutcome, Params, Reference, SizeLimits,
+};
 use gstnmsfilter::tensor::{Elements, TensorView};
 use half::f16;
 

@@ -12,7 +12,7 @@ setup
 echo "2/3 Building the plugins and the demonstration"
 mapfile -t features < <(setup_features)
 cargo build --release --locked "${features[@]}" --lib --example crowd \
-    --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime
+    --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo
 echo "3/3 Running the crowd"
 "${CARGO_TARGET_DIR:-target}/release/examples/crowd"
 echo

@@ -18,58 +18,30 @@
 //!                      \____ core: no GStreamer ____/
 //! ```
 //!
-//! `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and overlaps are. `elements` has the elements, which
-//! connect these parts.
+//! `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and overlaps are.
+//! `elements` has the elements, which connect these parts; those for tests and demonstrations are a package of
+//! their own, in demo/.
 #![warn(missing_docs)]
-#![cfg_attr(
-    not(feature = "v1_20"),
-    allow(unused, reason = "some parts serve elements and metadata that are left out")
-)]
 
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod decoder;
-#[cfg(not(feature = "internals"))]
 mod decoder;
-#[cfg(all(feature = "gstreamer", feature = "internals"))]
-#[doc(hidden)]
-pub mod deepstream;
-#[cfg(all(feature = "gstreamer", not(feature = "internals")))]
+#[cfg(feature = "gstreamer")]
 mod deepstream;
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod device;
-#[cfg(not(feature = "internals"))]
 mod device;
-#[cfg(all(feature = "gstreamer", feature = "internals"))]
-#[doc(hidden)]
-pub mod elements;
-#[cfg(all(feature = "gstreamer", not(feature = "internals")))]
+#[cfg(feature = "gstreamer")]
 mod elements;
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod engine;
-#[cfg(not(feature = "internals"))]
 mod engine;
 #[cfg(feature = "gstreamer")]
 mod file;
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod geometry;
-#[cfg(not(feature = "internals"))]
 mod geometry;
-#[cfg(all(feature = "onnxruntime", feature = "internals"))]
-#[doc(hidden)]
-pub mod inference;
-#[cfg(all(feature = "onnxruntime", not(feature = "internals")))]
+#[cfg(feature = "onnxruntime")]
 mod inference;
 #[cfg(feature = "gstreamer")]
 pub mod input;
-pub mod nms;
-#[cfg(all(feature = "gstreamer", feature = "internals"))]
+#[cfg(feature = "internals")]
 #[doc(hidden)]
-pub mod output;
-#[cfg(all(feature = "gstreamer", not(feature = "internals")))]
+pub mod internals;
+pub mod nms;
+#[cfg(feature = "gstreamer")]
 mod output;
 #[cfg(feature = "gstreamer")]
 mod plugin;

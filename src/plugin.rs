@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the elements and the
+//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the element and the
 //! custom metadata.
 #![allow(missing_docs, reason = "the macro generates items without documentation")]
 
 use crate::elements;
+#[cfg(feature = "v1_20")]
+use crate::input::custom_meta;
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    elements::register(plugin)
+    #[cfg(feature = "v1_20")]
+    custom_meta::register();
+    elements::nmsfilter::register(plugin)
 }
 
 /// Registers the element `ortinference` with `plugin`, that of the package `gst-plugin-onnxruntime`.
@@ -15,7 +19,7 @@ fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
 /// If GStreamer refuses to register it.
 #[cfg(feature = "onnxruntime")]
 pub fn register_inference(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    crate::input::custom_meta::register();
+    custom_meta::register();
     elements::ortinference::register(plugin)
 }
 

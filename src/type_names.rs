@@ -9,6 +9,8 @@
 /// format!("{}-{}", "Name", i) }`, whose branches differ in type. For that call, this macro returns
 /// a `&'static str` (a few bytes per type are leaked); all other calls are those of the standard
 /// library.
+#[doc(hidden)]
+#[cfg_attr(feature = "internals", macro_export)]
 macro_rules! format_type_name {
     ("{}-{}", $name:literal, $i:ident) => {
         &*::std::format!("{}-{}", $name, $i).leak()

@@ -11,10 +11,10 @@
 mod support;
 
 use gst::prelude::*;
-use gstnmsfilter::device::Device;
-use gstnmsfilter::device::fault::{Fault, inject, injected, outstanding};
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
+use gstnmsfilter::internals::device::Device;
+use gstnmsfilter::internals::device::fault::{Fault, inject, injected, outstanding};
 
 use crate::support::engines;
 use crate::support::pipeline::{self, Ended, parse, run};

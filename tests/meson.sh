@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # meson.sh FOLDER: builds with meson, runs its tests and installs in the two ways that README.md
-# describes: below a prefix of the user, and below GStreamer's, here into a staging folder; and without
-# the plugin onnxruntime. The build is kept in FOLDER.
+# describes: below a prefix of the user, and below GStreamer's, here into a staging folder; with all plugins,
+# and with nmsfilter alone. The build is kept in FOLDER.
 set -euo pipefail
 folder=$(realpath -m "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,14 +13,16 @@ plugins=$(pkg-config --variable=pluginsdir gstreamer-1.0)
 rm -rf "$own" "$staged" "$alone"
 
 # The dev profile builds faster; the steps are the same.
-meson setup "$build" --buildtype=debug --prefix="$own" -Donnxruntime=true $([ ! -d "$build" ] || echo --reconfigure)
+meson setup "$build" --buildtype=debug --prefix="$own" -Donnxruntime=true -Ddemo=true \
+    $([ ! -d "$build" ] || echo --reconfigure)
 meson compile -C "$build"
 # The sources are dependencies of the build. (Not grep -q, which would close ninja's pipe.)
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
+ninja -C "$build" -t deps | grep '/demo/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet
-for element in nmsfilter ortinference; do
+for element in nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
     GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
         gst-inspect-1.0 "$element" >/dev/null
 done
@@ -30,7 +32,7 @@ DESTDIR=$staged meson install -C "$build" --quiet
 [ "$(ls "$staged$plugins")" = "$(ls "$own${plugins#"$gstreamer"}")" ]
 echo "installed: $(ls "$staged$plugins"/*)"
 
-meson setup "$build" --reconfigure -Donnxruntime=false
+meson setup "$build" --reconfigure -Donnxruntime=false -Ddemo=false
 DESTDIR=$alone meson install -C "$build" --quiet
 [ "$(ls "$alone$plugins")" = libgstnmsfilter.so ]
-echo "installed without the option onnxruntime: $(ls "$alone$plugins"/*)"
+echo "installed without the options onnxruntime and demo: $(ls "$alone$plugins"/*)"

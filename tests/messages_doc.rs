@@ -46,7 +46,9 @@ fn has(line: &str, message: &str) -> bool {
 fn every_message_in_the_document_is_in_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
+    for folder in ["src", "demo/src"] {
+        sources(&root.join(folder), &mut files);
+    }
     let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
     let code: Vec<String> = files.iter().flat_map(|path| lines(&read(path))).collect();
 

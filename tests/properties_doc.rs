@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `docs/properties.md` is generated from the registered elements and is current: every property of
-//! both plugins' own, with type, range, default, when it can change, and meaning.
+//! the plugins' own, with type, range, default, when it can change, and meaning.
 //!
 //! After a change of a property: `NMSFILTER_UPDATE_DOCS=1 cargo test -p nmsfilter-tests --test properties_doc`.
 
@@ -57,6 +57,7 @@ fn init() {
     INIT.call_once(|| {
         gst::init().unwrap();
         gstnmsfilter::plugin_register_static().unwrap();
+        gstnmsfilterdemo::plugin_register_static().unwrap();
         inference::plugin_register_static().unwrap();
     });
 }

@@ -145,7 +145,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src kernels tests benches fuzz examples inference pipelines || true)
+        build.rs src kernels demo tests benches fuzz examples inference pipelines || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -168,13 +168,16 @@ on_host() {
 # The rest of what this machine's GStreamer allows.
 more_on_host() {
     step "$host: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
-        "${plugins[@]}" "${features[@]}" || true
-    # Without the feature internals, which the tests turn on: what no part of the plugins uses is found.
+        "${plugins[@]}" --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+    # Without the feature internals, which the plugin nmsfilterdemo and the tests turn on: what no part of the
+    # plugins uses is found.
     step "$host: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
         "${plugins[@]}" "${features[@]}" || true
     # Without v1_20: the bindings then have no function that GStreamer 1.14 lacks (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
         --features gstreamer --lib --target-dir "$target/check" || true
+    step "the core without GStreamer: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked \
+        --no-default-features --lib --target-dir "$target/check" || true
     # In a folder of its own: both builds write the same library beside the test programs.
     step "the core without GStreamer: cargo test" cargo test --locked --no-default-features --target-dir "$target/core" || true
     # Not for its figures: a test machine is busy, and this is not a release build.

@@ -11,24 +11,25 @@ use std::path::PathBuf;
 
 use gst::glib;
 use gst::prelude::*;
-use gstnmsfilter::elements::crowdtestsrc::CrowdTestSrc;
-use gstnmsfilter::elements::nmsfilter::NmsFilter;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
+use gstnmsfilter::internals::elements::nmsfilter::NmsFilter;
+use gstnmsfilterdemo::crowdtestsrc::CrowdTestSrc;
 
 use crate::support::{engines, pipeline};
 
-/// The plugin in the folder of this program, where cargo builds it, or the one that `NMSFILTER_TEST_PLUGIN` names.
-fn plugin() -> PathBuf {
-    let named = std::env::var_os("NMSFILTER_TEST_PLUGIN").map(PathBuf::from);
-    named.unwrap_or_else(|| std::env::current_exe().unwrap().with_file_name("libgstnmsfilter.so"))
+/// The folder of the plugins: that of this program, where cargo builds them, or `NMSFILTER_TEST_PLUGINS`.
+fn folder() -> PathBuf {
+    let named = std::env::var_os("NMSFILTER_TEST_PLUGINS").map(PathBuf::from);
+    named.unwrap_or_else(|| std::env::current_exe().unwrap().parent().unwrap().to_owned())
 }
 
 /// Registers every type of the copy that is linked.
 fn register_linked_types() {
     gst::init().unwrap();
     gstnmsfilter::plugin_register_static().unwrap();
+    gstnmsfilterdemo::plugin_register_static().unwrap();
     for factory in ["crowdtestsrc", "nmsfilter", "roioverlay", "tensorreplay"] {
         // A property's type is registered with its specification.
         let element = gst::ElementFactory::make(factory).build().unwrap();
@@ -88,8 +89,10 @@ fn run(source: gst::Element, filter: gst::Element) -> [u64; 4] {
 #[test]
 fn elements_of_one_copy_read_tensors_of_the_other() {
     register_linked_types();
-    let plugin = gst::Plugin::load_file(plugin()).unwrap();
-    assert!(plugin.is_loaded());
+    for file in ["libgstnmsfilter.so", "libgstnmsfilterdemo.so"] {
+        let plugin = gst::Plugin::load_file(folder().join(file)).unwrap();
+        assert!(plugin.is_loaded());
+    }
     let filter = loaded("nmsfilter", &[]);
     assert!(!filter.is::<NmsFilter>(), "the factory is the plugin's");
 

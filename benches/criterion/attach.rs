@@ -2,7 +2,7 @@
 //! Attaching regions to a buffer, by kind of metadata. Removing them is not included in the time.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use gstnmsfilter::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
+use gstnmsfilter::internals::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
 
 const ROI: Kinds = Kinds { roi: true, analytics: false, nvds: false };
 const ANALYTICS: Kinds = Kinds { roi: false, analytics: true, nvds: false };

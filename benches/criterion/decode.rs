@@ -2,7 +2,7 @@
 //! Decoding only: `method=none`, with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gstnmsfilter::engine::{Cpu, Engine, Method, Params};
+use gstnmsfilter::internals::engine::{Cpu, Engine, Method, Params};
 use nmsbench::workload::{Workload, greedy_params, windows};
 
 fn decode(criterion: &mut Criterion) {

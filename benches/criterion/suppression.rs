@@ -3,7 +3,7 @@
 //! it.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gstnmsfilter::engine::{Cpu, Engine};
+use gstnmsfilter::internals::engine::{Cpu, Engine};
 use nmsbench::workload::{Spread, Workload, greedy_params, windows};
 
 fn suppression(criterion: &mut Criterion) {

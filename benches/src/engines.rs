@@ -3,11 +3,11 @@
 //! with tensors in device memory.
 
 use anyhow::Result;
-use gstnmsfilter::device::DeviceError;
-use gstnmsfilter::engine::{Cpu, Cuda, Engine, ImageOutcome};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::device::DeviceError;
+use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::measure::{Times, measure};

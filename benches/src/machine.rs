@@ -3,8 +3,8 @@
 
 use std::fs::read_to_string;
 
-use gstnmsfilter::device::Driver;
-use gstnmsfilter::output::HAS_ANALYTICS;
+use gstnmsfilter::internals::device::Driver;
+use gstnmsfilter::internals::output::HAS_ANALYTICS;
 
 use crate::engines::Engines;
 

@@ -65,6 +65,7 @@ fn run(arguments: Arguments) -> Result<()> {
     enable_latency_tracer(&folder);
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
+    gstnmsfilterdemo::plugin_register_static()?;
     let engines = Engines::available();
     let mut machine = Table::new(["machine", ""]);
     for line in machine::describe(&engines) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use cudarc::driver::sys;
-use gstnmsfilter::device::{self, Device, DeviceBuffer, PinnedBuffer, Stream};
+use gstnmsfilter::internals::device::{self, Device, DeviceBuffer, PinnedBuffer, Stream};
 
 use crate::measure::{Times, measure};
 use crate::workload::Window;

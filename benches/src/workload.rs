@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
-use gstnmsfilter::decoder::{self, BoxFormat, Layout, Options};
-use gstnmsfilter::engine::{ClassThresholds, Params};
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::decoder::{self, BoxFormat, Layout, Options};
+use gstnmsfilter::internals::engine::{ClassThresholds, Params};
 use gstnmsfilter::tensor::TensorView;
 
 /// Tensors, and the parameters of decode and suppression.

@@ -6,11 +6,12 @@
 
 use std::cell::RefCell;
 
-use gstnmsfilter::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
-use gstnmsfilter::engine::{
-    Bounds, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Method,
-    Overlap, Params, Reference, SizeLimits,
+use gstnmsfilter::internals::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Method, Overlap,
+    Params, Reference, SizeLimits,
 };
+use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;

@@ -38,11 +38,12 @@ pub use replay::clean;
 #[derive(Debug)]
 pub struct Failure(pub String);
 
-/// Registers the plugin's elements and records panics and logs. Files that cases need are written to a
+/// Registers the elements and records panics and logs. Files that cases need are written to a
 /// folder in `scratch`. Called once.
 pub fn init(scratch: &Path) {
     gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
+    gstnmsfilterdemo::plugin_register_static().expect("the plugin can be registered");
     watch::install();
     replay::init(scratch);
 }

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use gstnmsfilter::decoder::{self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options};
-use gstnmsfilter::deepstream::layout::Layout;
-use gstnmsfilter::engine::{
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::internals::decoder::{
+    self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options,
+};
+use gstnmsfilter::internals::deepstream::layout::Layout;
+use gstnmsfilter::internals::engine::{
     ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::geometry::Letterbox;
-use gstnmsfilter::input::Tensors;
-use gstnmsfilter::output::{HAS_ANALYTICS, Mapping, Region};
+use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::internals::output::{HAS_ANALYTICS, Mapping, Region};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::engines;

@@ -45,6 +45,10 @@ pub struct Choice {
     /// The layout. [`Field::tensor`](super::Field::tensor) is an index of the tensors passed to [`choose`].
     pub layout: Layout,
     /// How the decoder was chosen.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     pub reason: Reason,
 }
 

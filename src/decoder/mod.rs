@@ -15,9 +15,11 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+pub use choose::Choice;
 #[cfg(feature = "internals")]
 pub use choose::Reason;
-pub use choose::{Choice, ChoiceError, choose};
+pub use choose::{ChoiceError, choose};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
 use crate::tensor::TensorView;
@@ -52,6 +54,10 @@ pub trait Decoder: Send + Sync {
     }
 
     /// The name of a class, if it is known without labels.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
@@ -61,6 +67,10 @@ pub trait Decoder: Send + Sync {
 #[derive(Debug)]
 pub struct Role {
     /// The name of the role.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     pub name: &'static str,
     /// The tensor ids that producers use for it.
     pub ids: &'static [&'static str],

@@ -15,7 +15,7 @@ use gst_video::prelude::*;
     "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; \
      expected {rows} rows of {row_bytes} bytes: the GstVideoMeta of the element upstream is wrong"
 )]
-pub(super) struct PlaneError {
+pub struct PlaneError {
     plane: usize,
     available: usize,
     stride: i32,
@@ -24,9 +24,10 @@ pub(super) struct PlaneError {
 }
 
 /// Rows of samples whose beginnings are `stride` bytes apart.
-pub(super) struct Plane<'a> {
+pub struct Plane<'a> {
     /// Ends with the last sample of the last row.
     pub data: &'a mut [u8],
+    /// In bytes.
     pub stride: usize,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Plane<'a> {
 ///
 /// # Errors
 /// If the mapped memory does not hold `rows` rows of `row_bytes` bytes in the frame's layout.
-pub(super) fn plane<'a>(
+pub fn plane<'a>(
     frame: &'a mut VideoFrameRef<&mut gst::BufferRef>,
     plane: usize,
     row_bytes: usize,

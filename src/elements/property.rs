@@ -12,7 +12,7 @@ use crate::text;
 /// property keeps its value.
 ///
 /// A property that is only read when the element starts may be set later; a warning is posted then.
-pub(super) fn accepts(
+pub fn accepts(
     category: gst::DebugCategory,
     element: &gst::Element,
     value: &glib::Value,
@@ -42,7 +42,7 @@ pub(super) fn accepts(
 }
 
 /// The properties of the element's own class that differ from their defaults, in gst-launch syntax.
-pub(super) fn non_default(element: &gst::Element) -> String {
+pub fn non_default(element: &gst::Element) -> String {
     let changed = |spec: &glib::ParamSpec| {
         let own = spec.owner_type() == element.type_();
         if !own || !spec.flags().contains(glib::ParamFlags::READWRITE) {

@@ -56,7 +56,7 @@ mod reference;
 mod select;
 mod validate;
 
-pub use crate::geometry::{Bounds, Overlap};
+pub use crate::geometry::Overlap;
 #[cfg(feature = "internals")]
 pub use auto::Auto;
 pub use cpu::Cpu;
@@ -394,6 +394,10 @@ pub trait Engine: Send {
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if it cannot.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     fn supports(&self, _layout: &Layout, _params: &Params) -> Result<(), EngineError> {
         Ok(())
     }
@@ -411,11 +415,19 @@ pub trait Engine: Send {
     ) -> Result<Outcome<'_>, EngineError>;
 
     /// The failure of the GPU after which the engine continues on the CPU. Returned once, then `None`.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     fn take_failure(&mut self) -> Option<&EngineError> {
         None
     }
 
     /// What the engine runs on, for a log, if that has changed since the last call.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     fn take_description(&mut self) -> Option<String> {
         None
     }

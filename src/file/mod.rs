@@ -10,11 +10,12 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-pub(crate) use text::{TextError, text};
+pub use text::{TextError, text};
 
 /// Why a file is not read. The message continues after the path, which the caller adds.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum FileError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     #[error("is {0}; expected a regular file")]
@@ -23,19 +24,12 @@ pub(crate) enum FileError {
     TooLarge { size: u64, max_size: u64 },
 }
 
-impl FileError {
-    /// Whether the file does not exist.
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io(cause) if cause.kind() == io::ErrorKind::NotFound)
-    }
-}
-
 /// The bytes of the regular file at `path`.
 ///
 /// # Errors
 /// If it cannot be read, is not a regular file (but a directory, a device, a FIFO or a socket), or
 /// has more than `max_size` bytes.
-pub(crate) fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
+pub fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
     // Checked before the file is opened: opening a FIFO blocks until another process opens it for
     // writing.
     check(&std::fs::metadata(path)?, max_size)?;
@@ -106,10 +100,10 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_distinguished_from_an_unreadable_one() {
-        let error = read(Path::new("/nowhere/labels.txt"), 1).unwrap_err();
-        assert!(error.is_not_found(), "{error}");
-        let error = read(Path::new("/dev/null/labels.txt"), 1).unwrap_err();
-        assert!(!error.is_not_found(), "{error}");
+        let missing = message(Path::new("/nowhere/labels.txt"), 1);
+        assert_eq!(missing, "cannot be read: No such file or directory (os error 2)");
+        let unreadable = message(Path::new("/dev/null/labels.txt"), 1);
+        assert_eq!(unreadable, "cannot be read: Not a directory (os error 20)");
     }
 
     #[test]

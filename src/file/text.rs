@@ -4,7 +4,8 @@
 
 /// Why bytes are not text in UTF-8. The message continues after the file's name.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub(crate) enum TextError {
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum TextError {
     #[error(
         "is not valid UTF-8: it begins with the byte order mark of {0}; save it as UTF-8, or \
          convert it: iconv -f {0} -t UTF-8"
@@ -20,7 +21,7 @@ pub(crate) enum TextError {
 ///
 /// # Errors
 /// If they are text in another encoding, not valid UTF-8, or contain a zero byte.
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, TextError> {
+pub fn text(bytes: &[u8]) -> Result<&str, TextError> {
     // UTF-32 first: the mark of UTF-32LE begins with that of UTF-16LE.
     let other = [
         (&b"\xff\xfe\x00\x00"[..], "UTF-32"),

@@ -7,10 +7,12 @@
 //! which a frame is scaled to the model's input.
 
 mod bounds;
+#[cfg(feature = "gstreamer")]
 mod letterbox;
 pub mod overlap;
 
 pub use bounds::Bounds;
+#[cfg(feature = "gstreamer")]
 pub use letterbox::{Fit, Letterbox};
 pub use overlap::Overlap;
 

@@ -21,7 +21,7 @@ use ort::LoadDynamicError;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
-use super::CAT;
+use super::debug_category::CAT;
 
 /// The environment variable that names the library, as other programs that use the crate `ort` read it.
 pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";

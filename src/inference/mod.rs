@@ -16,6 +16,7 @@
 //! after the copy of the frame is submitted to one stream, and the calling thread does not wait: the memory
 //! of the tensors has an event, for which readers wait.
 
+pub(crate) mod debug_category;
 pub mod error;
 pub mod library;
 pub mod model;
@@ -24,7 +25,7 @@ pub mod picture;
 pub mod provider;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{NoSelectedOutputs, RunOptions, Session};
@@ -34,21 +35,13 @@ use crate::device::{Device, OwnedEvent, Stream};
 use crate::geometry::Letterbox;
 use crate::input::custom_meta::NewTensor;
 use crate::input::model::ModelInfo;
+use debug_category::CAT;
 use error::InferenceError;
 use library::Library;
 use model::{Model, ModelError, Output, Overrides};
 use outputs::{FixedOutput, OutputSet};
 use picture::{DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Table};
 use provider::{GpuStream, Provider};
-
-/// The debug category of everything here.
-pub static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "ortinference",
-        gst::DebugColorFlags::empty(),
-        Some("Inference with ONNX Runtime"),
-    )
-});
 
 /// What to run.
 #[derive(Clone, Debug)]

@@ -46,6 +46,7 @@ pub(crate) struct AttachedTensor<'a> {
     model: Option<&'a gst::Caps>,
 }
 
+#[cfg(feature = "v1_20")]
 impl<'a> AttachedTensor<'a> {
     pub fn new(
         id: &'a str,
@@ -59,7 +60,9 @@ impl<'a> AttachedTensor<'a> {
     pub fn with_model(self, model: Option<&'a gst::Caps>) -> Self {
         Self { model, ..self }
     }
+}
 
+impl AttachedTensor<'_> {
     pub fn view(&self) -> TensorView<'_> {
         let storage = match &self.memory {
             Some(memory) => Storage::Mappable(memory),
@@ -86,13 +89,22 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
+    #[cfg(feature = "v1_20")]
     pub fn of(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut tensors = Self::default();
         #[cfg(feature = "v1_26")]
         tensor_meta::read(buffer, &mut tensors);
-        #[cfg(feature = "v1_20")]
         custom_meta::read(buffer, &mut tensors)?;
         Ok(tensors)
+    }
+
+    /// No tensors: with GStreamer before 1.20 there is no metadata to read.
+    ///
+    /// # Errors
+    /// Never.
+    #[cfg(not(feature = "v1_20"))]
+    pub fn of(_buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
+        Ok(Self::default())
     }
 
     /// Views of the tensors. No memory is mapped yet.
@@ -121,7 +133,10 @@ impl<'a> Tensors<'a> {
     pub fn unread(&self) -> usize {
         self.unread
     }
+}
 
+#[cfg(feature = "v1_20")]
+impl<'a> Tensors<'a> {
     /// Whether further tensors are only counted.
     fn is_full(&self) -> bool {
         self.read.is_full()
@@ -141,10 +156,10 @@ impl<'a> Tensors<'a> {
 }
 
 /// Removes every tensor from `buffer`, of every kind of metadata.
+#[cfg(feature = "v1_20")]
 pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     #[cfg(feature = "v1_26")]
     tensor_meta::remove(buffer);
-    #[cfg(feature = "v1_20")]
     custom_meta::remove(buffer);
 }
 

@@ -4,7 +4,8 @@
 //! In: a detection, the sizes of the video frame and of the model's input, and how the frame was
 //! scaled. Out: a [`Region`] of the frame; and for engines, the visible part of the model's input.
 
-use crate::engine::{Bounds, Detection};
+use crate::engine::Detection;
+use crate::geometry::Bounds;
 use crate::geometry::Letterbox;
 
 /// A detection in pixels of the video frame, clipped to it.

@@ -18,7 +18,8 @@ use gst::glib;
 pub use label::LabelError;
 pub use label::Labels;
 pub use mapping::{Mapping, MappingError, Region};
-pub(crate) use roi::roi_type;
+#[cfg(feature = "internals")]
+pub use roi::roi_type;
 
 /// The kinds of metadata to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,7 +60,7 @@ pub(super) fn is_attached(
 
 /// The quark of a region's type. The method `roi_type` of the bindings assumes that the type is
 /// UTF-8, and any element may have attached the region.
-pub(crate) fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi::GQuark {
+pub fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi::GQuark {
     // SAFETY: the pointer is valid for as long as `meta` is borrowed.
     unsafe { (*meta.as_ptr()).roi_type }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! After the first run an engine allocates nothing for runs of the same size.
 
-use gstnmsfilter::decoder;
-use gstnmsfilter::engine::{Method, Params};
+use gstnmsfilter::internals::decoder;
+use gstnmsfilter::internals::engine::{Method, Params};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;

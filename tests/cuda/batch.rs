@@ -2,9 +2,9 @@
 //! Batches on the CUDA engine: each image equals a run of that image alone, and memory is allocated
 //! only for larger batches.
 
-use gstnmsfilter::decoder::{self, Layout, Options};
-use gstnmsfilter::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
 use gstnmsfilter::input::cuda_memory::Uploader;
+use gstnmsfilter::internals::decoder::{self, Layout, Options};
+use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gstnmsfilter::device::{Device, DeviceBuffer, Stream};
-use gstnmsfilter::engine::{
+use gstnmsfilter::input::Tensors;
+use gstnmsfilter::input::cuda_memory::Uploader;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::cuda_memory::from_buffer;
+use gstnmsfilter::internals::device::{Device, DeviceBuffer, Stream};
+use gstnmsfilter::internals::engine::{
     ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::input::Tensors;
-use gstnmsfilter::input::cuda_memory::{self, Uploader};
-use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::{Storage, TensorView};
 
 use crate::foreign_memory;
@@ -127,7 +128,7 @@ fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> g
     let stream = Stream::new(device).unwrap();
     stream.zero(&buffer).unwrap();
     stream.synchronize().unwrap();
-    let memory = cuda_memory::from_buffer(buffer, bytes, move |_| {
+    let memory = from_buffer(buffer, bytes, move |_| {
         released.fetch_add(1, Ordering::SeqCst);
     });
     let mut data = gst::Buffer::new();

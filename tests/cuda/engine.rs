@@ -3,7 +3,7 @@
 //!
 //! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).
 
-use gstnmsfilter::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
+use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::outcome::{bytes_downloaded, layout, scenes};

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
-use gstnmsfilter::decoder::{self, Layout, Options};
-use gstnmsfilter::device::{Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
+use gstnmsfilter::internals::decoder::{self, Layout, Options};
+use gstnmsfilter::internals::device::{
+    Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream,
+};
+use gstnmsfilter::internals::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
 use gstnmsfilter::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
 
 use crate::support::emulated::Emulated;
@@ -69,7 +71,7 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
     let outcome = engine.run(&tensors, &layout(&tensors), &Params::default())?;
-    let anchors = |detections: &[gstnmsfilter::engine::Detection]| {
+    let anchors = |detections: &[gstnmsfilter::internals::engine::Detection]| {
         detections.iter().map(|detection| detection.anchor).collect()
     };
     let survivors = outcome.images().map(|image| anchors(image.survivors)).collect();

@@ -7,11 +7,14 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gstnmsfilter::device::{Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream};
-use gstnmsfilter::engine::{Cuda, Engine, EngineError, Params};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader};
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::cuda_memory::from_buffer;
+use gstnmsfilter::internals::device::{
+    Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream,
+};
+use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Params};
 
 use crate::foreign_memory;
 use crate::outcome::{layout, tensor_in};
@@ -90,7 +93,7 @@ fn memory_is_released_with_the_last_part_of_it() {
     start();
     let released = Arc::new(AtomicUsize::new(0));
     let buffer = DeviceBuffer::new(&Device::open(0).unwrap(), 64).unwrap();
-    let memory = cuda_memory::from_buffer(buffer, 64, {
+    let memory = from_buffer(buffer, 64, {
         let released = released.clone();
         move |_| {
             released.fetch_add(1, Ordering::SeqCst);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Helpers of the tests in this program.
 
-use gstnmsfilter::decoder::{self, Layout};
-use gstnmsfilter::engine::Outcome;
 use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::decoder::{self, Layout};
+use gstnmsfilter::internals::engine::Outcome;
 use gstnmsfilter::tensor::{ElementType, Shape, TensorView};
 
 /// The number of random scenes.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
-use gstnmsfilter::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
-use gstnmsfilter::inference::picture::{
+use gstnmsfilter::input::model::Letterbox;
+use gstnmsfilter::internals::cuda_memory::from_buffer;
+use gstnmsfilter::internals::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
+use gstnmsfilter::internals::inference::picture::{
     DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
 };
-use gstnmsfilter::inference::provider::GpuStream;
-use gstnmsfilter::input::cuda_memory;
-use gstnmsfilter::input::model::Letterbox;
+use gstnmsfilter::internals::inference::provider::GpuStream;
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;
@@ -71,7 +71,7 @@ fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
     gpu.stream.upload(&pinned, &memory, bytes.len()).unwrap();
     gpu.stream.synchronize().unwrap();
     let mut buffer = gst::Buffer::new();
-    let memory = cuda_memory::from_buffer(memory, bytes.len(), drop);
+    let memory = from_buffer(memory, bytes.len(), drop);
     buffer.get_mut().unwrap().append_memory(memory);
     buffer
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder that is chosen for tensors, the reason, and the errors.
 
-use gstnmsfilter::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};
-use gstnmsfilter::engine::Params;
+use gstnmsfilter::internals::decoder::{
+    self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason,
+};
+use gstnmsfilter::internals::engine::Params;
 use gstnmsfilter::tensor::{ElementType, TensorView};
 
 use crate::support::engines;

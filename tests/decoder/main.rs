@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoders: which one reads which tensors, and the error where none or several do.
 
-#[path = "../support/mod.rs"]
+#[path = "../support/core.rs"]
 mod support;
 
 mod choice;

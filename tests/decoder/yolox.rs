@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolox`: its id, its shapes and its layout.
 
-use gstnmsfilter::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
-use gstnmsfilter::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
+use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::{data, engines};

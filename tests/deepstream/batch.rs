@@ -9,12 +9,12 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use gstnmsfilter::decoder::{self, Options};
-use gstnmsfilter::deepstream::layout::Version;
-use gstnmsfilter::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
-use gstnmsfilter::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::geometry::Letterbox;
-use gstnmsfilter::output::{Mapping, Region};
+use gstnmsfilter::internals::decoder::{self, Options};
+use gstnmsfilter::internals::deepstream::layout::Version;
+use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
+use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::internals::output::{Mapping, Region};
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
 

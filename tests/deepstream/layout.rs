@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use gstnmsfilter::deepstream::layout::{
+use gstnmsfilter::internals::deepstream::layout::{
     DataType, LABEL_SIZE, LAYOUTS, Layout, MAX_DIMS, TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID,
     Version,
 };

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gstnmsfilter::deepstream::layout::Version;
+use gstnmsfilter::internals::deepstream::layout::Version;
 
 use crate::standin;
 use crate::support::scratch::Scratch;

@@ -2,9 +2,9 @@
 //! `crowdtestsrc`: frames with a crowd, its tensors and true boxes, which are the same on every run;
 //! seeks; buffer pools.
 
-use gstnmsfilter::decoder;
-use gstnmsfilter::engine::{Detection, Method, Params};
 use gstnmsfilter::input::Tensors;
+use gstnmsfilter::internals::decoder;
+use gstnmsfilter::internals::engine::{Detection, Method, Params};
 
 use crate::pool;
 use crate::support::engines;

@@ -2,12 +2,12 @@
 //! Candidate lists of real detectors. The expected survivors are those of NumPy, ONNX Runtime and
 //! OpenCV at an IoU threshold of 0.45.
 
-use gstnmsfilter::decoder::{self, Options};
-use gstnmsfilter::engine::{ClassThresholds, Engine, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Options};
+use gstnmsfilter::internals::engine::{ClassThresholds, Engine, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 #[cfg(feature = "gstreamer")]
-use crate::support::replay;
+use crate::support::frame;
 use crate::support::{data, engines};
 
 /// A list: boxes, scores by anchor and class, and the survivors without and with regard to class.
@@ -81,10 +81,10 @@ fn survivors_of_every_list_equal_those_of_numpy_onnx_runtime_and_opencv() {
             #[cfg(feature = "gstreamer")]
             {
                 let corners = decoder::BoxFormat::Corners;
-                let replayed = replay::boxes(&list.boxes, &list.scores, corners, &params);
+                let found = frame::decode_boxes(&list.boxes, &list.scores, corners, &params);
                 let survivors = keep.len() as u64;
-                let expected = replay::Counts { candidates: n as u64, survivors };
-                assert_eq!(replayed, expected, "{file} through a pipeline");
+                let expected = frame::Counts { candidates: n as u64, survivors };
+                assert_eq!(found, expected, "{file} through a pipeline");
             }
         }
     }

@@ -3,9 +3,9 @@
 //! memory, bit for bit.
 
 use fastrand::Rng;
-use gstnmsfilter::decoder::{self, Field, Layout, Options};
-use gstnmsfilter::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
+use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
 use gstnmsfilter::tensor::{
     DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
 
-use gstnmsfilter::decoder::{self, Field, Layout, Options};
-use gstnmsfilter::engine::{
+use gstnmsfilter::internals::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::internals::engine::{
     Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
 };
 use gstnmsfilter::tensor::TensorView;

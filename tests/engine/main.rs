@@ -2,7 +2,7 @@
 //! Every engine: the results of other projects, recorded tensors, random scenes, layouts that do not
 //! fit their tensors, and the interface for programs without GStreamer.
 
-#[path = "../support/mod.rs"]
+#[path = "../support/core.rs"]
 mod support;
 
 mod candidates;

@@ -5,8 +5,10 @@
 
 use std::sync::OnceLock;
 
-use gstnmsfilter::decoder::{self, Coordinates, Options};
-use gstnmsfilter::engine::{ClassThresholds, Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Detection, Engine, Method, Params, Reference,
+};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::library::{self, Library};

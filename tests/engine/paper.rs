@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's windows. The expected numbers of survivors are those of the paper's program.
 
-use gstnmsfilter::decoder;
-use gstnmsfilter::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
+use gstnmsfilter::internals::decoder;
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Engine, Method, Overlap, Params, Reference,
+};
 use gstnmsfilter::tensor::TensorView;
 
-use crate::support::{data, engines};
 #[cfg(feature = "gstreamer")]
-use crate::support::{replay, scratch::ScratchFile};
+use crate::support::frame;
+use crate::support::{data, engines};
 
 /// The number of survivors of the first `n` windows, by both engines and through a pipeline.
 fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
@@ -19,21 +21,13 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
     #[cfg(feature = "gstreamer")]
     {
-        let replayed = replayed(n, params);
-        let counts = [found.candidates, found.survivors.len()].map(|count| count as u64);
-        assert_eq!([replayed.candidates, replayed.survivors], counts, "{n} through a pipeline");
+        let settings = frame::Settings::Params(params, decoder::BoxFormat::default());
+        let tensor = frame::tensor("windows", &[n, 4], &windows[..n * 4]);
+        let counts = frame::decode(vec![tensor], settings);
+        let expected = [found.candidates, found.survivors.len()].map(|count| count as u64);
+        assert_eq!([counts.candidates, counts.survivors], expected, "{n} through a pipeline");
     }
     found.survivors.len()
-}
-
-/// The same for the first `n` lines of the paper's file, through a pipeline.
-#[cfg(feature = "gstreamer")]
-fn replayed(n: usize, params: &Params) -> replay::Counts {
-    let text = data::fixture_text("oscars/detections.txt");
-    let lines: String = text.split_inclusive('\n').take(n).collect();
-    let file = ScratchFile::new("csv", lines.as_bytes());
-    let settings = replay::Settings::Params(params, decoder::BoxFormat::default());
-    replay::frame(&[format!("location={}", file.display())], settings)
 }
 
 /// With a score threshold of zero, as in the paper's program.

@@ -3,8 +3,11 @@
 //!
 //! A scene is generated from a seed, which is part of every failure message.
 
-use gstnmsfilter::decoder::{self, Field, Layout, Options};
-use gstnmsfilter::engine::{Bounds, ClassThresholds, Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Detection, Engine, Method, Params, Reference,
+};
+use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::engines::{self, bits};

@@ -7,13 +7,13 @@
 //! here suppress per class and do not round. The counts are equal; the tests show that the
 //! survivors are the same anchors.
 
-use gstnmsfilter::decoder::{self, Coordinates, Options};
-use gstnmsfilter::engine::{Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
+use gstnmsfilter::internals::engine::{Detection, Engine, Method, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
-use crate::support::{data, engines};
 #[cfg(feature = "gstreamer")]
-use crate::support::{replay, scratch::ScratchFile};
+use crate::support::frame;
+use crate::support::{data, engines};
 
 const SIDE: f32 = 320.0;
 
@@ -62,12 +62,10 @@ fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2])
     assert_eq!([candidates.len(), kept.len()], counts);
     #[cfg(feature = "gstreamer")]
     {
-        let file = ScratchFile::new("raw", bytemuck::cast_slice(elements));
-        let [_, rows, columns] = shape else { panic!("three dimensions") };
-        let recording = format!("location={} shape=1x{rows}x{columns}", file.display());
         let properties = [("decoder", decoder), ("coordinates", "normalized")];
-        let replayed = replay::frame(&[recording], replay::Settings::Properties(&properties));
-        assert_eq!([replayed.candidates, replayed.survivors], counts.map(|count| count as u64));
+        let tensor = frame::tensor("recorded", shape, elements);
+        let found = frame::decode(vec![tensor], frame::Settings::Properties(&properties));
+        assert_eq!([found.candidates, found.survivors], counts.map(|count| count as u64));
     }
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
     assert_eq!(kept, nnstreamer_survivors(&candidates, 0.45));

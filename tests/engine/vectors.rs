@@ -7,15 +7,15 @@
 //! that selects a box for several classes is run one class at a time, since an anchor here has one
 //! class. [`not_covered`] has the reason for every case that is not run, and the counts must add up.
 
-use gstnmsfilter::decoder::{self, BoxFormat, Options};
-use gstnmsfilter::engine::{
+use gstnmsfilter::internals::decoder::{self, BoxFormat, Options};
+use gstnmsfilter::internals::engine::{
     ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
 };
 use gstnmsfilter::tensor::TensorView;
 use serde_json::Value;
 
 #[cfg(feature = "gstreamer")]
-use crate::support::replay;
+use crate::support::frame;
 use crate::support::{data, engines};
 
 /// Why a case is not run, or `None` where it is.
@@ -88,8 +88,8 @@ impl Run<'_> {
         assert_eq!(expected, found, "reference and fast");
         #[cfg(feature = "gstreamer")]
         {
-            let replayed = replay::boxes(self.boxes, &scores, self.format, &self.params);
-            assert_eq!(replayed.survivors, found.len() as u64, "through a pipeline");
+            let counts = frame::decode_boxes(self.boxes, &scores, self.format, &self.params);
+            assert_eq!(counts.survivors, found.len() as u64, "through a pipeline");
         }
         found
     }

@@ -36,7 +36,7 @@ if [ ! -d "$work" ]; then
 fi
 with=$(ls "$work"/*/run 2>/dev/null | head -1)
 export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST_BACKEND=cuda
-export NMSFILTER_TEST_PLUGIN=$folder/libgstnmsfilter.so
+export NMSFILTER_TEST_PLUGINS=$folder
 failed=()
 
 # program NAME [ARGUMENT...]: runs one test program, with the tests that are ignored without a GPU.

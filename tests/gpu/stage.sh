@@ -20,7 +20,7 @@ data=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 rm -rf "$folder"
 mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
-plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
+plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo)
 cargo build --locked --release --lib "${plugins[@]}" --package nmsbench --bins
 cargo test --locked --no-run --package gst-plugin-nmsfilter --package nmsfilter-tests \
     --message-format json |
@@ -38,7 +38,7 @@ for line in sys.stdin:
 cargo build --locked --no-default-features --example scenes --target-dir "$CARGO_TARGET_DIR/scenes"
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/scenes/debug/examples/scenes"
-for plugin in libgstnmsfilter.so libgstonnxruntime.so; do
+for plugin in libgstnmsfilter.so libgstonnxruntime.so libgstnmsfilterdemo.so; do
     strip -o "$folder/$plugin" "$CARGO_TARGET_DIR/release/$plugin"
 done
 standin() {

@@ -363,7 +363,7 @@ fn a_label_file_that_is_not_utf8_is_an_error() {
 
 #[test]
 fn backend_cuda_without_that_gpu_is_an_error() {
-    use gstnmsfilter::device::{Device, DeviceError};
+    use gstnmsfilter::internals::device::{Device, DeviceError};
     let message = error("backend=cuda cuda-device-id=77", window());
     let reason = match Device::open(77).unwrap_err() {
         DeviceError::NoDriver => "there is no NVIDIA driver (libcuda cannot be loaded)",

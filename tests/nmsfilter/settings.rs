@@ -5,10 +5,10 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 use gst::prelude::*;
-use gstnmsfilter::decoder::BoxFormat;
-use gstnmsfilter::elements::nmsfilter::enums;
-use gstnmsfilter::engine::{Method, Overlap};
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::internals::decoder::BoxFormat;
+use gstnmsfilter::internals::elements::nmsfilter::enums;
+use gstnmsfilter::internals::engine::{Method, Overlap};
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 

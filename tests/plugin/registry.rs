@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The descriptions of the plugin and of its elements in the registry.
+//! The descriptions of the plugins and of their elements in the registry.
 
 use gst::prelude::*;
 
 use crate::support::pipeline;
 
-const ELEMENTS: [&str; 4] = ["crowdtestsrc", "nmsfilter", "roioverlay", "tensorreplay"];
+/// Each plugin, which has the name of its package, with its elements. The plugin `onnxruntime` is in the test
+/// program `inference`.
+const PLUGINS: [(&str, &[&str]); 2] = [
+    ("nmsfilter", &["nmsfilter"]),
+    ("nmsfilterdemo", &["crowdtestsrc", "roioverlay", "tensorreplay"]),
+];
 
 #[test]
-fn the_plugin_has_its_package_name_and_version_and_no_invalid_origin() {
+fn plugins_have_their_package_name_and_version_and_no_invalid_origin() {
     pipeline::init();
-    let plugin = gst::Registry::get().find_plugin("nmsfilter").expect("it is registered");
-    assert!(plugin.version().starts_with(env!("CARGO_PKG_VERSION")), "{}", plugin.version());
-    assert_eq!(plugin.source(), "gst-plugin-nmsfilter");
-    assert_eq!(plugin.package(), "gst-plugin-nmsfilter");
-    assert_eq!(plugin.origin(), "Unknown package origin");
-    // Of "MIT OR Apache-2.0", the one in GStreamer's list of licenses.
-    assert_eq!(plugin.license(), "MIT/X11");
+    for (name, _) in PLUGINS {
+        let plugin = gst::Registry::get().find_plugin(name).expect("it is registered");
+        assert!(plugin.version().starts_with(env!("CARGO_PKG_VERSION")), "{}", plugin.version());
+        assert_eq!(plugin.source(), format!("gst-plugin-{name}"));
+        assert_eq!(plugin.package(), format!("gst-plugin-{name}"));
+        assert_eq!(plugin.origin(), "Unknown package origin");
+        // Of "MIT OR Apache-2.0", the one in GStreamer's list of licenses.
+        assert_eq!(plugin.license(), "MIT/X11");
+    }
 }
 
 #[test]
 fn every_element_is_registered_and_describes_itself() {
     pipeline::init();
-    let features = gst::Registry::get().features_by_plugin("nmsfilter");
-    let mut names: Vec<String> = features.iter().map(|feature| feature.name().into()).collect();
-    names.sort();
-    assert_eq!(names, ELEMENTS);
-    for name in ELEMENTS {
+    for (plugin, elements) in PLUGINS {
+        let features = gst::Registry::get().features_by_plugin(plugin);
+        let mut names: Vec<String> = features.iter().map(|feature| feature.name().into()).collect();
+        names.sort();
+        assert_eq!(names, elements, "{plugin}");
+    }
+    for name in PLUGINS.into_iter().flat_map(|(_, elements)| elements.iter().copied()) {
         let factory = gst::ElementFactory::find(name).unwrap();
         assert_eq!(factory.metadata("author"), Some(env!("CARGO_PKG_AUTHORS")), "{name}");
         for key in ["long-name", "klass", "description"] {

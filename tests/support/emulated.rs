@@ -2,32 +2,21 @@
 //! Functions that only the emulated driver (kernels/emulate/libcuda.cpp) has: contexts and streams of
 //! other producers, and work that is pending on them.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::{NonNull, null_mut};
+use std::ffi::{CStr, c_int, c_void};
+use std::path::Path;
+use std::ptr::null_mut;
 
 use gst::glib::translate::IntoGlib;
-use gstnmsfilter::device::Driver;
+use gstnmsfilter::internals::device::Driver;
 
+use super::library::Library;
 use super::skip::skip;
-
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
-const RTLD_NOW: c_int = 2;
-const RTLD_NOLOAD: c_int = 4;
 
 /// The emulated driver, loaded.
 #[derive(Clone, Copy)]
 pub struct Emulated {
-    library: NonNull<c_void>,
+    library: Library,
 }
-
-// SAFETY: a library's handle may be used from any thread.
-unsafe impl Send for Emulated {}
-// SAFETY: as above; nothing is changed through it.
-unsafe impl Sync for Emulated {}
 
 /// A `CUcontext`, `CUstream` or `CUevent`.
 pub type Handle = *mut c_void;
@@ -35,32 +24,18 @@ pub type Handle = *mut c_void;
 impl Emulated {
     /// `None` (reported as a skip) if there is no driver, or a different one.
     pub fn get() -> Option<Self> {
-        let library = Driver::get().ok().and_then(|_| {
-            // SAFETY: the name is a C string; the result is a loaded library or null.
-            NonNull::new(unsafe { dlopen(c"libcuda.so.1".as_ptr(), RTLD_NOW | RTLD_NOLOAD) })
-        });
-        let found = library.map(|library| Self { library });
-        let found = found.filter(|emulated| emulated.has(c"nmsfilter_emulated_context"));
+        let library = Driver::get().ok().and_then(|_| Library::loaded("libcuda.so.1"));
+        let found = library.filter(|library| library.has(c"nmsfilter_emulated_context"));
         if found.is_none() {
             skip("the emulated driver (kernels/emulate/libcuda.sh)");
         }
-        found
-    }
-
-    fn has(self, name: &CStr) -> bool {
-        // SAFETY: the library is loaded.
-        let function = unsafe { dlsym(self.library.as_ptr(), name.as_ptr()) };
-        !function.is_null()
+        found.map(|library| Self { library })
     }
 
     /// A function of the library, of the type `T`.
     fn function<T: Copy>(self, name: &CStr) -> T {
-        // SAFETY: the library is loaded; callers state the type that the function has.
-        unsafe {
-            let function = dlsym(self.library.as_ptr(), name.as_ptr());
-            assert!(!function.is_null(), "{name:?} is exported");
-            std::mem::transmute_copy(&function)
-        }
+        // SAFETY: callers state the type that the function has.
+        unsafe { self.library.function(name) }
     }
 
     /// A context on the GPU of this number, as of a producer that calls `cuCtxCreate`.
@@ -159,11 +134,9 @@ impl GstCuda {
     /// Loads it from the folder that `NMSFILTER_EMULATED_CUDA` names.
     pub fn load() -> Self {
         let folder = std::env::var("NMSFILTER_EMULATED_CUDA").expect("it names the folder");
-        let path = CString::new(format!("{folder}/gstcuda/libgstcuda-1.0.so.0")).unwrap();
+        let path = Path::new(&folder).join("gstcuda/libgstcuda-1.0.so.0");
         // SAFETY: the library has no initializers but its own tables'.
-        let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
-        let library = NonNull::new(library).expect("kernels/emulate/libcuda.sh has built it");
-        Self(Emulated { library })
+        Self(Emulated { library: unsafe { Library::open(&path) } })
     }
 
     /// Makes `memory` a `GstCudaMemory` of this stream; null: of the default stream.

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use gstnmsfilter::device::Device;
-use gstnmsfilter::engine::{Cpu, Cuda, Engine, ImageOutcome};
+use gstnmsfilter::internals::device::Device;
+use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome};
 
 /// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =

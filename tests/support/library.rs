@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared libraries in C++ that tests build and load.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::ptr::NonNull;
+
+use libloading::os::unix::{Library as SharedLibrary, RTLD_NOW};
 
 use super::skip::skip;
-
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dlerror() -> *const c_char;
-}
-
-const RTLD_NOW: c_int = 2;
 
 /// Whether there is a C++ compiler; if not, this is reported as a skip.
 pub fn has_compiler() -> bool {
@@ -39,12 +31,7 @@ pub fn build(script: &str, input: &Path, folder: &str) -> PathBuf {
 
 /// A loaded library. It stays loaded.
 #[derive(Clone, Copy, Debug)]
-pub struct Library(NonNull<c_void>);
-
-// SAFETY: a library's handle may be used from any thread.
-unsafe impl Send for Library {}
-// SAFETY: as above; nothing is changed through it.
-unsafe impl Sync for Library {}
+pub struct Library(&'static SharedLibrary);
 
 impl Library {
     /// Loads the library `path`.
@@ -52,13 +39,24 @@ impl Library {
     /// # Safety
     /// Its initializers run.
     pub unsafe fn open(path: &Path) -> Self {
-        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the name is a C string; the caller answers for the initializers.
-        let library = NonNull::new(unsafe { dlopen(name.as_ptr(), RTLD_NOW) });
-        Self(library.unwrap_or_else(|| {
-            // SAFETY: after a failure it is a C string.
-            panic!("{}", unsafe { CStr::from_ptr(dlerror()) }.to_string_lossy())
-        }))
+        // SAFETY: the caller answers for the initializers.
+        let library = unsafe { SharedLibrary::open(Some(path), RTLD_NOW) };
+        let library = library.unwrap_or_else(|error| panic!("{}: {error:?}", path.display()));
+        Self(Box::leak(Box::new(library)))
+    }
+
+    /// The library that the dynamic loader knows by this name, if the process has loaded it already.
+    pub fn loaded(name: &str) -> Option<Self> {
+        const RTLD_NOLOAD: i32 = 4;
+        // SAFETY: nothing is loaded, so no initializers run.
+        let library = unsafe { SharedLibrary::open(Some(name), RTLD_NOW | RTLD_NOLOAD) };
+        Some(Self(Box::leak(Box::new(library.ok()?))))
+    }
+
+    /// Whether it has a symbol of this name.
+    pub fn has(self, name: &CStr) -> bool {
+        // SAFETY: the symbol is not used.
+        unsafe { self.0.get::<*const ()>(name) }.is_ok()
     }
 
     /// The function `name`.
@@ -66,11 +64,8 @@ impl Library {
     /// # Safety
     /// `T` is the type of a pointer to the function.
     pub unsafe fn function<T: Copy>(self, name: &CStr) -> T {
-        assert_eq!(size_of::<T>(), size_of::<*mut c_void>());
-        // SAFETY: the library is loaded.
-        let function = unsafe { dlsym(self.0.as_ptr(), name.as_ptr()) };
-        assert!(!function.is_null(), "the library has no {}", name.to_string_lossy());
-        // SAFETY: the sizes are equal, and the caller answers for the type.
-        unsafe { std::mem::transmute_copy(&function) }
+        // SAFETY: the caller answers for the type.
+        let function = unsafe { self.0.get::<T>(name) };
+        *function.unwrap_or_else(|error| panic!("{error:?}"))
     }
 }

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Helpers that several test programs use.
-//!
-//! `emulated`, `pipeline` and `replay` need GStreamer; the others do not.
+//! Helpers that several test programs use. Programs of the main package use `core.rs` instead.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 pub mod data;
-#[cfg(feature = "gstreamer")]
 pub mod emulated;
 pub mod engines;
 pub mod library;
 pub mod onnx;
-#[cfg(feature = "gstreamer")]
 pub mod pipeline;
 pub mod play;
 pub mod process;
 pub mod project;
-#[cfg(feature = "gstreamer")]
-pub mod replay;
 pub mod scene;
 pub mod scratch;
 pub mod skip;
+
+/// Registers each plugin.
+const PLUGINS: [fn() -> Result<(), gst::glib::BoolError>; 2] =
+    [gstnmsfilter::plugin_register_static, gstnmsfilterdemo::plugin_register_static];

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
-/// Initializes GStreamer and registers the plugin, once.
+/// Initializes GStreamer and registers the plugins, once.
 pub fn init() {
     use std::sync::Once;
     static INIT: Once = Once::new();
     INIT.call_once(|| {
         gst::init().unwrap();
-        gstnmsfilter::plugin_register_static().unwrap();
+        for register in super::PLUGINS {
+            register().unwrap();
+        }
     });
 }
 

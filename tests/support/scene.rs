@@ -2,8 +2,9 @@
 //! Random scenes: plausible outputs of detectors, and invalid ones.
 
 use fastrand::Rng;
-use gstnmsfilter::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
-use gstnmsfilter::engine::{Bounds, ClassThresholds, Method, Overlap, Params, SizeLimits};
+use gstnmsfilter::internals::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
+use gstnmsfilter::internals::engine::{ClassThresholds, Method, Overlap, Params, SizeLimits};
+use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
 

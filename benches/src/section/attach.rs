@@ -3,7 +3,7 @@
 //! comparison.
 
 use anyhow::Result;
-use gstnmsfilter::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
+use gstnmsfilter::internals::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
 
 use super::{Bench, Section, format_us};
 use crate::measure::{Times, measure_with};

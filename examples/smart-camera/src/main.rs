@@ -54,6 +54,7 @@ fn run() -> Result<(), Error> {
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
     gstonnxruntime::plugin_register_static()?;
+    gstnmsfilterdemo::plugin_register_static()?;
 
     // 2. Loads the model. The pipeline then waits for frames.
     let detector = Detector::start(&options)?;

@@ -5,9 +5,9 @@
 //! all frames. The frames of one size are decoded in one run of the engine.
 
 use super::NmsFilter;
+use super::debug_category::CAT;
 use super::enums::Letterbox;
 use super::error::FrameError;
-use super::imp::CAT;
 use super::plan::Input;
 use super::session::{FrameResult, Session};
 use super::stats::FrameCounts;

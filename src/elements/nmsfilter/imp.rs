@@ -16,6 +16,7 @@ use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
+use super::debug_category::CAT;
 use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
 use super::frame_counter::FrameCounter;
 use super::session::{FrameResult, Session};
@@ -26,14 +27,6 @@ use crate::engine;
 use crate::input::deepstream;
 use crate::input::model::MAX_SIDE;
 use crate::output::Labels;
-
-pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "nmsfilter",
-        gst::DebugColorFlags::empty(),
-        Some("Tensor decoding and non-maximum suppression"),
-    )
-});
 
 /// The instance data of the element.
 #[derive(Default, glib::Properties)]

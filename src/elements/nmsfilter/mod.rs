@@ -12,10 +12,8 @@
 
 mod batch;
 mod class_rules;
-#[cfg(feature = "internals")]
+mod debug_category;
 pub mod enums;
-#[cfg(not(feature = "internals"))]
-mod enums;
 mod error;
 mod frame_counter;
 mod imp;
@@ -30,9 +28,6 @@ mod warnings;
 
 use gst::glib;
 use gst::prelude::*;
-
-#[cfg(feature = "internals")]
-pub use enums::Decoder;
 
 glib::wrapper! {
     /// The element `nmsfilter`.

@@ -7,8 +7,8 @@
 use gst::prelude::*;
 
 use super::NmsFilter;
+use super::debug_category::CAT;
 use super::error::FrameError;
-use super::imp::CAT;
 use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::elements::property;

@@ -9,8 +9,8 @@ use std::fmt;
 use std::ops::Range;
 
 use super::NmsFilter;
+use super::debug_category::CAT;
 use super::error::FrameError;
-use super::imp::CAT;
 use super::pending_settings::PendingSettings;
 use super::plan::{Input, Plan};
 use super::settings::Settings;
@@ -19,7 +19,7 @@ use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
-use crate::input::{self, Tensors, deepstream};
+use crate::input::{Tensors, deepstream};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::{TensorError, TensorView};
 
@@ -199,8 +199,9 @@ impl Session {
             });
         }
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
+        #[cfg(feature = "v1_20")]
         if !self.settings.keep_tensors {
-            input::remove(buffer);
+            crate::input::remove(buffer);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! In: tensors, regions and counts of a frame. Out: element warnings, each posted once.
 
 use super::NmsFilter;
-use super::imp::CAT;
+use super::debug_category::CAT;
 use super::settings::Settings;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};

@@ -18,8 +18,9 @@ use super::error::StartError;
 use super::settings::Settings;
 use super::stats::Stats;
 use crate::elements::{filter_templates, lock, property};
+use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
-use crate::inference::{CAT, Inference, Options, provider};
+use crate::inference::{Inference, Options, provider};
 use crate::input::custom_meta;
 
 /// The instance data of the element.

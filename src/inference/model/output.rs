@@ -7,7 +7,7 @@
 use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{InfoFile, Metadata, ModelError, type_text};
-use crate::inference::CAT;
+use crate::inference::debug_category::CAT;
 use crate::tensor::{ElementType, MAX_RANK};
 
 /// What precedes the name of an output in the id of its tensor, if nothing says an id. Names like `boxes` are

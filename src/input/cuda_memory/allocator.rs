@@ -19,7 +19,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::{GST_MAP_CUDA, MEMORY_TYPE, NEED_SYNC, ready_event};
-use crate::device::{Device, DeviceBuffer, DriverError, Event, Stream};
+use crate::device::{Device, DriverError, Event, Stream};
 
 /// The function that releases device memory; it is called once, from any thread.
 pub type Release = Box<dyn FnOnce() + Send + Sync>;
@@ -91,20 +91,6 @@ unsafe fn init(
             gst::ffi::gst_mini_object_set_qdata(memory.cast(), quark, event, None);
         }
     }
-}
-
-/// Creates a `GstMemory` of the first `len` bytes of a buffer that no pending work writes. The
-/// buffer is passed to `release` when the last reference to the memory is dropped.
-pub fn from_buffer(
-    buffer: DeviceBuffer,
-    len: usize,
-    release: impl FnOnce(DeviceBuffer) + Send + Sync + 'static,
-) -> gst::Memory {
-    assert!(len <= buffer.len(), "the buffer has at least `len` bytes");
-    let (device, address) = (buffer.device().clone(), buffer.address());
-    // SAFETY: the closure owns the buffer, so it exists until `release` is called and no other code
-    // writes to it.
-    unsafe { wrap(&device, address, len, None, Box::new(move || release(buffer))) }
 }
 
 /// Whether the producer of a memory may write it again: whether `buffer` has exactly one memory, which

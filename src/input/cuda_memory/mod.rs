@@ -12,7 +12,7 @@
 mod allocator;
 mod gst_cuda;
 #[cfg(feature = "v1_20")]
-mod upload;
+pub(crate) mod upload;
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -25,10 +25,6 @@ use gst::glib::translate::{IntoGlib, from_glib};
 pub use crate::device::READY_EVENT;
 use crate::device::{Event, Ready};
 use crate::tensor::DeviceSlice;
-#[cfg(feature = "internals")]
-pub use allocator::from_buffer;
-#[cfg(not(feature = "internals"))]
-use allocator::from_buffer;
 pub use allocator::{Release, renew, wrap};
 #[cfg(feature = "v1_20")]
 pub use upload::{UploadError, Uploader};

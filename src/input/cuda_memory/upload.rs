@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::from_buffer;
+use super::wrap;
 use crate::device::{Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer, Stream};
 use crate::input::custom_meta::NewTensor;
 use crate::tensor::TensorError;
@@ -93,4 +93,18 @@ impl Uploader {
         data.make_mut().append_memory(memory);
         Ok(NewTensor { data, ..tensor.clone() })
     }
+}
+
+/// Creates a `GstMemory` of the first `len` bytes of a buffer that no pending work writes. The
+/// buffer is passed to `release` when the last reference to the memory is dropped.
+pub fn from_buffer(
+    buffer: DeviceBuffer,
+    len: usize,
+    release: impl FnOnce(DeviceBuffer) + Send + Sync + 'static,
+) -> gst::Memory {
+    assert!(len <= buffer.len(), "the buffer has at least `len` bytes");
+    let (device, address) = (buffer.device().clone(), buffer.address());
+    // SAFETY: the closure owns the buffer, so it exists until `release` is called and no other code
+    // writes to it.
+    unsafe { wrap(&device, address, len, None, Box::new(move || release(buffer))) }
 }

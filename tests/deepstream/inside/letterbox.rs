@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! nvinfer's letterbox: what the tensors say of it, by version, and the property.
 
-use gstnmsfilter::deepstream::layout::Version;
-use gstnmsfilter::engine::Detection;
-use gstnmsfilter::geometry::Letterbox;
+use gstnmsfilter::internals::deepstream::layout::Version;
+use gstnmsfilter::internals::engine::Detection;
+use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Model, Scene};

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use gstnmsfilter::geometry::Letterbox;
+use gstnmsfilter::internals::geometry::Letterbox;
 use serde_json::{Value, json};
 
 use crate::batch::{Model, Producer, Scene};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several inference elements on one buffer: `unique-id`.
 
-use gstnmsfilter::geometry::Letterbox;
+use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Format, Model, Producer, Scene};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
-use gstnmsfilter::geometry::Letterbox;
+use gstnmsfilter::internals::geometry::Letterbox;
 
 use crate::batch::{Memory, Model, Producer, Scene};
 use crate::libraries::is_inside;

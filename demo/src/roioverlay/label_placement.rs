@@ -12,7 +12,7 @@ use arrayvec::ArrayVec;
 use super::LabelMode;
 use super::font::Font;
 use super::surface::Rect;
-use crate::elements::grid::Grid;
+use crate::grid::Grid;
 
 /// A label with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]

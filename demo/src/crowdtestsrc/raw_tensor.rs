@@ -7,8 +7,8 @@
 use super::CrowdDecoder;
 use super::splitmix64::SplitMix64;
 use super::window_generator::Window;
-use crate::input::custom_meta::NewTensor;
-use crate::tensor::{ElementType, Shape};
+use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::tensor::{ElementType, Shape};
 
 /// Number of classes of a YOLO output.
 const CLASSES: usize = 80;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensors written to files, replayed by `tensorreplay` and decoded by `nmsfilter` in a pipeline.
+//! Tensors attached to a frame and decoded by `nmsfilter` in a pipeline.
 //!
 //! Callers that also compile without GStreamer use this with the feature `gstreamer` only.
 
 use gst::prelude::*;
-use gstnmsfilter::decoder::BoxFormat;
-use gstnmsfilter::engine::Params;
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::internals::decoder::BoxFormat;
+use gstnmsfilter::internals::engine::Params;
 
-use super::pipeline::{parse, run};
-use super::scratch::ScratchFile;
+use super::pipeline::{init, intercept, parse, run};
 
 /// The numbers of candidates and survivors.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,22 +26,29 @@ pub enum Settings<'a> {
     Properties(&'a [(&'a str, &'a str)]),
 }
 
-/// Runs one frame of 4096x4096 with recordings through `nmsfilter`.
-///
-/// A recording is a `location` of `tensorreplay`, with further properties of it.
-pub fn frame(recordings: &[String], settings: Settings<'_>) -> Counts {
-    let replays: String =
-        recordings.iter().map(|recording| format!("! tensorreplay {recording} ")).collect();
-    let pipeline = parse(&format!(
-        "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY8,width=4096,height=4096
-           {replays} ! nmsfilter name=nms ! fakesink"
-    ));
+/// Runs one frame of 4096x4096 with these tensors through `nmsfilter`.
+pub fn decode(tensors: Vec<NewTensor>, settings: Settings<'_>) -> Counts {
+    let pipeline = parse(
+        "videotestsrc name=source num-buffers=1 ! video/x-raw,format=GRAY8,width=4096,height=4096
+           ! nmsfilter name=nms ! fakesink",
+    );
     set_up(&pipeline.by_name("nms").unwrap(), settings);
+    intercept(&pipeline, "source", move |buffer| {
+        for tensor in &tensors {
+            attach(buffer, tensor).unwrap();
+        }
+    });
     let ended = run(&pipeline);
-    assert_eq!(ended.error, None, "{recordings:?}");
+    assert_eq!(ended.error, None);
     let count = |name| ended.stats[0].get::<u64>(name).unwrap();
-    assert_eq!(count("rejected"), 0, "these inputs are valid: {recordings:?}");
+    assert_eq!(count("rejected"), 0, "these inputs are valid");
     Counts { candidates: count("candidates"), survivors: count("survivors") }
+}
+
+/// A tensor of these elements.
+pub fn tensor(id: &str, shape: &[usize], elements: &[f32]) -> NewTensor {
+    init();
+    NewTensor::from_vec(id, shape, elements.to_vec()).unwrap()
 }
 
 fn set_up(nms: &gst::Element, settings: Settings<'_>) {
@@ -65,18 +72,14 @@ fn set_up(nms: &gst::Element, settings: Settings<'_>) {
     nms.set_property_from_str("box-format", format.name());
 }
 
-/// Boxes and their scores by class, through two files.
-pub fn boxes(boxes: &[f32], scores: &[f32], format: BoxFormat, params: &Params) -> Counts {
+/// Boxes and their scores by class.
+pub fn decode_boxes(boxes: &[f32], scores: &[f32], format: BoxFormat, params: &Params) -> Counts {
     let numbers = format.components();
     let anchors = boxes.len() / numbers;
     let classes = scores.len().checked_div(anchors).unwrap_or(1);
-    let files =
-        [("boxes", numbers, boxes), ("scores", classes, scores)].map(|(id, columns, all)| {
-            let file = ScratchFile::new("raw", bytemuck::cast_slice(all));
-            let location = file.display();
-            let recording = format!("location={location} shape={anchors}x{columns} tensor-id={id}");
-            (file, recording)
-        });
-    let recordings = files.each_ref().map(|(_, recording)| recording.clone());
-    frame(&recordings, Settings::Params(params, format))
+    let tensors = vec![
+        tensor("boxes", &[anchors, numbers], boxes),
+        tensor("scores", &[anchors, classes], scores),
+    ];
+    decode(tensors, Settings::Params(params, format))
 }

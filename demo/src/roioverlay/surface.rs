@@ -9,7 +9,7 @@ use gst_video::VideoFrameRef;
 use gst_video::prelude::*;
 
 use super::color::{Converter, Rgb};
-use crate::elements::plane::{Plane, PlaneError, plane};
+use gstnmsfilter::internals::elements::plane::{Plane, PlaneError, plane};
 
 /// A rectangle of pixels; `x2` and `y2` are exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

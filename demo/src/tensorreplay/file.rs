@@ -8,9 +8,9 @@ use std::path::Path;
 use super::npy::{Header, HeaderError};
 use super::recording::RecordingError;
 use super::{RawType, csv};
-use crate::file::{read, text};
-use crate::input::custom_meta::NewTensor;
-use crate::tensor::{ElementType, Shape, TensorError};
+use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::file::{read, text};
+use gstnmsfilter::tensor::{ElementType, Shape, TensorError};
 
 /// Maximum size of a file in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 30;

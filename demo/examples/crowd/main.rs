@@ -27,6 +27,7 @@ const OUT: &str = "out";
 fn main() -> Result<(), Box<dyn Error>> {
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
+    gstnmsfilterdemo::plugin_register_static()?;
     std::fs::create_dir_all(OUT)?;
 
     // Both halves show the middle of the same frame.

@@ -23,7 +23,7 @@ mod window_generator;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::type_names::format;
+use gstnmsfilter::format_type_name as format;
 
 glib::wrapper! {
     /// The element `crowdtestsrc`.

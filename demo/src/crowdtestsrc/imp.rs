@@ -20,12 +20,13 @@ use super::raw_tensor::RawTensor;
 use super::scene::{Crowd, Scene, default_people};
 use super::timeline::{Cursor, time_of};
 use super::window_generator::WindowGenerator;
-use crate::elements::plane::{Plane, PlaneError, plane};
-use crate::elements::tensor_memory::TensorTransfer;
-use crate::elements::{TensorMemory, lock, property};
-use crate::input::cuda_memory::UploadError;
-use crate::input::custom_meta;
-use crate::tensor::TensorError;
+use crate::TensorMemory;
+use crate::tensor_memory::TensorTransfer;
+use gstnmsfilter::input::cuda_memory::UploadError;
+use gstnmsfilter::input::custom_meta;
+use gstnmsfilter::internals::elements::plane::{Plane, PlaneError, plane};
+use gstnmsfilter::internals::elements::{lock, property};
+use gstnmsfilter::tensor::TensorError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(

@@ -7,7 +7,7 @@
 
 use super::scene::{Crowd, Person, Scene, intersection, pixels_around};
 use super::splitmix64::SplitMix64;
-use crate::elements::grid::Grid;
+use crate::grid::Grid;
 
 /// A square window with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -36,7 +36,7 @@ mod recording;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::type_names::format;
+use gstnmsfilter::format_type_name as format;
 
 glib::wrapper! {
     /// The element `tensorreplay`.

@@ -4,13 +4,15 @@
 //! In: a location and frame numbers. Out: a tensor for each frame, from one file or a file per
 //! frame.
 
+use std::io;
+
 use super::file::{ReadOptions, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
-use crate::file::{FileError, TextError};
-use crate::input::cuda_memory::UploadError;
-use crate::input::custom_meta::NewTensor;
-use crate::tensor::{ElementType, TensorError};
+use gstnmsfilter::input::cuda_memory::UploadError;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use gstnmsfilter::internals::file::{FileError, TextError};
+use gstnmsfilter::tensor::{ElementType, TensorError};
 
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +87,7 @@ impl RecordingError {
 
     /// Whether a file does not exist.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::File { cause, .. } if cause.is_not_found())
+        matches!(self, Self::File { cause: FileError::Io(cause), .. } if cause.kind() == io::ErrorKind::NotFound)
     }
 }
 

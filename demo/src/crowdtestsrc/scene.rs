@@ -7,7 +7,7 @@
 //! speed, so that their distances are constant.
 
 use super::splitmix64::SplitMix64;
-use crate::elements::grid::Grid;
+use crate::grid::Grid;
 
 /// People in a frame of [`REFERENCE_AREA`] pixels.
 const REFERENCE_PEOPLE: f64 = 60.0;

@@ -5,9 +5,9 @@
 
 use gst::glib;
 
-use crate::input::cuda_memory::{UploadError, Uploader};
-use crate::input::custom_meta::NewTensor;
-use crate::type_names::format;
+use gstnmsfilter::format_type_name as format;
+use gstnmsfilter::input::cuda_memory::{UploadError, Uploader};
+use gstnmsfilter::input::custom_meta::NewTensor;
 
 /// The memory in which tensors are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]

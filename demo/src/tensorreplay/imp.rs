@@ -13,9 +13,10 @@ use gst_base::subclass::prelude::*;
 use super::RawType;
 use super::file::{FileKind, ReadOptions};
 use super::recording::{Recording, RecordingError};
-use crate::elements::tensor_memory::TensorTransfer;
-use crate::elements::{TensorMemory, any_video, filter_templates, lock, property};
-use crate::input::custom_meta;
+use crate::TensorMemory;
+use crate::tensor_memory::TensorTransfer;
+use gstnmsfilter::input::custom_meta;
+use gstnmsfilter::internals::elements::{any_video, filter_templates, lock, property};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(

@@ -24,7 +24,7 @@ mod surface;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::type_names::format;
+use gstnmsfilter::format_type_name as format;
 
 glib::wrapper! {
     /// The element `roioverlay`.

@@ -20,9 +20,9 @@ use super::color::{self, Converter, DARK_COLOR, Rgb};
 use super::font::Font;
 use super::label_placement::{self, Caption, LABEL_PADDING};
 use super::surface::{Rect, Surface};
-use crate::elements::{filter_templates, lock};
-use crate::output::roi_type;
-use crate::text;
+use gstnmsfilter::internals::elements::{filter_templates, lock};
+use gstnmsfilter::internals::output::roi_type;
+use gstnmsfilter::internals::text;
 
 /// The supported formats: 8 bits per component.
 const FORMATS: [VideoFormat; 20] = [

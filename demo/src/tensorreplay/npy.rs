@@ -5,7 +5,7 @@
 //! crates for this format multiply the dimensions without a check for overflow, and have about ten
 //! dependencies.
 
-use crate::tensor::{ElementType, Shape};
+use gstnmsfilter::tensor::{ElementType, Shape};
 
 /// The parsed header.
 #[derive(Debug, PartialEq)]

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The modules of `support` that the programs of the main package use, which are also built without
+//! GStreamer and do not have the plugin `nmsfilterdemo`.
+#![allow(dead_code, reason = "each test program uses some of it")]
+
+pub mod data;
+pub mod engines;
+#[cfg(feature = "gstreamer")]
+pub mod frame;
+pub mod library;
+#[cfg(feature = "gstreamer")]
+pub mod pipeline;
+pub mod project;
+pub mod scene;
+pub mod skip;
+
+/// Registers each plugin.
+#[cfg(feature = "gstreamer")]
+const PLUGINS: [fn() -> Result<(), gst::glib::BoolError>; 1] =
+    [gstnmsfilter::plugin_register_static];
