@@ -27,7 +27,7 @@ impl Session {
         reader: &mut Reader,
     ) -> Result<Option<FrameResult>, FrameError> {
         let pts = buffer.pts();
-        let Some(batch) = reader.read(buffer, self.frame_size, !self.decoded)? else {
+        let Some(batch) = reader.read(buffer, self.batch_caps(), !self.decoded)? else {
             return Ok(None);
         };
         let (all_frames, unique_id) = (batch.found.all_frames, batch.found.unique_id);

@@ -19,6 +19,7 @@ use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
+use crate::input::deepstream::BatchCaps;
 use crate::input::{self, Tensors, deepstream};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::{TensorError, TensorView};
@@ -35,6 +36,8 @@ pub(super) struct Session {
     pending: Option<PendingSettings>,
     /// Width and height; `None` before caps.
     pub(super) frame_size: Option<[u32; 2]>,
+    /// Whether the frames are in NVMM memory.
+    is_nvmm: bool,
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
     pub(super) plan: Option<Plan>,
@@ -76,6 +79,7 @@ impl Session {
             settings,
             pending: None,
             frame_size: None,
+            is_nvmm: false,
             plan: None,
             regions: Vec::new(),
             batch_regions: Vec::new(),
@@ -115,10 +119,16 @@ impl Session {
         self.engine.take_description()
     }
 
-    /// Sets the size of the following frames.
-    pub fn set_frame_size(&mut self, frame: [u32; 2]) {
+    /// Sets the size of the following frames, and whether they are in NVMM memory.
+    pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
         self.frame_size = Some(frame);
+        self.is_nvmm = is_nvmm;
         self.plan = None;
+    }
+
+    /// What the caps have for batches of DeepStream.
+    pub(super) fn batch_caps(&self) -> BatchCaps {
+        BatchCaps { size: self.frame_size, is_nvmm: self.is_nvmm }
     }
 
     /// The number of frames of the last buffer.

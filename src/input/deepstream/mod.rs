@@ -50,12 +50,21 @@ pub(crate) struct Reader {
     memories: Vec<LayerMemory>,
 }
 
+/// What the caps of a batch have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BatchCaps {
+    /// Width and height of the frames of one source.
+    pub size: Option<[u32; 2]>,
+    /// Whether the frames are in NVMM memory.
+    pub is_nvmm: bool,
+}
+
 /// A frame with tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The index of the frame in the batch's list.
     pub index: usize,
-    /// Width and height in the muxer's coordinates, as far as nvinfer reads them: even numbers.
+    /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
     pub size: [u32; 2],
     /// The index of its first layer in the reader's memories.
     first: usize,
@@ -85,6 +94,8 @@ pub(crate) struct Found {
     pub elsewhere: Option<Elsewhere>,
     /// Layers that are not read: those after [`MAX_TENSORS`], and those with too many dimensions.
     pub unread: usize,
+    /// The size of the caps, if it is used for a frame that has neither a surface nor a size in its metadata.
+    pub size_of_caps: Option<[u32; 2]>,
     /// What the tensors say of their model.
     model: Model,
 }
@@ -103,8 +114,8 @@ impl Reader {
         Self { unique_id, forced, ..Self::default() }
     }
 
-    /// Reads the tensors of `buffer`; `None` if it has no metadata of DeepStream. `frame_size` is the size of frames of
-    /// which the muxer does not say it. `search_elsewhere` is whether to search for tensors of objects and of
+    /// Reads the tensors of `buffer`, whose caps have `caps`; `None` if it has no metadata of DeepStream.
+    /// `search_elsewhere` is whether to search for tensors of objects and of
     /// regions of interest if no frame has tensors.
     ///
     /// # Errors
@@ -113,7 +124,7 @@ impl Reader {
     pub fn read<'a>(
         &'a mut self,
         buffer: &'a gst::BufferRef,
-        frame_size: Option<[u32; 2]>,
+        caps: BatchCaps,
         search_elsewhere: bool,
     ) -> Result<Option<Batch<'a>>, InputError> {
         if !deepstream::is_on(buffer) {
@@ -127,7 +138,11 @@ impl Reader {
         };
         let host_is_current = deepstream.version() <= HAS_CURRENT_HOST_COPY;
         let found = Found { unique_id: *unique_id, ..Found::default() };
-        let collector = Collector { frames, layers, memories, host_is_current, frame_size, found };
+        // SAFETY: the buffer has NVMM memory.
+        let surfaces = caps.is_nvmm.then(|| unsafe { deepstream.surfaces(buffer) }).flatten();
+        let caps_size = caps.size;
+        let collector =
+            Collector { frames, layers, memories, host_is_current, surfaces, caps_size, found };
         let found = collector.collect(&meta.lock(), search_elsewhere)?;
         Ok(Some(Batch { frames, layers, memories, meta, found }))
     }

@@ -12,3 +12,4 @@ mod models;
 mod objects;
 mod outputs;
 mod pipelines;
+mod surfaces;
