@@ -59,6 +59,11 @@ pub enum DeepStreamError {
     )]
     Endless { what: &'static str, version: Version },
     #[error(
+        "DeepStream's tensors of a frame have {count} output layers; expected at most {most}; the metadata is \
+         damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
+    )]
+    Layers { count: usize, most: usize, version: Version },
+    #[error(
         "DeepStream has no room for another object: nvds_acquire_obj_meta_from_pool returned null"
     )]
     NoObject,
