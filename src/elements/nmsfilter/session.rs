@@ -173,11 +173,12 @@ impl Session {
             self.plan = None;
         }
         let views = tensors.views();
-        let input = Input { tensors: &views, frame: self.frame_size, batch: None };
+        let model = self.model.info().input();
+        let input = Input { tensors: &views, frame: self.frame_size, model, batch: None };
         self.update_plan(element, input, pts)?;
         let size = self.frame_size.ok_or(FrameError::NoCaps)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
-        let frame = plan.frame(size);
+        let frame = plan.frame(size, model);
         let outcome = self.engine.run(&views, &plan.choice.layout, &frame.params)?;
 
         self.regions.clear();
@@ -257,7 +258,7 @@ impl Session {
     /// Makes or adapts the plan for other tensors or caps with the settings in force.
     fn renew_plan(&mut self, element: &NmsFilter, input: Input<'_>) -> Result<(), FrameError> {
         if let Some(plan) = &mut self.plan
-            && plan.adapt(input, &self.settings, self.model.info(), &self.labels)?
+            && plan.adapt(input, &self.settings, &self.labels)?
         {
             return Ok(());
         }
@@ -268,12 +269,12 @@ impl Session {
 
     /// The plan for `input` with `settings`.
     fn plan_for(&self, input: Input<'_>, settings: &Settings) -> Result<Plan, FrameError> {
-        Plan::new(input, settings, self.model.info(), &self.labels, &*self.engine)
+        Plan::new(input, settings, &self.labels, &*self.engine)
     }
 
     fn install_plan(&mut self, element: &NmsFilter, input: Input<'_>, plan: Plan) {
         let frame = input.frame.expect("the plan was made with the size of the frame");
-        let (choice, part) = (&plan.choice, plan.frame(frame));
+        let (choice, part) = (&plan.choice, plan.frame(frame, input.model));
         gst::info!(
             CAT,
             obj = element,
@@ -294,9 +295,8 @@ impl Session {
         {
             gst::info!(CAT, obj = element, "{source} has {labels} labels for {classes} classes");
         }
-        let (model, model_source) =
-            (part.mapping.model(), self.settings.model_size(self.model.info()).1);
-        let (letterbox, letterbox_source) = self.settings.letterbox(self.model.info());
+        let (model, model_source) = (part.mapping.model(), self.settings.model_size(input.model).1);
+        let (letterbox, letterbox_source) = self.settings.letterbox(input.model);
         gst::debug!(
             CAT,
             obj = element,

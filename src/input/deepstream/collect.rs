@@ -46,14 +46,16 @@ impl Collector<'_> {
             }
             if let Some(tensor) = selected {
                 let size = self.size(batch, frame)?;
-                self.add_frame(batch, Frame { index, size: size.map(even), first: 0 }, tensor)?;
+                let model = batch.model(tensor);
+                let frame = Frame { index, size: size.map(even), model, first: 0 };
+                self.add_frame(batch, frame, tensor)?;
             }
         }
         if self.frames.is_empty() && search_elsewhere {
             self.found.elsewhere = elsewhere(batch)?;
         }
-        // Frames of the same size follow each other, in the order of the batch.
-        self.frames.sort_unstable_by_key(|frame| (frame.size, frame.index));
+        // Frames that are mapped alike follow each other, in the order of the batch.
+        self.frames.sort_unstable_by_key(|frame| (frame.group(), frame.index));
         Ok(self.found)
     }
 
@@ -84,9 +86,6 @@ impl Collector<'_> {
         tensor: TensorMeta<'_>,
     ) -> Result<(), InputError> {
         let is_first = self.frames.is_empty();
-        if is_first {
-            self.found.model = batch.model(tensor);
-        }
         let gpu = batch.gpu(tensor);
         let first = self.frames.len() * self.layers.len();
         let mut count = 0;

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::model::{Letterbox, MAX_SIDE, ModelInfo};
+use super::model::{Letterbox, MAX_SIDE, ModelInput};
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::Version;
 use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, Model};
@@ -66,8 +66,17 @@ pub(crate) struct Frame {
     pub index: usize,
     /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
     pub size: [u32; 2],
+    /// What its tensors say of their model.
+    model: Model,
     /// The index of its first layer in the reader's memories.
     first: usize,
+}
+
+impl Frame {
+    /// What is equal for the frames that boxes are mapped to alike.
+    fn group(&self) -> ([u32; 2], Model) {
+        (self.size, self.model)
+    }
 }
 
 /// The tensors of a buffer.
@@ -96,8 +105,6 @@ pub(crate) struct Found {
     pub unread: usize,
     /// The size of the caps, if it is used for a frame that has neither a surface nor a size in its metadata.
     pub size_of_caps: Option<[u32; 2]>,
-    /// What the tensors say of their model.
-    model: Model,
 }
 
 /// What has tensors, if not a frame.
@@ -188,15 +195,15 @@ impl From<DeepStreamError> for InputError {
 }
 
 impl<'a> Batch<'a> {
-    /// The frames with tensors. Those of one size follow each other.
+    /// The frames with tensors. Those of one group follow each other.
     pub fn frames(&self) -> &'a [Frame] {
         self.frames
     }
 
-    /// The ranges of [`frames`](Self::frames) that have the same size.
+    /// The ranges of [`frames`](Self::frames) that have the same size and the same [`model_input`](Self::model_input).
     pub fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let mut first = 0;
-        self.frames().chunk_by(|a, b| a.size == b.size).map(move |group| {
+        self.frames().chunk_by(|a, b| a.group() == b.group()).map(move |group| {
             let range = first..first + group.len();
             first = range.end;
             range
@@ -215,19 +222,18 @@ impl<'a> Batch<'a> {
         self.layers.len()
     }
 
-    /// The model's input, as the tensors say.
-    pub fn model(&self) -> ModelInfo {
-        let is_size = !self.found.model.size.iter().any(|side| !(1..=MAX_SIDE).contains(side));
-        ModelInfo {
-            size: is_size.then_some(self.found.model.size),
-            letterbox: Some(letterbox(self.found.model).0),
-            labels: Vec::new(),
+    /// The model's input, as the tensors of `frame` say.
+    pub fn model_input(&self, frame: &Frame) -> ModelInput {
+        let is_size = frame.model.size.iter().all(|side| (1..=MAX_SIDE).contains(side));
+        ModelInput {
+            size: is_size.then_some(frame.model.size),
+            letterbox: Some(letterbox(frame.model).0),
         }
     }
 
     /// What the tensors do not say of the letterbox, and what is assumed instead; `None` if they say all.
     pub fn letterbox_problem(&self) -> Option<&'static str> {
-        letterbox(self.found.model).1
+        self.frames.iter().find_map(|frame| letterbox(frame.model).1)
     }
 
     /// The version of DeepStream whose layout is used.
