@@ -60,6 +60,7 @@ impl Session {
         self.warnings.unread_tensors(element, batch.layers(), batch.found.unread);
         self.warnings.other_inference(element, batch, self.settings.unique_id);
         self.warnings.tensors_elsewhere(element, batch);
+        self.warnings.size_of_caps(element, batch);
         if self.settings.letterbox == Letterbox::Auto && !batch.frames().is_empty() {
             self.warnings.unknown_letterbox(element, batch);
         }
