@@ -273,7 +273,8 @@ why_no_roots() {
 }
 
 setup gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++ clang-19 \
-    libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
+    libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev \
+    binutils libegl-dev libv4lconvert0 python3-pip unzip
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
 fi
