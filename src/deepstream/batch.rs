@@ -126,9 +126,15 @@ impl LockedBatch<'_> {
         metas.flatten().any(|meta| self.type_of(meta) == meta_type)
     }
 
-    /// The size of `frame` in the muxer's coordinates; `None` if the muxer has not set it. A copy of a buffer, as
-    /// behind a tee, does not have it.
-    pub fn frame_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
+    /// The index of the surface of `frame`.
+    pub fn batch_id(&self, frame: FrameMeta<'_>) -> usize {
+        // SAFETY: the frame has this field in every layout.
+        unsafe { frame.0.read::<u32>(frame::BATCH_ID) as usize }
+    }
+
+    /// The size of `frame` as the muxer has scaled it; `None` if its metadata does not have it. The new nvstreammux
+    /// does not write it, and a copy of a buffer, as behind a tee, does not have it.
+    pub fn muxed_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
         // SAFETY: the frame has these fields in every layout.
         let size = unsafe { [frame.0.read(frame::WIDTH), frame.0.read(frame::HEIGHT)] };
         (!size.contains(&0)).then_some(size)
@@ -142,7 +148,7 @@ impl LockedBatch<'_> {
     pub fn copy_frame_sizes(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
         for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
             let (frame, original_frame) = (frame?, original_frame?);
-            if let Some([width, height]) = original.frame_size(original_frame) {
+            if let Some([width, height]) = original.muxed_size(original_frame) {
                 // SAFETY: the frame has these fields in every layout, and the lock is held.
                 unsafe {
                     frame.0.write(frame::WIDTH, width);

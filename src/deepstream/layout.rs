@@ -7,7 +7,7 @@
 //!
 //! DeepStream's structures have no version field, and some of them differ between versions. Offsets are
 //! those of a 64-bit system (LP64, the same on x86-64 and AArch64), from the headers of each version:
-//! `nvdsmeta.h`, `gstnvdsinfer.h`, `nvdsinfer.h`, `nvll_osd_struct.h`, `nvds_roi_meta.h`. A test compiles
+//! `nvdsmeta.h`, `gstnvdsinfer.h`, `nvdsinfer.h`, `nvll_osd_struct.h`, `nvds_roi_meta.h`, `nvbufsurface.h`. A test compiles
 //! them as assertions against NVIDIA's headers of 9.1, and for each older layout against a transcription of
 //! its structures (tests/deepstream).
 
@@ -79,6 +79,8 @@ fields! {
     }
     /// The metadata of a frame.
     frame: "NvDsFrameMeta" {
+        /// `guint`: the index of the frame's [`surface_params`]
+        BATCH_ID = "batch_id" @ 44,
         /// `gboolean`
         INFER_DONE = "bInferDone" @ 100,
         /// `GList` of [`object`]s
@@ -89,6 +91,22 @@ fields! {
         WIDTH = "pipeline_width" @ 160,
         /// `guint`: height of the frame as the muxer has scaled it, or 0
         HEIGHT = "pipeline_height" @ 164,
+    }
+    /// The memory of a buffer in NVMM memory.
+    surface: "NvBufSurface" {
+        /// `uint32_t`: the number of [`surface_params`]
+        BATCH_SIZE = "batchSize" @ 4,
+        /// `uint32_t`: how many of them have a frame
+        NUM_FILLED = "numFilled" @ 8,
+        /// array of [`surface_params`]
+        SURFACES = "surfaceList" @ 24,
+    }
+    /// A frame in NVMM memory.
+    surface_params: "NvBufSurfaceParams" {
+        /// `uint32_t`
+        WIDTH = "width" @ 0,
+        /// `uint32_t`
+        HEIGHT = "height" @ 4,
     }
     /// Metadata of any type.
     user: "NvDsUserMeta" {
@@ -304,13 +322,18 @@ pub struct Layout {
     pub object_user_metas: usize,
     /// `NvDsBaseMeta::meta_type` of an `NvDsRoiMeta` on a frame (`NVDS_ROI_META`).
     pub roi_meta: Option<i32>,
+    /// The size of an `NvBufSurface`.
+    pub surface_size: usize,
+    /// The size of an `NvBufSurfaceParams`, of which [`surface::SURFACES`] is an array.
+    pub surface_params_size: usize,
 }
 
 /// The layouts, in the order of their versions.
 ///
 /// The headers of 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 8.0, 9.0 and 9.1 were compared. Those of 6.4, 7.0 and
 /// 7.1 were not at hand: the fields of that layout are at the same offsets before (6.3) and after (8.0)
-/// them.
+/// them. The sizes of surfaces changed between 7.1 and 8.0; those up to 7.1 follow from NVIDIA's documentation of
+/// the structures of 6.0, 6.1, 6.2, 7.0 and 7.1.
 pub const LAYOUTS: [Layout; 4] = [
     Layout {
         first: Version::new(6, 0),
@@ -322,6 +345,8 @@ pub const LAYOUTS: [Layout; 4] = [
         object_label: 336,
         object_user_metas: 472,
         roi_meta: None,
+        surface_size: 64,
+        surface_params_size: 384,
     },
     Layout {
         first: Version::new(6, 1),
@@ -333,6 +358,8 @@ pub const LAYOUTS: [Layout; 4] = [
         object_label: 336,
         object_user_metas: 472,
         roi_meta: None,
+        surface_size: 64,
+        surface_params_size: 384,
     },
     Layout {
         first: Version::new(8, 0),
@@ -344,6 +371,8 @@ pub const LAYOUTS: [Layout; 4] = [
         object_label: 336,
         object_user_metas: 472,
         roi_meta: Some(30),
+        surface_size: 72,
+        surface_params_size: 416,
     },
     Layout {
         first: Version::new(9, 0),
@@ -355,6 +384,8 @@ pub const LAYOUTS: [Layout; 4] = [
         object_label: 344,
         object_user_metas: 480,
         roi_meta: Some(30),
+        surface_size: 72,
+        surface_params_size: 416,
     },
 ];
 

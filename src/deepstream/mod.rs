@@ -2,7 +2,7 @@
 //! NVIDIA DeepStream's metadata.
 //!
 //! In: a `GstBuffer`. Out: [`BatchMeta`], by which the frames of a batch, their tensors and their objects
-//! are read and written. `input::deepstream` and `output::deepstream` use it; no other module knows
+//! are read and written, and [`Surfaces`], the sizes of frames in NVMM memory. `input::deepstream` and `output::deepstream` use it; no other module knows
 //! DeepStream.
 //!
 //! DeepStream is neither linked nor needed to build: [`library`] opens its libraries when the first buffer
@@ -19,6 +19,7 @@ pub mod layout;
 pub mod library;
 mod object;
 mod record;
+mod surface;
 mod tensor;
 
 use std::ptr::NonNull;
@@ -27,10 +28,11 @@ use gst::glib;
 use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
-pub use batch::{BatchMeta, LockedBatch};
+pub use batch::{BatchMeta, FrameMeta, LockedBatch};
 use layout::{Layout, LayoutError, META_TAG, Version};
 use library::{Library, LibraryError};
 pub use object::NewObject;
+pub use surface::{NVMM, Surfaces};
 pub use tensor::{LayerMeta, Model, TensorMeta};
 
 /// Why DeepStream's metadata cannot be used.
@@ -56,6 +58,11 @@ pub enum DeepStreamError {
          version than {version}: correct deepstream-version, or the element upstream"
     )]
     Endless { what: &'static str, version: Version },
+    #[error(
+        "DeepStream's tensors of a frame have {count} output layers; expected at most {most}; the metadata is \
+         damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
+    )]
+    Layers { count: usize, most: usize, version: Version },
     #[error(
         "DeepStream has no room for another object: nvds_acquire_obj_meta_from_pool returned null"
     )]

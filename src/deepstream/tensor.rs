@@ -18,6 +18,9 @@ use super::layout::{
 };
 use super::record::Record;
 
+/// The greatest number of output layers that is read: more than any model has.
+const MAX_LAYERS: usize = 1024;
+
 impl LockedBatch<'_> {
     /// The outputs of models for `frame`, in the order of its list.
     pub fn tensors<'l>(
@@ -88,7 +91,7 @@ impl LockedBatch<'_> {
     /// The output layers of `tensor`.
     ///
     /// # Errors
-    /// If there are layers and their array is null.
+    /// If there are more than [`MAX_LAYERS`], or there are layers and their array is null.
     pub fn layers<'l>(
         &'l self,
         tensor: TensorMeta<'l>,
@@ -104,6 +107,9 @@ impl LockedBatch<'_> {
             )
         };
         let version = self.version();
+        if count > MAX_LAYERS {
+            return Err(DeepStreamError::Layers { count, most: MAX_LAYERS, version });
+        }
         let first = match NonNull::new(layers) {
             Some(layers) => layers,
             None if count == 0 => NonNull::dangling(),
@@ -136,7 +142,7 @@ pub struct TensorMeta<'l> {
 }
 
 /// What the tensors of a frame say of their model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Model {
     /// Width and height of its input.
     pub size: [u32; 2],

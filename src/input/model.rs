@@ -61,7 +61,21 @@ pub struct ModelInfo {
     pub labels: Vec<String>,
 }
 
+/// The model's input, and how a frame was fitted into it; what is not known is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ModelInput {
+    /// As [`ModelInfo::size`].
+    pub size: Option<[u32; 2]>,
+    /// As [`ModelInfo::letterbox`].
+    pub letterbox: Option<Letterbox>,
+}
+
 impl ModelInfo {
+    /// What is known of the model's input.
+    pub(crate) fn input(&self) -> ModelInput {
+        ModelInput { size: self.size, letterbox: self.letterbox }
+    }
+
     /// With this size of the model's input, width and height in pixels.
     #[must_use]
     pub fn with_size(self, size: [u32; 2]) -> Self {

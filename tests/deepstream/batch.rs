@@ -20,7 +20,7 @@ use half::f16;
 
 use crate::libraries;
 use crate::object::{Object, object};
-use crate::standin::{Batch, Frame, Layer, Output, Pool, Tensors};
+use crate::standin::{Batch, Frame, Layer, Output, Pool, Surfaces, Tensors};
 use crate::support::engines;
 
 /// The layers of a model.
@@ -193,6 +193,18 @@ impl Memory {
     }
 }
 
+/// Where the size of a frame is, which is that of [`Frame::pipeline`] in the scene.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sizes {
+    /// In the frame's metadata, as the old nvstreammux writes it. The buffer has no surfaces.
+    Metadata,
+    /// In the surface at the index `batch_id`, as behind the new nvstreammux. The metadata has none.
+    Surfaces,
+    /// As [`Surfaces`](Self::Surfaces), and the metadata has this size, as behind the old nvstreammux and an element
+    /// that scales its buffers.
+    SurfacesBeside([u32; 2]),
+}
+
 /// A frame, and for each model the seed of its tensors, or none.
 #[derive(Clone, Debug)]
 pub struct FrameSpec {
@@ -205,6 +217,7 @@ pub struct FrameSpec {
 pub struct Scene {
     pub frames: Vec<FrameSpec>,
     pub models: Vec<Model>,
+    pub sizes: Sizes,
     pub memory: Memory,
     /// The GPU that has the device memory.
     pub gpu: u32,
@@ -232,11 +245,38 @@ impl Scene {
         Self {
             frames: (0..count).map(frame).collect(),
             models: vec![Model::default()],
+            sizes: Sizes::Metadata,
             memory: Memory::usual(),
             gpu: 0,
             scattered: false,
             score_threshold: 0.25,
         }
+    }
+
+    pub fn with_sizes(mut self, sizes: Sizes) -> Self {
+        self.sizes = sizes;
+        self
+    }
+
+    /// The surfaces of a buffer, if it has some. Those of frames that are not in the batch have a size of their own.
+    pub fn surfaces(&self) -> Option<Surfaces> {
+        let of = |batch_id: u32| {
+            let frame = self.frames.iter().find(|frame| frame.meta.batch_id == batch_id);
+            frame.map_or([7, 5], |frame| frame.meta.pipeline)
+        };
+        let count = self.frames.iter().map(|frame| frame.meta.batch_id + 1).max().unwrap_or(0);
+        let sizes = (0..count).map(of).collect();
+        (self.sizes != Sizes::Metadata).then(|| Surfaces { sizes, ..Surfaces::default() })
+    }
+
+    /// What the muxer writes into the metadata of `frame`.
+    fn meta(&self, frame: &FrameSpec) -> Frame {
+        let pipeline = match self.sizes {
+            Sizes::Metadata => frame.meta.pipeline,
+            Sizes::Surfaces => [0; 2],
+            Sizes::SurfacesBeside(size) => size,
+        };
+        Frame { pipeline, ..frame.meta }
     }
 
     pub fn with_model(mut self, model: Model) -> Self {
@@ -337,10 +377,13 @@ impl Producer {
     /// Attaches a batch to `buffer`. Waits until each model's pool has a batch of outputs.
     pub fn attach(&self, buffer: &mut gst::BufferRef) {
         let taken: Vec<Output> = self.outputs.iter().map(ModelOutputs::acquire).collect();
+        if let Some(surfaces) = self.scene.surfaces() {
+            surfaces.replace_memory(buffer);
+        }
         let batch = Batch::attach(buffer, self.scene.frames.len() as u32);
         let mut next = vec![0; self.outputs.len()];
         for frame in &self.scene.frames {
-            let meta = batch.add_frame(&frame.meta);
+            let meta = batch.add_frame(&self.scene.meta(frame));
             meta.add_other_user_meta();
             for (index, outputs) in self.outputs.iter().enumerate() {
                 if frame.seeds[index].is_some() {

@@ -37,6 +37,8 @@ fn assertions(layout: &Layout) -> String {
     equal("NVDSINFER_MAX_DIMS", MAX_DIMS as u64);
     equal("sizeof(((NvDsObjectMeta *)0)->obj_label)", LABEL_SIZE as u64);
     equal("UNTRACKED_OBJECT_ID", UNTRACKED_OBJECT_ID);
+    equal("sizeof(NvBufSurface)", layout.surface_size as u64);
+    equal("sizeof(NvBufSurfaceParams)", layout.surface_params_size as u64);
     if let Some(roi_meta) = layout.roi_meta {
         equal("NVDS_ROI_META", roi_meta as u64);
     }

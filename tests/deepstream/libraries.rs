@@ -9,6 +9,7 @@ use std::process::Command;
 
 use gstnmsfilter::internals::deepstream::layout::Version;
 
+use crate::kit::Kit;
 use crate::standin;
 use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
@@ -26,13 +27,11 @@ pub fn nvidia_headers() -> Option<PathBuf> {
 }
 
 /// A folder with NVIDIA's own libraries of DeepStream 9.1, `libnvds_meta.so`, `libnvdsgst_meta.so` and
-/// `libnvds_utils.so`: `NMSFILTER_DEEPSTREAM_LIBRARIES`; `None`, which is reported as a skip, if it is not set.
+/// `libnvds_utils.so`: `NMSFILTER_DEEPSTREAM_LIBRARIES`, or that of the kit if it is not set; `None`, which is
+/// reported as a skip, if there is none.
 pub fn nvidia_libraries() -> Option<PathBuf> {
     let folder = std::env::var_os("NMSFILTER_DEEPSTREAM_LIBRARIES").map(PathBuf::from);
-    if folder.is_none() {
-        skip("NVIDIA's libraries of DeepStream in the folder NMSFILTER_DEEPSTREAM_LIBRARIES");
-    }
-    folder
+    folder.or_else(|| Kit::get().map(|kit| kit.libraries()))
 }
 
 /// Whether this process was started by [`Libraries::run`].

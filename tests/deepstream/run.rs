@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::batch::{Producer, Scene};
+use crate::batch::{Producer, Scene, Sizes};
 use crate::object::Object;
 use crate::standin::{Batch, Counts, FrameState};
 use crate::support::pipeline::{Ended, Region, intercept, parse, regions, run, watch};
@@ -48,11 +48,24 @@ impl Ran {
 /// The size of the frames that the caps say, which is not that of any scene.
 pub const CAPS: &str = "video/x-raw,format=GRAY8,width=96,height=64";
 
+/// As [`CAPS`], of buffers in NVMM memory.
+pub const NVMM_CAPS: &str =
+    "video/x-raw(memory:NVMM),format=NV12,width=96,height=64,framerate=30/1";
+
+/// The source `in` of `buffers` buffers, and their caps. Buffers with the caps of NVMM memory have no memory before
+/// they are given one.
+pub fn source(buffers: usize, caps: &str) -> String {
+    match caps.contains("memory:NVMM") {
+        true => {
+            format!("fakesrc name=in num-buffers={buffers} sizetype=empty format=time ! {caps}")
+        }
+        false => format!("videotestsrc name=in num-buffers={buffers} ! {caps}"),
+    }
+}
+
 /// A description of a pipeline of `buffers` buffers, with these properties of `nmsfilter`.
-pub fn description(buffers: usize, properties: &str) -> String {
-    format!(
-        "videotestsrc name=in num-buffers={buffers} ! {CAPS} ! nmsfilter name=nms {properties} ! fakesink"
-    )
+pub fn description(buffers: usize, caps: &str, properties: &str) -> String {
+    format!("{} ! nmsfilter name=nms {properties} ! fakesink", source(buffers, caps))
 }
 
 /// Runs `buffers` buffers that `prepare` gives a batch. Everything must be released in the end.
@@ -61,7 +74,17 @@ pub fn with(
     buffers: usize,
     prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
 ) -> Ran {
-    let pipeline = parse(&description(buffers, properties));
+    with_caps(CAPS, properties, buffers, prepare)
+}
+
+/// As [`with`], with buffers of these caps.
+pub fn with_caps(
+    caps: &str,
+    properties: &str,
+    buffers: usize,
+    prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> Ran {
+    let pipeline = parse(&description(buffers, caps, properties));
     intercept(&pipeline, "in", prepare);
     let seen = watch(&pipeline, "nms", Seen::of);
     let ended = run(&pipeline);
@@ -85,7 +108,8 @@ pub fn scenes(scenes: &[Scene], properties: &str) -> Ran {
     }
     let producers: Vec<Producer> = scenes.iter().map(|scene| Producer::new(scene, 6)).collect();
     let next = AtomicUsize::new(0);
-    with(&format!("{all} {properties}"), 2 * scenes.len(), move |buffer| {
+    let caps = if first.sizes == Sizes::Metadata { CAPS } else { NVMM_CAPS };
+    with_caps(caps, &format!("{all} {properties}"), 2 * scenes.len(), move |buffer| {
         let index = next.fetch_add(1, Ordering::Relaxed) % producers.len();
         producers[index].attach(buffer);
     })

@@ -80,6 +80,7 @@ functions! {
     gst {
         fn attach_batch(buffer: *mut gst::ffi::GstBuffer, frames: c_uint) -> Raw;
         fn attach_null_batch(buffer: *mut gst::ffi::GstBuffer);
+        fn set_surfaces(buffer: *mut gst::ffi::GstBuffer, surfaces: *const RawSurfaces);
     }
 }
 
@@ -110,6 +111,7 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         size_of::<FrameState>(),
         size_of::<RawObject>(),
         size_of::<Counts>(),
+        size_of::<RawSurfaces>(),
     ];
     for (which, size) in (0..).zip(sizes) {
         // SAFETY: it takes a number.
@@ -211,6 +213,48 @@ struct RawTensors {
     flags: u32,
     count: u32,
     layers: *const RawLayer,
+    claimed_layers: u32,
+}
+
+#[repr(C)]
+struct RawSurfaces {
+    batch_size: u32,
+    num_filled: u32,
+    count: u32,
+    no_list: i32,
+    sizes: *const [u32; 2],
+    bytes: usize,
+}
+
+/// The `NvBufSurface` that is the memory of a buffer in NVMM memory.
+#[derive(Clone, Debug, Default)]
+pub struct Surfaces {
+    /// The width and the height of each surface.
+    pub sizes: Vec<[u32; 2]>,
+    /// The batch size and the number of surfaces that the structure has, if not that of `sizes`.
+    pub claimed: Option<[u32; 2]>,
+    /// Whether the address of the surfaces is null.
+    pub null: bool,
+    /// The bytes that the memory has, if not those of the structure.
+    pub bytes: usize,
+}
+
+impl Surfaces {
+    /// Makes it the memory of `buffer`.
+    pub fn replace_memory(&self, buffer: &mut gst::BufferRef) {
+        let count = self.sizes.len() as u32;
+        let [batch_size, num_filled] = self.claimed.unwrap_or([count; 2]);
+        let surfaces = RawSurfaces {
+            batch_size,
+            num_filled,
+            count,
+            no_list: self.null.into(),
+            sizes: self.sizes.as_ptr(),
+            bytes: self.bytes,
+        };
+        // SAFETY: the buffer is writable; the function copies the sizes.
+        unsafe { (functions().set_surfaces)(buffer.as_mut_ptr(), &surfaces) };
+    }
 }
 
 /// An output layer of a model, and the addresses of its elements for a frame.
@@ -247,6 +291,8 @@ pub struct Tensors {
     /// Flags of [`null`].
     pub null: u32,
     pub layers: Vec<Layer>,
+    /// What the metadata has as the number of layers, if not 0.
+    pub claimed_layers: u32,
 }
 
 impl Tensors {
@@ -261,6 +307,7 @@ impl Tensors {
             flags: self.null,
             count: layers.len() as u32,
             layers: layers.as_ptr(),
+            claimed_layers: self.claimed_layers,
         })
     }
 }

@@ -2,7 +2,7 @@
 //! The processing of a batch of DeepStream.
 //!
 //! In: a buffer with frames and their tensors. Out: the same buffer, whose frames have objects, and the counts of
-//! all frames. The frames of one size are decoded in one run of the engine.
+//! all frames. The frames of one size and one input of the model are decoded in one run of the engine.
 
 use super::NmsFilter;
 use super::debug_category::CAT;
@@ -27,7 +27,7 @@ impl Session {
         reader: &mut Reader,
     ) -> Result<Option<FrameResult>, FrameError> {
         let pts = buffer.pts();
-        let Some(batch) = reader.read(buffer, self.frame_size, !self.decoded)? else {
+        let Some(batch) = reader.read(buffer, self.batch_caps(), !self.decoded)? else {
             return Ok(None);
         };
         let (all_frames, unique_id) = (batch.found.all_frames, batch.found.unique_id);
@@ -36,10 +36,12 @@ impl Session {
         if batch.frames().is_empty() {
             return Ok(None);
         }
-        if self.model.set(batch.model()) {
-            gst::debug!(CAT, obj = element, "DeepStream {}, {:?}", batch.version(), batch.found);
+        if self.model.clear() {
             self.labels.set_model(&[]);
             self.plan = None;
+        }
+        if self.plan.is_none() {
+            gst::debug!(CAT, obj = element, "DeepStream {}, {:?}", batch.version(), batch.found);
         }
         let size = batch.frames()[0].size;
         let mut counts = self.decode_batch(element, &batch, pts)?;
@@ -58,6 +60,7 @@ impl Session {
         self.warnings.unread_tensors(element, batch.layers(), batch.found.unread);
         self.warnings.other_inference(element, batch, self.settings.unique_id);
         self.warnings.tensors_elsewhere(element, batch);
+        self.warnings.size_of_caps(element, batch);
         if self.settings.letterbox == Letterbox::Auto && !batch.frames().is_empty() {
             self.warnings.unknown_letterbox(element, batch);
         }
@@ -77,12 +80,12 @@ impl Session {
             let frames = &batch.frames()[group.clone()];
             let tensors = batch.tensors(group);
             let views = tensors.views();
-            let size = frames[0].size;
+            let (size, model) = (frames[0].size, batch.model_input(&frames[0]));
             let all_frames = Some(batch.found.all_frames);
-            let input = Input { tensors: &views, frame: Some(size), batch: all_frames };
+            let input = Input { tensors: &views, frame: Some(size), model, batch: all_frames };
             self.update_plan(element, input, pts)?;
             let plan = self.plan.as_ref().expect("update_plan has made it");
-            let part = plan.frame(size);
+            let part = plan.frame(size, model);
             let outcome = self.engine.run(&views, &plan.choice.layout, &part.params)?;
             for (frame, image) in frames.iter().zip(outcome.images()) {
                 let first = self.regions.len();

@@ -22,6 +22,7 @@ use super::frame_counter::FrameCounter;
 use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
+use crate::deepstream::NVMM;
 use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine;
 use crate::input::deepstream;
@@ -380,8 +381,9 @@ impl BaseTransformImpl for NmsFilter {
                 .ok_or_else(|| gst::loggable_error!(CAT, "expected {name} in caps, got {incaps}"))
         };
         let frame = [side("width")?, side("height")?];
+        let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
         if let Some(session) = lock(&self.session).as_mut() {
-            session.set_frame_size(frame);
+            session.set_caps(frame, is_nvmm);
         }
         Ok(())
     }

@@ -2,7 +2,8 @@
 //! What is computed once for many frames.
 //!
 //! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size.
-//! Out: decoder and layout, and for each size of frames the mapping to the frame and engine parameters.
+//! Out: decoder and layout, and for each size of frames and each input of a model the mapping to the frame and
+//! engine parameters.
 
 use arrayvec::ArrayVec;
 
@@ -11,7 +12,7 @@ use super::error::FrameError;
 use super::settings::Settings;
 use crate::decoder::{self, Choice};
 use crate::engine::{ClassThresholds, Engine, Params};
-use crate::input::model::ModelInfo;
+use crate::input::model::ModelInput;
 use crate::output::{Labels, Mapping};
 use crate::tensor::{ElementType, Shape, TensorView};
 
@@ -21,18 +22,20 @@ pub(super) struct Plan {
     /// Whether the tensors are of a batch of DeepStream, and have more than one frame.
     batch: Option<bool>,
     pub choice: Choice,
-    /// One for each size of frames, which differ within a batch if the muxer does not scale them.
-    frames: ArrayVec<FramePlan, MAX_SIZES>,
+    /// One for each size of frames and input of a model, which differ within a batch if the muxer does not scale
+    /// frames, or the batches of several inference elements are muxed.
+    frames: ArrayVec<FramePlan, MAX_FRAME_PLANS>,
 }
 
-/// What depends on the size of the frame.
+/// What depends on the size of the frame and on the model's input.
 pub(super) struct FramePlan {
+    model: ModelInput,
     pub mapping: Mapping,
     pub params: Params,
 }
 
-/// The greatest number of sizes of frames that are kept.
-const MAX_SIZES: usize = 64;
+/// The greatest number of [`FramePlan`]s that are kept.
+const MAX_FRAME_PLANS: usize = 64;
 
 /// The tensors to plan for.
 #[derive(Clone, Copy)]
@@ -40,6 +43,8 @@ pub(super) struct Input<'t> {
     pub tensors: &'t [TensorView<'t>],
     /// Width and height of the frames that they are of; `None` before caps.
     pub frame: Option<[u32; 2]>,
+    /// The model's input, as the tensors say.
+    pub model: ModelInput,
     /// The number of frames of the batch of DeepStream that the tensors are of, also of frames without tensors.
     pub batch: Option<usize>,
 }
@@ -74,7 +79,6 @@ impl Plan {
     pub fn new(
         input: Input<'_>,
         settings: &Settings,
-        model: &ModelInfo,
         labels: &Labels,
         engine: &dyn Engine,
     ) -> Result<Self, FrameError> {
@@ -88,7 +92,7 @@ impl Plan {
             labels,
         )?;
         let size = input.frame.ok_or(FrameError::NoCaps)?;
-        let frame = FramePlan::new(size, &choice, settings, model, thresholds)?;
+        let frame = FramePlan::new(size, &choice, settings, input.model, thresholds)?;
         engine.supports(&choice.layout, &frame.params)?;
         let (batch, frames) = (input.has_more_frames(), ArrayVec::from_iter([frame]));
         let mut plan = Self { tensors: Vec::new(), batch, choice, frames };
@@ -97,9 +101,9 @@ impl Plan {
     }
 
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame
-    /// to frame, and to frames of another size in a batch. Returns false if they need a new plan. `settings`,
-    /// `model` and `labels` must be those with which the plan was made. Does not allocate if the tensors' ids
-    /// and the sizes of frames are known.
+    /// to frame, and to frames of another size, or of a model with another input, in a batch. Returns false if they
+    /// need a new plan. `settings` and `labels` must be those with which the plan was made. Does not allocate if the
+    /// tensors' ids and the sizes of frames are known.
     ///
     /// # Errors
     /// If no decoder reads the tensors, or the frame has no pixels.
@@ -107,7 +111,6 @@ impl Plan {
         &mut self,
         input: Input<'_>,
         settings: &Settings,
-        model: &ModelInfo,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
         if self.batch != input.has_more_frames() {
@@ -122,9 +125,9 @@ impl Plan {
             self.set_signatures(input.tensors);
         }
         let size = input.frame.ok_or(FrameError::NoCaps)?;
-        if self.position(size).is_none() {
+        if self.position(size, input.model).is_none() {
             let thresholds = self.frames[0].params.thresholds.clone();
-            let frame = FramePlan::new(size, &self.choice, settings, model, thresholds)?;
+            let frame = FramePlan::new(size, &self.choice, settings, input.model, thresholds)?;
             if self.frames.is_full() {
                 self.frames.truncate(1);
             }
@@ -133,21 +136,22 @@ impl Plan {
         Ok(true)
     }
 
-    /// Whether the plan was made for such tensors: their ids, element types and shapes, and the size of the
-    /// frame.
+    /// Whether the plan was made for such tensors: their ids, element types and shapes, the size of the frame, and
+    /// the model's input.
     pub fn matches(&self, input: Input<'_>) -> bool {
         self.batch == input.has_more_frames()
-            && input.frame.is_some_and(|size| self.position(size).is_some())
+            && input.frame.is_some_and(|size| self.position(size, input.model).is_some())
             && self.has_signatures(input.tensors)
     }
 
-    /// The part for frames of this size, for which the plan was made or adapted.
-    pub fn frame(&self, size: [u32; 2]) -> &FramePlan {
-        &self.frames[self.position(size).expect("the plan was made for frames of this size")]
+    /// The part for frames of this size and model, for which the plan was made or adapted.
+    pub fn frame(&self, size: [u32; 2], model: ModelInput) -> &FramePlan {
+        let position = self.position(size, model);
+        &self.frames[position.expect("the plan was made for frames of this size and model")]
     }
 
-    fn position(&self, size: [u32; 2]) -> Option<usize> {
-        self.frames.iter().position(|frame| frame.mapping.frame() == size)
+    fn position(&self, size: [u32; 2], model: ModelInput) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.mapping.frame() == size && frame.model == model)
     }
 
     fn has_signatures(&self, tensors: &[TensorView<'_>]) -> bool {
@@ -172,13 +176,13 @@ impl FramePlan {
         size: [u32; 2],
         choice: &Choice,
         settings: &Settings,
-        model: &ModelInfo,
+        model: ModelInput,
         thresholds: ClassThresholds,
     ) -> Result<Self, FrameError> {
         let (model_size, letterbox) = (settings.model_size(model).0, settings.letterbox(model).0);
         let mapping = Mapping::new(size, model_size, letterbox)?;
         let params = settings.params(&choice.layout, &mapping, thresholds);
-        Ok(Self { mapping, params })
+        Ok(Self { model, mapping, params })
     }
 }
 

@@ -19,6 +19,7 @@ use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
+use crate::input::deepstream::BatchCaps;
 use crate::input::{Tensors, deepstream};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::{TensorError, TensorView};
@@ -35,6 +36,8 @@ pub(super) struct Session {
     pending: Option<PendingSettings>,
     /// Width and height; `None` before caps.
     pub(super) frame_size: Option<[u32; 2]>,
+    /// Whether the frames are in NVMM memory.
+    is_nvmm: bool,
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
     pub(super) plan: Option<Plan>,
@@ -76,6 +79,7 @@ impl Session {
             settings,
             pending: None,
             frame_size: None,
+            is_nvmm: false,
             plan: None,
             regions: Vec::new(),
             batch_regions: Vec::new(),
@@ -115,10 +119,16 @@ impl Session {
         self.engine.take_description()
     }
 
-    /// Sets the size of the following frames.
-    pub fn set_frame_size(&mut self, frame: [u32; 2]) {
+    /// Sets the size of the following frames, and whether they are in NVMM memory.
+    pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
         self.frame_size = Some(frame);
+        self.is_nvmm = is_nvmm;
         self.plan = None;
+    }
+
+    /// What the caps have for batches of DeepStream.
+    pub(super) fn batch_caps(&self) -> BatchCaps {
+        BatchCaps { size: self.frame_size, is_nvmm: self.is_nvmm }
     }
 
     /// The number of frames of the last buffer.
@@ -163,11 +173,12 @@ impl Session {
             self.plan = None;
         }
         let views = tensors.views();
-        let input = Input { tensors: &views, frame: self.frame_size, batch: None };
+        let model = self.model.info().input();
+        let input = Input { tensors: &views, frame: self.frame_size, model, batch: None };
         self.update_plan(element, input, pts)?;
         let size = self.frame_size.ok_or(FrameError::NoCaps)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
-        let frame = plan.frame(size);
+        let frame = plan.frame(size, model);
         let outcome = self.engine.run(&views, &plan.choice.layout, &frame.params)?;
 
         self.regions.clear();
@@ -248,7 +259,7 @@ impl Session {
     /// Makes or adapts the plan for other tensors or caps with the settings in force.
     fn renew_plan(&mut self, element: &NmsFilter, input: Input<'_>) -> Result<(), FrameError> {
         if let Some(plan) = &mut self.plan
-            && plan.adapt(input, &self.settings, self.model.info(), &self.labels)?
+            && plan.adapt(input, &self.settings, &self.labels)?
         {
             return Ok(());
         }
@@ -259,12 +270,12 @@ impl Session {
 
     /// The plan for `input` with `settings`.
     fn plan_for(&self, input: Input<'_>, settings: &Settings) -> Result<Plan, FrameError> {
-        Plan::new(input, settings, self.model.info(), &self.labels, &*self.engine)
+        Plan::new(input, settings, &self.labels, &*self.engine)
     }
 
     fn install_plan(&mut self, element: &NmsFilter, input: Input<'_>, plan: Plan) {
         let frame = input.frame.expect("the plan was made with the size of the frame");
-        let (choice, part) = (&plan.choice, plan.frame(frame));
+        let (choice, part) = (&plan.choice, plan.frame(frame, input.model));
         gst::info!(
             CAT,
             obj = element,
@@ -285,9 +296,8 @@ impl Session {
         {
             gst::info!(CAT, obj = element, "{source} has {labels} labels for {classes} classes");
         }
-        let (model, model_source) =
-            (part.mapping.model(), self.settings.model_size(self.model.info()).1);
-        let (letterbox, letterbox_source) = self.settings.letterbox(self.model.info());
+        let (model, model_source) = (part.mapping.model(), self.settings.model_size(input.model).1);
+        let (letterbox, letterbox_source) = self.settings.letterbox(input.model);
         gst::debug!(
             CAT,
             obj = element,

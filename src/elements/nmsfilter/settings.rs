@@ -10,7 +10,7 @@ use crate::deepstream::layout::{Layout, LayoutError, Version};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
 use crate::geometry;
-use crate::input::model::ModelInfo;
+use crate::input::model::ModelInput;
 use crate::output::{HAS_ANALYTICS, Mapping};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
@@ -188,7 +188,7 @@ impl Settings {
     /// The size of the model's input, and where it is from: the properties, else the tensors, else, as 0x0,
     /// the frame. If only one of the properties is set, they do not go together, which is an error of
     /// [`Mapping::new`].
-    pub fn model_size(&self, model: &ModelInfo) -> ([u32; 2], &'static str) {
+    pub fn model_size(&self, model: ModelInput) -> ([u32; 2], &'static str) {
         match ([self.model_width, self.model_height], model.size) {
             ([0, 0], Some(size)) => (size, FROM_TENSORS),
             ([0, 0], None) => ([0, 0], "of the frame"),
@@ -198,7 +198,7 @@ impl Settings {
 
     /// How the frame was fitted into the model's input, and where that is from: the property, else the
     /// tensors, else none.
-    pub fn letterbox(&self, model: &ModelInfo) -> (geometry::Letterbox, &'static str) {
+    pub fn letterbox(&self, model: ModelInput) -> (geometry::Letterbox, &'static str) {
         match (self.letterbox.letterbox(), model.letterbox) {
             (Some(letterbox), _) => (letterbox, FROM_PROPERTIES),
             (None, Some(letterbox)) => (letterbox, FROM_TENSORS),

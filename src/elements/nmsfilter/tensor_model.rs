@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the tensors of the stream say of their model.
 //!
-//! In: the caps that are attached to the tensors of each frame, or what DeepStream's metadata says. Out: the
-//! [`ModelInfo`]; caps are read when they change.
+//! In: the caps that are attached to the tensors of each frame. Out: the [`ModelInfo`]; caps are read when they
+//! change.
 
 use crate::input::InputError;
 use crate::input::model::ModelInfo;
@@ -38,11 +38,10 @@ impl TensorModel {
         Ok(is_new)
     }
 
-    /// Takes what DeepStream's tensors say of their model. Returns whether they say something else than before.
-    pub fn set(&mut self, info: ModelInfo) -> bool {
-        self.caps = None;
-        let is_new = self.info != info;
-        self.info = info;
+    /// Forgets the model: the tensors of DeepStream have no caps. Returns whether there was one.
+    pub fn clear(&mut self) -> bool {
+        let is_new = self.info != ModelInfo::default();
+        *self = Self::default();
         is_new
     }
 

@@ -19,6 +19,7 @@ pub(super) struct Warnings {
     other_inference: bool,
     tensors_elsewhere: bool,
     unknown_letterbox: bool,
+    size_of_caps: bool,
     /// The value of `max-detections` for which was reported that it is reached.
     max_detections: Option<u32>,
 }
@@ -115,6 +116,22 @@ impl Warnings {
             element,
             gst::LibraryError::Settings,
             ("{problem}"),
+            ["DeepStream {}", batch.version()]
+        );
+    }
+
+    /// Warns if a frame of a batch of several has no size but that of the caps, which is that of one source.
+    pub fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+        let Some([width, height]) = batch.found.size_of_caps else { return };
+        if batch.found.all_frames < 2 || std::mem::replace(&mut self.size_of_caps, true) {
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("the frames of the batch have no sizes of their own, and that of the caps, {width}x{height}, is \
+                 used for all; if sources have other sizes, keep the frames in NVMM memory up to nmsfilter, or \
+                 set width and height of nvstreammux"),
             ["DeepStream {}", batch.version()]
         );
     }

@@ -7,7 +7,7 @@
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
 use super::{Elsewhere, Found, Frame};
-use crate::deepstream::{DeepStreamError, LayerMeta, LockedBatch, TensorMeta};
+use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, Surfaces, TensorMeta};
 use crate::input::{InputError, MAX_TENSORS};
 
 /// Reads the lists of a batch into a reader's memory.
@@ -16,7 +16,8 @@ pub(super) struct Collector<'r> {
     pub layers: &'r mut Vec<Layer>,
     pub memories: &'r mut Vec<LayerMemory>,
     pub host_is_current: bool,
-    pub frame_size: Option<[u32; 2]>,
+    pub surfaces: Option<Surfaces<'r>>,
+    pub caps_size: Option<[u32; 2]>,
     pub found: Found,
 }
 
@@ -44,19 +45,37 @@ impl Collector<'_> {
                 }
             }
             if let Some(tensor) = selected {
-                let size = batch.frame_size(frame).or(self.frame_size);
-                let size = size.ok_or_else(|| InputError::DeepStream {
-                    problem: "neither the frames nor the caps have a size".to_owned(),
-                })?;
-                self.add_frame(batch, Frame { index, size: size.map(even), first: 0 }, tensor)?;
+                let size = self.size(batch, frame)?;
+                let model = batch.model(tensor);
+                let frame = Frame { index, size: size.map(even), model, first: 0 };
+                self.add_frame(batch, frame, tensor)?;
             }
         }
         if self.frames.is_empty() && search_elsewhere {
             self.found.elsewhere = elsewhere(batch)?;
         }
-        // Frames of the same size follow each other, in the order of the batch.
-        self.frames.sort_unstable_by_key(|frame| (frame.size, frame.index));
+        // Frames that are mapped alike follow each other, in the order of the batch.
+        self.frames.sort_unstable_by_key(|frame| (frame.group(), frame.index));
         Ok(self.found)
+    }
+
+    /// The size of `frame`: that of its surface; else that of its metadata; else that of the caps.
+    ///
+    /// nvinfer scales the surface that it is given, whatever metadata and caps have. The metadata has the size that the
+    /// old nvstreammux writes, which an element behind it may have changed. The caps have the size of one source only.
+    fn size(
+        &mut self,
+        batch: &LockedBatch<'_>,
+        frame: FrameMeta<'_>,
+    ) -> Result<[u32; 2], InputError> {
+        let surface = self.surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
+        if let Some(size) = surface.or_else(|| batch.muxed_size(frame)) {
+            return Ok(size);
+        }
+        self.found.size_of_caps = self.caps_size;
+        self.caps_size.ok_or_else(|| InputError::DeepStream {
+            problem: "neither the frames nor the caps have a size".to_owned(),
+        })
     }
 
     /// Adds a frame and its layers. The layers of the first frame are those of the batch.
@@ -67,9 +86,6 @@ impl Collector<'_> {
         tensor: TensorMeta<'_>,
     ) -> Result<(), InputError> {
         let is_first = self.frames.is_empty();
-        if is_first {
-            self.found.model = batch.model(tensor);
-        }
         let gpu = batch.gpu(tensor);
         let first = self.frames.len() * self.layers.len();
         let mut count = 0;

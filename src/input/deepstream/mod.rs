@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::model::{Letterbox, MAX_SIDE, ModelInfo};
+use super::model::{Letterbox, MAX_SIDE, ModelInput};
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::Version;
 use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, Model};
@@ -50,15 +50,33 @@ pub(crate) struct Reader {
     memories: Vec<LayerMemory>,
 }
 
+/// What the caps of a batch have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BatchCaps {
+    /// Width and height of the frames of one source.
+    pub size: Option<[u32; 2]>,
+    /// Whether the frames are in NVMM memory.
+    pub is_nvmm: bool,
+}
+
 /// A frame with tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The index of the frame in the batch's list.
     pub index: usize,
-    /// Width and height in the muxer's coordinates, as far as nvinfer reads them: even numbers.
+    /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
     pub size: [u32; 2],
+    /// What its tensors say of their model.
+    model: Model,
     /// The index of its first layer in the reader's memories.
     first: usize,
+}
+
+impl Frame {
+    /// What is equal for the frames that boxes are mapped to alike.
+    fn group(&self) -> ([u32; 2], Model) {
+        (self.size, self.model)
+    }
 }
 
 /// The tensors of a buffer.
@@ -85,8 +103,8 @@ pub(crate) struct Found {
     pub elsewhere: Option<Elsewhere>,
     /// Layers that are not read: those after [`MAX_TENSORS`], and those with too many dimensions.
     pub unread: usize,
-    /// What the tensors say of their model.
-    model: Model,
+    /// The size of the caps, if it is used for a frame that has neither a surface nor a size in its metadata.
+    pub size_of_caps: Option<[u32; 2]>,
 }
 
 /// What has tensors, if not a frame.
@@ -103,8 +121,8 @@ impl Reader {
         Self { unique_id, forced, ..Self::default() }
     }
 
-    /// Reads the tensors of `buffer`; `None` if it has no metadata of DeepStream. `frame_size` is the size of frames of
-    /// which the muxer does not say it. `search_elsewhere` is whether to search for tensors of objects and of
+    /// Reads the tensors of `buffer`, whose caps have `caps`; `None` if it has no metadata of DeepStream.
+    /// `search_elsewhere` is whether to search for tensors of objects and of
     /// regions of interest if no frame has tensors.
     ///
     /// # Errors
@@ -113,7 +131,7 @@ impl Reader {
     pub fn read<'a>(
         &'a mut self,
         buffer: &'a gst::BufferRef,
-        frame_size: Option<[u32; 2]>,
+        caps: BatchCaps,
         search_elsewhere: bool,
     ) -> Result<Option<Batch<'a>>, InputError> {
         if !deepstream::is_on(buffer) {
@@ -127,7 +145,11 @@ impl Reader {
         };
         let host_is_current = deepstream.version() <= HAS_CURRENT_HOST_COPY;
         let found = Found { unique_id: *unique_id, ..Found::default() };
-        let collector = Collector { frames, layers, memories, host_is_current, frame_size, found };
+        // SAFETY: the buffer has NVMM memory.
+        let surfaces = caps.is_nvmm.then(|| unsafe { deepstream.surfaces(buffer) }).flatten();
+        let caps_size = caps.size;
+        let collector =
+            Collector { frames, layers, memories, host_is_current, surfaces, caps_size, found };
         let found = collector.collect(&meta.lock(), search_elsewhere)?;
         Ok(Some(Batch { frames, layers, memories, meta, found }))
     }
@@ -173,15 +195,15 @@ impl From<DeepStreamError> for InputError {
 }
 
 impl<'a> Batch<'a> {
-    /// The frames with tensors. Those of one size follow each other.
+    /// The frames with tensors. Those of one group follow each other.
     pub fn frames(&self) -> &'a [Frame] {
         self.frames
     }
 
-    /// The ranges of [`frames`](Self::frames) that have the same size.
+    /// The ranges of [`frames`](Self::frames) that have the same size and the same [`model_input`](Self::model_input).
     pub fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let mut first = 0;
-        self.frames().chunk_by(|a, b| a.size == b.size).map(move |group| {
+        self.frames().chunk_by(|a, b| a.group() == b.group()).map(move |group| {
             let range = first..first + group.len();
             first = range.end;
             range
@@ -200,19 +222,18 @@ impl<'a> Batch<'a> {
         self.layers.len()
     }
 
-    /// The model's input, as the tensors say.
-    pub fn model(&self) -> ModelInfo {
-        let is_size = !self.found.model.size.iter().any(|side| !(1..=MAX_SIDE).contains(side));
-        ModelInfo {
-            size: is_size.then_some(self.found.model.size),
-            letterbox: Some(letterbox(self.found.model).0),
-            labels: Vec::new(),
+    /// The model's input, as the tensors of `frame` say.
+    pub fn model_input(&self, frame: &Frame) -> ModelInput {
+        let is_size = frame.model.size.iter().all(|side| (1..=MAX_SIDE).contains(side));
+        ModelInput {
+            size: is_size.then_some(frame.model.size),
+            letterbox: Some(letterbox(frame.model).0),
         }
     }
 
     /// What the tensors do not say of the letterbox, and what is assumed instead; `None` if they say all.
     pub fn letterbox_problem(&self) -> Option<&'static str> {
-        letterbox(self.found.model).1
+        self.frames.iter().find_map(|frame| letterbox(frame.model).1)
     }
 
     /// The version of DeepStream whose layout is used.

@@ -244,6 +244,25 @@ fn tensors_without_layers_are_none() {
     assert!(ran.seen.iter().all(|seen| seen.frames.iter().all(|(_, o)| o.is_empty())));
 }
 
+/// The layers after the first are not read: there are none.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn a_number_of_layers_that_no_model_has() {
+    if !is_inside() {
+        return;
+    }
+    for claimed in [1025, 1 << 31, u32::MAX] {
+        let change = move |index, tensors: &mut Tensors| {
+            if index == 1 {
+                tensors.claimed_layers = claimed;
+            }
+        };
+        let count = format!("have {claimed} output layers; expected at most 1024");
+        let version = format!("version than {}", version());
+        assert_tensors_error("", change, &[&count, &version, "deepstream-version"]);
+    }
+}
+
 /// Secondary inference, and inference on regions of interest: a message.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::batch::{Model, Producer, Scene};
 use crate::nvmsgconv::library::{self, Nvmsgconv};
 use crate::object::Object;
-use crate::run::description;
+use crate::run::{CAPS, description};
 use crate::standin::{Batch, Counts};
 use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::scratch::ScratchFile;
@@ -27,7 +27,7 @@ struct Messages {
 fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
     let nvmsgconv = Nvmsgconv::load(&PathBuf::from(std::env::var_os(library::FOLDER)?));
     let properties = format!("decoder=yolov8 score-threshold=0.25 {properties}");
-    let pipeline = parse(&description(2, &properties));
+    let pipeline = parse(&description(2, CAPS, &properties));
     let producer = Producer::new(scene, 6);
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
     let seen = watch(&pipeline, "nms", move |buffer| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests in a process that has the libraries of one version. `versions`, `failures` and
-//! `nvmsgconv` run them.
+//! Tests in a process that has the libraries of one version. `versions`, `failures`,
+//! `nvmsgconv` and `nvstreammux` run them.
 
 mod alone;
 mod device;
@@ -9,6 +9,8 @@ mod letterbox;
 mod memory;
 mod messages;
 mod models;
+mod nvstreammux;
 mod objects;
 mod outputs;
 mod pipelines;
+mod surfaces;

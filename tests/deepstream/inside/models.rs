@@ -78,6 +78,41 @@ fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
     assert_eq!(ran.stat("frames-without-tensors"), 12);
 }
 
+/// Batches of several inference elements with the same number, which a second muxer muxes. Their models have the same
+/// outputs, but not the same input or letterbox.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
+    if !is_inside() {
+        return;
+    }
+    let models = [
+        Model { input: [640, 384], letterbox: Letterbox::Center, ..Model::default() },
+        Model { input: [384, 640], letterbox: Letterbox::Center, ..Model::default() },
+        Model { input: [640, 384], letterbox: Letterbox::TopLeft, ..Model::default() },
+        Model { input: [640, 384], letterbox: Letterbox::None, ..Model::default() },
+    ];
+    let mut scene = Scene::new(9, 6);
+    scene.models = models.to_vec();
+    let model_of = |index: usize| index % models.len();
+    for (index, frame) in scene.frames.iter_mut().enumerate() {
+        frame.seeds = vec![None; models.len()];
+        frame.seeds[model_of(index)] = Some(index as u64);
+        frame.meta.pipeline = if index < 6 { [1280, 720] } else { [720, 1280] };
+    }
+    let ran = run::scenes(std::slice::from_ref(&scene), "letterbox=auto");
+    assert_eq!(ran.ended.error, None);
+    assert_eq!(ran.seen.len(), 2);
+    for seen in &ran.seen {
+        for (index, (_, objects)) in seen.frames.iter().enumerate() {
+            let model = model_of(index);
+            let expected = scene.expected(index, model, models[model].said_letterbox());
+            assert!(expected.len() > 5, "{}", expected.len());
+            assert_eq!(*objects, expected, "frame {index}");
+        }
+    }
+}
+
 /// Two elements, one for each model: both attach their objects, and remove their tensors only.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]

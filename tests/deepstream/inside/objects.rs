@@ -122,7 +122,10 @@ fn have_the_size_of_the_caps_if_the_muxer_says_none() {
     for frame in &mut scene.frames {
         frame.meta.pipeline = [0; 2];
     }
-    let ran = run::scenes(std::slice::from_ref(&scene), "").well();
+    let ran = run::scenes(std::slice::from_ref(&scene), "");
+    assert_eq!(ran.ended.error, None);
+    let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
+    assert!(warning.contains("that of the caps, 96x64, is used"), "{warning}");
     for frame in &mut scene.frames {
         frame.meta.pipeline = [96, 64];
     }

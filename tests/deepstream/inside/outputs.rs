@@ -18,7 +18,7 @@ fn in_use_with_all_buffers_held(properties: &str, buffers: usize, pool: u32) -> 
     let producer = Producer::new(&scene, pool);
     let pool = producer.pool(0);
     let properties = format!("decoder=yolov8 letterbox=none {properties}");
-    let pipeline = parse(&run::description(buffers, &properties));
+    let pipeline = parse(&run::description(buffers, run::CAPS, &properties));
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
     let held = Arc::new(Mutex::new(Vec::new()));
     let pad = pipeline.by_name("nms").unwrap().static_pad("src").unwrap();

@@ -15,10 +15,10 @@ use crate::support::scratch::ScratchFile;
 
 const FILTER: &str = "nmsfilter decoder=yolov8 letterbox=none";
 
-/// The buffers of nvstreammux: NVMM memory, of which the element reads the caps only.
+/// Buffers with the caps of NVMM memory, but without a surface: the size is that of the caps.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_are_in_nvmm_memory() {
+fn frames_are_in_nvmm_memory_without_a_surface() {
     if !is_inside() {
         return;
     }

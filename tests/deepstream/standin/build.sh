@@ -49,7 +49,7 @@ if [ -n "${LIBRARIES-}" ]; then
     for name in libnvds_meta.so libnvdsgst_meta.so libnvds_utils.so; do
         ln -s "$(realpath "$LIBRARIES")/$name" "$folder/$name"
     done
-    library libstandin.so nvidia.c tensors.c read.c \
+    library libstandin.so nvidia.c surface.c tensors.c read.c \
         -L"$folder" -l:libnvdsgst_meta.so -l:libnvds_meta.so -Wl,-rpath,"$folder"
     exit
 fi
@@ -60,4 +60,4 @@ else
     set -- version.c
 fi
 library libnvds_meta.so meta.c tensors.c read.c "$@"
-library libnvdsgst_meta.so gst.c "$folder/${PREFIX-}libnvds_meta.so"
+library libnvdsgst_meta.so gst.c surface.c "$folder/${PREFIX-}libnvds_meta.so"

@@ -9,6 +9,7 @@
 // Those below need it.
 #include "gstnvdsinfer.h"
 #include "gstnvdsmeta.h"
+#include "nvbufsurface.h"
 #include "nvds_roi_meta.h"
 #include "nvds_version.h"
 _Static_assert(NVDS_VERSION_MAJOR == 9 && NVDS_VERSION_MINOR == 1, "NVIDIA's headers are 9.1's");

@@ -7,6 +7,9 @@
 // with either.
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <gst/gst.h>
 
 #ifndef DEEPSTREAM
@@ -47,6 +50,65 @@ typedef enum {
     NVDS_BATCH_GST_META = 4097,
     NVDS_LAST_META = G_MAXINT32
 } NvDsMetaType;
+
+// Frames in NVMM memory, from libnvbufsurface.
+
+#define STRUCTURE_PADDING 4
+#define NVBUF_MAX_PLANES 4
+
+// Of these enumerations, what the stand-in uses.
+typedef enum { NVBUF_COLOR_FORMAT_NV12 = 6 } NvBufSurfaceColorFormat;
+typedef enum { NVBUF_LAYOUT_PITCH = 0 } NvBufSurfaceLayout;
+typedef enum { NVBUF_MEM_SYSTEM = 6 } NvBufSurfaceMemType;
+
+typedef struct {
+    uint32_t num_planes;
+    uint32_t width[NVBUF_MAX_PLANES], height[NVBUF_MAX_PLANES], pitch[NVBUF_MAX_PLANES];
+    uint32_t offset[NVBUF_MAX_PLANES], psize[NVBUF_MAX_PLANES], bytesPerPix[NVBUF_MAX_PLANES];
+    void *_reserved[STRUCTURE_PADDING * NVBUF_MAX_PLANES];
+} NvBufSurfacePlaneParams;
+
+typedef struct {
+    void *addr[NVBUF_MAX_PLANES];
+    void *eglImage;
+#if DEEPSTREAM >= 80
+    void *nvmmPtr;
+    void *cudaPtr;
+#endif
+    void *_reserved[STRUCTURE_PADDING];
+} NvBufSurfaceMappedAddr;
+
+struct NvBufSurfaceParams {
+    uint32_t width, height, pitch;
+    NvBufSurfaceColorFormat colorFormat;
+    NvBufSurfaceLayout layout;
+    uint64_t bufferDesc;
+    uint32_t dataSize;
+    void *dataPtr;
+    NvBufSurfacePlaneParams planeParams;
+    NvBufSurfaceMappedAddr mappedAddr;
+#if DEEPSTREAM >= 80
+    void *paramex;
+    void *cudaBuffer;
+    void *_reserved[STRUCTURE_PADDING];
+#elif DEEPSTREAM >= 61
+    void *paramex;
+    void *_reserved[STRUCTURE_PADDING - 1];
+#else
+    void *_reserved[STRUCTURE_PADDING];
+#endif
+};
+
+typedef struct {
+    uint32_t gpuId, batchSize, numFilled;
+    bool isContiguous;
+    NvBufSurfaceMemType memType;
+    NvBufSurfaceParams *surfaceList;
+#if DEEPSTREAM >= 80
+    bool isImportedBuf;
+#endif
+    void *_reserved[STRUCTURE_PADDING];
+} NvBufSurface;
 
 // Shapes that nvdsosd draws.
 

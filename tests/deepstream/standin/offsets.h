@@ -22,6 +22,7 @@
 #else
 #error "there is no table for versions before 6.0"
 #endif
+#define UNTIL_71_OR_91(until_71, v91) BY_VERSION(until_71, until_71, until_71, v91, v91)
 #define UNTIL_80_OR_90(until_80, v90) BY_VERSION(until_80, until_80, until_80, until_80, v90)
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "size of " #type)
@@ -209,6 +210,23 @@ AT(NvDsInferTensorMeta, maintain_aspect_ratio, 60);
 #if DEEPSTREAM >= 80
 AT(NvDsInferTensorMeta, symmetric_padding, 64);
 #endif
+
+SIZE(NvBufSurface, UNTIL_71_OR_91(64, 72));
+AT(NvBufSurface, gpuId, 0);
+AT(NvBufSurface, batchSize, 4);
+AT(NvBufSurface, numFilled, 8);
+AT(NvBufSurface, isContiguous, 12);
+AT(NvBufSurface, memType, 16);
+AT(NvBufSurface, surfaceList, 24);
+
+SIZE(NvBufSurfaceParams, UNTIL_71_OR_91(384, 416));
+AT(NvBufSurfaceParams, width, 0);
+AT(NvBufSurfaceParams, height, 4);
+AT(NvBufSurfaceParams, pitch, 8);
+AT(NvBufSurfaceParams, colorFormat, 12);
+AT(NvBufSurfaceParams, layout, 16);
+AT(NvBufSurfaceParams, planeParams, 48);
+AT(NvBufSurfaceParams, mappedAddr, 280);
 
 SIZE(NvDsRoiMeta, BY_VERSION(232, 232, 240, 240, 248));
 AT(NvDsRoiMeta, roi, 0);

@@ -30,6 +30,21 @@ NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index);
 // An object of a primary detector, for tensors on objects.
 NvDsObjectMeta *standin_add_object(NvDsFrameMeta *frame, gint component, gint class_id, const float box[4]);
 
+// Surfaces.
+
+typedef struct {
+    // What the NvBufSurface has as these numbers.
+    guint batch_size, num_filled;
+    // Its array has as many elements; `sizes` has their widths and heights.
+    guint count;
+    gboolean no_list;  // surfaceList is null
+    const guint *sizes;
+    gsize bytes;  // of the memory, if not all of the NvBufSurface
+} StandinSurfaces;
+
+// Replaces the buffer's memory.
+void standin_set_surfaces(GstBuffer *buffer, const StandinSurfaces *surfaces);
+
 // Damage.
 
 // What the batch says of its number of frames.
@@ -82,6 +97,8 @@ typedef struct {
     guint flags;
     guint num_layers;
     const StandinLayer *layers;
+    // What the metadata has as the number of layers, if not 0.
+    guint claimed_layers;
 } StandinTensors;
 
 // Attach the tensors, with one more reference to `output`, which may be null.

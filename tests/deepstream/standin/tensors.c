@@ -178,6 +178,8 @@ static NvDsInferTensorMeta *new_tensors(const StandinTensors *tensors, StandinOu
         g_clear_pointer(&meta->out_buf_ptrs_host, g_free);
     if (tensors->flags & STANDIN_NO_DEVICE)
         g_clear_pointer(&meta->out_buf_ptrs_dev, g_free);
+    if (tensors->claimed_layers)
+        meta->num_output_layers = tensors->claimed_layers;
     meta->priv_data = ref(output);
     __atomic_add_fetch(&standin_count_of_tensors, 1, __ATOMIC_RELAXED);
     return meta;

@@ -46,7 +46,7 @@ impl Times {
 
 /// Microseconds of the clock and of the thread, for each batch in the element.
 fn measured(scene: &Scene, properties: &str) -> (Vec<f64>, Vec<f64>, gst::Structure) {
-    let pipeline = parse(&run::description(2 * BATCHES, properties));
+    let pipeline = parse(&run::description(2 * BATCHES, run::CAPS, properties));
     let producer = Producer::new(scene, 2);
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
     let element = pipeline.by_name("nms").unwrap();
