@@ -53,6 +53,8 @@ pub mod engine;
 mod engine;
 #[cfg(feature = "gstreamer")]
 mod file;
+#[cfg(feature = "gstreamer")]
+mod frame;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod geometry;

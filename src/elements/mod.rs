@@ -16,7 +16,6 @@ mod grid;
 pub mod nmsfilter;
 #[cfg(feature = "onnxruntime")]
 pub mod ortinference;
-mod plane;
 mod property;
 pub mod roioverlay;
 #[cfg(feature = "v1_20")]

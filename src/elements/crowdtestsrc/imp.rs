@@ -12,7 +12,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+use gst_video::{VideoFormat, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::CrowdDecoder;
 use super::draw::{Canvas, ChannelOrder};
@@ -20,9 +20,9 @@ use super::raw_tensor::RawTensor;
 use super::scene::{Crowd, Scene, default_people};
 use super::timeline::{Cursor, time_of};
 use super::window_generator::WindowGenerator;
-use crate::elements::plane::{Plane, PlaneError, plane};
 use crate::elements::tensor_memory::TensorTransfer;
 use crate::elements::{TensorMemory, lock, property};
+use crate::frame::{Frame, FrameError, FrameLayout, PlaneMut};
 use crate::input::cuda_memory::UploadError;
 use crate::input::custom_meta;
 use crate::tensor::TensorError;
@@ -61,10 +61,10 @@ struct Settings {
 /// Why a frame cannot be produced.
 #[derive(Debug, thiserror::Error)]
 enum FillError {
-    #[error("a frame cannot be allocated or mapped: {0}")]
+    #[error("the tensor's memory cannot be allocated or mapped: {0}")]
     Memory(#[from] glib::BoolError),
     #[error(transparent)]
-    Plane(#[from] PlaneError),
+    Frame(#[from] FrameError),
     #[error(transparent)]
     Tensor(#[from] TensorError),
     #[error(transparent)]
@@ -74,6 +74,7 @@ enum FillError {
 /// The scene and everything that depends on caps and settings; made again if they change.
 struct State {
     info: VideoInfo,
+    layout: FrameLayout,
     settings: Settings,
     scene: Scene,
     canvas: Canvas,
@@ -95,7 +96,8 @@ impl State {
         let tensor = RawTensor::new(settings.decoder, u64::from(width) * u64::from(height));
         let transfer = TensorTransfer::default();
         let (crowd, generator) = (Crowd::default(), WindowGenerator::default());
-        Self { info, settings, scene, canvas, tensor, transfer, crowd, generator }
+        let layout = FrameLayout::new(&info);
+        Self { info, layout, settings, scene, canvas, tensor, transfer, crowd, generator }
     }
 
     /// Draws a frame into `buffer` and attaches the tensor, and the true boxes if requested.
@@ -103,9 +105,8 @@ impl State {
         self.scene.people(frame, &mut self.crowd);
         let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
-            let mut picture = VideoFrameRef::from_buffer_ref_writable(buffer, &self.info)?;
-            let (row, rows) = (self.info.width() as usize * 4, self.info.height() as usize);
-            let Plane { data, stride } = plane(&mut picture, 0, row, rows)?;
+            let mut picture = Frame::writable(buffer, &self.layout)?;
+            let PlaneMut { data, stride } = picture.plane_mut(0);
             self.canvas.draw(self.crowd.people(), data, stride);
         }
         let tensor = self.tensor.with_windows(windows)?;

@@ -16,9 +16,9 @@ pub(super) struct Font(RasterHeight);
 
 impl Font {
     /// A size that is legible on a frame of this height.
-    pub fn for_frame(height: u32) -> Self {
+    pub fn for_frame(height: i32) -> Self {
         Self(match height {
-            0..1300 => RasterHeight::Size16,
+            ..1300 => RasterHeight::Size16,
             1300..1700 => RasterHeight::Size20,
             1700..2000 => RasterHeight::Size24,
             _ => RasterHeight::Size32,
@@ -38,7 +38,7 @@ impl Font {
 
     /// Draws `text` with its upper left corner at `x`, `y`, clipped at the right edge of the frame.
     /// Characters without a glyph are drawn as question marks.
-    pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, color: Rgb) {
+    pub fn draw(self, surface: &mut Surface<'_>, x: i32, y: i32, text: &str, color: Rgb) {
         let step = get_raster_width(WEIGHT, self.0) as i32;
         for (i, character) in (0..).zip(text.chars()) {
             let glyph = get_raster(character, WEIGHT, self.0)

@@ -11,16 +11,16 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::prelude::*;
 use gst_video::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+use gst_video::{VideoFormat, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::LabelMode;
-use super::color::{self, Converter, DARK_COLOR, Rgb};
+use super::color::{self, DARK_COLOR, Rgb};
 use super::font::Font;
 use super::label_placement::{self, Caption, LABEL_PADDING};
-use super::surface::{Rect, Surface};
+use super::surface::{Rect, Surface, SurfaceFormat};
 use crate::elements::{filter_templates, lock};
+use crate::frame::FrameError;
 use crate::output::roi_type;
 use crate::text;
 
@@ -79,7 +79,14 @@ pub struct RoiOverlay {
     )]
     settings: Mutex<Settings>,
     /// `None` before caps.
-    converter: Mutex<Option<Converter>>,
+    format: Mutex<Option<SurfaceFormat>>,
+    warned: Mutex<Warned>,
+}
+
+/// The warnings that were posted since the element started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Warned {
+    frame: bool,
 }
 
 #[glib::object_subclass]
@@ -121,33 +128,22 @@ impl BaseTransformImpl for RoiOverlay {
         gst_base::subclass::BaseTransformMode::AlwaysInPlace;
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
-}
 
-impl VideoFilterImpl for RoiOverlay {
-    fn set_info(
-        &self,
-        _incaps: &gst::Caps,
-        in_info: &VideoInfo,
-        _outcaps: &gst::Caps,
-        _out_info: &VideoInfo,
-    ) -> Result<(), gst::LoggableError> {
-        *lock(&self.converter) = Some(Converter::new(in_info));
-        Ok(())
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.warned) = Warned::default();
+        self.parent_start()
     }
 
-    fn transform_frame_ip(
+    // Not `transform_frame_ip`, for which the base class maps the frame as its metadata has it.
+    fn transform_ip(
         &self,
-        frame: &mut VideoFrameRef<&mut gst::BufferRef>,
+        buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let settings = *lock(&self.settings);
-        let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
-
-        let (height, bounds) = (frame.height(), Rect::of(frame));
-        let mut regions: Vec<StyledRegion> = frame
-            .buffer()
-            .iter_meta::<VideoRegionOfInterestMeta>()
-            .map(StyledRegion::new)
-            .collect();
+        let format = lock(&self.format).clone().ok_or(gst::FlowError::NotNegotiated)?;
+        let bounds = format.bounds();
+        let mut regions: Vec<StyledRegion> =
+            buffer.iter_meta::<VideoRegionOfInterestMeta>().map(StyledRegion::new).collect();
         regions.retain(|region| region.caption.region.intersection(&bounds).is_some());
         if regions.is_empty() {
             return Ok(gst::FlowSuccess::Ok);
@@ -158,20 +154,14 @@ impl VideoFilterImpl for RoiOverlay {
             order(a).total_cmp(&order(b))
         });
         let line = match settings.line_width {
-            0 => (height as i32 / 540).max(1),
+            0 => (bounds.y2 / 540).max(1),
             width => width as i32,
         };
-        let font = Font::for_frame(height);
-        let mut surface = match Surface::new(frame, converter) {
+        let font = Font::for_frame(bounds.y2);
+        let mut surface = match Surface::new(buffer, &format) {
             Ok(surface) => surface,
             Err(error) => {
-                // The base class, too, only warns if a frame cannot be mapped.
-                gst::element_imp_warning!(
-                    self,
-                    gst::StreamError::Format,
-                    ("{error}"),
-                    ["the frame passes without regions drawn"]
-                );
+                self.warn_of_frame(&error);
                 return Ok(gst::FlowSuccess::Ok);
             }
         };
@@ -187,6 +177,35 @@ impl VideoFilterImpl for RoiOverlay {
             font.draw(&mut surface, x1 + LABEL_PADDING, y1, &label.text, DARK_COLOR);
         }
         Ok(gst::FlowSuccess::Ok)
+    }
+}
+
+impl VideoFilterImpl for RoiOverlay {
+    fn set_info(
+        &self,
+        incaps: &gst::Caps,
+        in_info: &VideoInfo,
+        _outcaps: &gst::Caps,
+        _out_info: &VideoInfo,
+    ) -> Result<(), gst::LoggableError> {
+        let format = SurfaceFormat::new(in_info);
+        let refused =
+            || gst::loggable_error!(gst::CAT_RUST, "{incaps}: expected samples of 8 bits");
+        *lock(&self.format) = Some(format.ok_or_else(refused)?);
+        Ok(())
+    }
+}
+
+impl RoiOverlay {
+    fn warn_of_frame(&self, error: &FrameError) {
+        if !std::mem::replace(&mut lock(&self.warned).frame, true) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                ("{error}"),
+                ["this frame and others like it pass without regions drawn"]
+            );
+        }
     }
 }
 
@@ -224,7 +243,7 @@ fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str
 }
 
 /// Draws the sides of `rect`, `line` pixels wide, with dark lines of one pixel outside and inside.
-fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
+fn draw_outline(surface: &mut Surface<'_>, rect: Rect, line: i32, color: Rgb) {
     draw_border(surface, rect.expanded(1), 1, DARK_COLOR, OUTLINE_ALPHA);
     draw_border(surface, rect, line, color, 255);
     let inner = rect.expanded(-line);
@@ -234,7 +253,7 @@ fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb
 }
 
 /// Draws the sides of `rect`; each pixel is blended once.
-fn draw_border(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
+fn draw_border(surface: &mut Surface<'_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));
     if top >= bottom {
