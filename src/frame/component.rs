@@ -4,7 +4,7 @@
 //! In: a video format. Out: up to three [`Component`]s (Y, Cb, Cr, or R, G, B, or gray), if their samples are bytes.
 
 use arrayvec::ArrayVec;
-use gst_video::{VideoFormatFlags, VideoFormatInfo};
+use gst_video::{VideoFormat, VideoFormatFlags, VideoFormatInfo};
 
 /// The greatest number of components, without alpha.
 pub(crate) const COLORS: usize = 3;
@@ -40,7 +40,7 @@ pub(crate) fn components(format: &VideoFormatInfo) -> Option<ArrayVec<Component,
         }
         components.push(Component {
             plane: format.plane()[c] as usize,
-            offset: format.poffset()[c] as usize,
+            offset: offset(format, c),
             pixel_stride,
             shift: [format.w_sub()[c], format.h_sub()[c]],
         });
@@ -48,10 +48,18 @@ pub(crate) fn components(format: &VideoFormatInfo) -> Option<ArrayVec<Component,
     Some(components)
 }
 
+/// The byte of the first sample of component `c` in its plane.
+fn offset(format: &VideoFormatInfo, c: usize) -> usize {
+    match format.format() {
+        // The bytes are V, Y, U, Y. GStreamer's table has those of UYVY, with U and V exchanged; its conversions
+        // do not use that table.
+        VideoFormat::Vyuy => [1, 2, 0][c],
+        _ => format.poffset()[c] as usize,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use gst_video::VideoFormat;
-
     use super::*;
 
     /// The names list the bytes of two pixels: GStreamer's documentation of the formats.
@@ -62,6 +70,7 @@ mod tests {
             (VideoFormat::Yuy2, "YUYV"),
             (VideoFormat::Uyvy, "UYVY"),
             (VideoFormat::Yvyu, "YVYU"),
+            (VideoFormat::Vyuy, "VYUY"),
             (VideoFormat::Ayuv, "AYUV"),
             (VideoFormat::Vuya, "VUYA"),
             (VideoFormat::V308, "YUV"),

@@ -27,7 +27,7 @@ fn resample_module(device: &Arc<Device>) -> Module {
 }
 
 /// Formats of 8 bits: planes, subsampled or not, packed, gray.
-const FORMATS: [VideoFormat; 12] = [
+const FORMATS: [VideoFormat; 13] = [
     VideoFormat::Rgb,
     VideoFormat::Bgra,
     VideoFormat::Xrgb,
@@ -37,6 +37,7 @@ const FORMATS: [VideoFormat; 12] = [
     VideoFormat::Nv21,
     VideoFormat::Yuy2,
     VideoFormat::Uyvy,
+    VideoFormat::Vyuy,
     VideoFormat::Y444,
     VideoFormat::Ayuv,
     VideoFormat::Gray8,
