@@ -12,7 +12,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoInfo, VideoRegionOfInterestMeta};
+use gst_video::{VideoFormat, VideoFormatInfo, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::LabelMode;
 use super::color::{self, DARK_COLOR, Rgb};
@@ -20,33 +20,9 @@ use super::font::Font;
 use super::label_placement::{self, Caption, LABEL_PADDING};
 use super::surface::{Rect, Surface, SurfaceFormat};
 use crate::elements::{filter_templates, lock};
-use crate::frame::FrameError;
+use crate::frame::{FrameError, components};
 use crate::output::roi_type;
 use crate::text;
-
-/// The supported formats: 8 bits per component.
-const FORMATS: [VideoFormat; 20] = [
-    VideoFormat::I420,
-    VideoFormat::Yv12,
-    VideoFormat::Nv12,
-    VideoFormat::Nv21,
-    VideoFormat::Yuy2,
-    VideoFormat::Uyvy,
-    VideoFormat::Y42b,
-    VideoFormat::Y444,
-    VideoFormat::Gray8,
-    VideoFormat::Rgb,
-    VideoFormat::Bgr,
-    VideoFormat::Rgbx,
-    VideoFormat::Bgrx,
-    VideoFormat::Xrgb,
-    VideoFormat::Xbgr,
-    VideoFormat::Rgba,
-    VideoFormat::Bgra,
-    VideoFormat::Argb,
-    VideoFormat::Abgr,
-    VideoFormat::Gbr,
-];
 
 /// Opacity of the dark lines, and of the background of a label.
 const OUTLINE_ALPHA: u8 = 140;
@@ -108,7 +84,8 @@ impl ElementImpl for RoiOverlay {
             gst::subclass::ElementMetadata::new(
                 "Region of interest overlay",
                 "Filter/Effect/Video",
-                "Draws regions of interest with label and confidence, readable in a crowd",
+                "Draws regions of interest with label and confidence, readable in a crowd, on video of 8 bits per \
+                 sample (others: put videoconvert before it)",
                 "The nmsfilter authors",
             )
         });
@@ -117,7 +94,10 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            filter_templates(&gst_video::VideoCapsBuilder::new().format_list(FORMATS).build())
+            // Those that this version of GStreamer has.
+            let formats = VideoFormat::iter_raw()
+                .filter(|&format| components(&VideoFormatInfo::from_format(format)).is_some());
+            filter_templates(&gst_video::VideoCapsBuilder::new().format_list(formats).build())
         });
         &TEMPLATES
     }

@@ -9,6 +9,9 @@
 //! drawn. Boxes are thin, with a dark outline, and have a color per class. A label is drawn in full
 //! if there is enough space near its region, otherwise the confidence only, otherwise nothing.
 //!
+//! Frames are in any format of 8 bits per sample that GStreamer knows, except tiles and palettes. For others, and for
+//! frames in a GPU's memory, put `videoconvert` (or the element that downloads them) before `roioverlay`.
+//!
 //! The regions can come from any element. Regions without a pixel in the frame are not drawn. In a
 //! type that is not valid UTF-8, invalid bytes are shown as U+FFFD, or as a question mark if the
 //! font has no such glyph. The confidence is a finite double in the structure `detection`; other
