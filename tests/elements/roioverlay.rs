@@ -219,6 +219,57 @@ fn a_type_that_is_not_utf8_is_drawn_with_the_replacement_character() {
     }
 }
 
+/// What is drawn for a region with this label and class, and the warnings.
+fn labeled(label: &'static str, class: Option<i32>, labels: &str) -> (Vec<u8>, Vec<String>) {
+    let pipeline = parse(&format!(
+        "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=3 name=gray
+           ! video/x-raw,format=RGB,width=320,height=240 ! roioverlay labels={labels}
+           ! fakesink name=out"
+    ));
+    intercept(&pipeline, "gray", move |buffer| {
+        let mut detection = gst::Structure::builder("detection").field("confidence", 0.9);
+        if let Some(class) = class {
+            detection = detection.field("label_id", class);
+        }
+        VideoRegionOfInterestMeta::add(buffer, label, (40, 60, 200, 120))
+            .add_param(detection.build());
+    });
+    let pictures = watch(&pipeline, "out", |buffer| buffer.map_readable().unwrap().to_vec());
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None);
+    (pictures.lock().unwrap().remove(0), ended.warnings)
+}
+
+#[test]
+fn a_label_without_a_letter_of_the_font_is_drawn_as_its_class_and_a_warning_says_so_once() {
+    pipeline::init();
+    let (chinese, warnings) = labeled("行人", Some(3), "always");
+    assert_eq!(
+        warnings,
+        [
+            "the label \"行人\" is drawn as \"class-3\", and others likewise: the font has Latin letters only"
+        ]
+    );
+    assert!(chinese == labeled("class-3", Some(3), "always").0);
+    assert!(chinese != labeled("自行车", Some(4), "always").0);
+    // Without a class number, and with letters that the font has.
+    let (unknown, warnings) = labeled("行人", None, "always");
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("is drawn as \"??\""), "{warnings:?}");
+    assert!(unknown != chinese);
+    let (mixed, warnings) = labeled("café 行", Some(3), "always");
+    assert!(warnings[0].contains("is drawn as \"café ?\""), "{warnings:?}");
+    assert!(mixed == labeled("café ?", Some(3), "always").0);
+}
+
+#[test]
+fn labels_of_the_font_and_labels_that_are_not_drawn_give_no_warning() {
+    pipeline::init();
+    assert_eq!(labeled("Fußgänger, łódź & co.", Some(3), "always").1, [""; 0]);
+    assert_eq!(labeled("", Some(3), "always").1, [""; 0]);
+    assert_eq!(labeled("行人", Some(3), "never").1, [""; 0]);
+}
+
 #[test]
 fn a_region_without_a_type_is_drawn_as_one_whose_type_is_empty() {
     let without = draw_what("RGB", 160, 120, "labels=always", |buffer| {

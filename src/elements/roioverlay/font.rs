@@ -10,6 +10,25 @@ use super::surface::{Rect, Surface};
 
 const WEIGHT: FontWeight = FontWeight::Regular;
 
+/// Whether the font has `character`. All sizes have the same.
+fn has(character: char) -> bool {
+    get_raster(character, WEIGHT, RasterHeight::Size16).is_some()
+}
+
+/// What is drawn instead of `label`; `None` if the font has all of its characters. If it has none of its letters and
+/// digits, that is the number of the class: labels that differ are drawn differently. Otherwise it is the label
+/// with question marks.
+pub(super) fn replacement(label: &str, class: Option<i32>) -> Option<String> {
+    if label.chars().all(has) {
+        return None;
+    }
+    let is_legible = label.chars().any(|character| character.is_alphanumeric() && has(character));
+    Some(match class {
+        Some(class) if !is_legible => format!("class-{class}"),
+        _ => label.chars().map(|c| if has(c) { c } else { '?' }).collect(),
+    })
+}
+
 /// A font size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Font(RasterHeight);

@@ -16,7 +16,7 @@ use gst_video::{VideoFormat, VideoFormatInfo, VideoInfo, VideoRegionOfInterestMe
 
 use super::LabelMode;
 use super::color::{self, DARK_COLOR, Rgb};
-use super::font::Font;
+use super::font::{self, Font};
 use super::label_placement::{self, Caption, LABEL_PADDING};
 use super::surface::{Rect, Surface, SurfaceFormat};
 use crate::elements::{filter_templates, lock};
@@ -63,6 +63,7 @@ pub struct RoiOverlay {
 #[derive(Clone, Copy, Debug, Default)]
 struct Warned {
     frame: bool,
+    label: bool,
 }
 
 #[glib::object_subclass]
@@ -85,7 +86,7 @@ impl ElementImpl for RoiOverlay {
                 "Region of interest overlay",
                 "Filter/Effect/Video",
                 "Draws regions of interest with label and confidence, readable in a crowd, on video of 8 bits per \
-                 sample (others: put videoconvert before it)",
+                 sample (others: put videoconvert before it); labels in Latin letters",
                 "The nmsfilter authors",
             )
         });
@@ -145,6 +146,9 @@ impl BaseTransformImpl for RoiOverlay {
                 return Ok(gst::FlowSuccess::Ok);
             }
         };
+        if settings.labels != LabelMode::Never {
+            self.warn_of_label(&regions);
+        }
         for region in &regions {
             draw_outline(&mut surface, region.caption.region, line, region.color);
         }
@@ -187,12 +191,32 @@ impl RoiOverlay {
             );
         }
     }
+
+    fn warn_of_label(&self, regions: &[StyledRegion]) {
+        let other = regions.iter().find_map(|region| Some((region.replaced.as_ref()?, region)));
+        let Some((label, StyledRegion { caption, .. })) = other else { return };
+        if !std::mem::replace(&mut lock(&self.warned).label, true) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                (
+                    "the label {label:?} is drawn as {:?}, and others likewise: the font has Latin letters only",
+                    caption.label
+                ),
+                [
+                    "the regions themselves are not changed; a label-file of nmsfilter can name classes otherwise"
+                ]
+            );
+        }
+    }
 }
 
 /// A region with its caption and color.
 struct StyledRegion {
     caption: Caption<'static>,
     color: Rgb,
+    /// The region's own label, if the font does not have it.
+    replaced: Option<Cow<'static, str>>,
 }
 
 impl StyledRegion {
@@ -209,10 +233,12 @@ impl StyledRegion {
         let (x1, y1) = (clamp(x), clamp(y));
         let region =
             Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
-        Self {
-            color: class.map_or_else(|| color::for_label(&label), color::for_class),
-            caption: Caption { region, label, confidence },
-        }
+        let color = class.map_or_else(|| color::for_label(&label), color::for_class);
+        let (label, replaced) = match font::replacement(&label, class) {
+            None => (label, None),
+            Some(drawn) => (Cow::Owned(drawn), Some(label)),
+        };
+        Self { caption: Caption { region, label, confidence }, color, replaced }
     }
 }
 
