@@ -30,6 +30,11 @@ pub mod file {
     pub use crate::file::*;
 }
 
+#[cfg(feature = "gstreamer")]
+pub mod frame {
+    pub use crate::frame::*;
+}
+
 pub mod geometry {
     pub use crate::geometry::*;
 }

@@ -32,6 +32,8 @@ mod elements;
 mod engine;
 #[cfg(feature = "gstreamer")]
 mod file;
+#[cfg(any(feature = "onnxruntime", all(feature = "gstreamer", feature = "internals")))]
+mod frame;
 mod geometry;
 #[cfg(feature = "onnxruntime")]
 mod inference;

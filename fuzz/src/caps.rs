@@ -29,7 +29,7 @@ const FORMATS: [VideoFormat; 25] = [
     VideoFormat::Argb,
     VideoFormat::Abgr,
     VideoFormat::Gbr,
-    // The overlay does not support these.
+    // The overlay does not support these, except NV16.
     VideoFormat::P01010le,
     VideoFormat::V210,
     VideoFormat::Nv16,

@@ -10,8 +10,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub mod nmsfilter;
 #[cfg(feature = "onnxruntime")]
 pub mod ortinference;
-#[cfg(feature = "internals")]
-pub mod plane;
 pub mod property;
 
 /// Raw video of any format in any memory, for filters that do not access pixels.

@@ -9,6 +9,7 @@ use super::library::LibraryError;
 use super::model::ModelError;
 use super::provider::Provider;
 use crate::device::{DeviceError, DriverError};
+use crate::frame::FrameError;
 use crate::input::InputError;
 use crate::tensor::TensorError;
 
@@ -72,6 +73,9 @@ pub enum InferenceError {
         /// What ONNX Runtime says.
         problem: String,
     },
+    /// A frame does not have what its caps need.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
     /// A frame cannot be scaled.
     #[error("the frame cannot be scaled to the model's input: {0}")]
     Scale(#[from] glib::BoolError),
@@ -141,7 +145,7 @@ impl InferenceError {
             Self::Description(_) | Self::Info(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
-            Self::Run { .. } | Self::Scale(_) | Self::Tensor(_) => {
+            Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
         }

@@ -5,6 +5,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
+use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::input::model::Letterbox;
@@ -26,7 +27,7 @@ fn resample_module(device: &Arc<Device>) -> Module {
 }
 
 /// Formats of 8 bits: planes, subsampled or not, packed, gray.
-const FORMATS: [VideoFormat; 12] = [
+const FORMATS: [VideoFormat; 13] = [
     VideoFormat::Rgb,
     VideoFormat::Bgra,
     VideoFormat::Xrgb,
@@ -36,6 +37,7 @@ const FORMATS: [VideoFormat; 12] = [
     VideoFormat::Nv21,
     VideoFormat::Yuy2,
     VideoFormat::Uyvy,
+    VideoFormat::Vyuy,
     VideoFormat::Y444,
     VideoFormat::Ayuv,
     VideoFormat::Gray8,
@@ -93,7 +95,49 @@ fn a_frame_with_too_few_bytes_is_an_error() {
     assert!(DeviceFrame::new(&whole, &resampler, &gpu.stream).unwrap().is_some());
     let small = frame(info.size() - 64);
     let error = DeviceFrame::new(&small, &resampler, &gpu.stream).err().expect("it is too small");
-    assert!(error.to_string().contains("it has 4544 bytes; expected 460"), "{error}");
+    let expected = "plane 1 of the frame has 1472 bytes from its first row on and a stride of 64";
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+/// The fields of a `GstVideoMeta` as an element written in C can set them.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
+    engines::require_gpu();
+    pipeline::init();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let gpu = GpuStream { device, stream };
+    let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
+    let input = Input::of_size([32, 32], PixelElement::F32);
+    let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
+    let error = |change: &dyn Fn(&mut gst_video::ffi::GstVideoMeta)| {
+        let mut frame = on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; info.size()]));
+        let flags = gst_video::VideoFrameFlags::empty();
+        let writable = frame.get_mut().unwrap();
+        let meta = gst_video::VideoMeta::add(writable, flags, info.format(), 64, 48).unwrap();
+        // SAFETY: the metadata is that of the buffer, which is not shared.
+        change(unsafe { &mut *meta.as_ptr().cast_mut() });
+        let result = DeviceFrame::new(&frame, &resampler, &gpu.stream);
+        result.err().map(|error| error.to_string())
+    };
+    assert_eq!(error(&|_| ()), None);
+    assert_eq!(error(&|meta| (meta.width, meta.height) = (96, 64)), None);
+    for (message, change) in [
+        ("a stride of 264; expected 24 rows", &(|meta| meta.stride[1] = 264) as &dyn Fn(&mut _)),
+        ("a stride of 4096; expected 48 rows", &|meta| meta.stride[0] = 4096),
+        ("a stride of 63; expected 48 rows", &|meta| meta.stride[0] = 63),
+        ("in reverse order", &|meta| meta.stride[0] = -64),
+        ("plane 1 of the frame has 1535 bytes", &|meta| meta.offset[1] = 48 * 64 + 1),
+        ("plane 1 of the frame has 0 bytes", &|meta| meta.offset[1] = usize::MAX),
+        ("has 1 planes; NV12 has 2", &|meta| meta.n_planes = 1),
+        ("has 5 planes; NV12 has 2", &|meta| meta.n_planes = 5),
+        ("is for NV12 of 64x47", &|meta| meta.height = 47),
+        ("is for I420 of 64x48", &|meta| meta.format = VideoFormat::I420.into_glib()),
+    ] {
+        let found = error(change).unwrap_or_default();
+        assert!(found.contains(message), "{found:?}, expected {message:?}");
+    }
 }
 
 #[test]

@@ -6,10 +6,30 @@ use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta
 
 use crate::support::pipeline::{self, intercept, parse, run, watch};
 
-const FORMATS: [&str; 20] = [
-    "I420", "YV12", "NV12", "NV21", "YUY2", "UYVY", "Y42B", "Y444", "GRAY8", "RGB", "BGR", "RGBx",
-    "BGRx", "xRGB", "xBGR", "RGBA", "BGRA", "ARGB", "ABGR", "GBR",
-];
+/// The formats that the element takes.
+fn formats() -> Vec<String> {
+    pipeline::init();
+    let factory = gst::ElementFactory::find("roioverlay").unwrap();
+    let template = factory.static_pad_templates().iter().next().unwrap().caps();
+    let list = template.structure(0).unwrap().get::<gst::List>("format").unwrap();
+    list.iter().map(|format| format.get().unwrap()).collect()
+}
+
+/// Those of 8 bits per sample, without tiles, palettes and IYU1, in which some samples are further apart than others.
+#[test]
+fn every_format_of_8_bits_is_taken() {
+    let formats = formats();
+    for format in VideoFormat::iter_raw() {
+        let info = gst_video::VideoFormatInfo::from_format(format);
+        let is_packed = info.is_complex() || info.is_tiled() || info.has_palette();
+        let expected = info.depth().iter().all(|&depth| depth == 8)
+            && !is_packed
+            && format != VideoFormat::Iyu1;
+        let name = format.to_str().to_string();
+        assert_eq!(formats.contains(&name), expected, "{name}");
+    }
+    assert!(formats.len() >= 36, "{formats:?}");
+}
 
 /// A region to draw: its type, class, confidence and pixels.
 type Region = (&'static str, i32, f64, (u32, u32, u32, u32));
@@ -43,6 +63,8 @@ fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Reg
 }
 
 /// Draws the regions that `attach` adds on a gray picture of this format.
+///
+/// Without `chroma-mode=none` colors at the edges of lines are interpolated.
 fn draw_what(
     format: &str,
     width: usize,
@@ -53,7 +75,7 @@ fn draw_what(
     let pipeline = parse(&format!(
         "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=1 name=gray
            ! video/x-raw,format={format},width={width},height={height}
-           ! roioverlay {overlay} ! videoconvert dither=none
+           ! roioverlay {overlay} ! videoconvert dither=none chroma-mode=none
            ! video/x-raw,format=RGB ! fakesink name=out"
     ));
     intercept(&pipeline, "gray", attach);
@@ -86,8 +108,9 @@ const YELLOW: [u8; 3] = [255, 214, 10];
 
 #[test]
 fn a_box_is_drawn_in_its_color_in_every_format_and_other_pixels_are_unchanged() {
-    for format in FORMATS {
-        let region = [("face", 0, 0.9, (40, 30, 60, 50))];
+    for format in &formats() {
+        // The corners are at multiples of 4 pixels: chroma can be for 4x4.
+        let region = [("face", 0, 0.9, (40, 32, 60, 48))];
         let picture = draw(format, 160, 120, "labels=never line-width=4", &region);
         // On the lines, not at their edges.
         for (x, y) in [(70, 32), (70, 77), (42, 55), (97, 55)] {
@@ -114,7 +137,7 @@ fn without_regions_nothing_is_drawn() {
 /// An odd width, except for packed 4:2:2: videoconvert leaves the last pixel of an odd row undefined
 /// there.
 fn odd_width(format: &str) -> usize {
-    if matches!(format, "YUY2" | "UYVY") { 66 } else { 65 }
+    if matches!(format, "YUY2" | "UYVY" | "YVYU" | "VYUY") { 66 } else { 65 }
 }
 
 #[test]
@@ -130,7 +153,7 @@ fn regions_outside_the_frame_draw_nothing() {
         (FAR, 20, 30, 30),
     ]
     .map(|rect| ("face", 0, 0.9, rect));
-    for format in FORMATS {
+    for format in &formats() {
         let width = odd_width(format);
         let nothing = draw(format, width, 49, "", &[]);
         for labels in ["auto", "always", "never"] {
@@ -142,8 +165,8 @@ fn regions_outside_the_frame_draw_nothing() {
 
 #[test]
 fn a_region_that_extends_beyond_the_frame_is_clipped() {
-    let large = [("face", 0, 0.9, (40, 30, u32::MAX, u32::MAX))];
-    for format in FORMATS {
+    let large = [("face", 0, 0.9, (40, 32, u32::MAX, u32::MAX))];
+    for format in &formats() {
         let width = odd_width(format);
         let picture = draw(format, width, 49, "labels=never line-width=4", &large);
         let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
@@ -194,6 +217,57 @@ fn a_type_that_is_not_utf8_is_drawn_with_the_replacement_character() {
     for (x, y) in [(70, 41), (21, 60), (22, 30)] {
         assert!(!near(foreign.at(x, y), GRAY, 8), "{x},{y}: {:?}", foreign.at(x, y));
     }
+}
+
+/// What is drawn for a region with this label and class, and the warnings.
+fn labeled(label: &'static str, class: Option<i32>, labels: &str) -> (Vec<u8>, Vec<String>) {
+    let pipeline = parse(&format!(
+        "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=3 name=gray
+           ! video/x-raw,format=RGB,width=320,height=240 ! roioverlay labels={labels}
+           ! fakesink name=out"
+    ));
+    intercept(&pipeline, "gray", move |buffer| {
+        let mut detection = gst::Structure::builder("detection").field("confidence", 0.9);
+        if let Some(class) = class {
+            detection = detection.field("label_id", class);
+        }
+        VideoRegionOfInterestMeta::add(buffer, label, (40, 60, 200, 120))
+            .add_param(detection.build());
+    });
+    let pictures = watch(&pipeline, "out", |buffer| buffer.map_readable().unwrap().to_vec());
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None);
+    (pictures.lock().unwrap().remove(0), ended.warnings)
+}
+
+#[test]
+fn a_label_without_a_letter_of_the_font_is_drawn_as_its_class_and_a_warning_says_so_once() {
+    pipeline::init();
+    let (chinese, warnings) = labeled("行人", Some(3), "always");
+    assert_eq!(
+        warnings,
+        [
+            "the label \"行人\" is drawn as \"class-3\", and others likewise: the font has Latin letters only"
+        ]
+    );
+    assert!(chinese == labeled("class-3", Some(3), "always").0);
+    assert!(chinese != labeled("自行车", Some(4), "always").0);
+    // Without a class number, and with letters that the font has.
+    let (unknown, warnings) = labeled("行人", None, "always");
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("is drawn as \"??\""), "{warnings:?}");
+    assert!(unknown != chinese);
+    let (mixed, warnings) = labeled("café 行", Some(3), "always");
+    assert!(warnings[0].contains("is drawn as \"café ?\""), "{warnings:?}");
+    assert!(mixed == labeled("café ?", Some(3), "always").0);
+}
+
+#[test]
+fn labels_of_the_font_and_labels_that_are_not_drawn_give_no_warning() {
+    pipeline::init();
+    assert_eq!(labeled("Fußgänger, łódź & co.", Some(3), "always").1, [""; 0]);
+    assert_eq!(labeled("", Some(3), "always").1, [""; 0]);
+    assert_eq!(labeled("行人", Some(3), "never").1, [""; 0]);
 }
 
 #[test]
@@ -354,7 +428,7 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
         // A pixel of four bytes can have an unused last byte; so can a pair of pixels of packed 4:2:2.
         let last = bytes.max().unwrap();
         let unit = match info.format() {
-            VideoFormat::Yuy2 | VideoFormat::Uyvy => 4,
+            VideoFormat::Yuy2 | VideoFormat::Uyvy | VideoFormat::Yvyu | VideoFormat::Vyuy => 4,
             _ => format.pixel_stride()[components.clone().next().unwrap() as usize] as usize,
         };
         let rows = components.map(|c| format.scale_height(c as u8, info.height())).max().unwrap();
@@ -366,7 +440,7 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
 #[test]
 fn pixels_are_the_same_for_any_padding_and_padding_bytes_are_unchanged() {
     pipeline::init();
-    for format in FORMATS {
+    for format in formats() {
         let format: VideoFormat = format.parse().unwrap();
         for size in [[1, 1], [1, 9], [9, 1], [2, 3], [7, 5], [65, 49]] {
             let tight = CustomFrame::padded(format, size, 0);

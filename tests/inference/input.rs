@@ -257,12 +257,37 @@ fn frames_of_8_bit_formats_become_the_pictures_of_videoconvert_but_for_rounding(
     let frame = gradient(size);
     let model = file(&returns_its_input(size));
     for format in [
-        "I420", "YV12", "NV12", "NV21", "YUY2", "UYVY", "Y42B", "Y444", "AYUV", "VUYA", "GRAY8",
-        "GBR",
+        "I420", "YV12", "NV12", "NV21", "YUY2", "UYVY", "YVYU", "VYUY", "Y42B", "Y444", "AYUV",
+        "VUYA", "GRAY8", "GBR",
     ] {
         let before = format!("videoconvert ! video/x-raw,format={format}");
         let (found, expected) = both_pictures(&frame, &before, &model);
         assert_near(&found, &expected, 12, format);
+    }
+}
+
+/// The bytes are those that the names of the formats list. Red of BT.601 is Y 81, U (Cb) 90 and V (Cr) 240.
+#[test]
+fn red_is_red_in_every_order_of_packed_luma_and_chroma() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for format in ["YUY2", "UYVY", "YVYU", "VYUY"] {
+        let order = if format == "YUY2" { "YUYV" } else { format };
+        let byte = |name| match name {
+            'Y' => 81,
+            'U' => 90,
+            _ => 240,
+        };
+        let mut frame = RandomFrame::new(format, [16, 8], "bt601");
+        frame.bytes = order.chars().cycle().map(byte).take(16 * 8 * 2).collect();
+        let model = file(&returns_its_input([16, 8]));
+        let found = frame.received(&model, Letterbox::None);
+        for (channel, expected) in [255.0, 0.0, 0.0].into_iter().enumerate() {
+            let plane = &found[channel * 128..][..128];
+            let is_red = plane.iter().all(|value: &f32| (value - expected).abs() <= 2.0);
+            assert!(is_red, "{format}, channel {channel}: {plane:?}");
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 mod support;
 
 mod alone;
+mod bad_frames;
 mod detections;
 mod element;
 mod frames;

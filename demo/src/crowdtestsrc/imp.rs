@@ -12,7 +12,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+use gst_video::{VideoFormat, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::CrowdDecoder;
 use super::draw::{Canvas, ChannelOrder};
@@ -24,8 +24,8 @@ use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
-use gstnmsfilter::internals::elements::plane::{Plane, PlaneError, plane};
 use gstnmsfilter::internals::elements::{lock, property};
+use gstnmsfilter::internals::frame::{Frame, FrameError, FrameLayout, PlaneMut};
 use gstnmsfilter::tensor::TensorError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -62,10 +62,10 @@ struct Settings {
 /// Why a frame cannot be produced.
 #[derive(Debug, thiserror::Error)]
 enum FillError {
-    #[error("a frame cannot be allocated or mapped: {0}")]
+    #[error("the tensor's memory cannot be allocated or mapped: {0}")]
     Memory(#[from] glib::BoolError),
     #[error(transparent)]
-    Plane(#[from] PlaneError),
+    Frame(#[from] FrameError),
     #[error(transparent)]
     Tensor(#[from] TensorError),
     #[error(transparent)]
@@ -75,6 +75,7 @@ enum FillError {
 /// The scene and everything that depends on caps and settings; made again if they change.
 struct State {
     info: VideoInfo,
+    layout: FrameLayout,
     settings: Settings,
     scene: Scene,
     canvas: Canvas,
@@ -96,7 +97,8 @@ impl State {
         let tensor = RawTensor::new(settings.decoder, u64::from(width) * u64::from(height));
         let transfer = TensorTransfer::default();
         let (crowd, generator) = (Crowd::default(), WindowGenerator::default());
-        Self { info, settings, scene, canvas, tensor, transfer, crowd, generator }
+        let layout = FrameLayout::new(&info);
+        Self { info, layout, settings, scene, canvas, tensor, transfer, crowd, generator }
     }
 
     /// Draws a frame into `buffer` and attaches the tensor, and the true boxes if requested.
@@ -104,9 +106,8 @@ impl State {
         self.scene.people(frame, &mut self.crowd);
         let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
-            let mut picture = VideoFrameRef::from_buffer_ref_writable(buffer, &self.info)?;
-            let (row, rows) = (self.info.width() as usize * 4, self.info.height() as usize);
-            let Plane { data, stride } = plane(&mut picture, 0, row, rows)?;
+            let mut picture = Frame::writable(buffer, &self.layout)?;
+            let PlaneMut { data, stride } = picture.plane_mut(0);
             self.canvas.draw(self.crowd.people(), data, stride);
         }
         let tensor = self.tensor.with_windows(windows)?;

@@ -10,15 +10,34 @@ use super::surface::{Rect, Surface};
 
 const WEIGHT: FontWeight = FontWeight::Regular;
 
+/// Whether the font has `character`. All sizes have the same.
+fn has(character: char) -> bool {
+    get_raster(character, WEIGHT, RasterHeight::Size16).is_some()
+}
+
+/// What is drawn instead of `label`; `None` if the font has all of its characters. If it has none of its letters and
+/// digits, that is the number of the class: labels that differ are drawn differently. Otherwise it is the label
+/// with question marks.
+pub(super) fn replacement(label: &str, class: Option<i32>) -> Option<String> {
+    if label.chars().all(has) {
+        return None;
+    }
+    let is_legible = label.chars().any(|character| character.is_alphanumeric() && has(character));
+    Some(match class {
+        Some(class) if !is_legible => format!("class-{class}"),
+        _ => label.chars().map(|c| if has(c) { c } else { '?' }).collect(),
+    })
+}
+
 /// A font size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Font(RasterHeight);
 
 impl Font {
     /// A size that is legible on a frame of this height.
-    pub fn for_frame(height: u32) -> Self {
+    pub fn for_frame(height: i32) -> Self {
         Self(match height {
-            0..1300 => RasterHeight::Size16,
+            ..1300 => RasterHeight::Size16,
             1300..1700 => RasterHeight::Size20,
             1700..2000 => RasterHeight::Size24,
             _ => RasterHeight::Size32,
@@ -38,7 +57,7 @@ impl Font {
 
     /// Draws `text` with its upper left corner at `x`, `y`, clipped at the right edge of the frame.
     /// Characters without a glyph are drawn as question marks.
-    pub fn draw(self, surface: &mut Surface<'_, '_>, x: i32, y: i32, text: &str, color: Rgb) {
+    pub fn draw(self, surface: &mut Surface<'_>, x: i32, y: i32, text: &str, color: Rgb) {
         let step = get_raster_width(WEIGHT, self.0) as i32;
         for (i, character) in (0..).zip(text.chars()) {
             let glyph = get_raster(character, WEIGHT, self.0)

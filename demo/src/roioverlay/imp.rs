@@ -11,42 +11,18 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::prelude::*;
 use gst_video::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+use gst_video::{VideoFormat, VideoFormatInfo, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::LabelMode;
-use super::color::{self, Converter, DARK_COLOR, Rgb};
-use super::font::Font;
+use super::color::{self, DARK_COLOR, Rgb};
+use super::font::{self, Font};
 use super::label_placement::{self, Caption, LABEL_PADDING};
-use super::surface::{Rect, Surface};
+use super::surface::{Rect, Surface, SurfaceFormat};
 use gstnmsfilter::internals::elements::{filter_templates, lock};
+use gstnmsfilter::internals::frame::{FrameError, components};
 use gstnmsfilter::internals::output::roi_type;
 use gstnmsfilter::internals::text;
-
-/// The supported formats: 8 bits per component.
-const FORMATS: [VideoFormat; 20] = [
-    VideoFormat::I420,
-    VideoFormat::Yv12,
-    VideoFormat::Nv12,
-    VideoFormat::Nv21,
-    VideoFormat::Yuy2,
-    VideoFormat::Uyvy,
-    VideoFormat::Y42b,
-    VideoFormat::Y444,
-    VideoFormat::Gray8,
-    VideoFormat::Rgb,
-    VideoFormat::Bgr,
-    VideoFormat::Rgbx,
-    VideoFormat::Bgrx,
-    VideoFormat::Xrgb,
-    VideoFormat::Xbgr,
-    VideoFormat::Rgba,
-    VideoFormat::Bgra,
-    VideoFormat::Argb,
-    VideoFormat::Abgr,
-    VideoFormat::Gbr,
-];
 
 /// Opacity of the dark lines, and of the background of a label.
 const OUTLINE_ALPHA: u8 = 140;
@@ -79,7 +55,15 @@ pub struct RoiOverlay {
     )]
     settings: Mutex<Settings>,
     /// `None` before caps.
-    converter: Mutex<Option<Converter>>,
+    format: Mutex<Option<SurfaceFormat>>,
+    warned: Mutex<Warned>,
+}
+
+/// The warnings that were posted since the element started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Warned {
+    frame: bool,
+    label: bool,
 }
 
 #[glib::object_subclass]
@@ -101,7 +85,8 @@ impl ElementImpl for RoiOverlay {
             gst::subclass::ElementMetadata::new(
                 "Region of interest overlay",
                 "Filter/Effect/Video",
-                "Draws regions of interest with label and confidence, readable in a crowd",
+                "Draws regions of interest with label and confidence, readable in a crowd, on video of 8 bits per \
+                 sample (others: put videoconvert before it); labels in Latin letters",
                 "The nmsfilter authors",
             )
         });
@@ -110,7 +95,10 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            filter_templates(&gst_video::VideoCapsBuilder::new().format_list(FORMATS).build())
+            // Those that this version of GStreamer has.
+            let formats = VideoFormat::iter_raw()
+                .filter(|&format| components(&VideoFormatInfo::from_format(format)).is_some());
+            filter_templates(&gst_video::VideoCapsBuilder::new().format_list(formats).build())
         });
         &TEMPLATES
     }
@@ -121,33 +109,22 @@ impl BaseTransformImpl for RoiOverlay {
         gst_base::subclass::BaseTransformMode::AlwaysInPlace;
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
-}
 
-impl VideoFilterImpl for RoiOverlay {
-    fn set_info(
-        &self,
-        _incaps: &gst::Caps,
-        in_info: &VideoInfo,
-        _outcaps: &gst::Caps,
-        _out_info: &VideoInfo,
-    ) -> Result<(), gst::LoggableError> {
-        *lock(&self.converter) = Some(Converter::new(in_info));
-        Ok(())
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.warned) = Warned::default();
+        self.parent_start()
     }
 
-    fn transform_frame_ip(
+    // Not `transform_frame_ip`, for which the base class maps the frame as its metadata has it.
+    fn transform_ip(
         &self,
-        frame: &mut VideoFrameRef<&mut gst::BufferRef>,
+        buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let settings = *lock(&self.settings);
-        let converter = (*lock(&self.converter)).ok_or(gst::FlowError::NotNegotiated)?;
-
-        let (height, bounds) = (frame.height(), Rect::of(frame));
-        let mut regions: Vec<StyledRegion> = frame
-            .buffer()
-            .iter_meta::<VideoRegionOfInterestMeta>()
-            .map(StyledRegion::new)
-            .collect();
+        let format = lock(&self.format).clone().ok_or(gst::FlowError::NotNegotiated)?;
+        let bounds = format.bounds();
+        let mut regions: Vec<StyledRegion> =
+            buffer.iter_meta::<VideoRegionOfInterestMeta>().map(StyledRegion::new).collect();
         regions.retain(|region| region.caption.region.intersection(&bounds).is_some());
         if regions.is_empty() {
             return Ok(gst::FlowSuccess::Ok);
@@ -158,23 +135,20 @@ impl VideoFilterImpl for RoiOverlay {
             order(a).total_cmp(&order(b))
         });
         let line = match settings.line_width {
-            0 => (height as i32 / 540).max(1),
+            0 => (bounds.y2 / 540).max(1),
             width => width as i32,
         };
-        let font = Font::for_frame(height);
-        let mut surface = match Surface::new(frame, converter) {
+        let font = Font::for_frame(bounds.y2);
+        let mut surface = match Surface::new(buffer, &format) {
             Ok(surface) => surface,
             Err(error) => {
-                // The base class, too, only warns if a frame cannot be mapped.
-                gst::element_imp_warning!(
-                    self,
-                    gst::StreamError::Format,
-                    ("{error}"),
-                    ["the frame passes without regions drawn"]
-                );
+                self.warn_of_frame(&error);
                 return Ok(gst::FlowSuccess::Ok);
             }
         };
+        if settings.labels != LabelMode::Never {
+            self.warn_of_label(&regions);
+        }
         for region in &regions {
             draw_outline(&mut surface, region.caption.region, line, region.color);
         }
@@ -190,10 +164,59 @@ impl VideoFilterImpl for RoiOverlay {
     }
 }
 
+impl VideoFilterImpl for RoiOverlay {
+    fn set_info(
+        &self,
+        incaps: &gst::Caps,
+        in_info: &VideoInfo,
+        _outcaps: &gst::Caps,
+        _out_info: &VideoInfo,
+    ) -> Result<(), gst::LoggableError> {
+        let format = SurfaceFormat::new(in_info);
+        let refused =
+            || gst::loggable_error!(gst::CAT_RUST, "{incaps}: expected samples of 8 bits");
+        *lock(&self.format) = Some(format.ok_or_else(refused)?);
+        Ok(())
+    }
+}
+
+impl RoiOverlay {
+    fn warn_of_frame(&self, error: &FrameError) {
+        if !std::mem::replace(&mut lock(&self.warned).frame, true) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                ("{error}"),
+                ["this frame and others like it pass without regions drawn"]
+            );
+        }
+    }
+
+    fn warn_of_label(&self, regions: &[StyledRegion]) {
+        let other = regions.iter().find_map(|region| Some((region.replaced.as_ref()?, region)));
+        let Some((label, StyledRegion { caption, .. })) = other else { return };
+        if !std::mem::replace(&mut lock(&self.warned).label, true) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                (
+                    "the label {label:?} is drawn as {:?}, and others likewise: the font has Latin letters only",
+                    caption.label
+                ),
+                [
+                    "the regions themselves are not changed; a label-file of nmsfilter can name classes otherwise"
+                ]
+            );
+        }
+    }
+}
+
 /// A region with its caption and color.
 struct StyledRegion {
     caption: Caption<'static>,
     color: Rgb,
+    /// The region's own label, if the font does not have it.
+    replaced: Option<Cow<'static, str>>,
 }
 
 impl StyledRegion {
@@ -210,10 +233,12 @@ impl StyledRegion {
         let (x1, y1) = (clamp(x), clamp(y));
         let region =
             Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
-        Self {
-            color: class.map_or_else(|| color::for_label(&label), color::for_class),
-            caption: Caption { region, label, confidence },
-        }
+        let color = class.map_or_else(|| color::for_label(&label), color::for_class);
+        let (label, replaced) = match font::replacement(&label, class) {
+            None => (label, None),
+            Some(drawn) => (Cow::Owned(drawn), Some(label)),
+        };
+        Self { caption: Caption { region, label, confidence }, color, replaced }
     }
 }
 
@@ -224,7 +249,7 @@ fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str
 }
 
 /// Draws the sides of `rect`, `line` pixels wide, with dark lines of one pixel outside and inside.
-fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb) {
+fn draw_outline(surface: &mut Surface<'_>, rect: Rect, line: i32, color: Rgb) {
     draw_border(surface, rect.expanded(1), 1, DARK_COLOR, OUTLINE_ALPHA);
     draw_border(surface, rect, line, color, 255);
     let inner = rect.expanded(-line);
@@ -234,7 +259,7 @@ fn draw_outline(surface: &mut Surface<'_, '_>, rect: Rect, line: i32, color: Rgb
 }
 
 /// Draws the sides of `rect`; each pixel is blended once.
-fn draw_border(surface: &mut Surface<'_, '_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
+fn draw_border(surface: &mut Surface<'_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));
     if top >= bottom {

@@ -9,11 +9,19 @@
 //! drawn. Boxes are thin, with a dark outline, and have a color per class. A label is drawn in full
 //! if there is enough space near its region, otherwise the confidence only, otherwise nothing.
 //!
-//! The regions can come from any element. Regions without a pixel in the frame are not drawn. In a
-//! type that is not valid UTF-8, invalid bytes are shown as U+FFFD, or as a question mark if the
-//! font has no such glyph. The confidence is a finite double in the structure `detection`; other
-//! values are ignored. If the memory of a frame is smaller than its `GstVideoMeta` requires, the
-//! frame is not changed and a warning is posted.
+//! Frames are in any format of 8 bits per sample that GStreamer knows, except tiles and palettes. For others, and for
+//! frames in a GPU's memory, put `videoconvert` (or the element that downloads them) before `roioverlay`.
+//!
+//! The regions can come from any element. Regions without a pixel in the frame are not drawn. The
+//! confidence is a finite double in the structure `detection`; other values are ignored. If the
+//! memory of a frame is smaller than its `GstVideoMeta` requires, the frame is not changed and a
+//! warning is posted.
+//!
+//! The font is part of the element, so that the same regions give the same picture on every machine. It has the
+//! letters of Latin script (Unicode's Basic Latin, Latin-1 Supplement and Latin Extended-A). A label
+//! without a letter or digit of these is drawn as its class, `class-3`; in other labels, and in those without a class
+//! number, a question mark replaces each character that the font does not have. A warning says so once. Invalid bytes
+//! in a type that is not UTF-8 count as one such character.
 
 mod color;
 mod font;

@@ -5,11 +5,12 @@
 //! planes and with chroma subsampling.
 
 use arrayvec::ArrayVec;
-use gst_video::VideoFrameRef;
-use gst_video::prelude::*;
+use gst_video::VideoInfo;
 
 use super::color::{Converter, Rgb};
-use gstnmsfilter::internals::elements::plane::{Plane, PlaneError, plane};
+use gstnmsfilter::internals::frame::{
+    COLORS, Component, Frame, FrameError, FrameLayout, PlaneMut, components,
+};
 
 /// A rectangle of pixels; `x2` and `y2` are exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,9 @@ impl Rect {
         i64::from(self.x2 - self.x1) * i64::from(self.y2 - self.y1)
     }
 
-    /// All pixels of `frame`.
-    pub fn of(frame: &VideoFrameRef<&mut gst::BufferRef>) -> Self {
-        Self { x1: 0, y1: 0, x2: frame.width() as i32, y2: frame.height() as i32 }
+    /// All pixels of frames that `info` describes.
+    pub fn of(info: &VideoInfo) -> Self {
+        Self { x1: 0, y1: 0, x2: info.width() as i32, y2: info.height() as i32 }
     }
 
     /// Left, top, right and bottom.
@@ -54,59 +55,49 @@ impl Rect {
     }
 }
 
-/// A frame of 8 bits per component.
-pub(super) struct Surface<'a, 'b> {
-    frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
+/// How colors are written to frames of one format and size.
+#[derive(Clone, Debug)]
+pub(super) struct SurfaceFormat {
+    layout: FrameLayout,
     converter: Converter,
     /// The components except alpha.
-    components: ArrayVec<Component, 3>,
+    components: ArrayVec<Component, COLORS>,
 }
 
-/// The positions of a component's samples in memory.
-#[derive(Clone, Copy)]
-struct Component {
-    plane: usize,
-    offset: usize,
-    pixel_stride: usize,
-    /// Binary logarithms of the pixels per sample (chroma subsampling), across and down.
-    log2_width: u32,
-    log2_height: u32,
-    /// Bytes of a row up to its last sample, and number of rows.
-    row_bytes: usize,
-    rows: usize,
+impl SurfaceFormat {
+    /// `None` if the samples are not bytes.
+    pub fn new(info: &VideoInfo) -> Option<Self> {
+        let components = components(&info.format_info())?;
+        Some(Self { layout: FrameLayout::new(info), converter: Converter::new(info), components })
+    }
+
+    /// All pixels of a frame.
+    pub fn bounds(&self) -> Rect {
+        Rect::of(self.layout.info())
+    }
 }
 
-impl<'a, 'b> Surface<'a, 'b> {
-    /// A surface for `frame`; `converter` must be that of its format.
+/// A frame of 8 bits per component.
+pub(super) struct Surface<'a> {
+    frame: Frame<&'a mut gst::BufferRef>,
+    format: &'a SurfaceFormat,
+}
+
+impl<'a> Surface<'a> {
+    /// The frame in `buffer`, which is of this format.
     ///
     /// # Errors
     /// If the frame's memory is smaller than its layout requires.
     pub fn new(
-        frame: &'a mut VideoFrameRef<&'b mut gst::BufferRef>,
-        converter: Converter,
-    ) -> Result<Self, PlaneError> {
-        let count = (frame.format_info().n_components() as usize).min(3);
-        let components = (0..count).map(|i| Component::new(frame, i)).collect();
-        let mut surface = Self { frame, converter, components };
-        for i in 0..count {
-            surface.samples(i)?;
-        }
-        Ok(surface)
-    }
-
-    fn bounds(&self) -> Rect {
-        Rect::of(self.frame)
+        buffer: &'a mut gst::BufferRef,
+        format: &'a SurfaceFormat,
+    ) -> Result<Self, FrameError> {
+        Ok(Self { frame: Frame::writable(buffer, &format.layout)?, format })
     }
 
     /// The frame's width in pixels.
     pub fn width(&self) -> i32 {
-        self.bounds().x2
-    }
-
-    /// The rows that contain the samples of component `i`.
-    fn samples(&mut self, i: usize) -> Result<Plane<'_>, PlaneError> {
-        let Component { plane: at, row_bytes, rows, .. } = self.components[i];
-        plane(self.frame, at, row_bytes, rows)
+        self.format.bounds().x2
     }
 
     /// Blends `color` into the pixels of `rect`; `alpha` is 0 (transparent) to 255 (opaque).
@@ -118,23 +109,17 @@ impl<'a, 'b> Surface<'a, 'b> {
     ///
     /// A sample of several pixels is blended with the mean of their opacities.
     pub fn blend(&mut self, rect: Rect, color: Rgb, alpha: impl Fn(i32, i32) -> u8) {
-        let bounds = self.bounds();
+        let bounds = self.format.bounds();
         let Some(rect) = rect.intersection(&bounds) else {
             return;
         };
-        let values = self.converter.components(color);
-        for (i, value) in values.into_iter().enumerate().take(self.components.len()) {
-            let component = self.components[i];
-            // Does not fail: `new` has checked it.
-            let Ok(Plane { data, stride }) = self.samples(i) else {
-                return;
-            };
-            let (width, height) = (1 << component.log2_width, 1 << component.log2_height);
-            for row in (rect.y1 >> component.log2_height)..=((rect.y2 - 1) >> component.log2_height)
-            {
-                for column in
-                    (rect.x1 >> component.log2_width)..=((rect.x2 - 1) >> component.log2_width)
-                {
+        let values = self.format.converter.components(color);
+        for (component, value) in self.format.components.iter().zip(values) {
+            let PlaneMut { data, stride } = self.frame.plane_mut(component.plane);
+            let [log2_width, log2_height] = component.shift;
+            let (width, height) = (1 << log2_width, 1 << log2_height);
+            for row in (rect.y1 >> log2_height)..=((rect.y2 - 1) >> log2_height) {
+                for column in (rect.x1 >> log2_width)..=((rect.x2 - 1) >> log2_width) {
                     // The last sample of a row or column can have fewer pixels.
                     let (right, below) = (
                         (column * width + width).min(bounds.x2),
@@ -155,25 +140,6 @@ impl<'a, 'b> Surface<'a, 'b> {
                         ((old * (whole - coverage) + new * coverage + whole / 2) / whole) as u8;
                 }
             }
-        }
-    }
-}
-
-impl Component {
-    fn new(frame: &VideoFrameRef<&mut gst::BufferRef>, i: usize) -> Self {
-        let format = frame.format_info();
-        let samples = |pixels: u32, sub: u32| pixels.div_ceil(1 << sub).max(1) as usize;
-        let (log2_width, log2_height) = (format.w_sub()[i], format.h_sub()[i]);
-        let (offset, pixel_stride) =
-            (format.poffset()[i] as usize, format.pixel_stride()[i] as usize);
-        Self {
-            plane: format.plane()[i] as usize,
-            offset,
-            pixel_stride,
-            log2_width,
-            log2_height,
-            row_bytes: (samples(frame.width(), log2_width) - 1) * pixel_stride + offset + 1,
-            rows: samples(frame.height(), log2_height),
         }
     }
 }

@@ -42,20 +42,12 @@ impl<'a> DeviceFrame<'a> {
         if !stream.wait_for_producer(slice.ready(), slice.address())? {
             return Ok(None);
         }
-        let meta = frame.meta::<gst_video::VideoMeta>();
-        let layout = meta.as_ref().map(|meta| (meta.offset(), meta.stride()));
-        let (offsets, strides) = layout.unwrap_or_else(|| resampler.frame_layout());
+        let layout = &resampler.layout;
+        let meta = layout.meta(frame)?;
         let mut components = [(0, 0); CHANNELS];
-        for (k, component) in resampler.format.components.iter().enumerate() {
-            let stride = usize::try_from(strides[component.plane])
-                .map_err(|_| glib::bool_error!("its rows are in reverse order"))?;
-            let start = offsets[component.plane] + component.offset;
-            let needed = start + resampler.last_sample(k, stride) + 1;
-            if slice.len() < needed {
-                let len = slice.len();
-                return Err(glib::bool_error!("it has {len} bytes; expected {needed}").into());
-            }
-            components[k] = (address + start as u64, stride as u32);
+        for (to, component) in components.iter_mut().zip(&resampler.format.components) {
+            let (offset, extent) = layout.plane_at(meta, component.plane, slice.len())?;
+            *to = (address + (offset + component.offset) as u64, extent.stride as u32);
         }
         Ok(Some(Self { components, _mapping: mapping }))
     }

@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the samples of a video format are arranged, and what they say of red, green and blue.
+//! The components of a video format, and the matrix from their samples to red, green and blue.
 //!
 //! In: a `GstVideoInfo` of a format of 8 bits. Out: up to three [`Component`]s (Y, Cb, Cr, or R, G, B, or
 //! gray), and the [`ColorMatrix`] from their samples to the model's channels.
 
 use arrayvec::ArrayVec;
-use gst_video::{VideoColorRange, VideoFormatFlags, VideoInfo};
+use gst_video::{VideoColorRange, VideoInfo};
 
+use crate::frame::{COLORS, Component, components};
 use crate::inference::model::{ChannelOrder, Input};
 
 /// The greatest number of components, and of channels.
-pub const CHANNELS: usize = 3;
+pub const CHANNELS: usize = COLORS;
 
 /// Bits after the point of an entry of [`ColorMatrix`]: as many as let entries fit 16 bits.
 pub const MATRIX_BITS: u32 = 13;
-
-/// Where the samples of a component are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Component {
-    /// The plane that has them.
-    pub plane: usize,
-    /// The byte of the first in its plane.
-    pub offset: usize,
-    /// Bytes from one to the next of a row.
-    pub pixel_stride: usize,
-    /// Subsampling, horizontal and vertical: each side of the component is that of the frame divided by
-    /// 2 to the power of this, rounded up.
-    pub shift: [u32; 2],
-}
 
 /// `channel[c] = (matrix[c] x samples + bias[c]) >> MATRIX_BITS`, clamped to 0 to 255.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,27 +38,7 @@ impl FrameFormat {
     /// The samples of frames described by `info`; `None` if they are not of 8 bits each, or in tiles, or
     /// behind a palette.
     pub fn new(info: &VideoInfo, input: &Input) -> Option<Self> {
-        let format = info.format_info();
-        let others =
-            VideoFormatFlags::PALETTE | VideoFormatFlags::COMPLEX | VideoFormatFlags::TILED;
-        if format.flags().intersects(others) {
-            return None;
-        }
-        let colors = if format.is_gray() { 1 } else { 3 };
-        let mut components = ArrayVec::new();
-        for c in 0..colors {
-            let is_byte = format.depth().get(c) == Some(&8) && format.shift()[c] == 0;
-            let pixel_stride = usize::try_from(format.pixel_stride()[c]).ok()?;
-            if !is_byte || pixel_stride == 0 {
-                return None;
-            }
-            components.push(Component {
-                plane: format.plane()[c] as usize,
-                offset: format.poffset()[c] as usize,
-                pixel_stride,
-                shift: [format.w_sub()[c], format.h_sub()[c]],
-            });
-        }
+        let components = components(&info.format_info())?;
         Some(Self { components, color: ColorMatrix::new(info, input) })
     }
 }
@@ -186,31 +153,6 @@ mod tests {
             let found = rgb(&color, samples);
             let near = found.iter().zip(expected).all(|(&a, b)| a.abs_diff(b) <= 1);
             assert!(near, "{colorimetry} {samples:?}: {found:?}, expected {expected:?}");
-        }
-    }
-
-    #[test]
-    fn formats_of_other_depths_tiles_and_palettes_have_no_bytes_to_sample() {
-        use VideoFormat as F;
-        let input = Input::of_size([8, 8], PixelElement::F32);
-        for other in
-            [F::I42010le, F::P01010le, F::Rgb16, F::Rgb8p, F::Nv1264z32, F::V210, F::Gray16Le]
-        {
-            assert_eq!(format(other, "bt601", &input), None, "{other:?}");
-        }
-        for bytes in [
-            F::I420,
-            F::Yv12,
-            F::Nv12,
-            F::Nv21,
-            F::Yuy2,
-            F::Uyvy,
-            F::Y42b,
-            F::Y444,
-            F::Ayuv,
-            F::Gray8,
-        ] {
-            assert!(format(bytes, "bt601", &input).is_some(), "{bytes:?}");
         }
     }
 }

@@ -5,12 +5,13 @@
 //! the CPU ([`super::cpu`]) and the GPU ([`super::gpu`]) make the model's input.
 
 use gst::glib;
-use gst_video::prelude::*;
 use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef, VideoInfo};
 
 use super::frame_format::{CHANNELS, FrameFormat};
-use super::positions::{POSITION_BITS, positions};
+use super::positions::positions;
+use crate::frame::{self, Frame, FrameLayout};
 use crate::geometry::{Fit, Letterbox};
+use crate::inference::error::InferenceError;
 use crate::inference::model::Input;
 
 /// The value of letterbox borders in all channels, with which models of the YOLO family are trained.
@@ -33,20 +34,22 @@ pub struct Resampler {
     pub fit: Fit,
     /// For each component.
     pub positions: [ComponentPositions; CHANNELS],
-    frame: VideoInfo,
+    /// The planes of frames.
+    pub layout: FrameLayout,
     /// For formats whose samples are not bytes: converts to RGB of the same size.
     converter: Option<Converter>,
 }
 
 struct Converter {
     converter: VideoConverter,
-    info: VideoInfo,
+    /// The planes of its pictures.
+    layout: FrameLayout,
 }
 
 /// The plane of a component of a frame, in host memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plane<'a> {
-    /// All bytes of the plane.
+    /// The plane, from its first row to the last sample of its last.
     pub data: &'a [u8],
     /// The byte of the component's first sample.
     pub offset: usize,
@@ -81,7 +84,7 @@ impl Resampler {
                 config.set_dither_method(gst_video::VideoDitherMethod::None);
                 let converter = VideoConverter::new(frame, &info, Some(config))?;
                 let format = FrameFormat::new(&info, input).expect("RGB has 8 bits");
-                (format, Some(Converter { converter, info }))
+                (format, Some(Converter { converter, layout: FrameLayout::new(&info) }))
             }
         };
         let fit = letterbox.fit([frame.width(), frame.height()], input.size);
@@ -91,33 +94,34 @@ impl Resampler {
                 |axis: usize| positions(fit.source[axis], component.shift[axis], fit.size[axis]);
             *to = ComponentPositions { columns: axis(0), rows: axis(1) };
         }
-        Ok(Self { format, fit, positions: all, frame: frame.clone(), converter })
+        Ok(Self { format, fit, positions: all, layout: FrameLayout::new(frame), converter })
     }
 
     /// Calls `use_planes` with the samples of each component of `frame`.
     ///
     /// # Errors
-    /// If the frame cannot be mapped, or has its rows in reverse order.
+    /// If the frame cannot be mapped, or its layout does not fit its memory.
     pub fn samples<R>(
         &self,
         frame: &gst::BufferRef,
         scratch: &mut Scratch,
         use_planes: impl FnOnce(&[Plane<'_>]) -> R,
-    ) -> Result<R, glib::BoolError> {
-        let frame = VideoFrameRef::from_buffer_ref_readable(frame, &self.frame)?;
-        let Some(Converter { converter, info }) = &self.converter else {
-            return Ok(use_planes(&self.planes(&frame)?));
+    ) -> Result<R, InferenceError> {
+        let frame = Frame::readable(frame, &self.layout)?;
+        let Some(Converter { converter, layout }) = &self.converter else {
+            return Ok(use_planes(&self.planes(&frame)));
         };
+        let size = layout.info().size();
         let converted = match &mut scratch.converted {
-            Some(converted) if converted.size() == info.size() => converted,
-            none => none.insert(gst::Buffer::with_size(info.size())?),
+            Some(converted) if converted.size() == size => converted,
+            none => none.insert(gst::Buffer::with_size(size)?),
         };
         let data = converted.get_mut().expect("it has one owner");
-        let mut to = VideoFrameRef::from_buffer_ref_writable(data, info)?;
-        converter.frame_ref(&frame, &mut to);
+        let mut to = VideoFrameRef::from_buffer_ref_writable(data, layout.info())?;
+        converter.frame_ref(frame.as_frame_ref(), &mut to);
         drop(to);
-        let made = VideoFrameRef::from_buffer_ref_readable(&*converted, info)?;
-        Ok(use_planes(&self.planes(&made)?))
+        let made = Frame::readable(converted, layout)?;
+        Ok(use_planes(&self.planes(&made)))
     }
 
     /// Whether frames are converted on the host first.
@@ -125,40 +129,12 @@ impl Resampler {
         self.converter.is_some()
     }
 
-    /// Where the planes of a frame begin, and the bytes from row to row, if its buffer does not say them.
-    pub fn frame_layout(&self) -> (&[usize], &[i32]) {
-        (self.frame.offset(), self.frame.stride())
-    }
-
-    /// The byte of the last sample of component `k` that is read, from its first sample on.
-    pub fn last_sample(&self, k: usize, stride: usize) -> usize {
-        let (component, positions) = (&self.format.components[k], &self.positions[k]);
-        // Positions ascend.
-        let last = |positions: &[u32]| {
-            positions.last().map_or(0, |at| at.div_ceil(1 << POSITION_BITS) as usize)
-        };
-        last(&positions.rows) * stride + last(&positions.columns) * component.pixel_stride
-    }
-
-    fn planes<'a>(
-        &self,
-        frame: &'a VideoFrameRef<&gst::BufferRef>,
-    ) -> Result<[Plane<'a>; CHANNELS], glib::BoolError> {
+    fn planes<'a>(&self, frame: &'a Frame<&gst::BufferRef>) -> [Plane<'a>; CHANNELS] {
         let mut planes = [Plane::default(); CHANNELS];
-        for (k, (to, component)) in planes.iter_mut().zip(&self.format.components).enumerate() {
-            let stride = usize::try_from(frame.plane_stride()[component.plane])
-                .map_err(|_| glib::bool_error!("its rows are in reverse order"))?;
-            let data = frame.plane_data(component.plane as u32)?;
-            let needed = component.offset + self.last_sample(k, stride) + 1;
-            if data.len() < needed {
-                return Err(glib::bool_error!(
-                    "plane {} has {} bytes; expected {needed}",
-                    component.plane,
-                    data.len()
-                ));
-            }
+        for (to, component) in planes.iter_mut().zip(&self.format.components) {
+            let frame::Plane { data, stride } = frame.plane(component.plane);
             *to = Plane { data, offset: component.offset, stride };
         }
-        Ok(planes)
+        planes
     }
 }

@@ -3,7 +3,7 @@
 //! nvstreammux, and of copies, has none.
 
 use gst::prelude::*;
-use gstnmsfilter::geometry::Letterbox;
+use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Model, Producer, Scene, Sizes};

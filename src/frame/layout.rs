@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the planes of a frame must hold.
+//!
+//! In: the `GstVideoInfo` of caps; then for each frame its `GstVideoMeta`, and the bytes that are mapped. Out: the
+//! bytes of a plane that readers access, or a [`FrameError`].
+
+use arrayvec::ArrayVec;
+use gst::glib::translate::{IntoGlib, from_glib};
+use gst_video::{VideoFormat, VideoFormatFlags, VideoInfo};
+
+/// The greatest number of planes of a format.
+pub(super) const PLANES: usize = gst_video::ffi::GST_VIDEO_MAX_PLANES as usize;
+
+/// A frame that does not have what its caps need.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FrameError {
+    /// A plane exceeds its memory.
+    #[error(
+        "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; \
+         expected {rows} rows of {row_bytes} bytes: the GstVideoMeta of the element upstream is wrong"
+    )]
+    Plane {
+        /// The plane's index.
+        plane: usize,
+        /// The bytes from its first row on.
+        available: usize,
+        /// What the metadata has.
+        stride: i32,
+        /// The rows that frames of these caps have.
+        rows: usize,
+        /// The bytes of a row.
+        row_bytes: usize,
+    },
+    /// A stride is negative.
+    #[error(
+        "plane {plane} of the frame has a stride of {stride}, its rows are in reverse order; expected a positive \
+         stride: put videoconvert with another format before this element"
+    )]
+    Reversed {
+        /// The plane's index.
+        plane: usize,
+        /// What the metadata has.
+        stride: i32,
+    },
+    /// The metadata has another number of planes than the format.
+    #[error(
+        "the GstVideoMeta of the frame has {found} planes; {format} has {expected}: the element upstream is wrong"
+    )]
+    Planes {
+        /// What the metadata has.
+        found: u32,
+        /// The format of the caps.
+        format: VideoFormat,
+        /// What the format has.
+        expected: u32,
+    },
+    /// The metadata is of another format, or of a smaller frame.
+    #[error(
+        "the GstVideoMeta of the frame is for {found} of {}x{}; the caps have {format} of {}x{}: \
+         put videoconvert before this element, or correct the element upstream",
+        found_size[0], found_size[1], size[0], size[1]
+    )]
+    Caps {
+        /// The format of the metadata.
+        found: VideoFormat,
+        /// The size of the metadata.
+        found_size: [u32; 2],
+        /// The format of the caps.
+        format: VideoFormat,
+        /// The size of the caps.
+        size: [u32; 2],
+    },
+    /// The memory cannot be mapped.
+    #[error(
+        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or none \
+         that the CPU can access"
+    )]
+    Map,
+}
+
+/// The samples of a plane, for frames of given caps.
+#[derive(Clone, Copy, Debug, Default)]
+struct PlaneSize {
+    /// Bytes of a row, up to its last sample and what belongs to the same pixels.
+    row_bytes: usize,
+    rows: usize,
+    /// Rows, if the frame is interlaced: GstVideoConverter reads chroma by fields.
+    interlaced_rows: usize,
+    /// Columns and rows of tiles, and the bytes of a tile.
+    tiles: Option<([usize; 2], usize)>,
+}
+
+/// What frames of given caps must have.
+#[derive(Clone, Debug)]
+pub struct FrameLayout {
+    info: VideoInfo,
+    planes: ArrayVec<PlaneSize, PLANES>,
+}
+
+/// The bytes of a plane that are accessed, and the bytes from row to row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    pub len: usize,
+    pub stride: usize,
+}
+
+impl FrameLayout {
+    /// The layout of frames whose caps are described by `info`.
+    pub fn new(info: &VideoInfo) -> Self {
+        let planes = (0..info.n_planes() as usize).map(|plane| PlaneSize::new(info, plane));
+        Self { info: info.clone(), planes: planes.collect() }
+    }
+
+    /// The description of the caps.
+    pub fn info(&self) -> &VideoInfo {
+        &self.info
+    }
+
+    /// The number of planes.
+    pub(super) fn planes(&self) -> usize {
+        self.planes.len()
+    }
+
+    /// The `GstVideoMeta` that `gst_video_frame_map` uses, if `buffer` has one.
+    ///
+    /// # Errors
+    /// If it is not for frames of these caps. With more planes than a frame can have, mapping would exceed
+    /// GStreamer's arrays.
+    pub fn meta<'a>(
+        &self,
+        buffer: &'a gst::BufferRef,
+    ) -> Result<Option<&'a gst_video::ffi::GstVideoMeta>, FrameError> {
+        // SAFETY: the result is NULL or points to metadata of the buffer, which is not changed while it is borrowed.
+        let meta = unsafe {
+            gst_video::ffi::gst_buffer_get_video_meta(buffer.as_ptr().cast_mut()).as_ref()
+        };
+        let Some(meta) = meta else { return Ok(None) };
+        let (format, size) = (self.info.format(), [self.info.width(), self.info.height()]);
+        let found_size = [meta.width, meta.height];
+        // GStreamer's sides are signed numbers.
+        let holds = (0..2).all(|axis| (size[axis]..=i32::MAX as u32).contains(&found_size[axis]));
+        if meta.format != format.into_glib() || !holds {
+            // SAFETY: the conversion is defined for every number.
+            let found = unsafe { from_glib(meta.format) };
+            return Err(FrameError::Caps { found, found_size, format, size });
+        }
+        let expected = self.info.n_planes();
+        if meta.n_planes != expected {
+            return Err(FrameError::Planes { found: meta.n_planes, format, expected });
+        }
+        Ok(Some(meta))
+    }
+
+    /// The bytes of `plane` that are accessed, of `available` bytes from its first row on.
+    ///
+    /// # Errors
+    /// If there are not enough.
+    pub(super) fn extent(
+        &self,
+        plane: usize,
+        stride: i32,
+        available: usize,
+        interlaced: bool,
+    ) -> Result<Extent, FrameError> {
+        let size = &self.planes[plane];
+        let rows = if interlaced { size.interlaced_rows } else { size.rows };
+        let row_bytes = size.row_bytes;
+        let Ok(unsigned) = usize::try_from(stride) else {
+            return Err(FrameError::Reversed { plane, stride });
+        };
+        let len = match size.tiles {
+            None => {
+                // The stride of a single row is not used.
+                let stride = if rows == 1 { unsigned.max(row_bytes) } else { unsigned };
+                let before = (rows - 1).checked_mul(stride).filter(|_| stride >= row_bytes);
+                before.and_then(|before| before.checked_add(row_bytes))
+            }
+            Some((least, tile_bytes)) => {
+                let found = tiles(unsigned);
+                let is_enough = found[0] >= least[0] && found[1] >= least[1];
+                let all = found[0].checked_mul(found[1]).filter(|_| is_enough);
+                all.and_then(|all| all.checked_mul(tile_bytes))
+            }
+        };
+        match len {
+            Some(len) if len <= available => Ok(Extent { len, stride: unsigned.max(row_bytes) }),
+            _ => Err(FrameError::Plane { plane, available, stride, rows, row_bytes }),
+        }
+    }
+
+    /// The offset and the extent of `plane` in a memory of `len` bytes that has the whole frame, of which `meta` is
+    /// that of [`meta`](Self::meta).
+    ///
+    /// # Errors
+    /// If the plane exceeds the memory.
+    #[cfg(feature = "onnxruntime")]
+    pub fn plane_at(
+        &self,
+        meta: Option<&gst_video::ffi::GstVideoMeta>,
+        plane: usize,
+        len: usize,
+    ) -> Result<(usize, Extent), FrameError> {
+        let (offset, stride) = match meta {
+            Some(meta) => (meta.offset[plane], meta.stride[plane]),
+            None => (self.info.offset()[plane], self.info.stride()[plane]),
+        };
+        let extent = self.extent(plane, stride, len.saturating_sub(offset), false)?;
+        Ok((offset, extent))
+    }
+}
+
+impl PlaneSize {
+    fn new(info: &VideoInfo, plane: usize) -> Self {
+        let format = info.format_info();
+        let components: ArrayVec<usize, 4> = (0..format.n_components() as usize)
+            .filter(|&c| format.plane()[c] as usize == plane)
+            .collect();
+        // Of GStreamer's own layout.
+        let start = info.offset()[plane];
+        let planes = info.n_planes() as usize;
+        let end = if plane + 1 < planes { info.offset()[plane + 1] } else { info.size() };
+        let (bytes, stride) = (end.saturating_sub(start), info.stride()[plane].max(1) as usize);
+        if format.flags().contains(VideoFormatFlags::TILED) {
+            let least = tiles(stride);
+            // GStreamer 1.22 counts the samples of this format as bytes, and reads 10 bits for each.
+            let is_10_bit = format.name() == "NV12_10BE_8L128";
+            let read = if is_10_bit { 8 * 128 * 10 / 8 } else { 0 };
+            let tile_bytes = bytes.div_ceil((least[0] * least[1]).max(1)).max(read);
+            let [row_bytes, rows] = [least[0] * tile_bytes, least[1]];
+            let tiles = Some((least, tile_bytes));
+            return Self { row_bytes, rows, interlaced_rows: rows, tiles };
+        }
+        let columns = |c: usize| format.scale_width(c as u8, info.width()) as usize;
+        let rows = |c: usize| format.scale_height(c as u8, info.height()) as usize;
+        let irregular = VideoFormatFlags::PALETTE | VideoFormatFlags::COMPLEX;
+        let is_regular = !format.flags().intersects(irregular)
+            && !components.is_empty()
+            && components.iter().all(|&c| format.pixel_stride()[c] > 0);
+        let (row_bytes, rows) = match is_regular {
+            true => {
+                let row_bytes = |c: usize| {
+                    let step = format.pixel_stride()[c] as usize;
+                    let bits = format.depth()[c] + format.shift()[c];
+                    let sample = format.poffset()[c] as usize + bits.div_ceil(8) as usize;
+                    (columns(c) - 1) * step + step.max(sample)
+                };
+                let most = |of: &dyn Fn(usize) -> usize| components.iter().map(|&c| of(c)).max();
+                (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
+            }
+            // Several pixels in one word, or a palette.
+            false => (stride.max(words(info, plane)), (bytes / stride).max(1)),
+        };
+        let is_converted = super::components(&format).is_none();
+        let by_fields = is_converted && components.iter().any(|&c| format.h_sub()[c] == 1);
+        let last = |line: usize| ((line & !3) >> 1) + (line & 1) + 1;
+        let interlaced_rows = match by_fields {
+            true => (0..info.height() as usize).rev().take(4).map(last).max().unwrap_or(1),
+            false => 1,
+        };
+        Self { row_bytes, rows, interlaced_rows: interlaced_rows.max(rows), tiles: None }
+    }
+}
+
+/// The bytes that GstVideoConverter reads of a row, in formats for whose odd widths that is more than the stride of
+/// GStreamer's own layout.
+fn words(info: &VideoInfo, plane: usize) -> usize {
+    let pairs = info.width().div_ceil(2) as usize;
+    match info.format() {
+        // 5 bytes for two pixels.
+        VideoFormat::Uyvp => pairs * 5,
+        // 4 bytes for three samples; Cb and Cr alternate.
+        VideoFormat::Nv1210le32 | VideoFormat::Nv1610le32 if plane == 1 => {
+            (pairs * 2).div_ceil(3) * 4
+        }
+        _ => 0,
+    }
+}
+
+/// The columns and rows of tiles in the "stride" of a format with tiles.
+fn tiles(stride: usize) -> [usize; 2] {
+    const BITS: u32 = gst_video::ffi::GST_VIDEO_TILE_Y_TILES_SHIFT as u32;
+    [stride & ((1 << BITS) - 1), stride >> BITS]
+}
