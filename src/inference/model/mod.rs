@@ -12,6 +12,7 @@
 mod info_file;
 mod input;
 mod metadata;
+mod names;
 pub mod numbers;
 mod output;
 
