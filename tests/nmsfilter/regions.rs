@@ -175,6 +175,43 @@ fn boxes_of_different_classes_suppress_each_other_only_if_class_agnostic() {
             tensor("scores", &[2, 2], scores.as_flattened()),
         ]
     };
+#[test]
+fn classes_are_selected_by_the_labels_that_regions_have() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shown-labels.txt");
+    std::fs::write(&file, "cup, glass\n\na:b\\c\n").unwrap();
+    let lefts = |properties: &str, tensors| -> Vec<u32> {
+        rects(VGA, properties, tensors).into_iter().map(|rect| rect.0).collect()
+    };
+    assert_eq!(lefts("classes=class-1", boxes()), [400, 10]);
+    assert_eq!(lefts("class-thresholds=class-1:0.5", boxes()), [100, 400, 200]);
+    let window = || vec![tensor("windows", &[1, 4], &[10.0, 10.0, 20.0, 0.9])];
+    assert_eq!(lefts("classes=object", window()), [10]);
+    assert_eq!(lefts("class-thresholds=object:0.95", window()), [0; 0]);
+
+    let with_file = |properties: &[(&str, &str)]| -> Vec<u32> {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+               ! nmsfilter name=nms ! fakesink",
+        );
+        let nms = pipeline.by_name("nms").unwrap();
+        nms.set_property("label-file", file.to_str());
+        properties.iter().for_each(|(name, text)| nms.set_property(name, text));
+        intercept(&pipeline, "in", |buffer| {
+            boxes().iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+        });
+        let seen = watch(&pipeline, "nms", regions);
+        assert_eq!(run(&pipeline).error, None, "{properties:?}");
+        let found = seen.lock().unwrap().remove(0);
+        found.into_iter().map(|(_, [left, ..])| left).collect()
+    };
+    assert_eq!(with_file(&[("classes", r"cup\, glass")]), [100]);
+    assert_eq!(with_file(&[("classes", r" class-1 , cup\, glass ")]), [100, 400, 10]);
+    // A backslash before another character is itself; two are one.
+    assert_eq!(with_file(&[("classes", r"a:b\c")]), [200]);
+    assert_eq!(with_file(&[("classes", r"a:b\\c")]), [200]);
+    assert_eq!(with_file(&[("class-thresholds", r"cup\, glass:0.95,a:b\c:0.7")]), [400, 10]);
+}
+
     assert_eq!(rects(VGA, "", pair()).len(), 2);
     assert_eq!(rects(VGA, "class-agnostic=true", pair()).len(), 1);
     assert_eq!(rects(VGA, "class-agnostic=true method=none", pair()).len(), 2);

@@ -143,16 +143,16 @@ pub struct NmsFilter {
     #[property(
         name = "classes", get, set, type = Option<String>, member = classes,
         nick = "Classes",
-        blurb = "Classes to keep, by number or label, as in person,7 (unset: all). A number is always \
-                 a class number, even where a label is that number",
+        blurb = "Classes to keep, by number or by the label that regions have, as in person,7 (unset: all). A \
+                 number is always a class number, even where a label is that number. \\, is a comma in a \
+                 label, \\\\ a backslash",
         mutable_playing
     )]
     #[property(
         name = "class-thresholds", get, set, type = Option<String>, member = class_thresholds,
         nick = "Class thresholds",
         blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (other classes: \
-                 score-threshold). A number is always a class number, even where a label is that \
-                 number",
+                 score-threshold). Classes are written as in the property classes",
         mutable_playing
     )]
     #[property(
@@ -173,8 +173,8 @@ pub struct NmsFilter {
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
         blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \
-                 empty line is a class without a label (unset: what the tensors say, else names of the \
-                 decoder or numbers)",
+                 empty line is a class without a label (unset or empty: what the tensors say, else names \
+                 of the decoder or numbers)",
         mutable_ready
     )]
     #[property(
@@ -360,7 +360,8 @@ impl BaseTransformImpl for NmsFilter {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
         })?;
         let deepstream = deepstream::Reader::new(settings.unique_id, version);
-        let labels = match &settings.label_file {
+        let file = settings.label_file.as_ref().filter(|file| !file.is_empty());
+        let labels = match file {
             Some(file) => Labels::load(Path::new(file)).map_err(|error| {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
             })?,

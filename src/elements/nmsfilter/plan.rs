@@ -86,6 +86,7 @@ impl Plan {
             settings.classes.as_deref(),
             settings.class_thresholds.as_deref(),
             labels,
+            &choice,
         )?;
         let size = input.frame.ok_or(FrameError::NoCaps)?;
         let frame = FramePlan::new(size, &choice, settings, model, thresholds)?;
