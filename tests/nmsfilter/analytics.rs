@@ -107,6 +107,18 @@ fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
 }
 
 #[test]
+fn no_region_has_the_id_of_another_one_or_of_another_object() {
+    let tensor = windows(3);
+    let found = frame("", move |buffer| {
+        // Its id is 0, as the first object's would be.
+        VideoRegionOfInterestMeta::add(buffer, "other", (0, 0, 9, 9));
+        attach(buffer, &tensor).unwrap();
+    });
+    let ids = |objects: &[Object]| objects.iter().map(|object| object.0).collect::<Vec<_>>();
+    assert_eq!((ids(&found.objects), ids(&found.regions)), (vec![0, 1, 2], vec![0, 3, 4, 5]));
+}
+
+#[test]
 fn thousands_of_objects_are_attached() {
     let tensor = windows(5_000);
     let found = frame("score-threshold=0 max-detections=0", move |buffer| {

@@ -107,6 +107,41 @@ fn survivors_become_regions_in_descending_score() {
     assert_eq!(ids, [0, 1, 2, 3]);
 }
 
+/// The ids of the regions behind two `nmsfilter` of which the second reads tensors that are attached after the
+/// first; `foreign` are ids of regions that are attached before both.
+fn ids_behind_two(foreign: &'static [i32]) -> Vec<i32> {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=first keep-tensors=false attach=roi
+           ! nmsfilter name=second attach=roi ! fakesink",
+    );
+    intercept(&pipeline, "in", move |buffer| {
+        for id in foreign {
+            VideoRegionOfInterestMeta::add(buffer, "other", (0, 0, 9, 9)).set_id(*id);
+        }
+        attach(buffer, &tensor("windows", &[1, 4], &[10.0, 10.0, 20.0, 0.9])).unwrap();
+    });
+    intercept(&pipeline, "first", |buffer| {
+        let two = [50.0, 10.0, 20.0, 0.9, 90.0, 10.0, 20.0, 0.8];
+        attach(buffer, &tensor("windows", &[2, 4], &two)).unwrap();
+    });
+    let seen = watch(&pipeline, "second", |buffer| {
+        let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>();
+        regions.map(|region| region.id()).collect::<Vec<_>>()
+    });
+    assert_eq!(run(&pipeline).error, None);
+    seen.lock().unwrap().remove(0)
+}
+
+#[test]
+fn ids_continue_after_those_on_the_buffer() {
+    assert_eq!(ids_behind_two(&[]), [0, 1, 2]);
+    // The id of regions whose element sets none is 0.
+    assert_eq!(ids_behind_two(&[0, 0]), [0, 0, 1, 2, 3]);
+    assert_eq!(ids_behind_two(&[41, 7]), [41, 7, 42, 43, 44]);
+    assert_eq!(ids_behind_two(&[-1, -5]), [-1, -5, 0, 1, 2]);
+}
+
 #[test]
 fn labels_are_those_of_the_file_else_of_the_decoder_else_the_class_number() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("labels.txt");
@@ -140,41 +175,6 @@ fn classes_and_class_thresholds_select_the_regions() {
     assert!(lefts("classes=7").is_empty());
 }
 
-#[test]
-fn min_size_and_max_size_are_in_pixels_of_the_frame() {
-    let lefts = |properties: &str| -> Vec<u32> {
-        let mut lefts: Vec<u32> =
-            rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect();
-        lefts.sort_unstable();
-        lefts
-    };
-    // Sides are 30 x 40, 20 x 20, 100 x 200 and 80 x 80.
-    assert_eq!(lefts("min-size=30"), [10, 200, 400]);
-    assert_eq!(lefts("max-size=80"), [10, 100, 400]);
-    assert_eq!(lefts("min-size=21 max-size=79"), [10]);
-    // The frame is half the model's size, so sides are halved.
-    let half = "model-width=1280 model-height=960";
-    assert_eq!(lefts(&format!("{half} min-size=15")), [5, 100, 200]);
-    assert_eq!(lefts(&format!("{half} max-size=40")), [5, 50, 200]);
-}
-
-#[test]
-fn max_detections_and_max_candidates_keep_the_highest_scores() {
-    assert_eq!(rects(VGA, "max-detections=2", boxes()).len(), 2);
-    assert_eq!(rects(VGA, "max-detections=2", boxes())[0].0, 100);
-    assert_eq!(rects(VGA, "max-candidates=1", boxes()).len(), 1);
-}
-
-#[test]
-fn boxes_of_different_classes_suppress_each_other_only_if_class_agnostic() {
-    let same = [[10.0, 10.0, 50.0, 50.0]; 2];
-    let scores = [[0.9, 0.0], [0.0, 0.8]];
-    let pair = || {
-        vec![
-            tensor("boxes", &[2, 4], same.as_flattened()),
-            tensor("scores", &[2, 2], scores.as_flattened()),
-        ]
-    };
 #[test]
 fn classes_are_selected_by_the_labels_that_regions_have() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shown-labels.txt");
@@ -212,6 +212,41 @@ fn classes_are_selected_by_the_labels_that_regions_have() {
     assert_eq!(with_file(&[("class-thresholds", r"cup\, glass:0.95,a:b\c:0.7")]), [400, 10]);
 }
 
+#[test]
+fn min_size_and_max_size_are_in_pixels_of_the_frame() {
+    let lefts = |properties: &str| -> Vec<u32> {
+        let mut lefts: Vec<u32> =
+            rects(VGA, properties, boxes()).into_iter().map(|rect| rect.0).collect();
+        lefts.sort_unstable();
+        lefts
+    };
+    // Sides are 30 x 40, 20 x 20, 100 x 200 and 80 x 80.
+    assert_eq!(lefts("min-size=30"), [10, 200, 400]);
+    assert_eq!(lefts("max-size=80"), [10, 100, 400]);
+    assert_eq!(lefts("min-size=21 max-size=79"), [10]);
+    // The frame is half the model's size, so sides are halved.
+    let half = "model-width=1280 model-height=960";
+    assert_eq!(lefts(&format!("{half} min-size=15")), [5, 100, 200]);
+    assert_eq!(lefts(&format!("{half} max-size=40")), [5, 50, 200]);
+}
+
+#[test]
+fn max_detections_and_max_candidates_keep_the_highest_scores() {
+    assert_eq!(rects(VGA, "max-detections=2", boxes()).len(), 2);
+    assert_eq!(rects(VGA, "max-detections=2", boxes())[0].0, 100);
+    assert_eq!(rects(VGA, "max-candidates=1", boxes()).len(), 1);
+}
+
+#[test]
+fn boxes_of_different_classes_suppress_each_other_only_if_class_agnostic() {
+    let same = [[10.0, 10.0, 50.0, 50.0]; 2];
+    let scores = [[0.9, 0.0], [0.0, 0.8]];
+    let pair = || {
+        vec![
+            tensor("boxes", &[2, 4], same.as_flattened()),
+            tensor("scores", &[2, 2], scores.as_flattened()),
+        ]
+    };
     assert_eq!(rects(VGA, "", pair()).len(), 2);
     assert_eq!(rects(VGA, "class-agnostic=true", pair()).len(), 1);
     assert_eq!(rects(VGA, "class-agnostic=true method=none", pair()).len(), 2);
