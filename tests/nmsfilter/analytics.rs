@@ -321,6 +321,28 @@ mod tensor_meta {
     }
 
     #[test]
+    fn one_of_several_metas_is_decoded_and_removed() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        let writable = buffer.get_mut().unwrap();
+        add(writable, vec![window(100.0)]);
+        // An empty one is of no element.
+        TensorMeta::add(writable);
+        add(writable, vec![window(200.0)]);
+        attach(writable, &windows(1)).unwrap();
+        for (selected, left) in [("", 100), ("0", 100), ("1", 200), ("2", 0)] {
+            let filtered = filtered(&[("tensors-from", selected)], buffer.clone());
+            let lefts: Vec<u32> = regions(&filtered).iter().map(|(_, [left, ..])| *left).collect();
+            assert_eq!((lefts, listed(&filtered).len()), (vec![left], 3), "{selected}");
+            if !selected.is_empty() {
+                let removes = [("tensors-from", selected), ("keep-tensors", "false")];
+                let removed = self::filtered(&removes, buffer.clone());
+                assert_eq!(listed(&removed).len(), 2, "{selected}");
+            }
+        }
+    }
+
+    #[test]
     fn a_tensor_without_memory_and_id_is_listed_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();

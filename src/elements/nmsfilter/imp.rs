@@ -237,10 +237,19 @@ pub struct NmsFilter {
         name = "keep-tensors", get, set, type = bool, member = keep_tensors,
         default = Settings::default().keep_tensors,
         nick = "Keep tensors",
-        blurb = "Whether the tensors stay on the buffer; set it to false on the first of several \
-                 nmsfilter elements that follow one another, and with DeepStream, so that nvinfer has its \
-                 memory again before the buffer is pushed",
+        blurb = "Whether the tensors stay on the buffer (with tensors-from, those of that element); set it \
+                 to false on the first of several nmsfilter elements that follow one another, and with \
+                 DeepStream, so that nvinfer has its memory again before the buffer is pushed",
         mutable_playing
+    )]
+    #[property(
+        name = "tensors-from", get, set, type = Option<String>, member = tensors_from,
+        nick = "Tensors from",
+        blurb = "The inference element whose tensors are decoded, if several upstream attach tensors: the \
+                 name of an ortinference, or the element's number in their order, from 0 (unset: 0, with \
+                 a warning if there are several). Digits are always a number. With DeepStream, set \
+                 unique-id instead",
+        mutable_ready
     )]
     #[property(
         name = "unique-id", get, set, type = u32, member = unique_id,
