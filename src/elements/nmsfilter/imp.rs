@@ -384,6 +384,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.warn_if_without_tensors();
         self.post_stats();
         *lock(&self.session) = None;
         Ok(())
@@ -405,6 +406,7 @@ impl BaseTransformImpl for NmsFilter {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
+            self.warn_if_without_tensors();
             self.post_stats();
         }
         self.parent_sink_event(event)
@@ -504,6 +506,7 @@ impl BaseTransformImpl for NmsFilter {
                 lock(&self.counter).count(&counts, start.elapsed());
             }
             Err(error) => {
+                lock(&self.counter).set_has_tensors();
                 let properties = property::non_default(self.obj().upcast_ref());
                 let context = format!("{}; {properties}", context.unwrap_or_default());
                 self.post_error_message(error.message(&context));
@@ -531,13 +534,25 @@ impl NmsFilter {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
         let late = lock(&self.counter).count_without_tensors(frames, pts);
         if late {
-            gst::element_imp_warning!(
-                self,
-                gst::StreamError::Format,
-                ("no buffer of the first second carried tensors, so nothing is detected; \
-                     place nmsfilter downstream of an inference element, without elements between \
-                     them that scale, crop or replace the picture")
-            );
+            self.warn_of_missing_tensors("first second");
+        }
+    }
+
+    /// Warns at the end of a stream of less than a second that had no tensors.
+    fn warn_if_without_tensors(&self) {
+        let without_tensors = lock(&self.counter).take_without_tensors();
+        if without_tensors {
+            self.warn_of_missing_tensors("stream");
+        }
+    }
+
+    fn warn_of_missing_tensors(&self, period: &str) {
+        let session = lock(&self.session);
+        let text = session.as_ref().and_then(|session| session.warnings.no_tensors(period));
+        drop(session);
+        // No lock is held while the message is posted.
+        if let Some(text) = text {
+            gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));
         }
     }
 
