@@ -73,6 +73,12 @@ pub enum NmsError {
         /// The names of all decoders.
         known: String,
     },
+    /// The threshold of [`Params::overlap`] is not one.
+    #[error("Params::iou_threshold: expected a number from 0 to 1, got {got}")]
+    IouThreshold {
+        /// The number.
+        got: String,
+    },
     /// No decoder reads the tensors.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
@@ -122,8 +128,13 @@ impl Nms {
     /// Decodes `tensors` and suppresses duplicates.
     ///
     /// # Errors
-    /// If no decoder reads the tensors, a tensor's memory cannot be read, or the GPU fails.
+    /// If no decoder reads the tensors, a tensor's memory cannot be read, the threshold of the overlap is not from 0
+    /// to 1, or the GPU fails.
     pub fn run(&mut self, tensors: &[TensorView<'_>]) -> Result<Outcome<'_>, NmsError> {
+        let threshold = self.params.iou_threshold;
+        if !(0.0..=1.0).contains(&threshold) {
+            return Err(NmsError::IouThreshold { got: threshold.to_string() });
+        }
         let choice = decoder::choose(tensors, self.decoder, self.options)?;
         self.params.scale = if choice.layout.normalized { self.model_size } else { [1.0; 2] };
         Ok(self.engine.run(tensors, &choice.layout, &self.params)?)

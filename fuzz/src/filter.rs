@@ -156,6 +156,7 @@ impl Run {
         let path = element.property::<Option<String>>("label-file");
         let labels = match &path {
             None => Some(Vec::new()),
+            Some(path) if path.is_empty() => Some(Vec::new()),
             Some(path) if LABEL_FILE.to_str() == Some(path) => {
                 self.labels.as_ref().and_then(|file| predict::labels(file))
             }

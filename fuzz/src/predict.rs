@@ -108,7 +108,7 @@ pub fn frame_size(caps: &gst::Caps) -> Option<[u32; 2]> {
     Some([side("width")?, side("height")?])
 }
 
-/// The labels in a label file; `None` if it is not valid text.
+/// The labels in a label file; `None` if it is not valid text, or has no label.
 pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     let text = str::from_utf8(file).ok().filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -116,12 +116,15 @@ pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     while labels.last().is_some_and(String::is_empty) {
         labels.pop();
     }
-    Some(labels)
+    Some(labels).filter(|labels| !labels.is_empty())
 }
 
 /// The result of pushing `buffer` next. Settings can come into force by it.
 pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
     known.is_unpredictable |= settings.changed().any(|name| !PREDICTED.contains(&name));
+    // The tensors of `GstTensorMeta` and those of the plugin's own metadata are those of two elements, of which
+    // the element reads one.
+    known.is_unpredictable |= has_both_kinds(buffer);
     if known.is_unpredictable {
         return Expected::Anything;
     }
@@ -154,6 +157,11 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
     }
 }
 
+fn has_both_kinds(buffer: &gst::BufferRef) -> bool {
+    let has = |name| buffer.iter_meta::<gst::Meta>().any(|meta| meta.api().name() == name);
+    has("NmsFilterTensor-api") && has("GstTensorMetaAPI")
+}
+
 /// What is derived from settings, tensors and caps.
 struct Plan {
     choice: Choice,
@@ -180,7 +188,7 @@ impl Plan {
         let model = ["model-width", "model-height"].map(|name| settings.get(name));
         let mapping = Mapping::new(frame, model, letterbox(settings));
         let mapping = mapping.map_err(|error| kind(&error))?;
-        let thresholds = thresholds(settings, &known.labels)?;
+        let thresholds = thresholds(settings, &known.labels, &choice)?;
         let scale = if choice.layout.normalized { mapping.model() } else { [1.0; 2] };
         let params = params(settings, &mapping, thresholds, scale);
         if known.backend == "cuda" {
@@ -321,18 +329,29 @@ fn params(
 }
 
 /// The thresholds by `score-threshold`, `classes` and `class-thresholds`.
-fn thresholds(settings: &Snapshot, labels: &[String]) -> Result<ClassThresholds, String> {
+fn thresholds(
+    settings: &Snapshot,
+    labels: &[String],
+    choice: &Choice,
+) -> Result<ClassThresholds, String> {
     let score: f32 = settings.get("score-threshold");
     let class = |name: &str| -> Result<usize, String> {
         let class = match name.chars().all(|c| c.is_ascii_digit()) {
             true => name.parse().ok(),
-            false => labels.iter().position(|label| label == name),
+            false => (0..labels.len().max(choice.layout.classes))
+                .find(|&class| name_of(class as u32, labels, choice.decoder) == name),
         };
         class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
     };
     let entries = |name| -> Vec<String> {
         let list = settings.get::<Option<String>>(name).unwrap_or_default();
-        list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect()
+        // Characters that no property has stand for escaped ones.
+        let list = list.replace(r"\\", "\u{e000}").replace(r"\,", "\u{e001}");
+        let entry = |entry: &str| entry.replace('\u{e000}', r"\").replace('\u{e001}', ",");
+        list.split(',')
+            .map(|text| entry(text).trim().to_owned())
+            .filter(|e| !e.is_empty())
+            .collect()
     };
     let mut of: BTreeMap<usize, f32> = BTreeMap::new();
     for name in entries("classes") {

@@ -5,8 +5,8 @@
 //! [`Tensors::of`](super::Tensors::of).
 //!
 //! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can
-//! write it without headers of this crate. Its structure has four fields, and an optional
-//! fifth:
+//! write it without headers of this crate. Its structure has four fields, and two optional
+//! ones:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
@@ -15,6 +15,10 @@
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
 //! | `model` | caps | what is known of the model ([`model`](super::model)); optional |
+//! | `source` | string | the name of the element that attached it; optional |
+//!
+//! Where several elements attach tensors, `source` distinguishes them: the tensors with the same source are those
+//! of one model.
 //!
 //! The metadata stays on the buffer through queues and tees, and is copied with it. Other elements
 //! do not support one of its tags, so elements that transform the video frame (scale, crop, flip,
@@ -129,6 +133,27 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
 /// # Errors
 /// If the element type is neither f16 nor f32, or if the memory is smaller than the shape requires.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
+    add(buffer, tensor, None)
+}
+
+/// Attaches `tensor` as [`attach`] does, with the name of the element that attaches it. By this name,
+/// `nmsfilter` selects the tensors of one of several elements (`tensors-from`).
+///
+/// # Errors
+/// As [`attach`].
+pub fn attach_from(
+    buffer: &mut gst::BufferRef,
+    tensor: &NewTensor,
+    source: &str,
+) -> Result<(), TensorError> {
+    add(buffer, tensor, Some(source))
+}
+
+fn add(
+    buffer: &mut gst::BufferRef,
+    tensor: &NewTensor,
+    source: Option<&str>,
+) -> Result<(), TensorError> {
     tensor.as_attached().view().checked_len()?;
 
     register();
@@ -142,6 +167,9 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
     if let Some(model) = &tensor.model {
         structure.set("model", model);
     }
+    if let Some(source) = source {
+        structure.set("source", source);
+    }
     Ok(())
 }
 
@@ -149,24 +177,63 @@ pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), Ten
 /// Tensors beyond its capacity are only counted.
 ///
 /// # Errors
-/// If a field of a structure other than `model` is missing, or a field has another type, or is text
-/// that is not UTF-8.
+/// If a field of a structure other than `model` and `source` is missing, or a field has another type, or is
+/// text that is not UTF-8.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
 ) -> Result<(), InputError> {
-    let api = api();
-    for meta in buffer.iter_meta::<gst::Meta>() {
-        if meta.api() != api {
-            continue;
-        }
-        if tensors.is_full() {
-            tensors.skip();
-        } else if let Some(custom) = meta.try_as_custom_meta() {
-            tensors.push(parse(structure(custom))?);
+    structures(buffer).try_for_each(|structure| push(structure, tensors))
+}
+
+/// Reads the attached tensors with this source, or without one, as [`read`] does.
+///
+/// # Errors
+/// As [`read`]; of other tensors, only the source is read.
+pub(super) fn read_from<'a>(
+    buffer: &'a gst::BufferRef,
+    source: Option<&str>,
+    tensors: &mut Tensors<'a>,
+) -> Result<(), InputError> {
+    for structure in structures(buffer) {
+        if self::source(structure)? == source {
+            push(structure, tensors)?;
         }
     }
     Ok(())
+}
+
+/// The source of each attached tensor.
+pub(super) fn sources(
+    buffer: &gst::BufferRef,
+) -> impl Iterator<Item = Result<Option<&str>, InputError>> {
+    structures(buffer).map(source)
+}
+
+/// Adds the tensor of a structure, or counts it if there is no room.
+fn push<'a>(structure: &'a gst::StructureRef, tensors: &mut Tensors<'a>) -> Result<(), InputError> {
+    match tensors.is_full() {
+        true => tensors.skip(),
+        false => tensors.push(parse(structure)?),
+    }
+    Ok(())
+}
+
+/// The structures of the metadata items, in the order in which they were attached.
+fn structures(buffer: &gst::BufferRef) -> impl Iterator<Item = &gst::StructureRef> {
+    let api = api();
+    buffer
+        .iter_meta::<gst::Meta>()
+        .filter(move |meta| meta.api() == api)
+        .filter_map(|meta| meta.try_as_custom_meta().map(structure))
+}
+
+/// The field `source`; `None` if there is none.
+fn source(structure: &gst::StructureRef) -> Result<Option<&str>, InputError> {
+    match structure.has_field("source") {
+        true => text_field(structure, "source").map(Some),
+        false => Ok(None),
+    }
 }
 
 /// The structure of a metadata item, for as long as its buffer is borrowed.
@@ -247,10 +314,21 @@ fn is_null(name: &str) -> InputError {
 
 /// Removes the attached tensors from `buffer`.
 pub fn remove(buffer: &mut gst::BufferRef) {
+    remove_if(buffer, |_| true);
+}
+
+/// Removes the attached tensors with this source, or without one, from `buffer`.
+pub(super) fn remove_from(buffer: &mut gst::BufferRef, source: Option<&str>) {
+    remove_if(buffer, |structure| self::source(structure).is_ok_and(|is| is == source));
+}
+
+fn remove_if(buffer: &mut gst::BufferRef, remove: impl Fn(&gst::StructureRef) -> bool) {
     let api = api();
     buffer.foreach_meta_mut(|meta| {
-        let ours = meta.api() == api;
-        std::ops::ControlFlow::Continue(if ours {
+        let is_ours = meta.api() == api;
+        let is_removed =
+            is_ours && meta.try_as_custom_meta().is_none_or(|custom| remove(custom.structure()));
+        std::ops::ControlFlow::Continue(if is_removed {
             gst::buffer::BufferMetaForeachAction::Remove
         } else {
             gst::buffer::BufferMetaForeachAction::Keep

@@ -5,7 +5,8 @@
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
 //! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
 //! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
-//! memory, and [`model`] what tensors say of the model that they come from.
+//! memory, and [`model`] what tensors say of the model that they come from. `selection` reads the tensors of one
+//! of several inference elements.
 
 mod buffer_memory;
 pub mod cuda_memory;
@@ -14,6 +15,7 @@ pub mod custom_meta;
 pub(crate) mod deepstream;
 mod error;
 pub mod model;
+pub(crate) mod selection;
 #[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
 

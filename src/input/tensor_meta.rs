@@ -15,15 +15,30 @@ use crate::text;
 /// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`. Tensors beyond its
 /// capacity, or with more than [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions, are only counted.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
-    for meta in buffer.iter_meta::<TensorMeta>() {
-        for tensor in slice(&meta) {
-            let Some(shape) = Shape::new(tensor.dims()) else {
-                tensors.skip();
-                continue;
-            };
-            let element = element_type(tensor.data_type());
-            tensors.push(AttachedTensor::new(id(tensor), element, shape, data(tensor)));
-        }
+    buffer.iter_meta::<TensorMeta>().for_each(|meta| add(&meta, tensors));
+}
+
+/// Reads the tensors of the `GstTensorMeta` with this index among those that have tensors, as [`read`] does.
+pub fn read_one<'a>(buffer: &'a gst::BufferRef, index: usize, tensors: &mut Tensors<'a>) {
+    let mut metas = buffer.iter_meta::<TensorMeta>().filter(|meta| !meta.as_slice().is_empty());
+    if let Some(meta) = metas.nth(index) {
+        add(&meta, tensors);
+    }
+}
+
+/// The number of `GstTensorMeta` on `buffer` that have tensors.
+pub fn count(buffer: &gst::BufferRef) -> usize {
+    buffer.iter_meta::<TensorMeta>().filter(|meta| !meta.as_slice().is_empty()).count()
+}
+
+fn add<'a>(meta: &gst::MetaRef<'a, TensorMeta>, tensors: &mut Tensors<'a>) {
+    for tensor in slice(meta) {
+        let Some(shape) = Shape::new(tensor.dims()) else {
+            tensors.skip();
+            continue;
+        };
+        let element = element_type(tensor.data_type());
+        tensors.push(AttachedTensor::new(id(tensor), element, shape, data(tensor)));
     }
 }
 
@@ -96,4 +111,19 @@ pub fn remove(buffer: &mut gst::BufferRef) {
             return;
         }
     }
+}
+
+/// Removes the `GstTensorMeta` with this index among those that have tensors from `buffer`.
+pub fn remove_one(buffer: &mut gst::BufferRef, index: usize) {
+    let mut next = 0;
+    buffer.foreach_meta_mut(|mut meta| {
+        let has_tensors =
+            meta.downcast_ref::<TensorMeta>().is_some_and(|meta| !meta.as_slice().is_empty());
+        let is_removed = has_tensors && next == index;
+        next += usize::from(has_tensors);
+        std::ops::ControlFlow::Continue(match is_removed {
+            true => gst::buffer::BufferMetaForeachAction::Remove,
+            false => gst::buffer::BufferMetaForeachAction::Keep,
+        })
+    });
 }

@@ -16,7 +16,7 @@ use crate::file::{self, FileError, TextError};
 const MAX_FILE_SIZE: u64 = 4 << 20;
 
 /// Why labels cannot be read: the file is missing, is not a regular file, is too large, or is not
-/// text in UTF-8.
+/// text in UTF-8, or has no label.
 #[derive(Debug, thiserror::Error)]
 #[error("the label file {path:?} {cause}")]
 pub struct LabelError {
@@ -30,6 +30,10 @@ enum Cause {
     File(#[from] FileError),
     #[error(transparent)]
     Text(#[from] TextError),
+    #[error(
+        "has no label; expected one label per line, or unset label-file for the model's labels"
+    )]
+    Empty,
 }
 
 /// The names of classes: from the label file, or without one from the tensors' model; else from the decoder,
@@ -58,7 +62,7 @@ impl Labels {
     /// ignored.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a regular file, has more than 4 MiB, or is not UTF-8.
+    /// If the file cannot be read, is not a regular file, has more than 4 MiB, is not UTF-8, or has no label.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
         let names =
             Self::read(path).map_err(|cause| LabelError { path: path.to_owned(), cause })?;
@@ -68,7 +72,8 @@ impl Labels {
     fn read(path: &Path) -> Result<Vec<String>, Cause> {
         let bytes = file::read(path, MAX_FILE_SIZE)?;
         let lines = file::text(&bytes)?.trim_end().lines();
-        Ok(lines.map(|line| line.trim().to_owned()).collect())
+        let names: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
+        if names.is_empty() { Err(Cause::Empty) } else { Ok(names) }
     }
 
     /// Uses these names of the tensors' model, the first for class 0, unless there is a label file. White
@@ -88,11 +93,15 @@ impl Labels {
         }
     }
 
-    /// The class with this label; `None` for an empty label.
-    pub fn class(&self, label: &str) -> Option<u32> {
-        let matches = |name: &String| !name.is_empty() && name == label;
-        let class = self.names.iter().position(matches)?;
-        u32::try_from(class).ok()
+    /// The first of `classes` classes whose regions have this label, with the names of `decoder` for classes
+    /// after the last label; also classes beyond, if they have a label.
+    pub fn class(&self, label: &str, decoder: &dyn Decoder, classes: usize) -> Option<usize> {
+        let number = label.strip_prefix(NUMBERED).and_then(|number| number.parse().ok());
+        let is_label = |&class: &usize| match name(&self.names, Some(decoder), class) {
+            Some(name) => name == label,
+            None => number == Some(class) && label == numbered(class),
+        };
+        (0..classes.max(self.names.len())).find(is_label)
     }
 
     /// The names, the first for class 0.
@@ -120,22 +129,35 @@ impl Labels {
         }
         let Self { names, decoder, cached, .. } = self;
         cached[index].get_or_insert_with(|| {
-            let name = match names.get(index) {
-                Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
-                None => decoder.and_then(|decoder| decoder.label(class)),
-            };
-            let quark = match name {
+            let quark = match name(names, *decoder, index) {
                 Some(name) => glib::Quark::from_str(name),
-                None => glib::Quark::from_str(format!("class-{class}")),
+                None => glib::Quark::from_str(numbered(index)),
             };
             Label { quark, detection: roi::detection(class, quark) }
         })
     }
 }
 
+/// What precedes the number in the label of a class without a name.
+const NUMBERED: &str = "class-";
+
+/// The label of a class without a name.
+fn numbered(class: usize) -> String {
+    format!("{NUMBERED}{class}")
+}
+
+/// The name of a class: its label, or that of the decoder for a class after the last label.
+fn name<'a>(names: &'a [String], decoder: Option<&dyn Decoder>, class: usize) -> Option<&'a str> {
+    match names.get(class) {
+        Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
+        None => decoder.and_then(|decoder| decoder.label(class as u32)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decoder::DECODERS;
 
     /// Writes a label file with this content and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
@@ -172,11 +194,40 @@ mod tests {
     #[test]
     fn blank_lines_at_the_end_are_ignored() {
         assert_eq!(names("blank", b"person\n\ncat\n\n \t\n\r\n"), ["person", "", "cat"]);
-        assert_eq!(load("empty", b"\n\n").unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_without_a_label_is_an_error() {
+        for bytes in [&b""[..], b"\n\n", b" \r\n\t", b"\xef\xbb\xbf"] {
+            let message = error_text(load("empty", bytes));
+            assert!(message.contains("has no label; expected one label per line"), "{message}");
+        }
+    }
+
+    #[test]
+    fn classes_are_found_by_the_labels_of_their_regions() {
+        let labels = load("shown", b"person\n\nclass-0\nperson").unwrap();
+        let class = |label: &str| labels.class(label, DECODERS[0], 6);
+        assert_eq!(class("person"), Some(0));
+        assert_eq!(
+            (class("class-1"), class("class-0"), class("class-5")),
+            (Some(1), Some(2), Some(5))
+        );
+        for none in ["", "class-2", "class-6", "class-01", "class-+1", "class-", "object"] {
+            assert_eq!(class(none), None, "{none}");
+        }
+        let (none, windows) = (Labels::default(), DECODERS[0]);
+        assert_eq!(windows.label(0), Some("object"));
+        assert_eq!(none.class("object", windows, 1), Some(0));
+        assert_eq!(
+            (none.class("class-0", windows, 1), none.class("class-0", windows, 0)),
+            (None, None)
+        );
     }
 
     #[test]
     fn labels_of_the_model_are_trimmed_and_replaced_by_the_next() {
+        gst::init().unwrap();
         let mut labels = Labels::default();
         assert_eq!((labels.source(), labels.count()), (None, 0));
         labels.set_model(&[" person ".to_owned(), " ".to_owned()]);
@@ -186,7 +237,6 @@ mod tests {
             [0, 1, 2].map(|class| name(&mut labels, class)),
             ["person", "class-1", "class-2"]
         );
-        assert_eq!((labels.class("person"), labels.class("")), (Some(0), None));
         labels.set_model(&["cat".to_owned()]);
         assert_eq!([0, 1].map(|class| name(&mut labels, class)), ["cat", "class-1"]);
         labels.set_model(&[]);
@@ -196,12 +246,11 @@ mod tests {
 
     #[test]
     fn labels_of_the_model_are_not_used_if_there_is_a_label_file() {
-        for (name, bytes, expected) in [("file", &b"dog"[..], "dog"), ("none", b"", "class-0")] {
-            let mut labels = load(name, bytes).unwrap();
-            labels.set_model(&["person".to_owned()]);
-            assert_eq!(labels.source(), Some("the label file"));
-            assert_eq!(labels.of(0).quark.as_str(), expected);
-        }
+        gst::init().unwrap();
+        let mut labels = load("file", b"dog").unwrap();
+        labels.set_model(&["person".to_owned(), "cat".to_owned()]);
+        assert_eq!(labels.source(), Some("the label file"));
+        assert_eq!([0, 1].map(|class| labels.of(class).quark.as_str()), ["dog", "class-1"]);
     }
 
     #[test]

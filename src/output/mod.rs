@@ -36,8 +36,9 @@ pub struct Kinds {
 pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 
 /// Attaches `regions` to `buffer`; `frame` is the width and height of the video frame in pixels.
-/// The id of a region of interest is the id of its `GstAnalyticsODMtd` if that is attached too,
-/// else the index of the region.
+/// The ids of the regions of interest continue after the greatest id on the buffer. If objects
+/// (`GstAnalyticsODMtd`) are attached too, a region has the id of its object, unless another region on the
+/// buffer has one of these ids.
 ///
 /// The relation metadata is attached even if there are no regions: without it, overlay elements
 /// keep showing the boxes of earlier frames.
@@ -52,17 +53,29 @@ pub fn attach(
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
     #[cfg(feature = "v1_24")]
-    let first_id = match kinds.analytics {
-        true => analytics::attach(buffer, frame, regions, labels)?,
-        false => 0,
+    let first_object = match kinds.analytics {
+        true => Some(analytics::attach(buffer, frame, regions, labels)?),
+        false => None,
     };
     #[cfg(not(feature = "v1_24"))]
-    let first_id = 0;
+    let first_object = None;
 
     if kinds.roi {
+        let first_id = first_id(roi::next_id(buffer), first_object, regions.len());
         roi::attach(buffer, frame, regions, labels, first_id);
     }
     Ok(())
+}
+
+/// The id of the first of `count` regions of interest. `next` follows the greatest id on the buffer, and
+/// `first_object` is the id of the first region's object.
+fn first_id(next: u32, first_object: Option<u32>, count: usize) -> u32 {
+    match first_object {
+        None => next,
+        Some(first) if first >= next => first,
+        // These ids are in use. Ids of other objects would be wrong, so those after all objects follow.
+        Some(first) => next.max(first.saturating_add(count as u32)),
+    }
 }
 
 /// Whether `buffer` already has `region`, with the same label and the same pixels, in metadata of
@@ -80,4 +93,21 @@ pub fn is_attached(
         return true;
     }
     kinds.roi && roi::is_attached(buffer, label, pixels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_have_the_ids_of_their_objects_unless_another_region_has_one() {
+        // No region, or those of a first nmsfilter, whose objects have the same ids.
+        assert_eq!(first_id(0, Some(0), 5), 0);
+        assert_eq!(first_id(3, Some(3), 5), 3);
+        assert_eq!(first_id(3, Some(7), 5), 7);
+        // A region of another element has the id 0, which is that of the first object.
+        assert_eq!(first_id(1, Some(0), 5), 5);
+        assert_eq!(first_id(9, Some(2), 5), 9);
+        assert_eq!(first_id(4, None, 5), 4);
+    }
 }

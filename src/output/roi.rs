@@ -26,7 +26,15 @@ pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
         .build()
 }
 
-/// Adds one region of interest per region, with consecutive ids from `first_id`. Coordinates in the
+/// The id after the greatest id of a region of interest on `buffer`, of which a negative one does not count; 0
+/// without regions. Elements that set no ids leave them 0.
+pub(super) fn next_id(buffer: &gst::BufferRef) -> u32 {
+    let ids = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| region.id());
+    ids.filter_map(|id| u32::try_from(id).ok()).max().map_or(0, |greatest| greatest + 1)
+}
+
+/// Adds one region of interest per region, with consecutive ids from `first_id`; `i32::MAX` is followed by
+/// `i32::MIN`. Coordinates in the
 /// structure are normalized (0 to 1).
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,

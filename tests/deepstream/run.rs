@@ -39,6 +39,14 @@ impl Ran {
         self
     }
 
+    /// Fails if there was an error, or another warning than that there were no tensors.
+    pub fn without_tensors(self) -> Self {
+        assert_eq!(self.ended.error, None);
+        let [warning] = &*self.ended.warnings else { panic!("{:?}", self.ended.warnings) };
+        assert!(warning.starts_with("no buffer of the stream carried tensors, so "), "{warning}");
+        self
+    }
+
     /// A number of `stats`.
     pub fn stat(&self, name: &str) -> u64 {
         self.ended.stats.last().expect("stats were posted").get(name).unwrap()

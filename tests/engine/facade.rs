@@ -38,6 +38,25 @@ fn an_unknown_decoder_name_is_an_error_with_all_names() {
 }
 
 #[test]
+fn an_overlap_threshold_outside_0_to_1_is_an_error() {
+    let tensors = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
+    let mut nms = nms();
+    for (threshold, got) in
+        [(45.0, "45"), (f32::NAN, "NaN"), (-0.1, "-0.1"), (f32::INFINITY, "inf"), (1.1, "1.1")]
+    {
+        nms.params.iou_threshold = threshold;
+        let error = nms.run(&tensors).unwrap_err();
+        assert!(matches!(error, NmsError::IouThreshold { .. }), "{error:?}");
+        let expected = format!("Params::iou_threshold: expected a number from 0 to 1, got {got}");
+        assert_eq!(error.to_string(), expected);
+    }
+    for threshold in [0.0, 0.45, 1.0] {
+        nms.params.iou_threshold = threshold;
+        assert!(nms.run(&tensors).is_ok(), "{threshold}");
+    }
+}
+
+#[test]
 fn a_decoder_that_is_set_reads_tensors_of_any_id_until_it_is_unset() {
     let tensors = [TensorView::from_slice("out", &[2, 4], &IMAGE)];
     let mut nms = nms();

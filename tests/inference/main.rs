@@ -19,5 +19,6 @@ mod messages;
 mod on_gpu;
 mod outputs;
 mod pipelines;
+mod several;
 #[cfg(feature = "v1_28")]
 mod stock;

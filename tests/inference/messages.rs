@@ -266,6 +266,39 @@ fn numbers_that_are_none() {
 }
 
 #[test]
+fn a_label_file_without_a_label() {
+    element::init();
+    let empty = ScratchFile::new("txt", b"\n");
+    let message = error(&format!("model=yolo.onnx label-file={}", empty.display()));
+    assert_says(&message, &["the label file", "has no label; expected one label per line"]);
+}
+
+#[test]
+fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let text = "[modelinfo]\nversion=1.0\n[images]\nranges=0,255\n[input]\nranges=0,1\n\
+                [output0]\nid=yolo-v8-out\n";
+    let model = WithInfo::new(&identity(DIMS, Element::F32), text);
+    let message = error_at(&model.path);
+    assert_says(
+        &message,
+        &[
+            ".modelinfo\": expected groups with the names of the model's inputs and outputs, [input], \
+             [output]; got [images], [output0] too",
+        ],
+    );
+    let text = "[modelinfo]\nversion=1.0\n[output]\nid=a\n";
+    let model = WithInfo::new(&identity(DIMS, Element::F32), text);
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 ! ortinference provider=cpu model={} ! fakesink",
+        model.path.display()
+    ));
+    assert_eq!(pipeline::run(&pipeline).error, None);
+}
+
+#[test]
 fn a_label_file_that_cannot_be_read() {
     element::init();
     let folder = Scratch::new();

@@ -107,6 +107,18 @@ fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
 }
 
 #[test]
+fn no_region_has_the_id_of_another_one_or_of_another_object() {
+    let tensor = windows(3);
+    let found = frame("", move |buffer| {
+        // Its id is 0, as the first object's would be.
+        VideoRegionOfInterestMeta::add(buffer, "other", (0, 0, 9, 9));
+        attach(buffer, &tensor).unwrap();
+    });
+    let ids = |objects: &[Object]| objects.iter().map(|object| object.0).collect::<Vec<_>>();
+    assert_eq!((ids(&found.objects), ids(&found.regions)), (vec![0, 1, 2], vec![0, 3, 4, 5]));
+}
+
+#[test]
 fn thousands_of_objects_are_attached() {
     let tensor = windows(5_000);
     let found = frame("score-threshold=0 max-detections=0", move |buffer| {
@@ -306,6 +318,28 @@ mod tensor_meta {
         assert_eq!(address(&copy), address(&buffer), "the memory is shared");
         drop(buffer);
         assert_eq!(listed(&copy), expected, "the copy owns the tensors");
+    }
+
+    #[test]
+    fn one_of_several_metas_is_decoded_and_removed() {
+        init();
+        let mut buffer = gst::Buffer::new();
+        let writable = buffer.get_mut().unwrap();
+        add(writable, vec![window(100.0)]);
+        // An empty one is of no element.
+        TensorMeta::add(writable);
+        add(writable, vec![window(200.0)]);
+        attach(writable, &windows(1)).unwrap();
+        for (selected, left) in [("", 100), ("0", 100), ("1", 200), ("2", 0)] {
+            let filtered = filtered(&[("tensors-from", selected)], buffer.clone());
+            let lefts: Vec<u32> = regions(&filtered).iter().map(|(_, [left, ..])| *left).collect();
+            assert_eq!((lefts, listed(&filtered).len()), (vec![left], 3), "{selected}");
+            if !selected.is_empty() {
+                let removes = [("tensors-from", selected), ("keep-tensors", "false")];
+                let removed = self::filtered(&removes, buffer.clone());
+                assert_eq!(listed(&removed).len(), 2, "{selected}");
+            }
+        }
     }
 
     #[test]

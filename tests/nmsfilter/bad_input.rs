@@ -348,6 +348,34 @@ fn unknown_class_names_are_errors() {
 }
 
 #[test]
+fn a_number_that_is_not_shown_since_the_class_has_a_label_is_an_error() {
+    let labels = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("dog.txt");
+    std::fs::write(&labels, "dog\n").unwrap();
+    let message = error(&format!("classes=class-0 label-file={}", labels.display()), window());
+    assert_contains(&message, &["classes: there is no class \"class-0\"", "1 labels loaded"]);
+}
+
+#[test]
+fn an_empty_label_file_is_an_error_and_an_empty_name_of_one_is_none() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("empty labels.txt");
+    for bytes in ["", "\n \n", "\u{feff}"] {
+        std::fs::write(&file, bytes).unwrap();
+        let message = error(&format!("label-file=\"{}\"", file.display()), window());
+        assert_contains(
+            &message,
+            &["empty labels.txt\" has no label; expected one label per line"],
+        );
+    }
+    let pipeline =
+        parse("videotestsrc name=in num-buffers=1 ! nmsfilter name=nms label-file=\"\" ! fakesink");
+    let tensor = tensor("windows", &[1, 4], vec![10.0, 10.0, 20.0, 0.9]);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    let seen = watch(&pipeline, "nms", regions);
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(seen.lock().unwrap()[0][0].0, "object");
+}
+
+#[test]
 fn a_missing_label_file_is_an_error() {
     let message = error("label-file=/nowhere/coco.txt", window());
     assert_contains(&message, &["/nowhere/coco.txt", "No such file or directory"]);

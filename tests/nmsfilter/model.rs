@@ -172,8 +172,8 @@ fn rules_for_classes_take_labels_of_the_tensors() {
     let thresholds = "class-thresholds=\"traffic light:0.85\"";
     assert_eq!(kinds(thresholds, &labels), ["person", "car"]);
     let message = error("classes=cat", vec![yolov8(&labels)]);
-    let expected = "classes: there is no class \"cat\"; expected a number below 65536 or a label of \
-                    the label-file or the tensors' model (3 labels loaded)";
+    let expected = "classes: there is no class \"cat\"; expected a number below 65536, or a label that \
+                    regions have (3 labels loaded)";
     assert!(message.contains(expected), "{message}");
 }
 

@@ -107,6 +107,41 @@ fn survivors_become_regions_in_descending_score() {
     assert_eq!(ids, [0, 1, 2, 3]);
 }
 
+/// The ids of the regions behind two `nmsfilter` of which the second reads tensors that are attached after the
+/// first; `foreign` are ids of regions that are attached before both.
+fn ids_behind_two(foreign: &'static [i32]) -> Vec<i32> {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=first keep-tensors=false attach=roi
+           ! nmsfilter name=second attach=roi ! fakesink",
+    );
+    intercept(&pipeline, "in", move |buffer| {
+        for id in foreign {
+            VideoRegionOfInterestMeta::add(buffer, "other", (0, 0, 9, 9)).set_id(*id);
+        }
+        attach(buffer, &tensor("windows", &[1, 4], &[10.0, 10.0, 20.0, 0.9])).unwrap();
+    });
+    intercept(&pipeline, "first", |buffer| {
+        let two = [50.0, 10.0, 20.0, 0.9, 90.0, 10.0, 20.0, 0.8];
+        attach(buffer, &tensor("windows", &[2, 4], &two)).unwrap();
+    });
+    let seen = watch(&pipeline, "second", |buffer| {
+        let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>();
+        regions.map(|region| region.id()).collect::<Vec<_>>()
+    });
+    assert_eq!(run(&pipeline).error, None);
+    seen.lock().unwrap().remove(0)
+}
+
+#[test]
+fn ids_continue_after_those_on_the_buffer() {
+    assert_eq!(ids_behind_two(&[]), [0, 1, 2]);
+    // The id of regions whose element sets none is 0.
+    assert_eq!(ids_behind_two(&[0, 0]), [0, 0, 1, 2, 3]);
+    assert_eq!(ids_behind_two(&[41, 7]), [41, 7, 42, 43, 44]);
+    assert_eq!(ids_behind_two(&[-1, -5]), [-1, -5, 0, 1, 2]);
+}
+
 #[test]
 fn labels_are_those_of_the_file_else_of_the_decoder_else_the_class_number() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("labels.txt");
@@ -138,6 +173,43 @@ fn classes_and_class_thresholds_select_the_regions() {
     assert_eq!(lefts("class-thresholds=1:0.5"), [100, 400, 200]);
     assert_eq!(lefts("score-threshold=0.8 class-thresholds=2:0.1"), [100, 200]);
     assert!(lefts("classes=7").is_empty());
+}
+
+#[test]
+fn classes_are_selected_by_the_labels_that_regions_have() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shown-labels.txt");
+    std::fs::write(&file, "cup, glass\n\na:b\\c\n").unwrap();
+    let lefts = |properties: &str, tensors| -> Vec<u32> {
+        rects(VGA, properties, tensors).into_iter().map(|rect| rect.0).collect()
+    };
+    assert_eq!(lefts("classes=class-1", boxes()), [400, 10]);
+    assert_eq!(lefts("class-thresholds=class-1:0.5", boxes()), [100, 400, 200]);
+    let window = || vec![tensor("windows", &[1, 4], &[10.0, 10.0, 20.0, 0.9])];
+    assert_eq!(lefts("classes=object", window()), [10]);
+    assert_eq!(lefts("class-thresholds=object:0.95", window()), [0; 0]);
+
+    let with_file = |properties: &[(&str, &str)]| -> Vec<u32> {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+               ! nmsfilter name=nms ! fakesink",
+        );
+        let nms = pipeline.by_name("nms").unwrap();
+        nms.set_property("label-file", file.to_str());
+        properties.iter().for_each(|(name, text)| nms.set_property(name, text));
+        intercept(&pipeline, "in", |buffer| {
+            boxes().iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+        });
+        let seen = watch(&pipeline, "nms", regions);
+        assert_eq!(run(&pipeline).error, None, "{properties:?}");
+        let found = seen.lock().unwrap().remove(0);
+        found.into_iter().map(|(_, [left, ..])| left).collect()
+    };
+    assert_eq!(with_file(&[("classes", r"cup\, glass")]), [100]);
+    assert_eq!(with_file(&[("classes", r" class-1 , cup\, glass ")]), [100, 400, 10]);
+    // A backslash before another character is itself; two are one.
+    assert_eq!(with_file(&[("classes", r"a:b\c")]), [200]);
+    assert_eq!(with_file(&[("classes", r"a:b\\c")]), [200]);
+    assert_eq!(with_file(&[("class-thresholds", r"cup\, glass:0.95,a:b\c:0.7")]), [400, 10]);
 }
 
 #[test]

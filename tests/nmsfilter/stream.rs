@@ -242,11 +242,56 @@ fn a_first_second_without_tensors_gives_one_warning() {
         assert_eq!(seen.lock().unwrap().len(), frames as usize, "every buffer passes");
         ended.warnings
     };
-    let warnings = frames(200, 1_000);
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].contains("no buffer of the first second carried tensors"));
-    assert!(frames(50, 1_000).is_empty(), "less than a second");
+    let advice = "so nothing is detected; place nmsfilter directly downstream of the inference element: \
+                  elements that write a new picture drop the tensors, such as videoconvert, videoscale, \
+                  videocrop and videoflip";
+    let expected = format!("no buffer of the first second carried tensors, {advice}");
+    assert_eq!(frames(200, 1_000), [expected]);
+    let expected = format!("no buffer of the stream carried tensors, {advice}");
+    assert_eq!(frames(50, 1_000), [expected.as_str()], "less than a second");
+    assert_eq!(frames(1, 1_000), [expected.as_str()], "a picture");
     assert!(frames(200, 49).is_empty(), "the first tensors came within a second");
+    assert!(frames(1, 0).is_empty(), "a picture with tensors");
+    assert!(frames(0, 0).is_empty(), "no frame");
+}
+
+#[test]
+fn a_stream_without_tensors_that_is_stopped_within_a_second_gives_one_warning() {
+    let pipeline = parse("videotestsrc is-live=true ! nmsfilter name=nms ! fakesink");
+    let frames = watch(&pipeline, "nms", |_| ());
+    pipeline.set_state(gst::State::Playing).unwrap();
+    while frames.lock().unwrap().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    pipeline.set_state(gst::State::Ready).unwrap();
+    let bus = pipeline.bus().unwrap();
+    let warnings: Vec<String> = bus
+        .iter_filtered(&[gst::MessageType::Warning])
+        .filter_map(|message| match message.view() {
+            gst::MessageView::Warning(warning) => Some(warning.error().to_string()),
+            _ => None,
+        })
+        .collect();
+    pipeline.set_state(gst::State::Null).unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("no buffer of the stream carried tensors, so nothing"));
+}
+
+#[test]
+fn an_error_of_tensors_is_not_followed_by_a_warning_that_there_are_none() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=3 ! video/x-raw,framerate=50/1 ! nmsfilter ! fakesink",
+    );
+    let frame = AtomicU32::new(0);
+    intercept(&pipeline, "in", move |buffer| {
+        if frame.fetch_add(1, Ordering::SeqCst) == 1 {
+            let tensor = NewTensor::from_vec("unknown", &[3], vec![0.0f32; 3]).unwrap();
+            attach(buffer, &tensor).unwrap();
+        }
+    });
+    let ended = run(&pipeline);
+    assert!(ended.error().contains("no tensor fits"), "{ended:?}");
+    assert_eq!(ended.warnings, [""; 0]);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
-//! In: the texts of the properties and the labels. Out: the score threshold of each class. A name
+//! In: the texts of the properties, the labels and the decoder. Out: the score threshold of each class. A name
 //! that consists of digits is always the number of a class, even if a label is the
-//! same.
+//! same. Commas separate entries; `\,` is a comma of a label, and `\\` a backslash.
 
-use crate::decoder::MAX_CLASSES;
+use crate::decoder::{Choice, MAX_CLASSES};
 use crate::engine::ClassThresholds;
 use crate::output::Labels;
 
@@ -13,8 +13,8 @@ use crate::output::Labels;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ClassRuleError {
     #[error(
-        "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES} or a label \
-         of the label-file or the tensors' model ({labels} labels loaded)"
+        "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES}, or a label that \
+         regions have ({labels} labels loaded)"
     )]
     UnknownClass { property: &'static str, name: String, labels: usize },
     #[error(
@@ -33,11 +33,13 @@ pub(super) fn thresholds(
     classes: Option<&str>,
     class_thresholds: Option<&str>,
     labels: &Labels,
+    choice: &Choice,
 ) -> Result<ClassThresholds, ClassRuleError> {
+    let class = |property, name: &str| class(property, name, labels, choice);
     let mut rules = ClassThresholds::uniform(score);
     let mut kept = Vec::new();
     for name in entries(classes) {
-        kept.push(class("classes", name, labels)?);
+        kept.push(class("classes", &name)?);
     }
     if !kept.is_empty() {
         rules.default = f32::INFINITY;
@@ -46,13 +48,13 @@ pub(super) fn thresholds(
         }
     }
     for entry in entries(class_thresholds) {
-        let malformed = || ClassRuleError::Entry { entry: entry.to_owned() };
+        let malformed = || ClassRuleError::Entry { entry: entry.clone() };
         let (name, threshold) = entry.rsplit_once(':').ok_or_else(malformed)?;
         let threshold: f32 = threshold.trim().parse().map_err(|_| malformed())?;
         if !threshold.is_finite() {
             return Err(malformed());
         }
-        let class = class("class-thresholds", name.trim(), labels)?;
+        let class = class("class-thresholds", name.trim())?;
         if kept.is_empty() || kept.contains(&class) {
             set_threshold(&mut rules, class, threshold);
         }
@@ -60,15 +62,33 @@ pub(super) fn thresholds(
     Ok(rules)
 }
 
-fn entries(list: Option<&str>) -> impl Iterator<Item = &str> {
-    list.unwrap_or("").split(',').map(str::trim).filter(|entry| !entry.is_empty())
+/// The entries of a list, without white space around them; empty ones are left out.
+fn entries(list: Option<&str>) -> impl Iterator<Item = String> {
+    let mut entries = vec![String::new()];
+    let mut characters = list.unwrap_or_default().chars().peekable();
+    while let Some(character) = characters.next() {
+        let entry = entries.last_mut().expect("there is a first entry");
+        match character {
+            ',' => entries.push(String::new()),
+            '\\' => {
+                entry.push(characters.next_if(|next| [',', '\\'].contains(next)).unwrap_or('\\'))
+            }
+            character => entry.push(character),
+        }
+    }
+    entries.into_iter().map(|entry| entry.trim().to_owned()).filter(|entry| !entry.is_empty())
 }
 
-fn class(property: &'static str, name: &str, labels: &Labels) -> Result<usize, ClassRuleError> {
+fn class(
+    property: &'static str,
+    name: &str,
+    labels: &Labels,
+    choice: &Choice,
+) -> Result<usize, ClassRuleError> {
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     let class = match is_number {
         true => name.parse().ok(),
-        false => labels.class(name).map(|class| class as usize),
+        false => labels.class(name, choice.decoder, choice.layout.classes),
     };
     class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| ClassRuleError::UnknownClass {
         property,
@@ -87,9 +107,42 @@ fn set_threshold(rules: &mut ClassThresholds, class: usize, threshold: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decoder;
+    use crate::tensor::TensorView;
 
     fn of(classes: &str, class_thresholds: &str) -> Result<ClassThresholds, ClassRuleError> {
-        thresholds(0.25, Some(classes), Some(class_thresholds), &Labels::default())
+        with(Some(classes), Some(class_thresholds), &Labels::default())
+    }
+
+    /// The rules for windows.
+    fn with(
+        classes: Option<&str>,
+        class_thresholds: Option<&str>,
+        labels: &Labels,
+    ) -> Result<ClassThresholds, ClassRuleError> {
+        let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
+        let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
+        thresholds(0.25, classes, class_thresholds, labels, &choice)
+    }
+
+    #[test]
+    fn a_comma_or_backslash_after_a_backslash_is_part_of_an_entry() {
+        for (list, expected) in [
+            (r"cup\, glass,7", &["cup, glass", "7"][..]),
+            (r"a\\,b", &[r"a\", "b"]),
+            (r"a\b,c\", &[r"a\b", r"c\"]),
+            (r" \, ,,\\", &[",", r"\"]),
+            ("", &[]),
+        ] {
+            assert_eq!(entries(Some(list)).collect::<Vec<_>>(), expected, "{list}");
+        }
+        assert_eq!(entries(None).count(), 0);
+    }
+
+    #[test]
+    fn labels_of_the_decoder_are_classes() {
+        assert_eq!(of("object", "").unwrap(), of("0", "").unwrap());
+        assert_eq!(of("", "object:0.5").unwrap(), of("", "0:0.5").unwrap());
     }
 
     #[test]
@@ -140,23 +193,23 @@ mod tests {
     #[test]
     fn classes_can_be_given_by_label() {
         let labels = labels("labels", "person\ntraffic light\n");
-        let rules = thresholds(0.25, Some("traffic light"), Some("person:0.1"), &labels).unwrap();
+        let rules = with(Some("traffic light"), Some("person:0.1"), &labels).unwrap();
         assert_eq!([0, 1].map(|class| rules.of(class)), [f32::INFINITY, 0.25]);
     }
 
     #[test]
     fn a_number_is_a_class_number_even_if_a_label_equals_it() {
         let labels = labels("numbers", "zero\n7\n70000\n");
-        let rules = thresholds(0.25, Some("7"), Some("7:0.5"), &labels).unwrap();
+        let rules = with(Some("7"), Some("7:0.5"), &labels).unwrap();
         assert_eq!([1, 7].map(|class| rules.of(class)), [f32::INFINITY, 0.5]);
-        let error = thresholds(0.25, Some("70000"), None, &labels).unwrap_err();
+        let error = with(Some("70000"), None, &labels).unwrap_err();
         assert!(error.to_string().contains("there is no class \"70000\""), "{error}");
     }
 
     #[test]
     fn an_empty_name_is_refused_even_if_a_class_has_no_label() {
         let labels = labels("none", "person\n\ncat\n");
-        let error = thresholds(0.25, None, Some(":0.5"), &labels).unwrap_err();
+        let error = with(None, Some(":0.5"), &labels).unwrap_err();
         assert!(error.to_string().contains("there is no class \"\""), "{error}");
     }
 

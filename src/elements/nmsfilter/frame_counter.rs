@@ -2,7 +2,7 @@
 //! Counts frames and detects streams without tensors.
 //!
 //! In: the counts of each frame. Out: the structure for the property and message `stats`, and
-//! whether the first second of the stream had no tensors.
+//! whether the first second of the stream, or all of a shorter stream, had no tensors.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct FrameCounter {
     tensors: TensorWatch,
 }
 
-/// Detects that the first second of the stream has no tensors.
+/// Detects that the first second of the stream, or all of a shorter stream, has no tensors.
 #[derive(Default)]
 enum TensorWatch {
     #[default]
@@ -59,7 +59,22 @@ impl FrameCounter {
     /// Counts frames whose tensors are lost.
     pub fn count_lost(&mut self, frames: usize) {
         self.posted = false;
+        self.tensors = TensorWatch::Done;
         self.stats.count_lost(frames);
+    }
+
+    /// Notes that a buffer had tensors, which were not decoded.
+    pub fn set_has_tensors(&mut self) {
+        self.tensors = TensorWatch::Done;
+    }
+
+    /// Whether the stream, which ends, is shorter than a second and had no tensors. Returns true once.
+    pub fn take_without_tensors(&mut self) -> bool {
+        let is_missing = matches!(self.tensors, TensorWatch::Missing(_));
+        if is_missing {
+            self.tensors = TensorWatch::Done;
+        }
+        is_missing
     }
 
     /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had

@@ -137,16 +137,16 @@ pub struct NmsFilter {
     #[property(
         name = "classes", get, set, type = Option<String>, member = classes,
         nick = "Classes",
-        blurb = "Classes to keep, by number or label, as in person,7 (unset: all). A number is always \
-                 a class number, even where a label is that number",
+        blurb = "Classes to keep, by number or by the label that regions have, as in person,7 (unset: all). A \
+                 number is always a class number, even where a label is that number. \\, is a comma in a \
+                 label, \\\\ a backslash",
         mutable_playing
     )]
     #[property(
         name = "class-thresholds", get, set, type = Option<String>, member = class_thresholds,
         nick = "Class thresholds",
         blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (other classes: \
-                 score-threshold). A number is always a class number, even where a label is that \
-                 number",
+                 score-threshold). Classes are written as in the property classes",
         mutable_playing
     )]
     #[property(
@@ -167,8 +167,8 @@ pub struct NmsFilter {
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
         blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \
-                 empty line is a class without a label (unset: what the tensors say, else names of the \
-                 decoder or numbers)",
+                 empty line is a class without a label (unset or empty: what the tensors say, else names \
+                 of the decoder or numbers)",
         mutable_ready
     )]
     #[property(
@@ -231,10 +231,19 @@ pub struct NmsFilter {
         name = "keep-tensors", get, set, type = bool, member = keep_tensors,
         default = Settings::default().keep_tensors,
         nick = "Keep tensors",
-        blurb = "Whether the tensors stay on the buffer; set it to false on the first of several \
-                 nmsfilter elements that follow one another, and with DeepStream, so that nvinfer has its \
-                 memory again before the buffer is pushed",
+        blurb = "Whether the tensors stay on the buffer (with tensors-from, those of that element); set it \
+                 to false on the first of several nmsfilter elements that follow one another, and with \
+                 DeepStream, so that nvinfer has its memory again before the buffer is pushed",
         mutable_playing
+    )]
+    #[property(
+        name = "tensors-from", get, set, type = Option<String>, member = tensors_from,
+        nick = "Tensors from",
+        blurb = "The inference element whose tensors are decoded, if several upstream attach tensors: the \
+                 name of an ortinference, or the element's number in their order, from 0 (unset: 0, with \
+                 a warning if there are several). Digits are always a number. With DeepStream, set \
+                 unique-id instead",
+        mutable_ready
     )]
     #[property(
         name = "unique-id", get, set, type = u32, member = unique_id,
@@ -354,7 +363,8 @@ impl BaseTransformImpl for NmsFilter {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
         })?;
         let deepstream = deepstream::Reader::new(settings.unique_id, version);
-        let labels = match &settings.label_file {
+        let file = settings.label_file.as_ref().filter(|file| !file.is_empty());
+        let labels = match file {
             Some(file) => Labels::load(Path::new(file)).map_err(|error| {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
             })?,
@@ -368,6 +378,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.warn_if_without_tensors();
         self.post_stats();
         *lock(&self.session) = None;
         Ok(())
@@ -390,6 +401,7 @@ impl BaseTransformImpl for NmsFilter {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
+            self.warn_if_without_tensors();
             self.post_stats();
         }
         self.parent_sink_event(event)
@@ -489,6 +501,7 @@ impl BaseTransformImpl for NmsFilter {
                 lock(&self.counter).count(&counts, start.elapsed());
             }
             Err(error) => {
+                lock(&self.counter).set_has_tensors();
                 let properties = property::non_default(self.obj().upcast_ref());
                 let context = format!("{}; {properties}", context.unwrap_or_default());
                 self.post_error_message(error.message(&context));
@@ -516,13 +529,25 @@ impl NmsFilter {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
         let late = lock(&self.counter).count_without_tensors(frames, pts);
         if late {
-            gst::element_imp_warning!(
-                self,
-                gst::StreamError::Format,
-                ("no buffer of the first second carried tensors, so nothing is detected; \
-                     place nmsfilter downstream of an inference element, without elements between \
-                     them that scale, crop or replace the picture")
-            );
+            self.warn_of_missing_tensors("first second");
+        }
+    }
+
+    /// Warns at the end of a stream of less than a second that had no tensors.
+    fn warn_if_without_tensors(&self) {
+        let without_tensors = lock(&self.counter).take_without_tensors();
+        if without_tensors {
+            self.warn_of_missing_tensors("stream");
+        }
+    }
+
+    fn warn_of_missing_tensors(&self, period: &str) {
+        let session = lock(&self.session);
+        let text = session.as_ref().and_then(|session| session.warnings.no_tensors(period));
+        drop(session);
+        // No lock is held while the message is posted.
+        if let Some(text) = text {
+            gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));
         }
     }
 

@@ -90,6 +90,7 @@ impl Plan {
             settings.classes.as_deref(),
             settings.class_thresholds.as_deref(),
             labels,
+            &choice,
         )?;
         let size = input.frame.ok_or(FrameError::NoCaps)?;
         let frame = FramePlan::new(size, &choice, settings, input.model, thresholds)?;

@@ -19,8 +19,8 @@ use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
-use crate::input::deepstream::BatchCaps;
-use crate::input::{Tensors, deepstream};
+use crate::input::deepstream::{self, BatchCaps};
+use crate::input::selection::{Selection, SetReader};
 use crate::output::{self, Kinds, Labels, Region};
 use crate::tensor::{TensorError, TensorView};
 
@@ -30,6 +30,7 @@ pub(super) struct Session {
     pub(super) labels: Labels,
     pub(super) model: TensorModel,
     pub(super) deepstream: deepstream::Reader,
+    tensor_sets: SetReader,
     /// The settings in force. Once a frame is decoded, they are always valid for the stream.
     pub(super) settings: Settings,
     /// Settings that were set later and are not in force.
@@ -71,11 +72,13 @@ impl Session {
         deepstream: deepstream::Reader,
         settings: Settings,
     ) -> Self {
+        let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             engine,
             labels,
             model: TensorModel::default(),
             deepstream,
+            tensor_sets: SetReader::new(selection),
             settings,
             pending: None,
             frame_size: None,
@@ -163,7 +166,8 @@ impl Session {
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameResult, FrameError> {
         let pts = buffer.pts();
-        let tensors = Tensors::of(buffer)?;
+        let (tensors, sets) = self.tensor_sets.read(buffer)?;
+        self.warnings.other_sets(element, self.tensor_sets.selection(), &sets);
         self.warnings.unread_tensors(element, tensors.len(), tensors.unread());
         if tensors.is_empty() {
             return Ok(FrameResult::WithoutTensors);
@@ -188,7 +192,7 @@ impl Session {
         let mut counts = FrameCounts::default();
         counts.add(&outcome);
         drop(views);
-        drop(tensors);
+        drop((tensors, sets));
         self.attach(element, buffer, size)?;
         self.decoded = true;
         self.warnings.max_detections(element, self.settings.max_detections, counts.survivors);
@@ -212,7 +216,7 @@ impl Session {
         output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
         #[cfg(feature = "v1_20")]
         if !self.settings.keep_tensors {
-            crate::input::remove(buffer);
+            self.tensor_sets.remove(buffer);
         }
         Ok(())
     }

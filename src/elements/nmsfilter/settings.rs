@@ -42,6 +42,7 @@ pub(super) struct Settings {
     pub cuda_device_id: i32,
     pub attach: Attach,
     pub keep_tensors: bool,
+    pub tensors_from: Option<String>,
     pub unique_id: u32,
     pub deepstream_version: Option<String>,
 }
@@ -75,6 +76,7 @@ impl Default for Settings {
             cuda_device_id: -1,
             attach: Attach::all(),
             keep_tensors: true,
+            tensors_from: None,
             unique_id: 0,
             deepstream_version: None,
         }

@@ -8,6 +8,7 @@ use super::debug_category::CAT;
 use super::settings::Settings;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};
+use crate::input::selection::{Selection, Sets};
 use crate::output::Region;
 use crate::tensor::MAX_RANK;
 
@@ -17,6 +18,10 @@ pub(super) struct Warnings {
     unread_tensors: bool,
     repeated_region: bool,
     other_inference: bool,
+    /// Whether there were other sets of tensors than the selected one.
+    other_sets: bool,
+    /// What there is instead of the set that is selected.
+    missing_set: Option<String>,
     tensors_elsewhere: bool,
     unknown_letterbox: bool,
     size_of_caps: bool,
@@ -61,6 +66,49 @@ impl Warnings {
                  tensors, set keep-tensors=false on that one"),
             ["{best:?}"]
         );
+    }
+
+    /// Warns if no set of tensors is selected and the buffer has several. If the one that is selected is
+    /// missing, that is part of the warning [`no_tensors`](Self::no_tensors).
+    pub fn other_sets(&mut self, element: &NmsFilter, selection: &Selection, sets: &Sets<'_>) {
+        let is_first = *selection == Selection::First;
+        let is_as_expected = match is_first {
+            true => sets.len() < 2,
+            false => sets.is_empty() || sets.has(selection),
+        };
+        if is_as_expected || std::mem::replace(&mut self.other_sets, true) {
+            return;
+        }
+        if !is_first {
+            self.missing_set = Some(format!(
+                " of the inference element {selection}, so nothing is detected; there are those of {sets}: \
+                 set tensors-from to one of these numbers or names"
+            ));
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            (
+                "the frames carry tensors of {} inference elements: {sets}; those of 0 are decoded: set \
+                 tensors-from to the number or the name of the one to decode",
+                sets.len()
+            )
+        );
+    }
+
+    /// The warning that no buffer of a period had tensors that are decoded; `None` if a warning about
+    /// DeepStream's tensors has explained it.
+    pub fn no_tensors(&self, period: &str) -> Option<String> {
+        if self.other_inference || self.tensors_elsewhere {
+            return None;
+        }
+        let found = self.missing_set.as_deref().unwrap_or(
+            ", so nothing is detected; place nmsfilter directly downstream of the inference element: \
+             elements that write a new picture drop the tensors, such as videoconvert, videoscale, \
+             videocrop and videoflip",
+        );
+        Some(format!("no buffer of the {period} carried tensors{found}"))
     }
 
     /// Warns if a batch has tensors of an inference element that are not read, although none was selected or

@@ -108,8 +108,8 @@ pub struct OrtInference {
     #[property(
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
-        blurb = "Text file in UTF-8 with one label per line, the first for class 0 (unset: the names in \
-                 the model's metadata); the labels go with the tensors",
+        blurb = "Text file in UTF-8 with one label per line, the first for class 0 (unset or empty: the \
+                 names in the model's metadata); the labels go with the tensors",
         mutable_ready
     )]
     settings: Mutex<Settings>,
@@ -122,6 +122,8 @@ pub struct OrtInference {
 struct State {
     inference: Inference,
     options: Options,
+    /// The element's name, by which `nmsfilter` selects its tensors.
+    name: glib::GString,
     /// Whether the CPU replaces a GPU that fails.
     is_auto: bool,
     /// The format of frames; `None` before caps.
@@ -286,13 +288,17 @@ impl OrtInference {
         let (last, others) = candidates.split_last().expect("there is a provider");
         for provider in others {
             match Inference::open(&options, *provider) {
-                Ok(inference) => return Ok(State::new(inference, options, true)),
+                Ok(inference) => return Ok(self.state(inference, options, true)),
                 Err(error) if error.is_of_installation() => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
             }
         }
         let inference = Inference::open(&options, *last)?;
-        Ok(State::new(inference, options, false))
+        Ok(self.state(inference, options, false))
+    }
+
+    fn state(&self, inference: Inference, options: Options, is_auto: bool) -> State {
+        State { inference, options, name: self.obj().name(), is_auto, frame: None }
     }
 
     /// Runs the model on the frame and attaches its outputs.
@@ -312,7 +318,7 @@ impl OrtInference {
             Err(error) => return Err(error),
         };
         for tensor in tensors {
-            custom_meta::attach(buffer, tensor)?;
+            custom_meta::attach_from(buffer, tensor, &state.name)?;
         }
         Ok(())
     }
@@ -370,10 +376,6 @@ impl OrtInference {
 }
 
 impl State {
-    fn new(inference: Inference, options: Options, is_auto: bool) -> Self {
-        Self { inference, options, is_auto, frame: None }
-    }
-
     /// Opens the model on the CPU.
     fn replace_gpu(&mut self) -> Result<(), InferenceError> {
         let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;

@@ -50,7 +50,8 @@ impl Settings {
             mean: mean.transpose()?,
             std: std.transpose()?,
         };
-        let labels = match &self.label_file {
+        let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
+        let labels = match label_file {
             Some(file) => Some(Labels::load(Path::new(file))?.into_names()),
             None => None,
         };

@@ -23,6 +23,9 @@ use crate::file::{self, FileError};
 /// The maximum size of the file in bytes.
 const MAX_SIZE: u64 = 1 << 20;
 
+/// The group that describes the file itself.
+const OF_THE_FILE: &str = "modelinfo";
+
 /// A `.modelinfo` file.
 #[derive(Debug)]
 pub struct InfoFile {
@@ -61,6 +64,33 @@ impl InfoFile {
             error(format!("expected groups like [output0] with lines like id=...: {cause}"))
         })?;
         Ok(Some(Self { path, keys }))
+    }
+
+    /// Checks that each group has the name of one of the model's inputs and outputs, which are `names`.
+    ///
+    /// # Errors
+    /// If a group has another name.
+    pub fn check_groups<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), InfoFileError> {
+        let list = |groups: Vec<&str>| {
+            groups.iter().map(|group| format!("[{group}]")).collect::<Vec<_>>().join(", ")
+        };
+        let groups = self.keys.groups();
+        let is_known =
+            |group: &str| group == OF_THE_FILE || names.clone().any(|name| name == group);
+        let unknown: Vec<&str> =
+            groups.iter().map(|group| group.as_str()).filter(|group| !is_known(group)).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let problem = format!(
+            "expected groups with the names of the model's inputs and outputs, {}; got {} too",
+            list(names.collect()),
+            list(unknown),
+        );
+        Err(InfoFileError { path: self.path.clone(), problem })
     }
 
     /// The id of the tensor of the output `name`.

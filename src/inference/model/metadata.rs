@@ -3,7 +3,7 @@
 //!
 //! In: a session. Out: labels, size of the picture, and ids of outputs, as far as the metadata says them:
 //!
-//! - Exports by Ultralytics have `names`, the classes as a Python dictionary, `imgsz`, height and width, and
+//! - Exports by Ultralytics have `names`, the classes ([`names`]), `imgsz`, height and width, and
 //!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
 //!   `[1,N,5+C]` of a model without a task that of YOLOv5. Models with `end2end` have other outputs.
 //! - A key that is an output's name has the id of its tensor, as `onnxinference` of GStreamer 1.26 reads it.
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use ort::session::Session;
 
-use crate::decoder::MAX_CLASSES;
+use super::names;
 
 /// What the metadata says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Metadata {
     }
 
     fn new(custom: HashMap<String, String>) -> Self {
-        let labels = custom.get("names").and_then(|names| dictionary(names)).unwrap_or_default();
+        let labels = custom.get("names").and_then(|names| names::parse(names)).unwrap_or_default();
         let size = custom.get("imgsz").and_then(|size| square_or_pair(size));
         Self { labels, size, custom }
     }
@@ -63,45 +63,6 @@ impl Metadata {
     }
 }
 
-/// The values of a Python dictionary from class numbers to names, such as `{0: 'person', 1: 'bicycle'}`,
-/// by class; `None` if it is none. Classes without a name have an empty one.
-fn dictionary(text: &str) -> Option<Vec<String>> {
-    let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
-    let mut labels = Vec::new();
-    while !rest.is_empty() {
-        let (class, after) = rest.split_once(':')?;
-        let class: usize = class.trim().parse().ok().filter(|&class| class < MAX_CLASSES)?;
-        let (label, after) = quoted(after.trim_start())?;
-        if labels.len() <= class {
-            labels.resize(class + 1, String::new());
-        }
-        labels[class] = label;
-        rest = after.trim_start();
-        rest = match rest.strip_prefix(',') {
-            Some(next) => next.trim_start(),
-            None if rest.is_empty() => rest,
-            None => return None,
-        };
-    }
-    Some(labels)
-}
-
-/// The text of a Python string at the start of `text`, and what follows it.
-fn quoted(text: &str) -> Option<(String, &str)> {
-    let quote = text.chars().next().filter(|&quote| quote == '\'' || quote == '"')?;
-    let mut label = String::new();
-    let mut characters = text.char_indices().skip(1);
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\\' => label.push(characters.next()?.1),
-            '\0' => return None,
-            _ if character == quote => return Some((label, &text[at + 1..])),
-            _ => label.push(character),
-        }
-    }
-    None
-}
-
 /// Width and height from `[height, width]`, or from one number for both.
 fn square_or_pair(text: &str) -> Option<[u32; 2]> {
     let text = text.trim();
@@ -126,16 +87,9 @@ mod tests {
 
     #[test]
     fn names_are_the_labels_by_class() {
-        let metadata = metadata(&[("names", r#"{0: 'person', 2: "driver's seat", 3: 'a\'b'}"#)]);
-        assert_eq!(metadata.labels, ["person", "", "driver's seat", "a'b"]);
-    }
-
-    #[test]
-    fn other_names_are_no_labels() {
-        for names in ["person", "{0: person}", "{0: 'person'", "{99999999: 'x'}", "{0: 'a' 1: 'b'}"]
-        {
-            assert_eq!(metadata(&[("names", names)]).labels, [""; 0], "{names}");
-        }
+        assert_eq!(metadata(&[("names", "{1: 'person'}")]).labels, ["", "person"]);
+        assert_eq!(metadata(&[("names", "person")]).labels, [""; 0]);
+        assert_eq!(metadata(&[]).labels, [""; 0]);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 mod info_file;
 mod input;
 mod metadata;
+mod names;
 pub mod numbers;
 mod output;
 
@@ -175,11 +176,15 @@ impl Model {
     /// Describes the model of `session`, whose file is `path`.
     ///
     /// # Errors
-    /// If the model does not take one picture, or gives no tensor of floating-point numbers.
+    /// If the model does not take one picture, or gives no tensor of floating-point numbers, or the `.modelinfo`
+    /// file is of another model.
     pub fn new(session: &Session, path: &Path, overrides: &Overrides) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;
         let metadata = Metadata::of(session);
         let inputs = session.inputs();
+        if let Some(info) = &info {
+            info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
+        }
         let [input] = inputs else {
             let names = inputs.iter().map(|input| input.name()).collect::<Vec<_>>().join(", ");
             let names = if names.is_empty() { names } else { format!(" ({names})") };

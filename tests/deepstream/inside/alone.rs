@@ -15,7 +15,7 @@ use crate::support::{engines, process};
 
 /// The error of a batch, and that there is none without DeepStream's metadata.
 fn error(properties: &str) -> String {
-    let plain = run::with("decoder=yolov8", 2, |_| ()).well();
+    let plain = run::with("decoder=yolov8", 2, |_| ()).without_tensors();
     assert_eq!(plain.stat("frames-without-tensors"), 2);
     let ran = run::scenes(&[Scene::new(1, 1)], properties);
     assert!(ran.seen.is_empty());

@@ -115,7 +115,7 @@ fn metadata_without_a_batch_is_a_buffer_without_tensors() {
     if !is_inside() {
         return;
     }
-    let ran = run::with("decoder=yolov8", 2, Batch::attach_null).well();
+    let ran = run::with("decoder=yolov8", 2, Batch::attach_null).without_tensors();
     assert_eq!(ran.stat("frames-without-tensors"), 2);
 }
 
