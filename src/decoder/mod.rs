@@ -15,9 +15,7 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
-#[cfg(feature = "internals")]
-pub use choose::Reason;
-pub use choose::{Choice, ChoiceError, choose};
+pub use choose::{Choice, ChoiceError, Reason, choose, contradicting_id};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
 use crate::tensor::TensorView;
@@ -51,10 +49,26 @@ pub trait Decoder: Send + Sync {
         false
     }
 
+    /// What the scores are.
+    fn scores(&self) -> Scores {
+        Scores::Probabilities
+    }
+
     /// The name of a class, if it is known without labels.
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
+}
+
+/// What the scores of a decoder's candidates are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scores {
+    /// From 0 to 1. The greatest class score exceeds 1 only if the tensor is of another model family.
+    Probabilities,
+    /// Probabilities or logits: models of the same layout differ.
+    OfTheModel,
+    /// Any number.
+    Unbounded,
 }
 
 /// One of the tensors that a decoder reads.
