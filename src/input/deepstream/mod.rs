@@ -206,7 +206,7 @@ impl<'a> Batch<'a> {
         ModelInfo {
             size: is_size.then_some(self.found.model.size),
             letterbox: Some(letterbox(self.found.model).0),
-            labels: Vec::new(),
+            ..ModelInfo::default()
         }
     }
 
