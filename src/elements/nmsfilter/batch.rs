@@ -36,7 +36,7 @@ impl Session {
         if batch.frames().is_empty() {
             return Ok(None);
         }
-        if self.model.set(batch.model()) {
+        if self.model.set(batch.model(), batch.letterbox_problem().is_some()) {
             gst::debug!(CAT, obj = element, "DeepStream {}, {:?}", batch.version(), batch.found);
             self.labels.set_model(&[]);
             self.plan = None;
@@ -91,6 +91,7 @@ impl Session {
                 self.batch_regions.push((frame.index, first..self.regions.len()));
             }
             counts.add(&outcome);
+            self.contradictions.add(element, &outcome, plan.anchors(size), pts);
         }
         self.batch_regions.sort_unstable_by_key(|(index, _)| *index);
         Ok(counts)

@@ -374,6 +374,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.end_stream();
         self.post_stats();
         *lock(&self.session) = None;
         Ok(())
@@ -395,6 +396,7 @@ impl BaseTransformImpl for NmsFilter {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
+            self.end_stream();
             self.post_stats();
         }
         self.parent_sink_event(event)
@@ -529,6 +531,13 @@ impl NmsFilter {
                      them that scale, crop or replace the picture")
             );
         }
+    }
+
+    /// Posts the warnings that are due at the end of the stream. No lock is held meanwhile.
+    fn end_stream(&self) {
+        let Some(mut session) = lock(&self.session).take() else { return };
+        session.end_stream(&self.obj());
+        *lock(&self.session) = Some(session);
     }
 
     /// Posts the counts, unless they have not changed since they were last posted.

@@ -12,6 +12,7 @@
 
 mod batch;
 mod class_rules;
+mod contradictions;
 #[cfg(feature = "internals")]
 pub mod enums;
 #[cfg(not(feature = "internals"))]
@@ -26,6 +27,7 @@ mod settings;
 mod stats;
 mod tensor_model;
 mod timeout;
+mod unread_family;
 mod warnings;
 
 use gst::glib;

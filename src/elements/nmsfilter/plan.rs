@@ -7,9 +7,11 @@
 use arrayvec::ArrayVec;
 
 use super::class_rules;
+use super::contradictions::Reading;
 use super::error::FrameError;
 use super::settings::Settings;
-use crate::decoder::{self, Choice};
+use super::unread_family::UnreadFamily;
+use crate::decoder::{self, Choice, Reason};
 use crate::engine::{ClassThresholds, Engine, Params};
 use crate::input::model::ModelInfo;
 use crate::output::{Labels, Mapping};
@@ -80,7 +82,7 @@ impl Plan {
     ) -> Result<Self, FrameError> {
         settings.check()?;
         settings.check_attach(input.batch)?;
-        let choice = choose(input, settings, labels)?;
+        let choice = choose(input, settings, model, labels)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
@@ -114,7 +116,7 @@ impl Plan {
             return Ok(false);
         }
         if !self.has_signatures(input.tensors) {
-            let choice = choose(input, settings, labels)?;
+            let choice = choose(input, settings, model, labels)?;
             if !self.choice.layout.has_same_params(&choice.layout) {
                 return Ok(false);
             }
@@ -144,6 +146,26 @@ impl Plan {
     /// The part for frames of this size, for which the plan was made or adapted.
     pub fn frame(&self, size: [u32; 2]) -> &FramePlan {
         &self.frames[self.position(size).expect("the plan was made for frames of this size")]
+    }
+
+    /// How the tensors of frames of this size are read.
+    pub fn reading(&self, size: [u32; 2]) -> Reading {
+        let (layout, FramePlan { mapping, params }) = (&self.choice.layout, self.frame(size));
+        Reading {
+            decoder: self.choice.decoder,
+            threshold: params.thresholds.lowest(layout.classes),
+            normalized: layout.normalized,
+            model: mapping.model(),
+        }
+    }
+
+    /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
+    pub fn anchors(&self, size: [u32; 2]) -> usize {
+        let layout = &self.choice.layout;
+        match self.frame(size).params.multi_label {
+            true => layout.anchors.saturating_mul(layout.classes),
+            false => layout.anchors,
+        }
     }
 
     fn position(&self, size: [u32; 2]) -> Option<usize> {
@@ -182,7 +204,22 @@ impl FramePlan {
     }
 }
 
-fn choose(input: Input<'_>, settings: &Settings, labels: &Labels) -> Result<Choice, FrameError> {
+/// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
+fn choose(
+    input: Input<'_>,
+    settings: &Settings,
+    model: &ModelInfo,
+    labels: &Labels,
+) -> Result<Choice, FrameError> {
     let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    Ok(decoder::choose(input.tensors, settings.decoder.decoder(), options)?)
+    let wanted = settings.decoder.decoder();
+    let choice = decoder::choose(input.tensors, wanted, options);
+    let Some(family) = UnreadFamily::of(model) else { return Ok(choice?) };
+    match choice {
+        Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
+        _ => {
+            let tensors = input.tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
+            Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::NmsFilter;
+use super::contradictions::{self, Contradictions};
 use super::error::FrameError;
 use super::imp::CAT;
 use super::pending_settings::PendingSettings;
@@ -49,6 +50,7 @@ pub(super) struct Session {
     /// Started when the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Timeout>,
     pub(super) warnings: Warnings,
+    pub(super) contradictions: Contradictions,
 }
 
 /// The result of processing the frames of a buffer.
@@ -83,6 +85,7 @@ impl Session {
             decoded: false,
             gpu_failed: None,
             warnings: Warnings::default(),
+            contradictions: Contradictions::default(),
         }
     }
 
@@ -119,6 +122,11 @@ impl Session {
     pub fn set_frame_size(&mut self, frame: [u32; 2]) {
         self.frame_size = Some(frame);
         self.plan = None;
+    }
+
+    /// Posts the warnings that are due at the end of the stream.
+    pub fn end_stream(&mut self, element: &NmsFilter) {
+        self.contradictions.judge(element);
     }
 
     /// The number of frames of the last buffer.
@@ -176,6 +184,7 @@ impl Session {
             .extend(outcome.image(0).survivors.iter().filter_map(|d| frame.mapping.region(d)));
         let mut counts = FrameCounts::default();
         counts.add(&outcome);
+        self.contradictions.add(element, &outcome, plan.anchors(size), pts);
         drop(views);
         drop(tensors);
         self.attach(element, buffer, size)?;
@@ -278,12 +287,7 @@ impl Session {
             frame[1],
             if input.tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
-        let (labels, classes) = (self.labels.count(), choice.layout.classes);
-        if let Some(source) = self.labels.source()
-            && labels != classes
-        {
-            gst::info!(CAT, obj = element, "{source} has {labels} labels for {classes} classes");
-        }
+        let labels = self.labels.count();
         let (model, model_source) =
             (part.mapping.model(), self.settings.model_size(self.model.info()).1);
         let (letterbox, letterbox_source) = self.settings.letterbox(self.model.info());
@@ -297,6 +301,9 @@ impl Session {
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
         gst::debug!(CAT, obj = element, "{:?}, {:?}", part.params, part.mapping);
+        let found =
+            contradictions::of_plan(&plan, input, &self.settings, &self.model, &self.labels);
+        self.contradictions.begin(element, plan.reading(frame), &found);
         self.labels.set_decoder(choice.decoder);
         self.plan = Some(plan);
     }

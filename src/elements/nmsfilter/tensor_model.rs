@@ -5,7 +5,7 @@
 //! [`ModelInfo`]; caps are read when they change.
 
 use crate::input::InputError;
-use crate::input::model::ModelInfo;
+use crate::input::model::{Letterbox, ModelInfo};
 
 /// The model of the latest tensors.
 #[derive(Default)]
@@ -14,6 +14,8 @@ pub(super) struct TensorModel {
     /// equal caps.
     caps: Option<gst::Caps>,
     info: ModelInfo,
+    /// Whether the letterbox of `info` is an assumption.
+    letterbox_is_assumed: bool,
 }
 
 impl TensorModel {
@@ -32,18 +34,26 @@ impl TensorModel {
         if is_new {
             self.info =
                 caps.map(|caps| ModelInfo::from_caps(caps)).transpose()?.unwrap_or_default();
+            self.letterbox_is_assumed = false;
         }
         // A reference, not a copy.
         self.caps = caps.cloned();
         Ok(is_new)
     }
 
-    /// Takes what DeepStream's tensors say of their model. Returns whether they say something else than before.
-    pub fn set(&mut self, info: ModelInfo) -> bool {
+    /// Takes what DeepStream's tensors say of their model, and whether its letterbox is an assumption. Returns
+    /// whether they say something else than before.
+    pub fn set(&mut self, info: ModelInfo, letterbox_is_assumed: bool) -> bool {
         self.caps = None;
+        self.letterbox_is_assumed = letterbox_is_assumed;
         let is_new = self.info != info;
         self.info = info;
         is_new
+    }
+
+    /// The letterbox of the tensors, unless it is an assumption.
+    pub fn known_letterbox(&self) -> Option<Letterbox> {
+        self.info.letterbox.filter(|_| !self.letterbox_is_assumed)
     }
 
     /// What the tensors say.
