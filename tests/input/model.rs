@@ -117,7 +117,7 @@ fn malformed_caps_are_an_error_with_what_was_expected_and_what_came() {
         (", labels=(string){a,b}", "expected labels as an array of strings, got GstValueList"),
         (", labels=(int)<1,2>", "expected text as label 0, got gint"),
         (", task=7", "expected text as task, got gint"),
-        (", end2end=True", "expected end2end of type boolean, got gchararray"),
+        (", end2end=7", "expected end2end of type boolean, got gint"),
         (
             "; application/x-nmsfilter-model, width=1, height=1",
             "expected caps application/x-nmsfilter-model with one structure, got 2 structures",

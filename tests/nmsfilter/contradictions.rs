@@ -264,7 +264,7 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
     assert_warns("decoder=boxes", &unknown, &["set coordinates=normalized"]);
     // In a letterbox, the corner is outside the frame.
     let letterbox = "decoder=boxes letterbox=center model-width=640 model-height=640";
-    assert_warns(letterbox, &unknown, &["anchors are rejected: their numbers are NaN or"]);
+    assert_warns(letterbox, &unknown, &["anchors is rejected: their numbers are NaN or"]);
     let known = ultraface(ULTRAFACE, &normalized(&OBJECTS));
     let id = "whose id is that of decoder ultraface; unset decoder";
     assert_warns("decoder=boxes", &known, &[id, "set coordinates=normalized"]);
@@ -272,7 +272,7 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
 
 #[test]
 fn numbers_that_are_nan() {
-    let text = "anchors are rejected: their numbers are NaN or infinite";
+    let text = "anchors is rejected: their numbers are NaN or infinite";
     for (properties, tensor) in [
         ("", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),
         ("multi-label=true", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),

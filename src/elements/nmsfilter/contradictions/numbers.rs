@@ -75,7 +75,7 @@ pub(in crate::elements::nmsfilter) enum NumberContradiction {
     )]
     UnboundedScore { score: f32, threshold: f32 },
     #[error(
-        "all {anchors} anchors are rejected: their numbers are NaN or infinite, or their boxes are outside the \
+        "every one of {anchors} anchors is rejected: their numbers are NaN or infinite, or their boxes are outside the \
          frame; check the model and decoder; {coordinates}"
     )]
     AllRejected { anchors: usize, coordinates: ReadCoordinates },
