@@ -6,7 +6,7 @@ use super::layout::{
     Layout, LayoutError, Matrix, check_batch, check_classes, check_element_type, check_images,
     check_lengths, shape_error,
 };
-use super::{Decoder, Options, Role};
+use super::{Decoder, Options, Role, Scores};
 use crate::tensor::TensorView;
 
 /// Reads boxes `[N,4]` or `[N,3]` and scores `[N]` or `[N,C]`.
@@ -64,5 +64,9 @@ impl Decoder for Boxes {
             objectness: None,
             normalized: options.coordinates.normalized(boxes),
         })
+    }
+
+    fn scores(&self) -> Scores {
+        Scores::OfTheModel
     }
 }

@@ -146,6 +146,30 @@ pub fn choose(
     }
 }
 
+/// A tensor that `choice` reads although its id is that of another decoder, with that decoder; `None` also if
+/// that decoder reads the tensors in the same way, as `yolov5` does for `yolox`. The decoder was set then, since
+/// a choice by id has no such tensor.
+///
+/// The ids of `boxes` do not count: many models have outputs of these names.
+pub fn contradicting_id<'t, 'm>(
+    tensors: &'t [TensorView<'m>],
+    choice: &Choice,
+    options: Options,
+) -> Option<(&'t TensorView<'m>, &'static dyn Decoder)> {
+    let has_id =
+        |decoder: &dyn Decoder, id: &str| decoder.roles().iter().any(|role| role.ids.contains(&id));
+    let (tensor, other) = choice.layout.tensors().find_map(|index| {
+        let tensor = &tensors[index];
+        let mut others = DECODERS.into_iter().filter(|decoder| decoder.name() != "boxes");
+        let other = others.find(|decoder| has_id(*decoder, tensor.id))?;
+        (!has_id(choice.decoder, tensor.id)).then_some((tensor, other))
+    })?;
+    let is_same = choose(tensors, Some(other), options).is_ok_and(|by_id| {
+        Layout { decoder: choice.layout.decoder, ..by_id.layout } == choice.layout
+    });
+    (!is_same).then_some((tensor, other))
+}
+
 /// Chooses the only assignment of `tensors`, regardless of their ids, to the roles of `decoder`.
 fn by_decoder(
     tensors: &[TensorView<'_>],

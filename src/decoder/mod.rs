@@ -15,10 +15,10 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
+#[cfg(feature = "gstreamer")]
+pub use choose::contradicting_id;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use choose::Choice;
-#[cfg(feature = "internals")]
-pub use choose::Reason;
+pub use choose::{Choice, Reason};
 pub use choose::{ChoiceError, choose};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
@@ -53,6 +53,11 @@ pub trait Decoder: Send + Sync {
         false
     }
 
+    /// What the scores are.
+    fn scores(&self) -> Scores {
+        Scores::Probabilities
+    }
+
     /// The name of a class, if it is known without labels.
     #[cfg_attr(
         not(any(feature = "gstreamer", feature = "internals")),
@@ -61,6 +66,17 @@ pub trait Decoder: Send + Sync {
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
+}
+
+/// What the scores of a decoder's candidates are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scores {
+    /// From 0 to 1. The greatest class score exceeds 1 only if the tensor is of another model family.
+    Probabilities,
+    /// Probabilities or logits: models of the same layout differ.
+    OfTheModel,
+    /// Any number.
+    Unbounded,
 }
 
 /// One of the tensors that a decoder reads.

@@ -3,7 +3,7 @@
 //! The row of an anchor is left, top, side, score; a side of zero marks an empty slot.
 
 use super::layout::{BoxFormat, Layout, LayoutError, Matrix, shape_error};
-use super::{Decoder, Options, Role};
+use super::{Decoder, Options, Role, Scores};
 use crate::tensor::TensorView;
 
 /// Reads one tensor `[N,4]`.
@@ -38,6 +38,11 @@ impl Decoder for Windows {
             objectness: None,
             normalized: options.coordinates.normalized(tensors[0]),
         })
+    }
+
+    /// Those of the paper's detector exceed 1.
+    fn scores(&self) -> Scores {
+        Scores::Unbounded
     }
 
     fn label(&self, class: u32) -> Option<&'static str> {

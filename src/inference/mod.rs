@@ -156,10 +156,14 @@ impl Inference {
             }
         };
         let outputs = fix_outputs(&mut session, &model, &input, provider)?;
-        let info = ModelInfo::default()
-            .with_size(model.input.size)
-            .with_letterbox(options.letterbox)
-            .with_labels(model.labels.iter().cloned());
+        let info = ModelInfo {
+            task: model.task.clone(),
+            end2end: model.end2end,
+            ..ModelInfo::default()
+                .with_size(model.input.size)
+                .with_letterbox(options.letterbox)
+                .with_labels(model.labels.iter().cloned())
+        };
         Ok(Self {
             session,
             run_options,

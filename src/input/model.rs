@@ -13,6 +13,11 @@
 //! | `width`, `height` | int, 1 to [`MAX_SIDE`] | pixels of the model's input; both or neither |
 //! | `letterbox` | string | how the frame was fitted into it: `none`, `center` or `top-left` |
 //! | `labels` | array of strings | the names of the classes, class 0 first; at most [`MAX_CLASSES`] |
+//! | `task` | string | what the model is trained for, in the words of Ultralytics: `detect`, `segment`, ... |
+//! | `end2end` | boolean | whether the model selects the detections itself, and its output has their classes |
+//!
+//! `task` and `end2end` are not needed. Where they name a model family that no decoder reads, such as `segment`,
+//! the error of `nmsfilter` names it, too.
 //!
 //! An empty label is a class without a name. Caps are reference counted: make them once and attach them with
 //! every tensor, so that nothing is copied per frame.
@@ -59,6 +64,10 @@ pub struct ModelInfo {
     /// The names of the classes, class 0 first; empty if they are unknown. An empty name is a class without
     /// a name.
     pub labels: Vec<String>,
+    /// What the model is trained for, such as `detect` or `segment`.
+    pub task: Option<String>,
+    /// Whether the model selects the detections itself, so that its output has a row for each of them.
+    pub end2end: bool,
 }
 
 /// The model's input, and how a frame was fitted into it; what is not known is `None`.
@@ -68,12 +77,21 @@ pub(crate) struct ModelInput {
     pub size: Option<[u32; 2]>,
     /// As [`ModelInfo::letterbox`].
     pub letterbox: Option<Letterbox>,
+    /// Whether the letterbox is an assumption, because the metadata do not have it.
+    pub letterbox_is_assumed: bool,
+}
+
+impl ModelInput {
+    /// The letterbox, unless it is an assumption.
+    pub(crate) fn known_letterbox(self) -> Option<Letterbox> {
+        self.letterbox.filter(|_| !self.letterbox_is_assumed)
+    }
 }
 
 impl ModelInfo {
     /// What is known of the model's input.
     pub(crate) fn input(&self) -> ModelInput {
-        ModelInput { size: self.size, letterbox: self.letterbox }
+        ModelInput { size: self.size, letterbox: self.letterbox, letterbox_is_assumed: false }
     }
 
     /// With this size of the model's input, width and height in pixels.
@@ -94,11 +112,23 @@ impl ModelInfo {
         Self { labels: labels.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// With this task, such as `detect` or `segment`.
+    #[must_use]
+    pub fn with_task<T: Into<String>>(self, task: T) -> Self {
+        Self { task: Some(task.into()), ..self }
+    }
+
+    /// Of a model that selects the detections itself.
+    #[must_use]
+    pub fn with_end2end(self, end2end: bool) -> Self {
+        Self { end2end, ..self }
+    }
+
     /// The caps that say this. GStreamer must be initialized.
     ///
     /// # Errors
-    /// If a side is 0 or more than [`MAX_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label
-    /// has a zero byte.
+    /// If a side is 0 or more than [`MAX_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label or
+    /// the task has a zero byte.
     pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
         let mut caps = gst::Caps::builder(MEDIA_TYPE);
         if let Some(size) = self.size {
@@ -118,6 +148,15 @@ impl ModelInfo {
                 return Err(malformed(format!("expected text as label {class}, got a zero byte")));
             }
             caps = caps.field("labels", gst::Array::new(self.labels.iter().map(String::as_str)));
+        }
+        if let Some(task) = &self.task {
+            if task.contains('\0') {
+                return Err(malformed("expected text as task, got a zero byte".to_owned()));
+            }
+            caps = caps.field("task", task.as_str());
+        }
+        if self.end2end {
+            caps = caps.field("end2end", true);
         }
         Ok(caps.build())
     }
@@ -144,6 +183,8 @@ impl ModelInfo {
             size: size(structure)?,
             letterbox: letterbox(structure)?,
             labels: labels(structure)?,
+            task: task(structure)?,
+            end2end: end2end(structure)?,
         })
     }
 }
@@ -214,6 +255,24 @@ fn labels(structure: &gst::StructureRef) -> Result<Vec<String>, InputError> {
             .map_err(|got| malformed(format!("expected text as label {class}, got {got}")))
     };
     labels.iter().enumerate().map(label).collect()
+}
+
+fn task(structure: &gst::StructureRef) -> Result<Option<String>, InputError> {
+    let Ok(value) = structure.value("task") else {
+        return Ok(None);
+    };
+    let task =
+        string(value).map_err(|got| malformed(format!("expected text as task, got {got}")))?;
+    Ok(Some(task.to_owned()))
+}
+
+fn end2end(structure: &gst::StructureRef) -> Result<bool, InputError> {
+    let Ok(value) = structure.value("end2end") else {
+        return Ok(false);
+    };
+    value
+        .get()
+        .map_err(|_| malformed(format!("expected end2end of type boolean, got {}", value.type_())))
 }
 
 /// The text of a value, or what it has instead, for a message.

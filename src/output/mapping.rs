@@ -96,6 +96,11 @@ impl Mapping {
         self.model.map(|side| side as f32)
     }
 
+    /// Width and height of the model's input in pixels, as [`new`](Self::new) takes them.
+    pub fn model_size(&self) -> [u32; 2] {
+        self.model
+    }
+
     /// Width and height of the frame in pixels.
     pub fn frame(&self) -> [u32; 2] {
         self.frame

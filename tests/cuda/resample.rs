@@ -111,7 +111,8 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
     let input = Input::of_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
-    let error = |change: &dyn Fn(&mut gst_video::ffi::GstVideoMeta)| {
+    type Change = dyn Fn(&mut gst_video::ffi::GstVideoMeta);
+    let error = |change: &Change| {
         let mut frame = on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; info.size()]));
         let flags = gst_video::VideoFrameFlags::empty();
         let writable = frame.get_mut().unwrap();
@@ -123,8 +124,8 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     };
     assert_eq!(error(&|_| ()), None);
     assert_eq!(error(&|meta| (meta.width, meta.height) = (96, 64)), None);
-    for (message, change) in [
-        ("a stride of 264; expected 24 rows", &(|meta| meta.stride[1] = 264) as &dyn Fn(&mut _)),
+    let cases: [(&str, &Change); 10] = [
+        ("a stride of 264; expected 24 rows", &|meta| meta.stride[1] = 264),
         ("a stride of 4096; expected 48 rows", &|meta| meta.stride[0] = 4096),
         ("a stride of 63; expected 48 rows", &|meta| meta.stride[0] = 63),
         ("in reverse order", &|meta| meta.stride[0] = -64),
@@ -134,7 +135,8 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
         ("has 5 planes; NV12 has 2", &|meta| meta.n_planes = 5),
         ("is for NV12 of 64x47", &|meta| meta.height = 47),
         ("is for I420 of 64x48", &|meta| meta.format = VideoFormat::I420.into_glib()),
-    ] {
+    ];
+    for (message, change) in cases {
         let found = error(change).unwrap_or_default();
         assert!(found.contains(message), "{found:?}, expected {message:?}");
     }

@@ -60,6 +60,44 @@ fn tensor_ids_determine_the_decoder() {
     assert_eq!(chosen(&faces), ("ultraface", 9, 1, Id));
 }
 
+/// The decoder whose id contradicts `decoder`, and the tensor that has it.
+fn contradicting(tensors: &[(&str, &[usize])], decoder: &str) -> Option<(String, &'static str)> {
+    let zeros: Vec<Vec<f32>> =
+        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
+    let views: Vec<TensorView<'_>> = tensors
+        .iter()
+        .zip(&zeros)
+        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
+        .collect();
+    let choice = choose(tensors, Some(decoder)).unwrap();
+    let (tensor, other) = decoder::contradicting_id(&views, &choice, Options::default())?;
+    Some((tensor.id.to_owned(), other.name()))
+}
+
+#[test]
+fn an_id_of_another_decoder_contradicts_the_decoder_that_is_set() {
+    let yolov5: [(&str, &[usize]); 1] = [("yolo-v5-out", &[1, 100, 85])];
+    let expected = ("yolo-v5-out".to_owned(), "yolov5");
+    assert_eq!(contradicting(&yolov5, "yolov8"), Some(expected));
+    assert_eq!(contradicting(&yolov5, "yolov5"), None);
+    assert_eq!(contradicting(&[("output", &[1, 100, 85])], "yolov8"), None);
+    // Both decoders read the same numbers.
+    assert_eq!(contradicting(&yolov5, "yolox"), None);
+    assert_eq!(contradicting(&[("yolox-out", &[1, 100, 85])], "yolov5"), None);
+    // One that the decoder of the id does not read.
+    let eighty: [(&str, &[usize]); 1] = [("windows", &[1, 84, 100])];
+    assert_eq!(contradicting(&eighty, "yolov8"), Some(("windows".to_owned(), "windows")));
+}
+
+#[test]
+fn ids_of_boxes_contradict_no_decoder_and_those_of_ultraface_contradict_boxes() {
+    let faces =
+        |scores, boxes| -> [(&str, &[usize]); 2] { [(scores, &[1, 9, 2]), (boxes, &[1, 9, 4])] };
+    assert_eq!(contradicting(&faces("scores", "boxes"), "ultraface"), None);
+    let expected = (FACE_BOXES.to_owned(), "ultraface");
+    assert_eq!(contradicting(&faces(FACE_SCORES, FACE_BOXES), "boxes"), Some(expected));
+}
+
 /// Options with this number of classes from `num-classes`.
 fn num_classes(num_classes: usize) -> Options {
     Options { num_classes, ..Options::default() }

@@ -5,8 +5,10 @@
 use std::path::Path;
 
 use crate::element::{self, WithInfo, file, has_onnx_runtime};
+use crate::support::data;
 use crate::support::onnx::{
-    Dims, Element, Model, Node, Tensor, identity, int64_output, two_inputs, varying_output,
+    Dims, Element, Model, Node, Tensor, constants, identity, int64_output, two_inputs,
+    varying_output,
 };
 use crate::support::pipeline::{self, parse};
 use crate::support::scratch::{Scratch, ScratchFile};
@@ -367,5 +369,68 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
             Ok(_) => [&library, &installation],
         };
         assert!(expected.iter().any(|text| message.contains(*text)), "{message}");
+    }
+}
+
+/// The error and the warnings of `nmsfilter` with these properties for the model at `path`.
+fn of_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
+           ! ortinference provider=cpu model={} ! nmsfilter {properties} ! fakesink",
+        path.display()
+    ));
+    pipeline::run(&pipeline)
+}
+
+/// How errors and warnings name each family, by the metadata of its models.
+const UNREAD: [(&[(&str, &str)], &str); 6] = [
+    (&[("task", "segment")], "a segmentation model (task segment)"),
+    (&[("task", "pose")], "a pose model (task pose)"),
+    (&[("task", "obb")], "a model of oriented boxes (task obb)"),
+    (&[("task", "classify")], "a classification model (task classify)"),
+    (&[("task", "detect"), ("end2end", "True")], "an end-to-end model (end2end)"),
+    (&[("end2end", "true")], "an end-to-end model (end2end)"),
+];
+
+#[test]
+fn a_model_whose_metadata_have_a_family_that_is_not_read() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let output: (&str, &[i64], &[f32]) = ("output0", &[1, 300, 6], &[0.0; 1800]);
+    let with = |entries: &[(&str, &str)]| {
+        let model = constants(DIMS, &[output]).metadata("names", "{0: 'person', 1: 'bicycle'}");
+        let model = entries.iter().fold(model, |model, (key, value)| model.metadata(key, value));
+        file(&model)
+    };
+    for (entries, family) in UNREAD {
+        let model = with(entries);
+        let text = format!("they are of {family}: models of this family are not read; ");
+        let ended = of_nmsfilter(&model, "");
+        let error = "the buffer's tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
+        assert!(ended.error().starts_with(&format!("{error}{text}")), "{}", ended.error());
+        // The decoder that is set counts.
+        let ended = of_nmsfilter(&model, "decoder=yolov8");
+        assert_eq!(ended.error, None);
+        let [warning] = &ended.warnings[..] else { panic!("{family}: {:?}", ended.warnings) };
+        let expected = format!("decoder yolov8 reads the tensors, but {text}");
+        assert!(warning.starts_with(&expected), "{warning}");
+    }
+    let ended = of_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
+    assert_says(ended.error(), &["can be read as", "set the property decoder to the right one"]);
+}
+
+#[test]
+fn real_models_of_families_that_are_not_read() {
+    for (name, family) in [
+        ("yolo26n_int8.onnx", "an end-to-end model (end2end)"),
+        ("yolov8n-seg_int8.onnx", "a segmentation model (task segment)"),
+    ] {
+        let Some(path) = data::path(&format!("data/models2026/models/{name}")) else { return };
+        if !has_onnx_runtime() {
+            return;
+        }
+        let ended = of_nmsfilter(&path, "");
+        assert_says(ended.error(), &["cannot be decoded: they are of ", family, "are not read"]);
     }
 }

@@ -138,6 +138,9 @@ fn tensors_say_the_models_size_letterbox_and_labels() {
     let model = model.metadata("names", "{0: 'face', 2: 'hand'}");
     let expected = expected.with_labels(["face", "", "hand"]);
     assert_eq!(says(&model, ""), expected);
+    let model = model.metadata("task", "pose").metadata("end2end", "true");
+    let expected = expected.with_task("pose").with_end2end(true);
+    assert_eq!(says(&model, ""), expected);
     let labels = ScratchFile::new("txt", b"one\ntwo\n");
     let properties = format!("letterbox=none label-file={}", labels.display());
     let expected = expected.with_labels(["one", "two"]).with_letterbox(Letterbox::None);

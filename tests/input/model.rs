@@ -39,6 +39,9 @@ fn what_is_written_is_read_back() {
         ModelInfo::default().with_size([1, 65_535]),
         ModelInfo::default().with_letterbox(Letterbox::TopLeft),
         ModelInfo::default().with_labels(vec!["x"; MAX_CLASSES]),
+        ModelInfo::default().with_task("segment"),
+        ModelInfo::default().with_end2end(true),
+        info().with_task("detect").with_end2end(true),
     ] {
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
     }
@@ -113,6 +116,8 @@ fn malformed_caps_are_an_error_with_what_was_expected_and_what_came() {
         (", labels=person", "expected labels as an array of strings, got gchararray"),
         (", labels=(string){a,b}", "expected labels as an array of strings, got GstValueList"),
         (", labels=(int)<1,2>", "expected text as label 0, got gint"),
+        (", task=7", "expected text as task, got gint"),
+        (", end2end=7", "expected end2end of type boolean, got gint"),
         (
             "; application/x-nmsfilter-model, width=1, height=1",
             "expected caps application/x-nmsfilter-model with one structure, got 2 structures",
@@ -159,6 +164,8 @@ fn labels_that_are_no_text_are_an_error() {
     assert_eq!(error(c"\xff\xfe".as_ptr()), format!("{expected}text that is not UTF-8"));
     let zero = ModelInfo::default().with_labels(["a", "b\0c"]).to_caps().unwrap_err();
     assert_eq!(zero.to_string(), format!("{expected}a zero byte"));
+    let zero = ModelInfo::default().with_task("b\0c").to_caps().unwrap_err();
+    assert_eq!(zero.to_string(), "the tensors' model: expected text as task, got a zero byte");
 }
 
 #[test]

@@ -8,9 +8,11 @@ mod support;
 #[cfg(feature = "v1_24")]
 mod analytics;
 mod bad_input;
+mod contradictions;
 mod model;
 mod notices;
 mod overlap;
+mod recorded_readings;
 mod regions;
 mod settings;
 mod stream;

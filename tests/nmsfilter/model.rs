@@ -23,7 +23,7 @@ fn window_of(info: &ModelInfo) -> NewTensor {
 fn model() -> ModelInfo {
     init();
     let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
-    info.with_labels(["person", "bicycle"])
+    info.with_labels(["person"])
 }
 
 /// The regions of each frame of 1920 x 1080 pixels; `tensors` are those of the frames, one after the other.
@@ -47,6 +47,17 @@ fn stream(properties: &str, tensors: Vec<Vec<NewTensor>>) -> (Vec<Vec<Region>>, 
 fn frame(properties: &str, tensors: Vec<NewTensor>) -> Vec<Region> {
     let (mut seen, ended) = stream(properties, vec![tensors]);
     assert_eq!((ended.error, ended.warnings), (None, vec![]), "{properties}");
+    seen.remove(0)
+}
+
+/// The regions of one frame, with properties that contradict the model: a warning has each of these texts.
+fn contradicting(properties: &str, tensors: Vec<NewTensor>, texts: &[&str]) -> Vec<Region> {
+    let (mut seen, ended) = stream(properties, vec![tensors]);
+    assert_eq!(ended.error, None, "{properties}");
+    assert_eq!(ended.warnings.len(), texts.len(), "{properties}: {:?}", ended.warnings);
+    for (warning, text) in ended.warnings.iter().zip(texts) {
+        assert!(warning.contains(text), "{properties}: {warning}");
+    }
     seen.remove(0)
 }
 
@@ -94,17 +105,24 @@ fn properties_override_what_the_tensors_say() {
     let tensors = || vec![window_of(&model())];
     let file = format!("label-file={}", file.display());
     assert_eq!(frame(&file, tensors()), region("dog", CENTER));
-    assert_eq!(frame("letterbox=none", tensors()), region("person", STRETCHED));
-    assert_eq!(frame("letterbox=top-left", tensors()), region("person", TOP_LEFT));
-    assert_eq!(frame("letterbox=auto", tensors()), region("person", CENTER));
-    let size = |letterbox: &str| {
+    for (letterbox, expected) in [("none", STRETCHED), ("top-left", TOP_LEFT)] {
+        let properties = format!("letterbox={letterbox}");
+        let text = format!("{properties}, but the tensors' model has letterbox center");
+        let found = contradicting(&properties, tensors(), &[&text]);
+        assert_eq!(found, region("person", expected));
+    }
+    for letterbox in ["auto", "center"] {
+        assert_eq!(frame(&format!("letterbox={letterbox}"), tensors()), region("person", CENTER));
+    }
+    let size = |letterbox: &str, warnings: &[&str]| {
         let properties = format!("model-width=1280 model-height=1280 letterbox={letterbox}");
-        frame(&properties, tensors())
+        contradicting(&properties, tensors(), warnings)
     };
+    let (box_, input) = ("the tensors' model has letterbox", "has an input of 640x640");
     // The window is in the border, which has 280 rows.
-    assert_eq!(size("auto"), []);
-    assert_eq!(size("top-left"), region("person", [240, 300, 96, 96]));
-    assert_eq!(size("none"), region("person", [240, 169, 96, 54]));
+    assert_eq!(size("auto", &[input, "every one of 1 anchors is rejected"]), []);
+    assert_eq!(size("top-left", &[box_, input]), region("person", [240, 300, 96, 96]));
+    assert_eq!(size("none", &[box_, input]), region("person", [240, 169, 96, 54]));
 }
 
 #[test]
@@ -161,7 +179,9 @@ fn the_number_of_labels_is_the_number_of_classes() {
     assert!(message.contains("set the property decoder to the right one"), "{message}");
     let message = error("", vec![yolov8(&["person", "bicycle"])]);
     assert!(message.contains("there are 2 labels"), "{message}");
-    let names = kinds("num-classes=3", &["person", "bicycle"]);
+    let two = vec![yolov8(&["person", "bicycle"])];
+    let found = contradicting("num-classes=3", two, &["has 2 labels, but decoder yolov8 reads 3"]);
+    let names: Vec<_> = found.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(names, ["person", "bicycle", "class-2"]);
 }
 

@@ -82,7 +82,13 @@ impl Session {
             let views = tensors.views();
             let (size, model) = (frames[0].size, batch.model_input(&frames[0]));
             let all_frames = Some(batch.found.all_frames);
-            let input = Input { tensors: &views, frame: Some(size), model, batch: all_frames };
+            let input = Input {
+                tensors: &views,
+                frame: Some(size),
+                model,
+                family: None,
+                batch: all_frames,
+            };
             self.update_plan(element, input, pts)?;
             let plan = self.plan.as_ref().expect("update_plan has made it");
             let part = plan.frame(size, model);
@@ -94,6 +100,7 @@ impl Session {
                 self.batch_regions.push((frame.index, first..self.regions.len()));
             }
             counts.add(&outcome);
+            self.contradictions.add(element, &outcome, part.anchors(&plan.choice.layout), pts);
         }
         self.batch_regions.sort_unstable_by_key(|(index, _)| *index);
         Ok(counts)

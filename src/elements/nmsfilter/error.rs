@@ -6,6 +6,7 @@ use gst::glib;
 
 use super::class_rules::ClassRuleError;
 use super::settings::SettingsError;
+use super::unread_family::UnreadFamily;
 use crate::decoder::ChoiceError;
 use crate::deepstream::DeepStreamError;
 use crate::engine::EngineError;
@@ -19,6 +20,8 @@ pub(super) enum FrameError {
     Input(#[from] InputError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
+    #[error("the buffer's tensors ({tensors}) cannot be decoded: {family}")]
+    UnreadFamily { tensors: String, family: UnreadFamily },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -43,7 +46,7 @@ impl FrameError {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
-            Self::Input(_) | Self::Choice(_) | Self::DeepStream(_) => {
+            Self::Input(_) | Self::Choice(_) | Self::UnreadFamily { .. } | Self::DeepStream(_) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_device_error() => {

@@ -379,6 +379,7 @@ impl BaseTransformImpl for NmsFilter {
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         self.warn_if_without_tensors();
+        self.end_stream();
         self.post_stats();
         *lock(&self.session) = None;
         Ok(())
@@ -402,6 +403,7 @@ impl BaseTransformImpl for NmsFilter {
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
             self.warn_if_without_tensors();
+            self.end_stream();
             self.post_stats();
         }
         self.parent_sink_event(event)
@@ -549,6 +551,13 @@ impl NmsFilter {
         if let Some(text) = text {
             gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));
         }
+    }
+
+    /// Posts the warnings that are due at the end of the stream. No lock is held meanwhile.
+    fn end_stream(&self) {
+        let Some(mut session) = lock(&self.session).take() else { return };
+        session.end_stream(&self.obj());
+        *lock(&self.session) = Some(session);
     }
 
     /// Posts the counts, unless they have not changed since they were last posted.

@@ -12,6 +12,7 @@
 
 mod batch;
 mod class_rules;
+mod contradictions;
 mod debug_category;
 pub mod enums;
 mod error;
@@ -24,6 +25,7 @@ mod settings;
 mod stats;
 mod tensor_model;
 mod timeout;
+mod unread_family;
 mod warnings;
 
 use gst::glib;

@@ -8,9 +8,11 @@
 use arrayvec::ArrayVec;
 
 use super::class_rules;
+use super::contradictions::Reading;
 use super::error::FrameError;
 use super::settings::Settings;
-use crate::decoder::{self, Choice};
+use super::unread_family::UnreadFamily;
+use crate::decoder::{self, Choice, Reason};
 use crate::engine::{ClassThresholds, Engine, Params};
 use crate::input::model::ModelInput;
 use crate::output::{Labels, Mapping};
@@ -45,6 +47,8 @@ pub(super) struct Input<'t> {
     pub frame: Option<[u32; 2]>,
     /// The model's input, as the tensors say.
     pub model: ModelInput,
+    /// The family of the model, if no decoder reads it.
+    pub family: Option<UnreadFamily>,
     /// The number of frames of the batch of DeepStream that the tensors are of, also of frames without tensors.
     pub batch: Option<usize>,
 }
@@ -151,6 +155,23 @@ impl Plan {
         &self.frames[position.expect("the plan was made for frames of this size and model")]
     }
 
+    /// How the tensors of `input`, for which the plan was made or adapted, are read.
+    pub fn reading(&self, input: Input<'_>) -> Reading {
+        let (layout, FramePlan { mapping, params, .. }) =
+            (&self.choice.layout, self.frame_of(input));
+        Reading {
+            decoder: self.choice.decoder,
+            threshold: params.thresholds.lowest(layout.classes),
+            normalized: layout.normalized,
+            model: mapping.model(),
+        }
+    }
+
+    /// The part for the frames of `input`, for which the plan was made or adapted.
+    pub fn frame_of(&self, input: Input<'_>) -> &FramePlan {
+        self.frame(input.frame.expect("the plan was made with the size of the frame"), input.model)
+    }
+
     fn position(&self, size: [u32; 2], model: ModelInput) -> Option<usize> {
         self.frames.iter().position(|frame| frame.mapping.frame() == size && frame.model == model)
     }
@@ -173,6 +194,14 @@ impl Plan {
 }
 
 impl FramePlan {
+    /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
+    pub fn anchors(&self, layout: &decoder::Layout) -> usize {
+        match self.params.multi_label {
+            true => layout.anchors.saturating_mul(layout.classes),
+            false => layout.anchors,
+        }
+    }
+
     fn new(
         size: [u32; 2],
         choice: &Choice,
@@ -187,7 +216,17 @@ impl FramePlan {
     }
 }
 
+/// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
 fn choose(input: Input<'_>, settings: &Settings, labels: &Labels) -> Result<Choice, FrameError> {
     let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    Ok(decoder::choose(input.tensors, settings.decoder.decoder(), options)?)
+    let wanted = settings.decoder.decoder();
+    let choice = decoder::choose(input.tensors, wanted, options);
+    let Some(family) = input.family else { return Ok(choice?) };
+    match choice {
+        Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
+        _ => {
+            let tensors = input.tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
+            Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::NmsFilter;
+use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::pending_settings::PendingSettings;
@@ -17,6 +18,7 @@ use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
+use super::unread_family::UnreadFamily;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
 use crate::input::deepstream::{self, BatchCaps};
@@ -53,6 +55,7 @@ pub(super) struct Session {
     /// Started when the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Timeout>,
     pub(super) warnings: Warnings,
+    pub(super) contradictions: Contradictions,
 }
 
 /// The result of processing the frames of a buffer.
@@ -90,6 +93,7 @@ impl Session {
             decoded: false,
             gpu_failed: None,
             warnings: Warnings::default(),
+            contradictions: Contradictions::default(),
         }
     }
 
@@ -132,6 +136,11 @@ impl Session {
     /// What the caps have for batches of DeepStream.
     pub(super) fn batch_caps(&self) -> BatchCaps {
         BatchCaps { size: self.frame_size, is_nvmm: self.is_nvmm }
+    }
+
+    /// Posts the warnings that are due at the end of the stream.
+    pub fn end_stream(&mut self, element: &NmsFilter) {
+        self.contradictions.judge(element);
     }
 
     /// The number of frames of the last buffer.
@@ -178,7 +187,8 @@ impl Session {
         }
         let views = tensors.views();
         let model = self.model.info().input();
-        let input = Input { tensors: &views, frame: self.frame_size, model, batch: None };
+        let family = UnreadFamily::of(self.model.info());
+        let input = Input { tensors: &views, frame: self.frame_size, model, family, batch: None };
         self.update_plan(element, input, pts)?;
         let size = self.frame_size.ok_or(FrameError::NoCaps)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
@@ -191,6 +201,7 @@ impl Session {
             .extend(outcome.image(0).survivors.iter().filter_map(|d| frame.mapping.region(d)));
         let mut counts = FrameCounts::default();
         counts.add(&outcome);
+        self.contradictions.add(element, &outcome, frame.anchors(&plan.choice.layout), pts);
         drop(views);
         drop((tensors, sets));
         self.attach(element, buffer, size)?;
@@ -279,7 +290,7 @@ impl Session {
 
     fn install_plan(&mut self, element: &NmsFilter, input: Input<'_>, plan: Plan) {
         let frame = input.frame.expect("the plan was made with the size of the frame");
-        let (choice, part) = (&plan.choice, plan.frame(frame, input.model));
+        let (choice, part) = (&plan.choice, plan.frame_of(input));
         gst::info!(
             CAT,
             obj = element,
@@ -294,12 +305,7 @@ impl Session {
             frame[1],
             if input.tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
-        let (labels, classes) = (self.labels.count(), choice.layout.classes);
-        if let Some(source) = self.labels.source()
-            && labels != classes
-        {
-            gst::info!(CAT, obj = element, "{source} has {labels} labels for {classes} classes");
-        }
+        let labels = self.labels.count();
         let (model, model_source) = (part.mapping.model(), self.settings.model_size(input.model).1);
         let (letterbox, letterbox_source) = self.settings.letterbox(input.model);
         gst::debug!(
@@ -312,6 +318,8 @@ impl Session {
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
         gst::debug!(CAT, obj = element, "{:?}, {:?}", part.params, part.mapping);
+        let found = contradictions::of_plan(&plan, input, &self.settings, &self.labels);
+        self.contradictions.begin(element, plan.reading(input), &found);
         self.labels.set_decoder(choice.decoder);
         self.plan = Some(plan);
     }

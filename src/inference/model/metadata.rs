@@ -5,7 +5,8 @@
 //!
 //! - Exports by Ultralytics have `names`, the classes ([`names`]), `imgsz`, height and width, and
 //!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
-//!   `[1,N,5+C]` of a model without a task that of YOLOv5. Models with `end2end` have other outputs.
+//!   `[1,N,5+C]` of a model without a task that of YOLOv5. Models with `end2end` have other outputs. `task` and
+//!   `end2end` are part of the model description, so that errors can name the family.
 //! - A key that is an output's name has the id of its tensor, as `onnxinference` of GStreamer 1.26 reads it.
 
 use std::collections::HashMap;
@@ -41,6 +42,16 @@ impl Metadata {
         Self { labels, size, custom }
     }
 
+    /// What the model is trained for; `None` if unknown.
+    pub fn task(&self) -> Option<&str> {
+        self.custom.get("task").map(|task| task.trim()).filter(|task| !task.is_empty())
+    }
+
+    /// Whether the model selects the detections itself.
+    pub fn end2end(&self) -> bool {
+        self.custom.get("end2end").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+    }
+
     /// The id of the output `name` with these dimensions.
     pub fn id(&self, name: &str, dims: &[i64]) -> Option<&str> {
         if let Some(id) = self.custom.get(name) {
@@ -48,7 +59,7 @@ impl Metadata {
         }
         let classes = self.labels.len() as i64;
         let says = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
-        if classes == 0 || says("end2end", "True") {
+        if classes == 0 || self.end2end() {
             return None;
         }
         // YOLOv5's own exports have no task, those of YOLOv8 and later have one.
@@ -110,7 +121,11 @@ mod tests {
         assert_eq!(id(&[("task", "pose")], &[1, 5, 8400]), None);
         assert_eq!(id(&[], &[1, 25200, 6]).as_deref(), Some("yolo-v5-out"));
         // The end-to-end output of a model with one class has the same shape.
-        assert_eq!(id(&[detect, ("end2end", "True")], &[1, 300, 6]), None);
+        for end2end in ["True", "true"] {
+            assert_eq!(id(&[detect, ("end2end", end2end)], &[1, 5, 8400]), None);
+        }
+        let id_of_any_batch = id(&[detect, ("end2end", "False")], &[1, 5, 8400]);
+        assert_eq!(id_of_any_batch.as_deref(), Some("yolo-v8-out"));
         assert_eq!(id(&[detect], &[1, 300, 6]), None);
     }
 

@@ -72,6 +72,10 @@ pub struct Model {
     pub outputs: Vec<Output>,
     /// The names of its classes; empty if nothing says them.
     pub labels: Vec<String>,
+    /// What it is trained for, such as `detect`.
+    pub task: Option<String>,
+    /// Whether it selects the detections itself.
+    pub end2end: bool,
 }
 
 /// Why a model, or what is said of it, cannot be used.
@@ -193,6 +197,8 @@ impl Model {
         Ok(Self {
             input: Input::new(input.name(), input.dtype(), overrides, info.as_ref(), &metadata)?,
             outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
+            task: metadata.task().map(ToOwned::to_owned),
+            end2end: metadata.end2end(),
             labels: metadata.labels,
         })
     }

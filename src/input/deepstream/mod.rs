@@ -222,12 +222,14 @@ impl<'a> Batch<'a> {
         self.layers.len()
     }
 
-    /// The model's input, as the tensors of `frame` say.
+    /// The model's input, as the tensors of `frame` have it.
     pub fn model_input(&self, frame: &Frame) -> ModelInput {
         let is_size = frame.model.size.iter().all(|side| (1..=MAX_SIDE).contains(side));
+        let (fit, assumption) = letterbox(frame.model);
         ModelInput {
             size: is_size.then_some(frame.model.size),
-            letterbox: Some(letterbox(frame.model).0),
+            letterbox: Some(fit),
+            letterbox_is_assumed: assumption.is_some(),
         }
     }
 

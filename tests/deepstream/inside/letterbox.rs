@@ -65,9 +65,35 @@ fn is_that_of_the_property_if_it_is_set() {
         for letterbox in Letterbox::ALL {
             let scene = scene(said, 9);
             let property = format!("letterbox={}", letterbox.name());
-            let ran = run::scenes(std::slice::from_ref(&scene), &property).well();
+            let ran = run::scenes(std::slice::from_ref(&scene), &property);
             assert_letterbox(&ran, &scene, letterbox);
+            // What is only assumed is not contradicted.
+            let is_known = version() >= Version::new(8, 0)
+                || (version() >= Version::new(6, 1) && said == Letterbox::None);
+            let warnings = usize::from(is_known && said != letterbox);
+            assert_eq!(ran.ended.warnings.len(), warnings, "{said:?} {property}: {:?}", ran.ended);
+            let text = format!("{property}, but the tensors' model has letterbox {}", said.name());
+            assert!(ran.ended.warnings.iter().all(|warning| warning.contains(&text)));
         }
+    }
+}
+
+/// The frames of a batch are judged together.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn and_numbers_that_contradict_the_reading_give_a_warning() {
+    if !is_inside() {
+        return;
+    }
+    let scene = Scene::new(SIZES.len(), 4).with_model(Model::default());
+    for (property, text) in [
+        ("coordinates=normalized", "coordinates are read as normalized: set coordinates=pixels"),
+        ("score-threshold=50", "score-threshold is 50 or more"),
+    ] {
+        let ran = run::scenes(std::slice::from_ref(&scene), property);
+        assert_eq!(ran.ended.error, None);
+        let [warning] = &ran.ended.warnings[..] else { panic!("{property}: {:?}", ran.ended) };
+        assert!(warning.contains(text), "{warning}");
     }
 }
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings that contradict the tensors, or what is known of their model.
+//!
+//! In: what a plan was made of. Out: a [`SettingContradiction`] for each setting that is in force, although
+//! something else is known. No number of a tensor is needed.
+
+use super::super::plan::{Input, Plan};
+use super::super::settings::Settings;
+use super::super::unread_family::UnreadFamily;
+use crate::decoder::{self, Scores};
+use crate::engine::ClassThresholds;
+use crate::geometry::Letterbox;
+use crate::input::model::ModelInput;
+use crate::output::{Labels, Mapping};
+
+/// A setting, and what it contradicts.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(in crate::elements::nmsfilter) enum SettingContradiction {
+    #[error(
+        "{origin} has {labels} labels, but decoder {decoder} reads {classes} classes, so labels are probably \
+         wrong; set label-file to the labels of this model, or correct decoder"
+    )]
+    Labels { origin: &'static str, labels: usize, decoder: &'static str, classes: usize },
+    #[error(
+        "decoder {decoder} reads the tensor {tensor}, whose id is that of decoder {other}; unset decoder, or \
+         correct the tensor's id"
+    )]
+    Id { decoder: &'static str, tensor: String, other: &'static str },
+    #[error("decoder {decoder} reads the tensors, but {family}")]
+    Family { decoder: &'static str, family: UnreadFamily },
+    #[error(
+        "letterbox={set}, but the tensors' model has letterbox {known}, so boxes are displaced; set letterbox=auto"
+    )]
+    Letterbox { set: &'static str, known: &'static str },
+    #[error(
+        "model-width={} and model-height={}, but the tensors' model has an input of {}x{}, so boxes are \
+         displaced; set both to 0",
+        set[0], set[1], known[0], known[1]
+    )]
+    ModelSize { set: [u32; 2], known: [u32; 2] },
+    #[error(
+        "{properties} is {lowest} or more, but scores of decoder {decoder} are probabilities from 0 to 1, so \
+         nothing is detected; set {properties} to less than 1, such as 0.5"
+    )]
+    Threshold { properties: &'static str, lowest: f32, decoder: &'static str },
+    #[error(
+        "classes={classes} has none of the {count} classes (0 to {}) that decoder {decoder} reads, so nothing is \
+         detected; correct classes",
+        count - 1
+    )]
+    NoClass { classes: String, count: usize, decoder: &'static str },
+}
+
+/// The contradictions of `settings`, with which `plan` was made for `input`.
+pub(in crate::elements::nmsfilter) fn of_plan(
+    plan: &Plan,
+    input: Input<'_>,
+    settings: &Settings,
+    labels: &Labels,
+) -> Vec<SettingContradiction> {
+    let frame = plan.frame_of(input);
+    let is_normalized = plan.choice.layout.normalized;
+    [
+        of_labels(plan, &frame.params.thresholds, labels),
+        of_decoder(plan, input, settings, labels),
+        of_letterbox(settings, input.model, &frame.mapping),
+        of_model_size(settings, input.model, is_normalized),
+        of_thresholds(plan, &frame.params.thresholds, settings),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Fewer labels than classes are right if the classes without one are excluded.
+fn of_labels(
+    plan: &Plan,
+    thresholds: &ClassThresholds,
+    labels: &Labels,
+) -> Option<SettingContradiction> {
+    let (origin, count) = (labels.source()?, labels.count());
+    let classes = plan.choice.layout.classes;
+    let without_label = count as u32..classes as u32;
+    let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
+    if count == 0 || count == classes || (count < classes && are_excluded()) {
+        return None;
+    }
+    let decoder = plan.choice.decoder.name();
+    Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
+}
+
+fn of_decoder(
+    plan: &Plan,
+    input: Input<'_>,
+    settings: &Settings,
+    labels: &Labels,
+) -> Option<SettingContradiction> {
+    let decoder = plan.choice.decoder.name();
+    if let Some(family) = input.family {
+        return Some(SettingContradiction::Family { decoder, family });
+    }
+    let options = settings.decoder_options(labels.count(), input.batch.is_some());
+    let (tensor, other) = decoder::contradicting_id(input.tensors, &plan.choice, options)?;
+    let (tensor, other) = (tensor.to_string(), other.name());
+    Some(SettingContradiction::Id { decoder, tensor, other })
+}
+
+/// A letterbox that is only assumed, because the tensors do not have all of it, contradicts nothing. Nor does one
+/// with which this frame has the same place in the model's input.
+fn of_letterbox(
+    settings: &Settings,
+    model: ModelInput,
+    mapping: &Mapping,
+) -> Option<SettingContradiction> {
+    let (set, known) = (settings.letterbox.letterbox()?, model.known_letterbox()?);
+    let is_same = |known: Letterbox| {
+        Mapping::new(mapping.frame(), mapping.model_size(), known)
+            .is_ok_and(|as_known| as_known == *mapping)
+    };
+    (set != known && !is_same(known))
+        .then(|| SettingContradiction::Letterbox { set: set.name(), known: known.name() })
+}
+
+/// Normalized coordinates of frames without a letterbox do not depend on the size of the model's input.
+fn of_model_size(
+    settings: &Settings,
+    model: ModelInput,
+    is_normalized: bool,
+) -> Option<SettingContradiction> {
+    let set = [settings.model_width, settings.model_height];
+    let known = model.size?;
+    let has_letterbox = settings.letterbox(model).0 != Letterbox::None;
+    let is_used = has_letterbox || !is_normalized;
+    (set != [0, 0] && set != known && is_used)
+        .then_some(SettingContradiction::ModelSize { set, known })
+}
+
+fn of_thresholds(
+    plan: &Plan,
+    thresholds: &ClassThresholds,
+    settings: &Settings,
+) -> Option<SettingContradiction> {
+    let (decoder, count) = (plan.choice.decoder, plan.choice.layout.classes);
+    let lowest = thresholds.lowest(count);
+    let classes = settings.classes.clone().unwrap_or_default();
+    if lowest == f32::INFINITY && !classes.is_empty() {
+        return Some(SettingContradiction::NoClass { classes, count, decoder: decoder.name() });
+    }
+    let properties = match settings.class_thresholds {
+        Some(_) => "the least of score-threshold and class-thresholds",
+        None => "score-threshold",
+    };
+    (lowest > 1.0 && decoder.scores() == Scores::Probabilities)
+        .then(|| SettingContradiction::Threshold { properties, lowest, decoder: decoder.name() })
+}

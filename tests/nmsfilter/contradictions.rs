@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Warnings of numbers and settings that contradict the way in which tensors are read: one for each, within the
+//! first second, or at the end of a shorter stream. Tensors that are read rightly give none.
+
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::input::model::{Letterbox, ModelInfo};
+
+use crate::support::pipeline::{init, intercept, parse, run, watch};
+use crate::support::scratch::ScratchFile;
+
+/// The ids of raw outputs, by decoder.
+const YOLOV5: &str = "yolo-v5-out";
+const YOLOV8: &str = "yolo-v8-out";
+
+/// Anchors of the tensors below.
+const ANCHORS: usize = 100;
+
+/// A box (left, top, right, bottom), its score and class.
+type Object = ([f32; 4], f32, usize);
+
+/// Two objects in pixels of a frame of 640x480.
+const OBJECTS: [Object; 2] =
+    [([40.0, 50.0, 140.0, 250.0], 0.9, 0), ([300.0, 200.0, 400.0, 260.0], 0.7, 2)];
+
+/// The objects as fractions of 640x480.
+fn normalized(objects: &[Object]) -> Vec<Object> {
+    let to_fraction = |&([x1, y1, x2, y2], score, class): &Object| {
+        ([x1 / 640.0, y1 / 480.0, x2 / 640.0, y2 / 480.0], score, class)
+    };
+    objects.iter().map(to_fraction).collect()
+}
+
+fn tensor(id: &str, shape: &[usize], elements: Vec<f32>) -> NewTensor {
+    init();
+    NewTensor::from_vec(id, shape, elements).unwrap()
+}
+
+/// The output of a YOLOv8 with this id and number of classes.
+fn yolov8(id: &str, classes: usize, objects: &[Object]) -> NewTensor {
+    let mut elements = vec![0.0; (4 + classes) * ANCHORS];
+    for (anchor, &([x1, y1, x2, y2], score, class)) in objects.iter().enumerate() {
+        let numbers = [(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1];
+        for (row, number) in numbers.into_iter().enumerate() {
+            elements[row * ANCHORS + anchor] = number;
+        }
+        elements[(4 + class) * ANCHORS + anchor] = score;
+    }
+    tensor(id, &[1, 4 + classes, ANCHORS], elements)
+}
+
+/// The output of a YOLOv5 or YOLOX with this id and 80 classes.
+fn yolov5(id: &str, objects: &[Object]) -> NewTensor {
+    let mut elements = vec![0.0; 85 * ANCHORS];
+    for (row, &([x1, y1, x2, y2], score, class)) in elements.chunks_mut(85).zip(objects) {
+        let numbers = [(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1, score];
+        row[..5].copy_from_slice(&numbers);
+        row[5 + class] = 1.0;
+    }
+    tensor(id, &[1, ANCHORS, 85], elements)
+}
+
+/// Corners and scores of one class, with these ids.
+fn boxes(ids: [&str; 2], objects: &[Object]) -> Vec<NewTensor> {
+    let edges = objects.iter().flat_map(|(edges, ..)| *edges).collect();
+    let scores = objects.iter().map(|(_, score, _)| *score).collect();
+    let count = objects.len();
+    vec![tensor(ids[0], &[count, 4], edges), tensor(ids[1], &[count], scores)]
+}
+
+/// Scores of background and face, and boxes from 0 to 1.
+fn ultraface(ids: [&str; 2], objects: &[Object]) -> Vec<NewTensor> {
+    let mut scores = [1.0, 0.0].repeat(ANCHORS);
+    let mut edges = [0.2, 0.2, 0.3, 0.3].repeat(ANCHORS);
+    for (anchor, (object, score, _)) in objects.iter().enumerate() {
+        edges[anchor * 4..][..4].copy_from_slice(object);
+        scores[anchor * 2..][..2].copy_from_slice(&[1.0 - score, *score]);
+    }
+    vec![tensor(ids[0], &[1, ANCHORS, 2], scores), tensor(ids[1], &[1, ANCHORS, 4], edges)]
+}
+
+const ULTRAFACE: [&str; 2] = [
+    "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
+    "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
+];
+
+/// The warnings of `frames` frames of 640x480, ten a second, and for each of them how many frames had left the
+/// element before it was posted.
+fn stream(frames: usize, properties: &str, tensors: Vec<NewTensor>) -> Vec<(usize, String)> {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,framerate=10/1
+           ! nmsfilter name=nms {properties} ! fakesink"
+    ));
+    intercept(&pipeline, "in", move |buffer| {
+        tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+    });
+    let passed = watch(&pipeline, "nms", |_| ());
+    let posted = Arc::new(Mutex::new(Vec::new()));
+    pipeline.bus().unwrap().set_sync_handler({
+        let posted = posted.clone();
+        move |_, message| {
+            if let gst::MessageView::Warning(warning) = message.view() {
+                let text = warning.error().to_string();
+                posted.lock().unwrap().push((passed.lock().unwrap().len(), text));
+            }
+            gst::BusSyncReply::Pass
+        }
+    });
+    let ended = run(&pipeline);
+    pipeline.bus().unwrap().unset_sync_handler();
+    assert_eq!(ended.error, None, "{properties}");
+    let posted = std::mem::take(&mut *posted.lock().unwrap());
+    posted
+}
+
+/// Asserts that a picture and a stream of three seconds give these warnings, each once, and the stream within its
+/// first second. `texts` are a part of each.
+fn assert_warns(properties: &str, tensors: &[NewTensor], texts: &[&str]) {
+    for frames in [1, 30] {
+        let posted = stream(frames, properties, tensors.to_vec());
+        assert_eq!(posted.len(), texts.len(), "{properties}, {frames} frames: {posted:?}");
+        for ((passed, warning), text) in posted.iter().zip(texts) {
+            assert!(warning.contains(text), "{properties}: expected {text:?} in: {warning}");
+            assert!(*passed <= 10, "{properties}: {passed} frames before: {warning}");
+        }
+    }
+}
+
+/// The error of a picture with these tensors.
+fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter {properties} ! fakesink"
+    ));
+    intercept(&pipeline, "in", move |buffer| {
+        tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+    });
+    run(&pipeline).error().to_owned()
+}
+
+/// A label file with this number of labels.
+fn labels(count: usize) -> ScratchFile {
+    let lines: String = (0..count).map(|class| format!("label {class}\n")).collect();
+    ScratchFile::new("txt", lines.as_bytes())
+}
+
+#[test]
+fn tensors_that_are_read_rightly_give_no_warning() {
+    for tensor in
+        [yolov8(YOLOV8, 80, &OBJECTS), yolov5(YOLOV5, &OBJECTS), yolov5("yolox-out", &OBJECTS)]
+    {
+        assert_warns("", &[tensor], &[]);
+    }
+    let ends_in_normalized = yolov8("yolo-v8-out-normalized", 80, &normalized(&OBJECTS));
+    assert_warns("", &[ends_in_normalized], &[]);
+    assert_warns("", &boxes(["boxes", "scores"], &OBJECTS), &[]);
+    assert_warns("", &ultraface(ULTRAFACE, &normalized(&OBJECTS)), &[]);
+    assert_warns("decoder=ultraface", &ultraface(["scores", "boxes"], &normalized(&OBJECTS)), &[]);
+}
+
+#[test]
+fn scenes_that_are_rare_give_no_warning() {
+    for objects in [
+        &[][..],
+        // One small object, in the corner, elsewhere, and in the corner farthest from it.
+        &[([0.0, 0.0, 4.0, 5.0], 0.9, 0)],
+        &[([300.0, 300.0, 301.0, 301.0], 0.9, 0)],
+        &[([639.0, 479.0, 640.0, 480.0], 0.9, 0)],
+        // Partly outside.
+        &[([-30.0, -30.0, 5.0, 5.0], 0.9, 0), ([600.0, 400.0, 900.0, 900.0], 0.9, 1)],
+        &[([200.0, 300.0, 500.0, 1700.0], 0.9, 0)],
+        // As large as the frame.
+        &[([0.0, 0.0, 640.0, 480.0], 1.0, 0)],
+        // One of many outside.
+        &[OBJECTS[0], OBJECTS[1], ([700.0, 500.0, 800.0, 600.0], 0.9, 1)],
+    ] {
+        assert_warns("", &[yolov8(YOLOV8, 80, objects)], &[]);
+        assert_warns("", &[yolov5(YOLOV5, objects)], &[]);
+        assert_warns("", &boxes(["boxes", "scores"], objects), &[]);
+    }
+}
+
+#[test]
+fn crowdtestsrc_gives_no_warning() {
+    for decoder in ["windows", "yolov5", "yolov8"] {
+        let pipeline = parse(&format!(
+            "crowdtestsrc decoder={decoder} num-buffers=40 ! video/x-raw,framerate=30/1,width=640,height=480
+               ! nmsfilter ! fakesink"
+        ));
+        let ended = run(&pipeline);
+        assert_eq!((ended.error, ended.warnings), (None, vec![]), "{decoder}");
+    }
+}
+
+#[test]
+fn labels_and_classes_of_different_numbers() {
+    let tensor = [yolov8(YOLOV8, 80, &OBJECTS)];
+    for count in [91, 2, 79] {
+        let file = labels(count);
+        let property = format!("label-file={}", file.display());
+        let text = format!(
+            "the label file has {count} labels, but decoder yolov8 reads 80 classes, so labels are probably \
+             wrong; set label-file"
+        );
+        assert_warns(&property, &tensor, &[&text]);
+    }
+    let (all, two) = (labels(80), labels(2));
+    assert_warns(&format!("label-file={}", all.display()), &tensor, &[]);
+    // All classes that can be detected have a label.
+    assert_warns(&format!("label-file={} classes=0,1", two.display()), &tensor, &[]);
+    let info = ModelInfo::default().with_labels(vec!["x"; 91]).to_caps().unwrap();
+    let [tensor] = tensor.map(|tensor| tensor.with_model(info.clone()));
+    assert_warns("", &[tensor], &["the tensors' model has 91 labels, but decoder yolov8 reads 80"]);
+}
+
+#[test]
+fn normalized_boxes_that_are_read_as_pixels() {
+    let objects = normalized(&OBJECTS);
+    let text = "all 2 boxes are within the first pixel of the model's input of 640x480, so they are probably \
+                normalized; set coordinates=normalized";
+    let many = "boxes are within the first pixel";
+    for tensors in [
+        vec![yolov8(YOLOV8, 80, &objects)],
+        vec![yolov5(YOLOV5, &objects)],
+        boxes(["boxes", "scores"], &objects),
+    ] {
+        assert_eq!(stream(1, "", tensors.clone()), [(1, text.to_owned())]);
+        assert_warns("", &tensors, &[many]);
+        assert_warns("coordinates=normalized", &tensors, &[]);
+    }
+    let faces = ultraface(ULTRAFACE, &objects);
+    assert_warns("coordinates=pixels", &faces, &[many]);
+}
+
+#[test]
+fn offsets_of_grid_cells_that_are_read_as_pixels() {
+    // As YOLOX has them before its decode step: offsets and logarithms of sides.
+    let raw: Vec<Object> = (0..5).map(|i| ([i as f32, 1.0, i as f32 + 0.9, 3.0], 0.8, 0)).collect();
+    let text = "boxes are in the upper left corner of the model's input of 640x480: their numbers are not pixels; \
+                check decoder and coordinates";
+    assert_warns("decoder=yolox", &[yolov5("output", &raw)], &[text]);
+}
+
+#[test]
+fn pixels_that_are_read_as_normalized() {
+    let text = "anchors rejected: 2, candidates: 0; most numbers are no boxes, or boxes outside the frame; \
+                coordinates are read as normalized: set coordinates=pixels";
+    let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
+    assert_eq!(stream(1, "coordinates=normalized", tensors.to_vec()).len(), 1);
+    assert!(stream(1, "coordinates=normalized", tensors.to_vec())[0].1.starts_with(text));
+    assert_warns("coordinates=normalized", &tensors, &["set coordinates=pixels"]);
+    // Boxes at the upper left corner are not rejected: they are larger than the frame.
+    let at_corner = [([0.0, 0.0, 140.0, 250.0], 0.9, 0)];
+    let text = "1 of 1 boxes are many times larger than the model's input of 640x480; coordinates are read as";
+    let posted = stream(1, "coordinates=normalized", vec![yolov8(YOLOV8, 80, &at_corner)]);
+    assert!(posted.len() == 1 && posted[0].1.starts_with(text), "{posted:?}");
+}
+
+#[test]
+fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
+    let unknown = ultraface(["onnx/scores", "onnx/boxes"], &normalized(&OBJECTS));
+    assert_warns("decoder=boxes", &unknown, &["set coordinates=normalized"]);
+    // In a letterbox, the corner is outside the frame.
+    let letterbox = "decoder=boxes letterbox=center model-width=640 model-height=640";
+    assert_warns(letterbox, &unknown, &["anchors is rejected: their numbers are NaN or"]);
+    let known = ultraface(ULTRAFACE, &normalized(&OBJECTS));
+    let id = "whose id is that of decoder ultraface; unset decoder";
+    assert_warns("decoder=boxes", &known, &[id, "set coordinates=normalized"]);
+}
+
+#[test]
+fn numbers_that_are_nan() {
+    let text = "anchors is rejected: their numbers are NaN or infinite";
+    for (properties, tensor) in [
+        ("", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),
+        ("multi-label=true", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),
+        ("", tensor(YOLOV5, &[1, ANCHORS, 85], vec![f32::NAN; 85 * ANCHORS])),
+        ("", tensor("windows", &[ANCHORS, 4], vec![f32::NAN; 4 * ANCHORS])),
+    ] {
+        assert_warns(properties, &[tensor], &[text]);
+    }
+}
+
+#[test]
+fn scores_that_are_no_probabilities() {
+    let objects = [(OBJECTS[0].0, 4.59, 0), OBJECTS[1]];
+    for (decoder, tensor) in [
+        ("yolov8", yolov8(YOLOV8, 80, &objects)),
+        ("yolov5", yolov5(YOLOV5, &objects)),
+        ("yolox", yolov5("yolox-out", &objects)),
+    ] {
+        let text = format!(
+            "a score is 4.59, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors are \
+             of another model family"
+        );
+        assert_warns("", &[tensor], &[&text]);
+    }
+    let boxes = boxes(["boxes", "scores"], &objects);
+    assert_warns(
+        "",
+        &boxes,
+        &["a score is 4.59, and score-threshold is 0.25: scores above 1 are not"],
+    );
+    assert_warns("score-threshold=2", &boxes, &[]);
+    let windows = tensor("windows", &[1, 4], vec![40.0, 50.0, 60.0, 459.0]);
+    assert_warns("", &[windows], &[]);
+}
+
+#[test]
+fn an_end_to_end_output_that_is_read_as_one_with_suppression_to_do() {
+    // x1, y1, x2, y2, score, class: a bus and a person.
+    let mut rows = [0.0; 6].repeat(300);
+    rows[..6].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9, 5.0]);
+    rows[6..12].copy_from_slice(&[300.0, 200.0, 400.0, 460.0, 0.8, 0.0]);
+    let output = [tensor("onnx/output0", &[1, 300, 6], rows)];
+    assert_warns("decoder=yolov5", &output, &["a score is 4.5, but scores of decoder yolov5"]);
+    assert_warns("decoder=yolov8", &output, &["a score is 5, but scores of decoder yolov8"]);
+}
+
+#[test]
+fn a_decoder_that_contradicts_the_id_of_the_tensor() {
+    let rows = yolov5(YOLOV5, &OBJECTS);
+    let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id is that of decoder yolov5; \
+                unset decoder, or correct the tensor's id";
+    assert_warns("decoder=yolov8", &[rows.clone()], &[text]);
+    assert_warns("decoder=yolov5", &[rows.clone()], &[]);
+    // The same numbers have the same meaning.
+    assert_warns("decoder=yolox", &[rows], &[]);
+    assert_warns("decoder=yolov5", &[yolov5("yolox-out", &OBJECTS)], &[]);
+    assert_warns("decoder=yolov5", &[yolov5("output", &OBJECTS)], &[]);
+}
+
+#[test]
+fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
+    let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
+    let of = |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
+    let tensors = of(&info);
+    for letterbox in ["none", "top-left"] {
+        let text = format!(
+            "letterbox={letterbox}, but the tensors' model has letterbox center, so boxes are displaced; set \
+             letterbox=auto"
+        );
+        assert_warns(&format!("letterbox={letterbox}"), &tensors, &[&text]);
+    }
+    assert_warns("letterbox=center model-width=640 model-height=640", &tensors, &[]);
+    let text = "model-width=320 and model-height=320, but the tensors' model has an input of 640x640, so boxes \
+                are displaced; set both to 0";
+    assert_warns("model-width=320 model-height=320", &tensors, &[text]);
+    // A frame of the shape of the input has no borders.
+    let same_shape = of(&info.clone().with_size([320, 240]));
+    assert_warns("letterbox=none", &same_shape, &[]);
+    // Fractions of the whole frame do not depend on the size.
+    let stretched = of(&info.with_letterbox(Letterbox::None));
+    let [stretched] = stretched.map(|tensor| {
+        let whole = yolov8(YOLOV8, 80, &normalized(&OBJECTS));
+        NewTensor { data: whole.data, ..tensor }
+    });
+    let size = "coordinates=normalized model-width=320 model-height=320";
+    assert_warns(size, &[stretched], &[]);
+}
+
+#[test]
+fn thresholds_that_no_score_reaches() {
+    let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
+    let text = "score-threshold is 50 or more, but scores of decoder yolov8 are probabilities from 0 to 1, so \
+                nothing is detected; set score-threshold to less than 1, such as 0.5";
+    assert_warns("score-threshold=50", &tensors, &[text]);
+    assert_warns("score-threshold=1", &tensors, &[]);
+    // Other classes are excluded on purpose.
+    assert_warns("score-threshold=50 class-thresholds=0:0.5", &tensors, &[]);
+    let both = "the least of score-threshold and class-thresholds is 40 or more";
+    assert_warns("score-threshold=50 class-thresholds=0:40", &tensors, &[both]);
+    assert_warns("score-threshold=50", &boxes(["boxes", "scores"], &OBJECTS), &[]);
+    let windows = tensor("windows", &[1, 4], vec![40.0, 50.0, 60.0, 459.0]);
+    assert_warns("score-threshold=50", &[windows], &[]);
+    let text = "classes=80,91 has none of the 80 classes (0 to 79) that decoder yolov8 reads";
+    assert_warns("classes=80,91", &tensors, &[text]);
+    assert_warns("classes=79,91", &tensors, &[]);
+}
+
+#[test]
+fn a_model_of_a_family_that_is_not_read_is_an_error_that_names_it() {
+    init();
+    let rows = tensor("onnx/output0", &[1, 300, 6], vec![0.0; 1800]);
+    for (info, expected) in [
+        (
+            ModelInfo::default().with_task("detect").with_end2end(true),
+            "they are of an end-to-end model (end2end): models of this family are not read; export it with \
+             end2end=False",
+        ),
+        (
+            ModelInfo::default().with_task("pose"),
+            "they are of a pose model (task pose): models of this family are not read; use a model of the task \
+             detect",
+        ),
+    ] {
+        let tensor = rows.clone().with_model(info.to_caps().unwrap());
+        let message = error("", vec![tensor.clone()]);
+        let tensors = "the buffer's tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
+        assert!(message.starts_with(&format!("{tensors}{expected}")), "{message}");
+        // The decoder that is set counts.
+        let warning = format!("decoder yolov5 reads the tensors, but {expected}");
+        assert_warns("decoder=yolov5", &[tensor], &[&warning]);
+    }
+    let detect = ModelInfo::default().with_task("detect").to_caps().unwrap();
+    let message = error("", vec![rows.with_model(detect)]);
+    assert!(message.contains("set the property decoder to the right one"), "{message}");
+    // A shape that is otherwise enough.
+    let segment = ModelInfo::default().with_task("segment").to_caps().unwrap();
+    let output = yolov8("onnx/output0", 80, &OBJECTS);
+    assert_warns("", &[output.clone()], &[]);
+    let message = error("", vec![output.with_model(segment)]);
+    assert!(message.contains("a segmentation model (task segment)"), "{message}");
+}
+
+/// Objects that come later are judged, too: the second begins with the first of them.
+#[test]
+fn the_second_begins_with_the_first_object() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=60 ! video/x-raw,width=640,height=480,framerate=10/1
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let [empty, wrong] = [vec![], normalized(&OBJECTS)].map(|objects| yolov8(YOLOV8, 80, &objects));
+    intercept(&pipeline, "in", move |buffer| {
+        attach(buffer, if buffer.offset() < 40 { &empty } else { &wrong }).unwrap();
+    });
+    let ended = run(&pipeline);
+    let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
+    assert!(warning.contains("set coordinates=normalized"), "{warning}");
+}
+
+#[test]
+fn a_property_that_is_corrected_within_the_second_prevents_the_warning() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=30 ! video/x-raw,width=640,height=480,framerate=10/1
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let nms = pipeline.by_name("nms").unwrap();
+    let tensor = yolov8(YOLOV8, 80, &normalized(&OBJECTS));
+    intercept(&pipeline, "in", move |buffer| {
+        attach(buffer, &tensor).unwrap();
+        if buffer.offset() == 5 {
+            nms.set_property_from_str("coordinates", "normalized");
+        }
+    });
+    let ended = run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+}
+
+#[test]
+fn a_stream_that_is_stopped_gives_the_warning_and_each_run_gives_it_again() {
+    let tensor = yolov8(YOLOV8, 80, &normalized(&OBJECTS));
+    let mut harness = gst_check::Harness::new("nmsfilter");
+    let (element, bus) = (harness.element().unwrap(), gst::Bus::new());
+    element.set_bus(Some(&bus));
+    let warnings = || {
+        let is_warning = |message: &gst::Message| message.type_() == gst::MessageType::Warning;
+        std::iter::from_fn(|| bus.pop()).filter(is_warning).count()
+    };
+    for run in 1..=2 {
+        element.set_state(gst::State::Playing).unwrap();
+        harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=10/1");
+        for frame in 0..5 {
+            let mut buffer = gst::Buffer::new();
+            let unique = buffer.get_mut().unwrap();
+            unique.set_pts(gst::ClockTime::from_mseconds(100 * frame));
+            attach(unique, &tensor).unwrap();
+            harness.push(buffer).unwrap();
+        }
+        assert_eq!(warnings(), 0, "the second is not over");
+        element.set_state(gst::State::Ready).unwrap();
+        assert_eq!(warnings(), 1, "run {run}");
+    }
+}

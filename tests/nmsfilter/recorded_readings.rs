@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recorded outputs of detectors, read by each decoder that accepts their shape: the right reading gives no
+//! warning, and others give the warnings of this table.
+//!
+//! The recordings are not part of the project; the tests skip themselves without them. The frame has the size of
+//! the model's input.
+
+use crate::support::data;
+use crate::support::pipeline::{parse, run};
+use crate::support::scratch::ScratchFile;
+
+/// A part of each warning.
+const SCORE: &str = "are probabilities from 0 to 1, so the tensors are of another model family";
+const UNBOUNDED: &str = "scores above 1 are not probabilities";
+const NORMALIZED: &str = "within the first pixel";
+const CORNER: &str = "in the upper left corner";
+const REJECTED: &str = "anchors rejected: ";
+const HUGE: &str = "many times larger than the model's input";
+const LABELS: &str = "so labels are probably wrong";
+
+/// One reading: properties, and the warnings.
+type Reading = (&'static str, &'static [&'static str]);
+
+struct Recording {
+    /// The folder of the tensors.
+    case: &'static str,
+    /// Their files, without extension.
+    tensors: &'static [&'static str],
+    /// Width and height of the model's input.
+    input: [u32; 2],
+    /// The right readings, of which some families have none.
+    right: &'static [&'static str],
+    wrong: &'static [Reading],
+}
+
+const RECORDINGS: &[Recording] = &[
+    // End to end: x1, y1, x2, y2, score, class.
+    Recording {
+        case: "01_six_yolo26/bus",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+    },
+    Recording {
+        case: "01_six_yolo26/street",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[
+            ("decoder=yolov8", &[SCORE]),
+            ("decoder=yolov5", &[SCORE]),
+            ("decoder=yolov5 coordinates=normalized", &[REJECTED]),
+        ],
+    },
+    Recording {
+        case: "01_six_yolo26_tflite/bus",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[
+            ("decoder=yolov8", &[SCORE, NORMALIZED]),
+            ("decoder=yolov5", &[SCORE, NORMALIZED]),
+            ("decoder=yolov5 coordinates=normalized", &[SCORE]),
+        ],
+    },
+    Recording {
+        case: "01_six_yolov10/nnstreamer",
+        tensors: &["output0"],
+        input: [320, 320],
+        right: &[],
+        wrong: &[
+            ("decoder=yolov8", &[SCORE, NORMALIZED]),
+            ("decoder=yolov5", &[SCORE, NORMALIZED]),
+        ],
+    },
+    // Rows beyond 4+C: coefficients, keypoints, an angle.
+    Recording {
+        case: "02_seg_yolov8/bus",
+        tensors: &["output0"],
+        input: [320, 320],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE])],
+    },
+    Recording {
+        case: "02_seg_yolov8/street",
+        tensors: &["output0"],
+        input: [320, 320],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE])],
+    },
+    Recording {
+        case: "03_pose_pixels/bus",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE])],
+    },
+    Recording {
+        case: "03_pose_yolo11_tflite/bus",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[
+            ("decoder=yolov8", &[SCORE, NORMALIZED]),
+            ("decoder=yolov8 coordinates=normalized", &[SCORE]),
+        ],
+    },
+    Recording {
+        case: "03_pose_yolov8_tflite_224/bus",
+        tensors: &["output0"],
+        input: [224, 224],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE, NORMALIZED])],
+    },
+    Recording {
+        case: "04_obb/nnstreamer",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        // Objectness is 0 for yolov5: nothing is detected.
+        wrong: &[("decoder=yolov8", &[SCORE, NORMALIZED]), ("decoder=yolov5", &[])],
+    },
+    Recording {
+        case: "11_six_with_angle_layout/nnstreamer",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+    },
+    Recording {
+        case: "11_six_with_keypoints_layout/bus",
+        tensors: &["output0"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+    },
+    Recording {
+        case: "11_six_with_masks_layout/bus",
+        tensors: &["output0"],
+        input: [320, 320],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+    },
+    // DETR: logits, and boxes of center and size from 0 to 1.
+    Recording {
+        case: "05_detr_deimv2/bus",
+        tensors: &["logits", "pred_boxes"],
+        input: [416, 416],
+        right: &[],
+        wrong: &[
+            ("decoder=boxes", &[UNBOUNDED, REJECTED]),
+            ("decoder=boxes box-format=center", &[UNBOUNDED, NORMALIZED]),
+            ("decoder=boxes box-format=center coordinates=normalized", &[UNBOUNDED]),
+        ],
+    },
+    Recording {
+        case: "05_detr_deimv2/street",
+        tensors: &["logits", "pred_boxes"],
+        input: [320, 320],
+        right: &[],
+        wrong: &[
+            ("decoder=boxes", &[REJECTED]),
+            ("decoder=boxes box-format=center", &[UNBOUNDED, NORMALIZED]),
+        ],
+    },
+    Recording {
+        case: "05_detr_deimv2/bus_postprocessed",
+        tensors: &["boxes", "scores"],
+        input: [416, 416],
+        right: &["decoder=boxes"],
+        wrong: &[
+            ("decoder=boxes coordinates=normalized", &[REJECTED]),
+            ("decoder=boxes box-format=center coordinates=normalized", &[HUGE]),
+            // Wrong, and not detected: boxes of these sizes are possible.
+            ("decoder=boxes box-format=center", &[]),
+        ],
+    },
+    Recording {
+        case: "05_detr_deimv2/street_postprocessed",
+        tensors: &["boxes", "scores"],
+        input: [320, 320],
+        right: &["decoder=boxes"],
+        wrong: &[("decoder=boxes coordinates=normalized", &[REJECTED])],
+    },
+    Recording {
+        case: "05_rtdetr_cat_layout/street",
+        tensors: &["output0"],
+        input: [320, 320],
+        right: &["decoder=yolov8 num-classes=80 coordinates=normalized"],
+        // Objectness is 0 for yolov5: nothing is detected.
+        wrong: &[("decoder=yolov8 num-classes=80", &[NORMALIZED]), ("decoder=yolov5", &[])],
+    },
+    // YOLOX before its decode step.
+    Recording {
+        case: "06_yolox/bus",
+        tensors: &["output"],
+        input: [416, 416],
+        right: &[],
+        wrong: &[
+            ("decoder=yolox", &[CORNER]),
+            ("decoder=yolov5", &[CORNER]),
+            ("decoder=yolov8", &[CORNER]),
+        ],
+    },
+    Recording {
+        case: "06_yolox/street",
+        tensors: &["output"],
+        input: [416, 416],
+        right: &[],
+        wrong: &[("decoder=yolox", &[CORNER]), ("decoder=yolov8", &[CORNER])],
+    },
+    // Offsets from anchors, or from grid cells.
+    Recording {
+        case: "07_ssd_raw/nnstreamer0",
+        tensors: &["scores"],
+        input: [300, 300],
+        right: &[],
+        // Objectness is negative for yolov5: nothing is detected.
+        wrong: &[("decoder=yolov5", &[])],
+    },
+    Recording {
+        case: "08_retinaface/crowd_selfie",
+        tensors: &["loc", "conf"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[
+            ("decoder=boxes", &[REJECTED]),
+            ("decoder=boxes box-format=center", &[REJECTED]),
+            ("decoder=ultraface", &[REJECTED]),
+        ],
+    },
+    Recording {
+        case: "08_scrfd/crowd_selfie",
+        tensors: &["bbox_8", "score_8"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[
+            ("decoder=boxes", &[CORNER]),
+            ("decoder=boxes coordinates=normalized", &[REJECTED]),
+            ("decoder=boxes box-format=center", &[CORNER]),
+        ],
+    },
+    Recording {
+        case: "08_yunet/crowd_selfie",
+        tensors: &["bbox_16", "obj_16"],
+        input: [640, 640],
+        right: &[],
+        wrong: &[("decoder=boxes", &[REJECTED])],
+    },
+    Recording {
+        case: "10_nanodet/bus",
+        tensors: &["dis_8"],
+        input: [416, 416],
+        right: &[],
+        wrong: &[("decoder=yolov8", &[SCORE, CORNER])],
+    },
+    // Boxes and scores. Those of TensorFlow begin with y.
+    Recording {
+        case: "07_ssd_tf_postprocess/nnstreamer0",
+        tensors: &["boxes", "scores"],
+        input: [640, 480],
+        right: &[],
+        wrong: &[
+            ("decoder=boxes", &[NORMALIZED]),
+            // Wrong, and not detected: x and y are exchanged.
+            ("decoder=boxes coordinates=normalized", &[]),
+        ],
+    },
+    Recording {
+        case: "10_efficientnms_layout/street",
+        tensors: &["det_boxes", "det_scores"],
+        input: [640, 640],
+        right: &["decoder=boxes"],
+        wrong: &[("decoder=boxes coordinates=normalized", &[REJECTED])],
+    },
+    Recording {
+        case: "10_yolonas_layout/street",
+        tensors: &["boxes", "scores"],
+        input: [320, 320],
+        right: &["decoder=boxes"],
+        wrong: &[("decoder=boxes coordinates=normalized", &[REJECTED])],
+    },
+];
+
+/// The warnings of three frames of this size with these recordings (properties of `tensorreplay`).
+fn warnings(recordings: &[String], [width, height]: [u32; 2], properties: &str) -> Vec<String> {
+    let replays: String =
+        recordings.iter().map(|recording| format!("! tensorreplay {recording} ")).collect();
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width={width},height={height},framerate=10/1
+           {replays} ! nmsfilter max-detections=0 {properties} ! fakesink"
+    ));
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None, "{recordings:?} {properties}");
+    ended.warnings
+}
+
+/// What differs from the expected warnings; `None` if nothing does.
+fn difference(
+    recordings: &[String],
+    input: [u32; 2],
+    (properties, expected): Reading,
+) -> Option<String> {
+    let found = warnings(recordings, input, properties);
+    let is_expected = found.len() == expected.len()
+        && found.iter().zip(expected).all(|(warning, part)| warning.contains(part));
+    let text = || format!("{recordings:?} {properties}: expected {expected:?}, got {found:#?}");
+    (!is_expected).then(text)
+}
+
+#[test]
+fn outputs_of_twenty_families_give_warnings_if_they_are_misread() {
+    let mut differences = Vec::new();
+    for recording in RECORDINGS {
+        let path =
+            |name: &&str| data::path(&format!("data/models2026/{}/{name}.npy", recording.case));
+        let Some(paths) = recording.tensors.iter().map(path).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        let replay = |path: &std::path::PathBuf| {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            format!("location={} tensor-id=onnx/{name}", path.display())
+        };
+        let replays: Vec<String> = paths.iter().map(replay).collect();
+        let right = recording.right.iter().map(|&properties| (properties, &[][..]));
+        let readings = right.chain(recording.wrong.iter().copied());
+        differences
+            .extend(readings.filter_map(|reading| difference(&replays, recording.input, reading)));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn outputs_of_yolov5_and_yolov8_give_warnings_if_they_are_misread() {
+    let lines: String = (0..80).map(|class| format!("{class}\n")).collect();
+    let labels = ScratchFile::new("txt", lines.as_bytes());
+    let labels = format!("decoder=yolov8 coordinates=normalized label-file={}", labels.display());
+    for (file, shape, readings) in [
+        (
+            "yolov5_decoder_input.raw",
+            "1x6300x85",
+            &[
+                ("decoder=yolov5 coordinates=normalized", &[][..]),
+                ("decoder=yolox coordinates=normalized", &[]),
+                ("decoder=yolov5", &[NORMALIZED]),
+                ("decoder=yolov8", &[NORMALIZED]),
+                // Wrong, and not detected without labels: objectness is read as the score of class 0.
+                ("decoder=yolov8 coordinates=normalized", &[]),
+            ][..],
+        ),
+        (
+            "yolov8_decoder_input.raw",
+            "1x2100x84",
+            &[
+                ("decoder=yolov8 coordinates=normalized", &[]),
+                ("decoder=yolov8", &[NORMALIZED]),
+                // The class scores of persons are 0 for yolov5: nothing is detected.
+                ("decoder=yolov5 coordinates=normalized", &[]),
+            ],
+        ),
+    ] {
+        let Some(path) = data::path(&format!("data/recorded/{file}")) else { return };
+        let replay = format!("location={} shape={shape} tensor-id=output", path.display());
+        for reading in readings {
+            let difference = difference(std::slice::from_ref(&replay), [320, 320], *reading);
+            assert_eq!(difference, None);
+        }
+        let found = warnings(&[replay], [320, 320], &labels);
+        let are_others = usize::from(file.starts_with("yolov5"));
+        assert_eq!(found.len(), are_others, "{file}: {found:?}");
+        assert!(found.iter().all(|warning| warning.contains(LABELS)), "{found:?}");
+    }
+}
