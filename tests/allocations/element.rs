@@ -9,7 +9,7 @@
 
 use gst::prelude::*;
 use gst_check::Harness;
-use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_from};
 use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
 use crate::counting::allocations;
@@ -124,6 +124,23 @@ const PROPERTIES: [&[(&str, &str)]; 4] = [
 fn a_warm_element_allocates_nothing_for_several_tensors_of_its_own_metadata() {
     for properties in PROPERTIES {
         assert_eq!(warm_frames(properties, attach_all), [0; 20], "{properties:?}");
+    }
+}
+
+#[test]
+fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
+    fn of_two(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+        for (source, tensor) in
+            ["one", "two"].into_iter().flat_map(|s| tensors.iter().map(move |t| (s, t)))
+        {
+            attach_from(buffer, tensor, source).unwrap();
+        }
+    }
+    for selected in ["", "0", "1", "two"] {
+        for keep in ["true", "false"] {
+            let properties = [("tensors-from", selected), ("keep-tensors", keep)];
+            assert_eq!(warm_frames(&properties, of_two), [0; 20], "{properties:?}");
+        }
     }
 }
 
