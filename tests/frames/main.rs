@@ -175,10 +175,10 @@ fn a_frame_that_its_element_maps_itself_is_read_where_that_function_says() {
     unsafe extern "C" fn map(
         meta: *mut gst_video::ffi::GstVideoMeta,
         plane: u32,
-        _: *mut gst::ffi::GstMapInfo,
+        info: *mut gst::ffi::GstMapInfo,
         data: *mut *mut std::ffi::c_void,
         stride: *mut i32,
-        _: gst::ffi::GstMapFlags,
+        flags: gst::ffi::GstMapFlags,
     ) -> glib::ffi::gboolean {
         static PIXELS: [u8; 16 * 12 * 3] = [77; 16 * 12 * 3];
         // SAFETY: as `gst_video_meta_map` calls it; readers do not write.
@@ -186,6 +186,8 @@ fn a_frame_that_its_element_maps_itself_is_read_where_that_function_says() {
             assert_eq!((plane, (*meta).n_planes), (0, 1));
             *data = PIXELS.as_ptr().cast_mut().cast();
             *stride = 16 * 3;
+            // `gst_video_frame_unmap` reads them.
+            (*info).flags = flags;
         }
         glib::ffi::GTRUE
     }
