@@ -8,6 +8,7 @@ mod support;
 #[cfg(feature = "v1_24")]
 mod analytics;
 mod bad_input;
+mod label_counts;
 mod model;
 mod notices;
 mod overlap;
