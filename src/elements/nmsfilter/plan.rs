@@ -153,6 +153,7 @@ impl Plan {
         let (layout, FramePlan { mapping, params }) = (&self.choice.layout, self.frame(size));
         Reading {
             decoder: self.choice.decoder,
+            classes: layout.classes,
             threshold: params.thresholds.lowest(layout.classes),
             normalized: layout.normalized,
             model: mapping.model(),

@@ -62,12 +62,15 @@ pub(in crate::elements::nmsfilter) fn of_plan(
     let size = input.frame.expect("the plan was made with the size of the frame");
     let frame = plan.frame(size);
     let is_normalized = plan.choice.layout.normalized;
+    let thresholds = &frame.params.thresholds;
+    // With the wrong decoder, the number of classes is wrong, too.
+    let decoder_or_labels = of_decoder(plan, input, settings, model, labels)
+        .or_else(|| of_labels(plan, thresholds, labels));
     [
-        of_labels(plan, &frame.params.thresholds, labels),
-        of_decoder(plan, input, settings, model, labels),
+        decoder_or_labels,
         of_letterbox(settings, model, &frame.mapping),
         of_model_size(settings, model, is_normalized),
-        of_thresholds(plan, &frame.params.thresholds, settings),
+        of_thresholds(plan, thresholds, settings),
     ]
     .into_iter()
     .flatten()
