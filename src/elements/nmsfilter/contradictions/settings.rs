@@ -62,8 +62,8 @@ pub(in crate::elements::nmsfilter) fn of_plan(
     let is_normalized = plan.choice.layout.normalized;
     let thresholds = &frame.params.thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
-    let decoder_or_labels = of_decoder(plan, input, settings, labels)
-        .or_else(|| of_labels(plan, thresholds, labels));
+    let decoder_or_labels =
+        of_decoder(plan, input, settings, labels).or_else(|| of_labels(plan, thresholds, labels));
     [
         decoder_or_labels,
         of_letterbox(settings, input.model, &frame.mapping),
