@@ -124,18 +124,21 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     assert_eq!(error(&|_| ()), None);
     assert_eq!(error(&|meta| (meta.width, meta.height) = (96, 64)), None);
     for (message, change) in [
-        ("a stride of 264; expected 24 rows", &(|meta| meta.stride[1] = 264) as &dyn Fn(&mut _)),
-        ("a stride of 4096; expected 48 rows", &|meta| meta.stride[0] = 4096),
-        ("a stride of 63; expected 48 rows", &|meta| meta.stride[0] = 63),
-        ("in reverse order", &|meta| meta.stride[0] = -64),
-        ("plane 1 of the frame has 1535 bytes", &|meta| meta.offset[1] = 48 * 64 + 1),
-        ("plane 1 of the frame has 0 bytes", &|meta| meta.offset[1] = usize::MAX),
-        ("has 1 planes; NV12 has 2", &|meta| meta.n_planes = 1),
-        ("has 5 planes; NV12 has 2", &|meta| meta.n_planes = 5),
-        ("is for NV12 of 64x47", &|meta| meta.height = 47),
-        ("is for I420 of 64x48", &|meta| meta.format = VideoFormat::I420.into_glib()),
+        (
+            "a stride of 264; expected 24 rows",
+            (|meta| meta.stride[1] = 264) as fn(&mut gst_video::ffi::GstVideoMeta),
+        ),
+        ("a stride of 4096; expected 48 rows", |meta| meta.stride[0] = 4096),
+        ("a stride of 63; expected 48 rows", |meta| meta.stride[0] = 63),
+        ("in reverse order", |meta| meta.stride[0] = -64),
+        ("plane 1 of the frame has 1535 bytes", |meta| meta.offset[1] = 48 * 64 + 1),
+        ("plane 1 of the frame has 0 bytes", |meta| meta.offset[1] = usize::MAX),
+        ("has 1 planes; NV12 has 2", |meta| meta.n_planes = 1),
+        ("has 5 planes; NV12 has 2", |meta| meta.n_planes = 5),
+        ("is for NV12 of 64x47", |meta| meta.height = 47),
+        ("is for I420 of 64x48", |meta| meta.format = VideoFormat::I420.into_glib()),
     ] {
-        let found = error(change).unwrap_or_default();
+        let found = error(&change).unwrap_or_default();
         assert!(found.contains(message), "{found:?}, expected {message:?}");
     }
 }
