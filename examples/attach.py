@@ -101,4 +101,5 @@ def main():
     pipeline.set_state(Gst.State.NULL)
 
 
-main()
+if __name__ == "__main__":
+    main()

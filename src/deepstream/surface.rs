@@ -8,7 +8,6 @@
 //! read as far as its numbers agree with each other; otherwise the buffer has no surfaces.
 
 use std::ffi::c_void;
-use std::mem::align_of;
 use std::ptr::NonNull;
 
 use super::DeepStream;

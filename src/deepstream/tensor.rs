@@ -91,7 +91,7 @@ impl LockedBatch<'_> {
     /// The output layers of `tensor`.
     ///
     /// # Errors
-    /// If there are more than [`MAX_LAYERS`], or there are layers and their array is null.
+    /// If there are more than any model has, or there are layers and their array is null.
     pub fn layers<'l>(
         &'l self,
         tensor: TensorMeta<'l>,

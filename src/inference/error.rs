@@ -59,6 +59,17 @@ pub enum InferenceError {
         /// What the system or ONNX Runtime says.
         problem: String,
     },
+    /// The model is there, and the file with its weights is not, or is cut off.
+    #[error(
+        "the model {path:?} has its weights in a file of their own, which cannot be read: {problem}; put \
+         that file into the model's folder, with the name that it had when the model was exported"
+    )]
+    ExternalData {
+        /// The model.
+        path: PathBuf,
+        /// What ONNX Runtime says.
+        problem: String,
+    },
     /// The model is not a detector of pictures, or what is said of it is wrong.
     #[error(transparent)]
     Description(#[from] ModelError),
@@ -115,8 +126,14 @@ impl InferenceError {
         // It begins with the path, and can end with a full stop and a line feed.
         let prefix = format!("Load model from {} failed:", path.display());
         let problem = says.strip_prefix(&prefix).unwrap_or(&says);
-        let problem = problem.trim().trim_end_matches('.').to_owned();
-        Self::Model { path: path.to_owned(), problem }
+        let problem = problem.trim().trim_end_matches('.');
+        let path = path.to_owned();
+        // Before it are the tensor's name, and a place in ONNX Runtime's source.
+        match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
+        {
+            Some(at) => Self::ExternalData { path, problem: problem[at..].to_owned() },
+            None => Self::Model { path, problem: problem.to_owned() },
+        }
     }
 
     /// A failure of `provider` that ONNX Runtime reports.
@@ -139,7 +156,7 @@ impl InferenceError {
             Self::Device(_) | Self::Session(_) => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Model { .. } => {
+            Self::Model { .. } | Self::ExternalData { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
             Self::Description(_) | Self::Info(_) => {

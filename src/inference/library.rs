@@ -31,9 +31,10 @@ pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 pub enum LibraryError {
     /// No library was found.
     #[error(
-        "ONNX Runtime's library is not found; install it (pip install onnxruntime, or \
-         onnxruntime-gpu for an NVIDIA GPU), and set library or ORT_DYLIB_PATH to libonnxruntime.so \
-         unless it is in one of: {searched}"
+        "ONNX Runtime's library is not found; install it in a virtual environment of Python \
+         (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu \
+         for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to libonnxruntime.so unless it is in \
+         one of: {searched}"
     )]
     NotFound {
         /// Where it was searched for.

@@ -24,6 +24,7 @@ pub mod outputs;
 pub mod picture;
 pub mod provider;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -314,10 +315,13 @@ impl Drop for Inference {
 }
 
 /// # Errors
-/// If `path` is not a regular file; ONNX Runtime's own message for a folder says something else.
+/// If `path` is not a regular file that may be read; ONNX Runtime's own messages do not say that.
 fn check_file(path: &Path) -> Result<(), InferenceError> {
     let problem = match path.metadata() {
-        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(metadata) if metadata.is_file() => match File::open(path) {
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        },
         Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
         Ok(_) => "it is not a regular file".to_owned(),
         Err(error) => error.to_string(),

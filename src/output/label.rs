@@ -121,6 +121,11 @@ impl Labels {
         self.cached.clear();
     }
 
+    /// The name of `class` as a quark.
+    pub fn quark(&mut self, class: u32) -> glib::Quark {
+        self.of(class).quark
+    }
+
     /// The label of `class`, which is below [`MAX_CLASSES`](crate::decoder::MAX_CLASSES).
     pub(super) fn of(&mut self, class: u32) -> &Label {
         let index = class as usize;

@@ -130,8 +130,9 @@ fn no_library() {
         skip("a machine where ONNX Runtime is not installed for all users");
         return;
     };
-    let expected = "ONNX Runtime's library is not found; install it (pip install onnxruntime, or \
-                    onnxruntime-gpu for an NVIDIA GPU), and set library or ORT_DYLIB_PATH to \
+    let expected = "ONNX Runtime's library is not found; install it in a virtual environment of Python \
+                    (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or \
+                    onnxruntime-gpu for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to \
                     libonnxruntime.so unless it is in one of: the dynamic loader's path";
     assert!(message.starts_with(expected), "{message}");
 }

@@ -2,6 +2,7 @@
 //! Error messages: each says what was expected, what came, and what to do. Nothing panics: GStreamer would post
 //! an error that says so.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::element::{self, WithInfo, file, has_onnx_runtime};
@@ -71,6 +72,58 @@ fn a_model_file_that_is_missing_or_a_folder() {
         error_at(&folder),
         "the model \"MODEL\" cannot be opened: it is a folder; set model to a file in the ONNX format"
     );
+}
+
+/// Superuser or not: the file may not be read while the thread has no user's rights for files.
+#[test]
+fn a_model_file_that_may_not_be_read() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    unsafe extern "C" {
+        fn setfsuid(user: u32) -> i32;
+    }
+    let file = file(&identity(DIMS, Element::F32));
+    std::fs::set_permissions(&*file, std::fs::Permissions::from_mode(0o000)).unwrap();
+    // SAFETY: it changes the rights of this thread. The element opens the model in the thread that starts it.
+    let before = unsafe { setfsuid(65534) };
+    let message = error_at(&file);
+    // SAFETY: as above.
+    unsafe { setfsuid(before as u32) };
+    assert_eq!(
+        message,
+        "the model \"MODEL\" cannot be opened: Permission denied (os error 13); set model to a file in the \
+         ONNX format"
+    );
+}
+
+#[test]
+fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let folder = Scratch::new();
+    let (path, weights) = (folder.join("model.onnx"), folder.join("model.onnx.data"));
+    Model::new()
+        .input("input", Element::F32, DIMS)
+        .initializer("weights", &Tensor::f32_in_file(&DIMS, "model.onnx.data"))
+        .node(Node::new("Mul", &["input", "weights"], &["output"]))
+        .output("output", Element::F32, DIMS)
+        .write(&path);
+    let expected = "the model \"MODEL\" has its weights in a file of their own, which cannot be read: External";
+    let advice = "; put that file into the model's folder, with the name that it had when the model was exported";
+    let missing = error_at(&path);
+    assert_says(&missing, &[expected, "MODEL.data", advice]);
+    std::fs::write(&weights, [0; 100]).unwrap();
+    assert_says(&error_at(&path), &[expected, "100", advice]);
+    // With all weights the model runs.
+    std::fs::write(&weights, [0; 12 * 16 * 3 * 4]).unwrap();
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
+           ! ortinference model={} ! fakesink",
+        path.display()
+    ));
+    assert_eq!(pipeline::run(&pipeline).error, None);
 }
 
 #[test]

@@ -45,15 +45,22 @@ fn the_python_program_attaches_tensors_and_prints_the_regions() {
     let folder = Scratch::new();
     std::fs::copy(plugin(), folder.join(plugin().file_name().unwrap())).unwrap();
     let program = crate::support::project::path("examples/attach.py");
-    let output = Command::new(python)
-        .arg(program)
-        .env("GST_PLUGIN_PATH", &*folder)
-        .env("GST_REGISTRY", folder.join("registry.bin"))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), PRINTED, "{errors}");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(python)
+            .args(arguments)
+            .current_dir(program.parent().unwrap())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("GST_PLUGIN_PATH", &*folder)
+            .env("GST_REGISTRY", folder.join("registry.bin"))
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(run(&["attach.py"]), PRINTED);
+    // Its functions can be used by another program, which then decides when the pipeline runs.
+    assert_eq!(run(&["-c", "import attach; print(attach.attach.__name__)"]), "attach\n");
 }
 
 #[test]

@@ -111,8 +111,7 @@ fn stream(frames: usize, properties: &str, tensors: Vec<NewTensor>) -> Vec<(usiz
     let ended = run(&pipeline);
     pipeline.bus().unwrap().unset_sync_handler();
     assert_eq!(ended.error, None, "{properties}");
-    let posted = std::mem::take(&mut *posted.lock().unwrap());
-    posted
+    std::mem::take(&mut *posted.lock().unwrap())
 }
 
 /// Asserts that a picture and a stream of three seconds give these warnings, each once, and the stream within its
@@ -270,6 +269,20 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
     assert_warns("decoder=boxes", &known, &[id, "set coordinates=normalized"]);
 }
 
+/// Where the boxes are right, the scores of the background are those of class 0.
+#[test]
+fn scores_of_the_background_that_are_read_as_those_of_a_class() {
+    let mut tensors = ultraface(["onnx/scores", "onnx/boxes"], &[]);
+    for tensor in &mut tensors {
+        let columns = tensor.shape[2];
+        let row = if columns == 2 { [0.9, 0.1].as_slice() } else { &[0.2, 0.2, 0.3, 0.3] };
+        *tensor = self::tensor(&tensor.id, &[1, 2000, columns], row.repeat(2000));
+    }
+    let text = "boxes are candidates: if the first of the two scores is that of the background, set \
+                decoder=ultraface";
+    assert_warns("decoder=boxes coordinates=normalized", &tensors, &[text]);
+}
+
 #[test]
 fn numbers_that_are_nan() {
     let text = "anchors is rejected: their numbers are NaN or infinite";
@@ -324,8 +337,8 @@ fn a_decoder_that_contradicts_the_id_of_the_tensor() {
     let rows = yolov5(YOLOV5, &OBJECTS);
     let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id is that of decoder yolov5; \
                 unset decoder, or correct the tensor's id";
-    assert_warns("decoder=yolov8", &[rows.clone()], &[text]);
-    assert_warns("decoder=yolov5", &[rows.clone()], &[]);
+    assert_warns("decoder=yolov8", std::slice::from_ref(&rows), &[text]);
+    assert_warns("decoder=yolov5", std::slice::from_ref(&rows), &[]);
     // The same numbers have the same meaning.
     assert_warns("decoder=yolox", &[rows], &[]);
     assert_warns("decoder=yolov5", &[yolov5("yolox-out", &OBJECTS)], &[]);
@@ -410,7 +423,7 @@ fn a_model_of_a_family_that_is_not_read_is_an_error_that_names_it() {
     // A shape that is otherwise enough.
     let segment = ModelInfo::default().with_task("segment").to_caps().unwrap();
     let output = yolov8("onnx/output0", 80, &OBJECTS);
-    assert_warns("", &[output.clone()], &[]);
+    assert_warns("", std::slice::from_ref(&output), &[]);
     let message = error("", vec![output.with_model(segment)]);
     assert!(message.contains("a segmentation model (task segment)"), "{message}");
 }

@@ -9,6 +9,7 @@ mod support;
 mod analytics;
 mod bad_input;
 mod contradictions;
+mod label_counts;
 mod model;
 mod notices;
 mod overlap;

@@ -20,7 +20,7 @@ use crate::support::{data, project};
 
 /// DeepStream's elements, cameras and files, and what is in their place. Their properties are left out,
 /// except names.
-const REPLACED: [(&str, &[&str]); 12] = [
+const REPLACED: [(&str, &[&str]); 13] = [
     ("filesrc", &SOURCE),
     ("nvarguscamerasrc", &SOURCE),
     ("nv3dsink", &["fakesink"]),
@@ -33,6 +33,8 @@ const REPLACED: [(&str, &[&str]); 12] = [
     ("nvvideoconvert", &["videoconvert"]),
     ("uridecodebin", &SOURCE),
     ("v4l2src", &SOURCE),
+    // Its copies of frames have no tensors of `crowdtestsrc`.
+    ("videoflip", &["identity"]),
 ];
 
 const FRAMES: usize = 4;

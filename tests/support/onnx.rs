@@ -139,7 +139,15 @@ impl Node {
 pub struct Tensor {
     element: Element,
     dims: Vec<i64>,
-    data: Vec<u8>,
+    data: Data,
+}
+
+/// Where the elements of a tensor are.
+#[derive(Clone, Debug)]
+enum Data {
+    Here(Vec<u8>),
+    /// In a file with this path, relative to the model's folder.
+    InFile(String),
 }
 
 impl Tensor {
@@ -149,19 +157,24 @@ impl Tensor {
     /// models with a contradiction can be written.
     pub fn f32(dims: &[i64], values: &[f32]) -> Self {
         let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Self { element: Element::F32, dims: dims.into(), data }
+        Self { element: Element::F32, dims: dims.into(), data: Data::Here(data) }
     }
 
     /// Elements of type f16, by their bits (`half::f16::to_bits`).
     pub fn f16(dims: &[i64], bits: &[u16]) -> Self {
         let data = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
-        Self { element: Element::F16, dims: dims.into(), data }
+        Self { element: Element::F16, dims: dims.into(), data: Data::Here(data) }
     }
 
     /// Elements of type i64.
     pub fn i64(dims: &[i64], values: &[i64]) -> Self {
         let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Self { element: Element::I64, dims: dims.into(), data }
+        Self { element: Element::I64, dims: dims.into(), data: Data::Here(data) }
+    }
+
+    /// Elements of type f32 that are in a file in the model's folder.
+    pub fn f32_in_file(dims: &[i64], file: &str) -> Self {
+        Self { element: Element::F32, dims: dims.into(), data: Data::InFile(file.to_owned()) }
     }
 }
 
@@ -211,7 +224,16 @@ impl Model {
         initializer.packed(1, &tensor.dims);
         initializer.unsigned(2, tensor.element as u64);
         initializer.text(8, name);
-        initializer.bytes(9, &tensor.data);
+        match &tensor.data {
+            Data::Here(data) => initializer.bytes(9, data),
+            Data::InFile(file) => {
+                let mut location = Message::default();
+                location.text(1, "location");
+                location.text(2, file);
+                initializer.message(13, &location);
+                initializer.unsigned(14, 1);
+            }
+        }
         self.graph.message(5, &initializer);
         self
     }

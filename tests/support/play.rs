@@ -9,22 +9,33 @@ use super::scratch::Scratch;
 
 /// What `play.sh` does with these arguments, with a `gst-launch-1.0` that prints its own, one per line.
 pub fn play_sh(arguments: &[&str]) -> Output {
+    play_sh_with("printf '%s\\n' \"$@\"", arguments, Some("/nonexistent"))
+}
+
+/// What `play.sh` does with these arguments and this `GST_PLUGIN_PATH`, in a build folder without plugins.
+/// `gst-launch-1.0` is a shell script with the commands `launch`, and `gst-inspect-1.0` finds no element.
+pub fn play_sh_with(launch: &str, arguments: &[&str], plugin_path: Option<&str>) -> Output {
     let folder = Scratch::new();
-    let program = folder.join("gst-launch-1.0");
-    std::fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\"\n").unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (program, commands) in [("gst-launch-1.0", launch), ("gst-inspect-1.0", "exit 1")] {
+        let program = folder.join(program);
+        std::fs::write(&program, format!("#!/bin/sh\n{commands}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     let path = std::env::var("PATH").unwrap();
-    Command::new("bash")
+    let mut command = Command::new("bash");
+    command
         .arg(project::path("pipelines/play.sh"))
         .args(arguments)
         .env("PATH", format!("{}:{path}", folder.display()))
-        .output()
-        .unwrap()
+        .env("CARGO_TARGET_DIR", &*folder)
+        .env_remove("GST_PLUGIN_PATH");
+    command.envs(plugin_path.map(|folder| ("GST_PLUGIN_PATH", folder)));
+    command.output().unwrap()
 }
 
 /// The words of the pipeline that `play.sh` plays with these arguments.
 pub fn words(arguments: &[&str]) -> Vec<String> {
-    let output = play_sh(arguments);
+    let output = play_sh(&[&["-m"], arguments].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let mut words = text.lines().map(ToOwned::to_owned);

@@ -6,13 +6,12 @@
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
-use crate::Error;
 use crate::frames::Frames;
 use crate::options::Options;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Failure, Pipeline};
 use crate::report::{Report, Zone};
 
-/// The detector pipeline, which runs.
+/// The detector pipeline.
 pub struct Detector {
     /// Where it takes frames.
     pub frames: Frames,
@@ -20,8 +19,8 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Builds and starts the pipeline, which loads the model.
-    pub fn start(options: &Options) -> Result<Self, Error> {
+    /// Builds the pipeline.
+    pub fn new(options: &Options) -> Result<Self, Failure> {
         let pipeline = Pipeline::parse(&description(options))?;
         let inference: Option<gst::Element> = pipeline.find("inference");
         let nms: gst::Element = pipeline.find("nms").expect("it is in the description");
@@ -31,10 +30,6 @@ impl Detector {
         }
         if let Some(labels) = &options.labels {
             nms.set_property("classes", labels);
-        }
-        if let (Some(sink), Some(file)) = (pipeline.find::<gst::Element>("record"), &options.record)
-        {
-            sink.set_property("location", file);
         }
         if let Some(overlay) = pipeline.find("overlay") {
             draw(&options.zones, &overlay);
@@ -54,15 +49,34 @@ impl Detector {
             })
             .build();
         sink.set_callbacks(callbacks);
-        pipeline.start()?;
         Ok(Self { frames, pipeline })
     }
 
+    /// Records to a file with this name.
+    pub fn record_to(&self, file: &str) {
+        let sink: Option<gst::Element> = self.pipeline.find("record");
+        sink.expect("--record is set").set_property("location", file);
+    }
+
+    /// The pipeline.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// Starts the pipeline, which loads the model.
+    pub async fn start(&self) -> Result<(), Failure> {
+        let started = self.pipeline.start().await;
+        if started.is_err() {
+            self.pipeline.stop().await;
+        }
+        started
+    }
+
     /// Waits for the end of the stream, or an error.
-    pub async fn end(&self) -> Result<(), Error> {
+    pub async fn end(&self) -> Result<(), Failure> {
         let end = self.pipeline.end().await;
         // A source that waits until there is space for its frame waits no longer.
-        self.pipeline.stop();
+        self.pipeline.stop().await;
         end
     }
 }
@@ -92,7 +106,10 @@ fn description(options: &Options) -> String {
     // is live. sync=false: a frame is shown as soon as it is drawn.
     let queue = format!("queue max-size-buffers=2 max-size-bytes=0 max-size-time=0 {leaky}");
     if options.preview || options.record.is_some() {
-        text += &format!(" results. ! {queue} ! roioverlay name=overlay ! tee name=pictures");
+        // videoconvert: the overlay draws in formats of 8 bits only.
+        text += &format!(
+            " results. ! {queue} ! videoconvert ! roioverlay name=overlay ! tee name=pictures"
+        );
     }
     if options.preview {
         text += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync=false");

@@ -11,8 +11,11 @@
 //! this package explains each step.
 
 mod detector;
+mod files;
 mod frames;
+mod messages;
 mod options;
+mod orientation;
 mod pipeline;
 mod report;
 mod source;
@@ -38,7 +41,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("smart-camera: {error}");
+            messages::print(&error.to_string());
             ExitCode::FAILURE
         }
     }
@@ -56,18 +59,28 @@ fn run() -> Result<(), Error> {
     gstonnxruntime::plugin_register_static()?;
     gstnmsfilterdemo::plugin_register_static()?;
 
-    // 2. Loads the model. The pipeline then waits for frames.
-    let detector = Detector::start(&options)?;
-
-    // 3. On a signal no further frame is taken, and the program ends when those it has are processed. A
-    // second signal has its default effect.
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let frames = detector.frames.clone();
-        glib_unix::unix_signal_add_once(signal, move || frames.end());
+    // Wrong elements of a source, and a recording that would overwrite it, are errors before the model is loaded.
+    let source = source::pipeline(&options)?;
+    let detector = Detector::new(&options)?;
+    if let Some(record) = &options.record {
+        files::check_record(record, &[&source, detector.pipeline()])?;
+        detector.record_to(record);
     }
 
-    // 4. Frames go from the source to the detector in threads of GStreamer; this one watches both.
-    glib::MainContext::default().block_on(supervise(&options, &detector))
+    glib::MainContext::default().block_on(async {
+        // 2. Loads the model. The pipeline then waits for frames.
+        detector.start().await?;
+
+        // 3. On a signal no further frame is taken, and the program ends when those it has are processed. A
+        // second signal has its default effect.
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            let frames = detector.frames.clone();
+            glib_unix::unix_signal_add_once(signal, move || frames.end());
+        }
+
+        // 4. Frames go from the source to the detector in threads of GStreamer; this one watches both.
+        supervise(&options, &detector).await
+    })
 }
 
 /// Runs sources one after another until the detector pipeline ends.
@@ -76,31 +89,40 @@ async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> 
     let mut delay = FIRST_DELAY;
     loop {
         let before = detector.frames.count();
-        let source_end = match Source::start(options, &detector.frames) {
-            Err(error) => Err(error),
-            Ok(source) => match select(pin!(source.end()), &mut detector_end).await {
-                Either::Left((source_end, _)) => source_end,
-                Either::Right((detector_end, _)) => return detector_end,
-            },
+        let source = Source::new(options, &detector.frames)?;
+        let end = match select(pin!(source.run()), &mut detector_end).await {
+            Either::Left((source_end, _)) => Ok(source_end),
+            Either::Right((detector_end, _)) => Err(detector_end),
+        };
+        source.stop().await;
+        let source_end = match end {
+            Ok(source_end) => source_end,
+            Err(detector_end) => return Ok(detector_end?),
         };
         if detector.frames.have_ended() {
-            return detector_end.await;
+            return Ok(detector_end.await?);
         }
-        if !options.restarts() {
+        let has_given_frames = detector.frames.count() > before;
+        let may_succeed = match &source_end {
+            Err(failure) if failure.is_permanent => false,
+            // A camera may come back, a file does not change.
+            _ => options.is_live() || options.repeat && has_given_frames,
+        };
+        if !may_succeed {
             detector.frames.end();
             let detector_end = detector_end.await;
-            return source_end.and(detector_end);
+            return Ok(source_end.and(detector_end)?);
         }
 
         // 5. A camera that failed may come back.
-        if detector.frames.count() > before {
+        if has_given_frames {
             delay = FIRST_DELAY;
         }
         let why = source_end.map_or_else(|error| error.to_string(), |()| "the end".to_owned());
-        eprintln!("smart-camera: {}: {why}; starts again in {delay:?}", options.source);
+        messages::print(&format!("{}: {why}; starts again in {delay:?}", options.source));
         let pause = glib::timeout_future(delay);
         if let Either::Right((detector_end, _)) = select(pause, &mut detector_end).await {
-            return detector_end;
+            return Ok(detector_end?);
         }
         delay = MAX_DELAY.min(delay * 2);
     }

@@ -26,19 +26,20 @@ Model
   --model FILE          a detector in the ONNX format
   --inference PROPS     properties of ortinference, for example 'provider=cpu range=-1,1'
   --nms PROPS           properties of nmsfilter, for example 'score-threshold=0.5 decoder=yolov5'
-  --labels A,B          only these labels, which are then in each line, with 0 too
+  --labels A,B          only these labels, which are then in each line, with 0 too. For classes by
+                        number: --nms classes=0,5
 
 Report
   --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1; may be repeated. Counted are
                         the detections with their center in it. Without zones: the whole frame
-  --frames N            end after N lines
+  --frames N            end after N lines, 1 or more
 
 Pictures
   --preview             a window with the detections
   --record FILE.mkv     a video with the detections (JPEG in Matroska)
 
-Source that ends or fails (a camera is always started again)
-  --loop                start a file again, too
+Source that ends or fails (a camera is started again, unless that cannot help)
+  --loop                start a file again when it ends, too
   --timeout SECONDS     start a camera again if it gives no frame for so long (10)
 
 Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
@@ -74,6 +75,36 @@ impl Options {
     pub fn restarts(&self) -> bool {
         self.repeat || self.is_live()
     }
+
+    /// Checks what single arguments do not show to be wrong.
+    fn check(&self) -> Result<(), Error> {
+        for (index, zone) in self.zones.iter().enumerate() {
+            if self.zones[..index].iter().any(|other| other.name == zone.name) {
+                return Err(expected("zone", "names that differ", &zone.name));
+            }
+        }
+        // A number would be the number of a class, and the lines have labels.
+        let mut labels = self.labels.iter().flat_map(|labels| labels.split(',').map(str::trim));
+        let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(label) = labels.find(|label| !label.is_empty() && is_number(label)) {
+            let labels = "labels; for classes by number set --nms classes=0,5";
+            return Err(expected("labels", labels, label));
+        }
+        let record = self.record.as_deref().unwrap_or(".mkv");
+        if !record.to_ascii_lowercase().ends_with(".mkv") {
+            return Err(expected(
+                "record",
+                "a name that ends in .mkv, since it is Matroska",
+                record,
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The error for an option with the value `got`.
+fn expected(option: &str, what: &str, got: &str) -> Error {
+    format!("--{option}: expected {what}, got {got:?}").into()
 }
 
 /// The arguments of this process; `None` if `--help` is one of them.
@@ -88,17 +119,27 @@ pub fn parse() -> Result<Option<Options>, Error> {
             Long("nms") => options.nms = arguments.value()?.string()?,
             Long("labels") => options.labels = Some(arguments.value()?.string()?),
             Long("zone") => options.zones.push(arguments.value()?.string()?.parse()?),
-            Long("frames") => options.frames = Some(arguments.value()?.parse()?),
+            Long("frames") => {
+                let value = arguments.value()?.string()?;
+                let frames = value.parse().ok().filter(|&frames| frames > 0);
+                let wrong = || expected("frames", "a whole number, 1 or more", &value);
+                options.frames = Some(frames.ok_or_else(wrong)?);
+            }
             Long("preview") => options.preview = true,
             Long("record") => options.record = Some(arguments.value()?.string()?),
             Long("loop") => options.repeat = true,
             Long("timeout") => {
-                options.timeout = Duration::try_from_secs_f64(arguments.value()?.parse()?)?;
+                let value = arguments.value()?.string()?;
+                let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+                let timeout = seconds.filter(|timeout| !timeout.is_zero());
+                let wrong = || expected("timeout", "a number of seconds above 0", &value);
+                options.timeout = timeout.ok_or_else(wrong)?;
             }
             Value(source) if options.source.is_empty() => options.source = source.string()?,
             _ => return Err(argument.unexpected().into()),
         }
     }
+    options.check()?;
     // Elements can attach tensors themselves.
     let has_tensors = options.source == "test" || options.source.starts_with("bin:");
     match options.model {

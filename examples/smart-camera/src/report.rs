@@ -29,7 +29,7 @@ impl FromStr for Zone {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("expected --zone NAME=x,y,w,h inside 0,0,1,1, got {text:?}");
+        let wrong = || format!("--zone: expected NAME=x,y,w,h inside 0,0,1,1, got {text:?}");
         let (name, numbers) = text.split_once('=').ok_or_else(wrong)?;
         let numbers: Result<Vec<f64>, _> = numbers.split(',').map(str::parse).collect();
         let area = numbers.ok().and_then(|numbers| <[f64; 4]>::try_from(numbers).ok());

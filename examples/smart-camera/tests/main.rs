@@ -8,11 +8,13 @@ mod camera;
 mod program;
 #[path = "../../../tests/support/project.rs"]
 mod project;
+mod refused;
 #[path = "../../../tests/support/scratch.rs"]
 #[allow(dead_code, reason = "other test programs use the rest")]
 mod scratch;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+mod sources;
 mod support {
     pub(crate) use crate::project;
 }
@@ -183,7 +185,7 @@ fn errors_are_one_line_and_status_1() {
         (&["test", "--colour"], "--colour"),
         (&["test", "--model", "a.onnx"], "leave --model out"),
         (&["street.mp4"], "no --model"),
-        (&zone, "expected --zone NAME=x,y,w,h"),
+        (&zone, "--zone: expected NAME=x,y,w,h"),
         (&["test", "--nms", "overlap=most"], "overlap"),
         (
             &["street.mp4", "--model", "a.onnx", "--inference", "library=/no/library.so"],

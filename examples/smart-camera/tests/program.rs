@@ -52,6 +52,21 @@ impl Program {
         self.err.recv_timeout(PATIENCE).expect("a line comes")
     }
 
+    /// Waits until SIGINT is caught, which is so before the source starts.
+    pub fn wait_until_signals_are_handled(&self) {
+        let status = format!("/proc/{}/status", self.child.id());
+        let start = Instant::now();
+        let is_caught = || {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(caught.trim(), 16).unwrap() >> (libc::SIGINT - 1) & 1 == 1
+        };
+        while !is_caught() {
+            assert!(start.elapsed() < PATIENCE, "the program handles signals");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub fn signal(&self, signal: i32) {
         // SAFETY: the child is running or has not been waited for, so that its number is not another's.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);

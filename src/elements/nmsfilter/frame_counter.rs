@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use gst::glib;
+
 use super::stats::{FrameCounts, Stats};
 use super::timeout::Timeout;
 
@@ -54,6 +56,11 @@ impl FrameCounter {
         self.posted = false;
         self.tensors = TensorWatch::Done;
         self.stats.count(counts, time);
+    }
+
+    /// Counts survivors by their labels.
+    pub fn count_labels(&mut self, labels: impl Iterator<Item = glib::Quark>) {
+        self.stats.count_labels(labels);
     }
 
     /// Counts frames whose tensors are lost.

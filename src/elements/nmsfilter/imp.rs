@@ -283,6 +283,7 @@ impl ObjectImpl for NmsFilter {
                 .blurb(
                     "Since the element started: frames, frames-without-tensors, frames-lost (their \
                      tensors were in the memory of a GPU that failed), candidates, survivors, \
+                     labels (of survivors, the most frequent first, at most 100) and label-counts, \
                      rejected (anchors whose numbers are no box, or whose box is outside the \
                      frame; with multi-label, pairs of anchor and class), engine (of the last \
                      frame), bytes-uploaded and bytes-downloaded (to and from the GPU), launches \
@@ -477,6 +478,9 @@ impl BaseTransformImpl for NmsFilter {
             }
             result => result,
         };
+        if let Ok(FrameResult::Decoded(_)) = result {
+            lock(&self.counter).count_labels(session.labels());
+        }
         let frames = session.frames();
         let context = result.as_ref().err().map(|_| session.to_string());
         if let Some(description) = session.take_description() {

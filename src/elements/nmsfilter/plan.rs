@@ -161,6 +161,7 @@ impl Plan {
             (&self.choice.layout, self.frame_of(input));
         Reading {
             decoder: self.choice.decoder,
+            classes: layout.classes,
             threshold: params.thresholds.lowest(layout.classes),
             normalized: layout.normalized,
             model: mapping.model(),

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use gst::glib;
+
 use super::NmsFilter;
 use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
@@ -146,6 +148,11 @@ impl Session {
     /// The number of frames of the last buffer.
     pub fn frames(&self) -> usize {
         self.frames
+    }
+
+    /// The label of each survivor of the last buffer that was decoded.
+    pub fn labels(&mut self) -> impl Iterator<Item = glib::Quark> {
+        self.regions.iter().map(|region| self.labels.quark(region.class))
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.

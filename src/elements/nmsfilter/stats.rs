@@ -2,11 +2,17 @@
 //! Counts and times since the element started. In: the counts of each buffer. Out: the structure of
 //! `stats`.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use gst::glib;
 use hdrhistogram::Histogram;
 
 use crate::engine::{DeviceWork, Outcome};
+
+/// The most labels in the structure; a model can have 65536.
+const MAX_LABELS: usize = 100;
 
 /// Counts since the element started.
 pub(super) struct Stats {
@@ -17,6 +23,8 @@ pub(super) struct Stats {
     frames_lost: u64,
     candidates: u64,
     survivors: u64,
+    /// The number of survivors with each label.
+    labels: BTreeMap<glib::Quark, u64>,
     rejected: u64,
     device: DeviceWork,
     /// Nanoseconds per buffer with tensors.
@@ -40,6 +48,7 @@ impl Stats {
             frames_lost: 0,
             candidates: 0,
             survivors: 0,
+            labels: BTreeMap::new(),
             rejected: 0,
             device: DeviceWork::default(),
             time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid"),
@@ -70,6 +79,22 @@ impl Stats {
         self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
+    /// Counts survivors by their labels.
+    pub fn count_labels(&mut self, labels: impl Iterator<Item = glib::Quark>) {
+        for label in labels {
+            *self.labels.entry(label).or_default() += 1;
+        }
+    }
+
+    /// The labels with their counts, the most frequent first.
+    fn most_frequent_labels(&self) -> Vec<(&str, u64)> {
+        let labels = self.labels.iter().map(|(label, &count)| (label.as_str().as_str(), count));
+        let mut labels: Vec<_> = labels.collect();
+        labels.sort_by_key(|&(label, count)| (Reverse(count), label));
+        labels.truncate(MAX_LABELS);
+        labels
+    }
+
     /// Whether any frame has been counted.
     pub fn is_empty(&self) -> bool {
         self.frames == 0
@@ -84,12 +109,15 @@ impl Stats {
     /// The structure of the property `stats` and the message `nmsfilter-stats`; times are in
     /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
+        let labels = self.most_frequent_labels();
         gst::Structure::builder("nmsfilter-stats")
             .field("frames", self.frames)
             .field("frames-without-tensors", self.frames_without_tensors)
             .field("frames-lost", self.frames_lost)
             .field("candidates", self.candidates)
             .field("survivors", self.survivors)
+            .field("labels", gst::Array::new(labels.iter().map(|(label, _)| label)))
+            .field("label-counts", gst::Array::new(labels.iter().map(|(_, count)| count)))
             .field("rejected", self.rejected)
             .field("engine", self.engine)
             .field("bytes-uploaded", self.device.bytes_uploaded)

@@ -70,6 +70,6 @@ fn are_given_back_without_objects() {
     if !is_inside() {
         return;
     }
-    let in_use = in_use_with_all_buffers_held("keep-tensors=false score-threshold=2", 8, 6);
+    let in_use = in_use_with_all_buffers_held("keep-tensors=false score-threshold=1", 8, 6);
     assert_eq!(in_use, [0; 8]);
 }

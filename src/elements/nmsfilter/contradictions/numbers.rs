@@ -21,6 +21,14 @@ const MAX_PROBABILITY: f32 = 1.01;
 /// unused rows with NaN, can have some.
 const REJECTED_PER_CANDIDATE: usize = 3;
 
+/// Of an output with at least this many anchors, the most are background. A list of boxes that were selected
+/// before can have as many boxes, all of which are candidates: decoders of such lists are not judged by this,
+/// except one with two scores a box, as face detectors have them for background and face.
+const MIN_ANCHORS: usize = 1000;
+
+/// With lower score thresholds, as for curves of precision and recall, background can become candidates.
+const MIN_THRESHOLD: f32 = 0.1;
+
 /// Normalized coordinates are from 0 to 1; boxes of objects at the edges extend beyond it. In pixels, a box
 /// within these limits is at most two pixels large and at the corner of the model's input.
 const UNIT: [f32; 2] = [-0.5, 1.5];
@@ -45,6 +53,8 @@ const MAX_EXTENSION: f32 = 4.0;
 #[derive(Clone, Copy)]
 pub(in crate::elements::nmsfilter) struct Reading {
     pub decoder: &'static dyn Decoder,
+    /// The number of classes.
+    pub classes: usize,
     /// The lowest score threshold of any class.
     pub threshold: f32,
     /// Whether coordinates are read as normalized.
@@ -55,7 +65,8 @@ pub(in crate::elements::nmsfilter) struct Reading {
 
 impl PartialEq for Reading {
     fn eq(&self, other: &Self) -> bool {
-        let key = |of: &Self| (of.decoder.name(), of.threshold, of.normalized, of.model);
+        let key =
+            |of: &Self| (of.decoder.name(), of.classes, of.threshold, of.normalized, of.model);
         key(self) == key(other)
     }
 }
@@ -98,6 +109,16 @@ pub(in crate::elements::nmsfilter) enum NumberContradiction {
     )]
     InCorner { boxes: usize, model: [f32; 2] },
     #[error(
+        "{candidates} of {anchors} anchors are candidates, and in a detector's output most are background: their \
+         scores are other numbers than decoder {decoder} reads; correct decoder"
+    )]
+    NoBackground { candidates: usize, anchors: usize, decoder: &'static str },
+    #[error(
+        "all {anchors} boxes are candidates: if the first of the two scores is that of the background, set \
+         decoder=ultraface"
+    )]
+    BackgroundClass { anchors: usize },
+    #[error(
         "{boxes} of {all} boxes are many times larger than the model's input of {width}x{height}; {coordinates}",
         width = model[0], height = model[1]
     )]
@@ -131,6 +152,7 @@ impl std::fmt::Display for ReadCoordinates {
 /// Sums over frames with one reading.
 #[derive(Debug, Default)]
 pub(in crate::elements::nmsfilter) struct Evidence {
+    frames: usize,
     anchors: usize,
     candidates: usize,
     rejected: usize,
@@ -149,6 +171,7 @@ pub(in crate::elements::nmsfilter) struct Evidence {
 impl Evidence {
     /// Adds a frame of `anchors` anchors, or with multi-label, pairs of anchor and class.
     pub fn add(&mut self, frame: &ImageOutcome<'_>, anchors: usize, model: [f32; 2]) {
+        self.frames += 1;
         self.anchors += anchors;
         self.candidates += frame.candidates;
         self.rejected += frame.rejected;
@@ -209,7 +232,27 @@ impl Evidence {
             let boxes = self.huge;
             Some(NumberContradiction::Huge { boxes, all: survivors, model, coordinates })
         } else {
-            None
+            self.of_background(reading)
+        }
+    }
+
+    /// The contradiction of the number of candidates.
+    fn of_background(&self, reading: &Reading) -> Option<NumberContradiction> {
+        let &Self { frames, anchors, candidates, .. } = self;
+        let &Reading { decoder, classes, threshold, .. } = reading;
+        let is_known = self.of_scores(reading).is_some();
+        if is_known || anchors < MIN_ANCHORS * frames || threshold < MIN_THRESHOLD {
+            return None;
+        }
+        match decoder.scores() {
+            Scores::Probabilities if 2 * candidates > anchors => {
+                let decoder = decoder.name();
+                Some(NumberContradiction::NoBackground { candidates, anchors, decoder })
+            }
+            Scores::OfTheModel if classes == 2 && candidates == anchors => {
+                Some(NumberContradiction::BackgroundClass { anchors })
+            }
+            _ => None,
         }
     }
 }
@@ -240,7 +283,7 @@ mod tests {
 
     fn reading(decoder: &str) -> Reading {
         let decoder = by_name(decoder).unwrap();
-        Reading { decoder, threshold: 0.25, normalized: false, model: MODEL }
+        Reading { decoder, classes: 2, threshold: 0.25, normalized: false, model: MODEL }
     }
 
     /// A survivor with these edges.
@@ -364,5 +407,41 @@ mod tests {
         assert!(matches!(huge, Some(NumberContradiction::Huge { boxes: 1, all: 2, .. })));
         let few = [pixels_as_normalized, [10.0, 10.0, 90.0, 90.0], [10.0, 10.0, 90.0, 90.0]];
         assert_eq!(of_boxes(&few), None);
+    }
+
+    /// What frames with this number of anchors and candidates contradict.
+    fn of_candidates(
+        reading: Reading,
+        anchors: usize,
+        candidates: usize,
+    ) -> Option<NumberContradiction> {
+        let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
+        let mut evidence = Evidence::default();
+        for _ in 0..3 {
+            let frame = ImageOutcome { survivors: &survivors, candidates, rejected: 0 };
+            evidence.add(&frame, anchors, MODEL);
+        }
+        evidence.of_boxes(&reading)
+    }
+
+    #[test]
+    fn most_anchors_of_a_detector_are_background() {
+        let dense = reading("yolov8");
+        assert_eq!(of_candidates(dense, 8400, 4200), None);
+        let many = of_candidates(dense, 8400, 4201);
+        assert!(matches!(many, Some(NumberContradiction::NoBackground { .. })), "{many:?}");
+        assert_eq!(of_candidates(dense, 999, 999), None);
+        assert_eq!(of_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
+    }
+
+    #[test]
+    fn a_list_of_boxes_has_no_background_unless_it_has_two_scores_a_box() {
+        assert_eq!(of_candidates(reading("windows"), 8400, 8400), None);
+        let pairs = reading("boxes");
+        assert_eq!(of_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
+        assert_eq!(of_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
+        assert_eq!(of_candidates(pairs, 8400, 8399), None);
+        let all = of_candidates(pairs, 8400, 8400);
+        assert_eq!(all, Some(NumberContradiction::BackgroundClass { anchors: 3 * 8400 }));
     }
 }

@@ -60,12 +60,15 @@ pub(in crate::elements::nmsfilter) fn of_plan(
 ) -> Vec<SettingContradiction> {
     let frame = plan.frame_of(input);
     let is_normalized = plan.choice.layout.normalized;
+    let thresholds = &frame.params.thresholds;
+    // With the wrong decoder, the number of classes is wrong, too.
+    let decoder_or_labels =
+        of_decoder(plan, input, settings, labels).or_else(|| of_labels(plan, thresholds, labels));
     [
-        of_labels(plan, &frame.params.thresholds, labels),
-        of_decoder(plan, input, settings, labels),
+        decoder_or_labels,
         of_letterbox(settings, input.model, &frame.mapping),
         of_model_size(settings, input.model, is_normalized),
-        of_thresholds(plan, &frame.params.thresholds, settings),
+        of_thresholds(plan, thresholds, settings),
     ]
     .into_iter()
     .flatten()

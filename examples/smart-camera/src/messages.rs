@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines on standard error. In: texts, also GStreamer's, which can contain the address of a camera. Out: the
+//! same without passwords.
+
+/// Names of parameters whose value is a password, in addresses (`?password=...`) and as properties of elements
+/// (`user-pw=...`).
+const PASSWORD_NAMES: [&str; 5] = ["password", "passwd", "passwort", "pwd", "pw"];
+const MASK: &str = "***";
+
+/// Writes a line to standard error.
+pub fn print(text: &str) {
+    eprintln!("smart-camera: {}", without_passwords(text));
+}
+
+/// The text with `***` in place of passwords: `rtsp://user:***@camera/`, `user-pw=***`.
+fn without_passwords(text: &str) -> String {
+    let text = without_named_passwords(text);
+    let mut result = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("://") {
+        let (before, address) = rest.split_at(at + 3);
+        result += before;
+        let user = password(address).map(|password| password.start);
+        if let (Some(start), Some(password)) = (user, password(address)) {
+            result += &address[..start];
+            result += MASK;
+            rest = &address[password.end..];
+        } else {
+            rest = address;
+        }
+    }
+    result + rest
+}
+
+/// Where the password is in what follows `://`. It can contain characters that an address should have encoded:
+/// all up to the last `@` of the host's part is of the user, or of the address, where the host's part has none.
+fn password(address: &str) -> Option<std::ops::Range<usize>> {
+    let ends = |character: char| character.is_whitespace() || "\"'<>".contains(character);
+    let address = &address[..address.find(ends).unwrap_or(address.len())];
+    let host = &address[..address.find(['/', '?', '#']).unwrap_or(address.len())];
+    let end = host.rfind('@').or_else(|| address.rfind('@'))?;
+    let start = address[..end].find(':')? + 1;
+    Some(start..end)
+}
+
+/// The text with `***` in place of the values of parameters that are passwords.
+fn without_named_passwords(text: &str) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('=') {
+        let (before, value) = rest.split_at(at + 1);
+        result += before;
+        let name = before[..at].to_ascii_lowercase();
+        rest = value;
+        if PASSWORD_NAMES.iter().any(|ending| name.ends_with(ending)) {
+            let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
+            let end = match quote {
+                Some(quote) => value[1..].find(quote).map(|end| end + 2),
+                None => value.find(|c: char| c.is_whitespace() || "&\"'".contains(c)),
+            };
+            result += MASK;
+            rest = &value[end.unwrap_or(value.len())..];
+        }
+    }
+    result + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_addresses_and_properties_are_masked() {
+        for (text, expected) in [
+            ("rtsp://me:secret@camera:554/a: refused", "rtsp://me:***@camera:554/a: refused"),
+            (
+                "two: rtsp://me:secret@a/ and http://you:secret@b/",
+                "two: rtsp://me:***@a/ and http://you:***@b/",
+            ),
+            ("\"rtsp://me:sec@ret@camera/a@b\"", "\"rtsp://me:***@camera/a@b\""),
+            ("rtsp://me:sec/ret@camera/a", "rtsp://me:***@camera/a"),
+            ("rtsp://me:@camera/a", "rtsp://me:***@camera/a"),
+            (
+                "rtsp://camera/a?user=me&password=secret&b=1",
+                "rtsp://camera/a?user=me&password=***&b=1",
+            ),
+            ("bin:rtspsrc user-id=me user-pw=secret ! a", "bin:rtspsrc user-id=me user-pw=*** ! a"),
+            ("user-pw=\"sec ret\" ! a", "user-pw=*** ! a"),
+            ("rtsp://camera:554/a, rtsp://me@camera/b", "rtsp://camera:554/a, rtsp://me@camera/b"),
+            ("file:///a.mp4: 10:20 a@b.c x=1", "file:///a.mp4: 10:20 a@b.c x=1"),
+            ("rtsp://me:gehéim@kamera/", "rtsp://me:***@kamera/"),
+        ] {
+            assert_eq!(without_passwords(text), expected);
+        }
+    }
+}
