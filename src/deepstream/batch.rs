@@ -79,13 +79,13 @@ impl LockedBatch<'_> {
         &self,
     ) -> Result<impl Iterator<Item = Result<FrameMeta<'_>, DeepStreamError>>, DeepStreamError> {
         // SAFETY: the batch has these fields in every layout.
-        let (said, list) = unsafe {
-            let said: u32 = self.0.batch.read(batch::NUM_FRAMES);
-            (said as usize, self.list(self.0.batch, batch::FRAMES, "frames"))
+        let (count, list) = unsafe {
+            let count: u32 = self.0.batch.read(batch::NUM_FRAMES);
+            (count as usize, self.list(self.0.batch, batch::FRAMES, "frames"))
         };
         let listed = list.clone().count();
-        if said != listed {
-            return Err(DeepStreamError::FrameCount { said, listed, version: self.version() });
+        if count != listed {
+            return Err(DeepStreamError::FrameCount { count, listed, version: self.version() });
         }
         Ok(list.map(|frame| frame.map(|frame| FrameMeta(frame, PhantomData))))
     }

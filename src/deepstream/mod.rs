@@ -44,10 +44,10 @@ pub enum DeepStreamError {
     #[error(transparent)]
     Layout(#[from] LayoutError),
     #[error(
-        "DeepStream's batch says that it has {said} frames, but its list has {listed}; the metadata is \
+        "DeepStream's batch has num_frames_in_batch={count}, but its list has {listed} frames; the metadata is \
          damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
     )]
-    FrameCount { said: usize, listed: usize, version: Version },
+    FrameCount { count: usize, listed: usize, version: Version },
     #[error(
         "DeepStream's metadata has a null pointer where {what} is expected; it is damaged, or of another \
          version than {version}: correct deepstream-version, or the element upstream"

@@ -356,7 +356,7 @@ pub enum EngineError {
     },
     /// A producer's work on a tensor's memory is pending, and its stream and its context are unknown.
     #[error(
-        "tensor {tensor}: its memory says that work on it is pending \
+        "tensor {tensor}: work on its memory is pending \
          (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
          wait for that work before the buffer is pushed, or attach an event ({})",
         crate::device::READY_EVENT

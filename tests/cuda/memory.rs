@@ -227,7 +227,7 @@ fn pending_work_of_a_known_stream_or_context_is_waited_for() {
     // If neither is known: an error.
     let data = pending(std::ptr::null_mut(), true);
     let error = decode(&mut cuda, &data).unwrap_err();
-    let expected = "tensor windows (f32 2x4): its memory says that work on it is pending";
+    let expected = "tensor windows (f32 2x4): work on its memory is pending";
     assert!(error.to_string().starts_with(expected), "{error}");
     assert!(!error.is_device_error(), "not an error of the GPU");
 

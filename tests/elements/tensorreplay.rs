@@ -239,11 +239,11 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
         ),
         (
             &npy("<f4", false, "3,", &[0; 8]),
-            &["its header says f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
+            &["its header has f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
         ),
         (
             &npy("<f4", false, "99999999999, 99999999999", &[0; 8]),
-            &["its header says f32 99999999999x99999999999", "8 bytes follow"],
+            &["its header has f32 99999999999x99999999999", "8 bytes follow"],
         ),
     ];
     for (i, (bytes, expected)) in cases.into_iter().enumerate() {
@@ -256,7 +256,7 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
     }
     let other = folder.file("other.npy", &npy("<f4", false, "3,", &[0; 12]));
     let message = error(&format!("location={other} shape=2"));
-    assert!(message.contains("has the shape 3, but the property shape says 2"), "{message}");
+    assert!(message.contains("has the shape 3, but the property shape is 2"), "{message}");
 }
 
 #[test]

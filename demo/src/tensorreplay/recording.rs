@@ -28,7 +28,7 @@ pub(super) enum RecordingError {
     #[error("{path} is not a .npy file that can be read: {cause}")]
     Npy { path: String, cause: HeaderError },
     #[error(
-        "{path} is not a .npy file that can be read: its header says {element} {shape}{}, but \
+        "{path} is not a .npy file that can be read: its header has {element} {shape}{}, but \
          {held} bytes follow; copy or save it again",
         in_bytes(*expected)
     )]
@@ -41,7 +41,7 @@ pub(super) enum RecordingError {
         held: usize,
     },
     #[error(
-        "{path} has the shape {found}, but the property shape says {requested}; they must be equal, \
+        "{path} has the shape {found}, but the property shape is {requested}; they must be equal, \
          or the file's have one dimension more in front, a tensor for each frame"
     )]
     NpyShape { path: String, found: String, requested: String },

@@ -84,9 +84,9 @@ property_enum! {
 property_enum! {
     /// The unit of the tensors' coordinates.
     Coordinates as "GstNmsFilterCoordinates" for decoder::Coordinates {
-        /// As the decoder or the tensor's id says, else pixels.
+        /// The unit of the decoder or of the tensor's id, else pixels.
         #[default]
-        Auto = 0, "auto", "As the decoder or the tensor's id says, else pixels";
+        Auto = 0, "auto", "That of the decoder or of the tensor's id, else pixels";
         /// Pixels of the model's input.
         Pixels = 1, "pixels", "Pixels of the model's input";
         /// 0 to 1 across the model's input.
@@ -122,9 +122,9 @@ pub enum Letterbox {
     /// Scaled without distortion, borders right or below.
     #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
-    /// As the tensors say, else stretched.
+    /// That of the tensors' model description, else stretched.
     #[default]
-    #[enum_value(name = "As the tensors say, else none", nick = "auto")]
+    #[enum_value(name = "That of the tensors' model description, else none", nick = "auto")]
     Auto = 3,
 }
 

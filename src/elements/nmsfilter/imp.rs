@@ -167,8 +167,8 @@ pub struct NmsFilter {
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
         blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \
-                 empty line is a class without a label (unset or empty: what the tensors say, else names \
-                 of the decoder or numbers)",
+                 empty line is a class without a label (unset or empty: the labels of the tensors' model \
+                 description, else names of the decoder or numbers)",
         mutable_ready
     )]
     #[property(
@@ -184,16 +184,16 @@ pub struct NmsFilter {
         name = "model-width", get, set, type = u32, member = model_width,
         maximum = MAX_SIDE, default = Settings::default().model_width,
         nick = "Model width",
-        blurb = "Width of the model's input in pixels (0, if model-height is 0 too: what the tensors say, \
-                 else that of the frame)",
+        blurb = "Width of the model's input in pixels (0, if model-height is 0 too: that of the tensors' model \
+                 description, else that of the frame)",
         mutable_playing
     )]
     #[property(
         name = "model-height", get, set, type = u32, member = model_height,
         maximum = MAX_SIDE, default = Settings::default().model_height,
         nick = "Model height",
-        blurb = "Height of the model's input in pixels (0, if model-width is 0 too: what the tensors say, \
-                 else that of the frame)",
+        blurb = "Height of the model's input in pixels (0, if model-width is 0 too: that of the tensors' model \
+                 description, else that of the frame)",
         mutable_playing
     )]
     #[property(
@@ -202,7 +202,7 @@ pub struct NmsFilter {
             .nick("Letterbox")
             .blurb(
                 "How the frame was fitted into the model's input; center and top-left need the size of \
-                 the model's input, from the tensors or from model-width and model-height",
+                 the model's input, from the tensors' model description or from model-width and model-height",
             )
             .mutable_playing()
     )]

@@ -101,8 +101,8 @@ pub(super) enum SettingsError {
     #[error(transparent)]
     DeepStreamVersion(#[from] LayoutError),
     #[error(
-        "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not say which \
-         frame a region belongs to; add nvds"
+        "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not contain \
+         the frame that a region belongs to; add nvds"
     )]
     NothingForBatch { attach: &'static str, frames: usize },
     #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]

@@ -63,13 +63,13 @@ pub struct OrtInference {
     #[property(
         name = "input-width", get, set, type = u32, member = input_width,
         nick = "Input width",
-        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: as the model says)",
+        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: that of the model)",
         mutable_ready
     )]
     #[property(
         name = "input-height", get, set, type = u32, member = input_height,
         nick = "Input height",
-        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: as the model says)",
+        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: that of the model)",
         mutable_ready
     )]
     #[property(
@@ -89,8 +89,8 @@ pub struct OrtInference {
     #[property(
         name = "range", get, set, type = Option<String>, member = range,
         nick = "Range",
-        blurb = "What black and white become, as in -1,1 (unset: as the file MODEL.modelinfo says, else \
-                 0,1, or 0,255 for a model that takes bytes)",
+        blurb = "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: \
+                 that of the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8)",
         mutable_ready
     )]
     #[property(

@@ -253,17 +253,16 @@ fn letterbox(model: Model) -> (Letterbox, Option<&'static str>) {
         (Some(true), None) => (
             Letterbox::TopLeft,
             Some(
-                "nvinfer kept the aspect ratio, but this version's tensors do not say whether with \
-                 symmetric-padding; it is assumed not to be set: set letterbox=center if it is, else \
-                 letterbox=top-left",
+                "nvinfer kept the aspect ratio, but this version's tensors do not contain symmetric-padding; it is \
+                 assumed not to be set: set letterbox=center if it is, else letterbox=top-left",
             ),
         ),
         (None, _) => (
             Letterbox::None,
             Some(
-                "this version's tensors do not say whether nvinfer kept the aspect ratio; it is assumed not to: \
-                 set letterbox=top-left if maintain-aspect-ratio is set in nvinfer's configuration, \
-                 letterbox=center with symmetric-padding too, else letterbox=none",
+                "this version's tensors do not contain maintain-aspect-ratio; it is assumed not to be set: set \
+                 letterbox=top-left if it is set in nvinfer's configuration, letterbox=center with \
+                 symmetric-padding too, else letterbox=none",
             ),
         ),
     }

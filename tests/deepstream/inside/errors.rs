@@ -77,11 +77,11 @@ fn a_list_of_frames_that_is_truncated_or_too_long() {
     if !is_inside() {
         return;
     }
-    for said in [4, 2, 0, u32::MAX] {
-        let ran = damaged("", |_, _| (), move |batch| batch.set_frame_count(said));
-        let said = format!("says that it has {said} frames, but its list has 3");
+    for count in [4, 2, 0, u32::MAX] {
+        let ran = damaged("", |_, _| (), move |batch| batch.set_frame_count(count));
+        let message = format!("num_frames_in_batch={count}, but its list has 3 frames");
         let version = format!("version than {}", version());
-        assert_error(&ran, &[&said, &version, "deepstream-version"]);
+        assert_error(&ran, &[&message, &version, "deepstream-version"]);
     }
 }
 

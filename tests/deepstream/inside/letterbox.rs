@@ -42,9 +42,9 @@ fn is_that_of_the_tensors_if_they_say_it() {
         assert_letterbox(&ran, &scene, scene.models[0].said_letterbox());
         // What is assumed is reported once.
         let warning = if version < Version::new(6, 1) {
-            Some("do not say whether nvinfer kept the aspect ratio")
+            Some("do not contain maintain-aspect-ratio")
         } else if version < Version::new(8, 0) && letterbox != Letterbox::None {
-            Some("do not say whether with symmetric-padding")
+            Some("do not contain symmetric-padding")
         } else {
             None
         };
