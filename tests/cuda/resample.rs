@@ -8,8 +8,8 @@ use std::sync::Arc;
 use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
-use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
+use gstnmsfilter::internals::cuda_memory;
 use gstnmsfilter::internals::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
 use gstnmsfilter::internals::inference::picture::{
     DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
