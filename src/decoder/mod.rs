@@ -15,10 +15,8 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
-#[cfg(feature = "gstreamer")]
-pub use choose::contradicting_id;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use choose::{Choice, Reason};
+pub use choose::{Choice, Reason, contradicting_id};
 pub use choose::{ChoiceError, choose};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
 
