@@ -30,12 +30,12 @@
 // a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
 // reaches its threshold. With multi_label, anchors * classes must fit in 32 bits.
 //
-// The later kernels read the parameters from the workspace, where decode stores them. In a CUDA
-// graph of the four, only decode's parameters change from launch to launch, and the grids with the
-// number of images. `map` and `reduce` have the same results with any number of blocks per image
-// from 1 on. Compiled for compute capability 9.0 and up, the later kernels execute a grid
-// dependency wait (portable.cuh), and may be launched with a programmatic dependency on the kernel
-// before.
+// Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
+// CUDA graph of the four, only decode's parameters change from launch to launch, and the grids with
+// the number of images. `map` and `reduce` have the same results with any number of blocks per
+// image from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
+// grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
+// kernel before.
 //
 // The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity) bytes
 // at i * stride. The stride is a multiple of 256, and not less than workspace_bytes(capacity).
@@ -69,6 +69,9 @@
 #define MAP_THREADS 512
 #define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
+
+// The greatest length of a box's side, in pixels (src/engine/mod.rs).
+#define MAX_BOX_SIDE 1.0e9f
 
 // KernelParams::box_format: the numbers of a box.
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };

@@ -35,7 +35,7 @@
 //! # Ok::<(), gstnmsfilter::nms::NmsError>(())
 //! ```
 //!
-//! The images can also be in memories of their own: [`Images`](crate::tensor::Images).
+//! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
 use crate::decoder;
 use crate::engine;

@@ -136,9 +136,9 @@ impl Layout {
     }
 
     /// The layout of image `image`, as a batch of one image: of the memory of that image in those of `tensors`
-    /// whose images are in memories of their own, of the memory of all images in the others.
+    /// whose images are in separate allocations, of the memory of all images in the others.
     pub(crate) fn of_image(&self, image: usize, tensors: &[TensorView<'_>]) -> Self {
-        let of = |field: Field| match tensors[field.tensor].has_images_apart() {
+        let of = |field: Field| match tensors[field.tensor].has_separate_images() {
             true => field,
             false => field.of_image(image),
         };

@@ -37,12 +37,12 @@ pub enum TensorError {
         /// The number of images that have a memory.
         held: usize,
     },
-    /// The images are in memories of their own, and all of them are to be read as one.
+    /// The images are in separate allocations, and all of them are to be read as one.
     #[error(
-        "tensor {tensor}: its images are in memories of their own and cannot be read as one; \
+        "tensor {tensor}: its images are in separate allocations and cannot be read as one; \
          read each image by itself (TensorView::image)"
     )]
-    ImagesApart {
+    SeparateImages {
         /// The tensor, as displayed.
         tensor: String,
     },

@@ -144,18 +144,22 @@ impl Graph {
         let images = self.images.max(1);
         // By the shape, also for a launch with fewer images: not every driver can change the
         // function of a node.
-        let later = kernels.later(self.shape.images);
+        let after_decode = kernels.map_reduce_publish(self.shape.images);
         let multiprocessors = kernels.device().multiprocessors();
         let (function, blocks, threads) = match kernel {
             Kernel::Decode => {
                 let decode = kernels.decode(self.shape.precisions, self.shape.multi_label);
                 (decode, params.decode_blocks(), DECODE_THREADS)
             }
-            Kernel::Map => (later.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS),
-            Kernel::Reduce => {
-                (later.reduce, reduce_blocks(multiprocessors, capacity, images), REDUCE_THREADS)
+            Kernel::Map => {
+                (after_decode.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS)
             }
-            Kernel::Publish => (later.publish, 1, PUBLISH_THREADS),
+            Kernel::Reduce => (
+                after_decode.reduce,
+                reduce_blocks(multiprocessors, capacity, images),
+                REDUCE_THREADS,
+            ),
+            Kernel::Publish => (after_decode.publish, 1, PUBLISH_THREADS),
         };
         fn address<T>(value: &T) -> *mut c_void {
             std::ptr::from_ref(value).cast_mut().cast()

@@ -354,6 +354,7 @@ mod tests {
             ("MAP_THREADS", MAP_THREADS as usize),
             ("REDUCE_THREADS", REDUCE_THREADS as usize),
             ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
+            ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
             ("CORNERS", BoxFormat::Corners as usize),

@@ -55,7 +55,7 @@ const OF_ANOTHER_GPU: [u32; 2] = [
 
 /// The kernels after decode, for a single image or for batches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LaterKernels {
+pub(super) struct MapReducePublish {
     pub map: sys::CUfunction,
     pub reduce: sys::CUfunction,
     pub publish: sys::CUfunction,
@@ -74,8 +74,8 @@ pub(super) struct Kernels {
     decode: [[sys::CUfunction; 2]; 2],
     /// The same with `multi_label`.
     decode_multi: [[sys::CUfunction; 2]; 2],
-    single: LaterKernels,
-    batch: LaterKernels,
+    single: MapReducePublish,
+    batch: MapReducePublish,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -117,7 +117,7 @@ impl Kernels {
             }
         };
         let target = if image.is_native { device.capability() } else { image.from };
-        let unknown = LaterKernels { map: null_mut(), reduce: null_mut(), publish: null_mut() };
+        let unknown = MapReducePublish { map: null_mut(), reduce: null_mut(), publish: null_mut() };
         let mut kernels = Self {
             device: device.clone(),
             module,
@@ -142,12 +142,12 @@ impl Kernels {
             [function(c"decode_multi_f32_f32")?, function(c"decode_multi_f32_f16")?],
             [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
         ];
-        kernels.single = LaterKernels {
+        kernels.single = MapReducePublish {
             map: function(c"map")?,
             reduce: function(c"reduce")?,
             publish: function(c"publish")?,
         };
-        kernels.batch = LaterKernels {
+        kernels.batch = MapReducePublish {
             map: function(c"map_batch")?,
             reduce: function(c"reduce_batch")?,
             publish: function(c"publish_batch")?,
@@ -167,7 +167,7 @@ impl Kernels {
 
     /// The kernels after decode for graphs of up to `images`. Those for batches run a single image,
     /// too, and take a little longer for it.
-    pub fn later(&self, images: u32) -> LaterKernels {
+    pub fn map_reduce_publish(&self, images: u32) -> MapReducePublish {
         if images <= 1 { self.single } else { self.batch }
     }
 }

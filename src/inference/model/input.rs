@@ -206,15 +206,15 @@ fn size(
             },
         };
     }
-    if size.iter().any(|&side| side > MAX_SIDE) {
+    if size.iter().any(|&side| side > MAX_INPUT_SIDE) {
         let [width, height] = size;
         return Err(ModelError::TooLarge { name: name.to_owned(), width, height });
     }
     Ok(size)
 }
 
-/// The greatest width or height of a picture.
-const MAX_SIDE: u32 = 16384;
+/// The greatest width or height of an input for which memory is allocated.
+const MAX_INPUT_SIDE: u32 = 16384;
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::model::{Letterbox, MAX_SIDE, ModelInput};
+use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput};
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::Version;
 use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, Model};
@@ -224,7 +224,7 @@ impl<'a> Batch<'a> {
 
     /// The model's input, as the tensors of `frame` have it.
     pub fn model_input(&self, frame: &Frame) -> ModelInput {
-        let is_size = frame.model.size.iter().all(|side| (1..=MAX_SIDE).contains(side));
+        let is_size = frame.model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side));
         let (fit, assumption) = letterbox(frame.model);
         ModelInput {
             size: is_size.then_some(frame.model.size),
