@@ -20,10 +20,10 @@ struct F16 {
 template <typename Element> struct Numbers {
     typedef typename Element::Stored Stored;
 
-    const Field &field;
+    const FieldParams &field;
     const Stored *first; // number 0 of anchor 0
 
-    DEVICE explicit Numbers(const Field &field)
+    DEVICE explicit Numbers(const FieldParams &field)
         : field(field),
           first((const Stored *)(field.address +
                                  blockIdx.y * field.image_stride * sizeof(Stored))) {}

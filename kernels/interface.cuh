@@ -85,7 +85,7 @@ enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
 // c * component_stride from the address. If the tensor has a table of images (KernelParams), it is
 // the element a * anchor_stride + c * component_stride from the sum of the address and entry i of
 // the table, and image_stride is 0.
-struct Field {
+struct FieldParams {
     uint64_t address;       // device address of number 0 of anchor 0 of image 0; with a table, bytes
     uint64_t image_stride;  // in elements
     uint64_t anchor_stride; // in elements
@@ -94,9 +94,9 @@ struct Field {
 
 // The parameters of a launch. Plain data, aligned to 8 bytes, without padding.
 struct KernelParams {
-    Field boxes;
-    Field scores;
-    Field objectness;          // of the scores' element type; read with has_objectness
+    FieldParams boxes;
+    FieldParams scores;
+    FieldParams objectness;    // of the scores' element type; read with has_objectness
     uint64_t class_thresholds; // device address of class_threshold_count floats, by class; or 0
     uint32_t class_threshold_count; // classes with a threshold of their own
     float threshold;                // of all other classes
@@ -148,7 +148,8 @@ struct ResultHeader {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(Field) == 32 && sizeof(KernelParams) == 240, "src/engine/cuda/interface.rs");
+static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 240,
+              "src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
               "src/engine/cuda/interface.rs");
 

@@ -266,9 +266,9 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
-    /// The rank of the error among those of several decoders: lower is more specific. `None` if the tensor is
-    /// probably the output of another model family.
-    pub(super) fn rank(&self) -> Option<u8> {
+    /// How specific the error is among those of several decoders: the least is the most specific. `None` if the
+    /// tensor is probably the output of another model family.
+    pub(super) fn specificity(&self) -> Option<u8> {
         match self {
             Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),

@@ -9,7 +9,9 @@ use std::ptr::NonNull;
 
 use gst::glib;
 
-use super::layout::{BATCH_META, Layout, TENSOR_OUTPUT_META, Version, base, batch, frame, user};
+use super::layout::{
+    BATCH_META, StructureLayout, TENSOR_OUTPUT_META, Version, base, batch, frame, user,
+};
 use super::record::Record;
 use super::{DeepStream, DeepStreamError};
 
@@ -63,7 +65,7 @@ impl Drop for LockedBatch<'_> {
 }
 
 impl LockedBatch<'_> {
-    pub(super) fn layout(&self) -> &'static Layout {
+    pub(super) fn layout(&self) -> &'static StructureLayout {
         self.0.deepstream.layout
     }
 

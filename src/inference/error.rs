@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use super::library::LibraryError;
+use super::library::OnnxRuntimeError;
 use super::model::ModelError;
 use super::provider::Provider;
 use crate::device::{DeviceError, DriverError};
@@ -18,7 +18,7 @@ use crate::tensor::TensorError;
 pub enum InferenceError {
     /// ONNX Runtime's library cannot be used.
     #[error(transparent)]
-    Library(#[from] LibraryError),
+    Library(#[from] OnnxRuntimeError),
     /// The library was built without the provider.
     #[error(
         "provider={provider}: this build of ONNX Runtime has no such provider; install \

@@ -38,15 +38,15 @@ use crate::input::custom_meta::NewTensor;
 use crate::input::model::ModelInfo;
 use debug_category::CAT;
 use error::InferenceError;
-use library::Library;
-use model::{Model, ModelError, Output, Overrides};
+use library::OnnxRuntime;
+use model::{Model, ModelError, OutputSpec, Overrides};
 use outputs::{FixedOutput, OutputSet};
 use picture::{DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Table};
 use provider::{GpuStream, Provider};
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct InferenceOptions {
     /// ONNX Runtime's library, or a folder that has it; `None` to search.
     pub library: Option<PathBuf>,
     /// The model file.
@@ -104,8 +104,8 @@ impl Inference {
     ///
     /// # Errors
     /// If the library, the provider, or the model cannot be used.
-    pub fn open(options: &Options, provider: Provider) -> Result<Self, InferenceError> {
-        let library = Library::load(options.library.as_deref())?;
+    pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
+        let library = OnnxRuntime::load(options.library.as_deref())?;
         let path = &options.model;
         check_file(path)?;
         let stream = match provider {
@@ -346,7 +346,7 @@ fn fix_outputs(
         binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
     }
     let values = session.run_binding(&binding).map_err(|error| run_error(provider, &[], &error))?;
-    let fixed = |output: &Output| {
+    let fixed = |output: &OutputSpec| {
         let shape = values[&*output.name].shape();
         let sides: Vec<usize> =
             shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
@@ -358,7 +358,7 @@ fn fix_outputs(
     model.outputs.iter().map(fixed).collect()
 }
 
-fn varying(output: &Output) -> InferenceError {
+fn varying(output: &OutputSpec) -> InferenceError {
     let dims = model::dims_text(&output.dims);
     ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
 }

@@ -131,7 +131,7 @@ impl<'a> Tensors<'a> {
     }
 
     /// The number of tensors that were not read: those after [`MAX_TENSORS`], and those of more than
-    /// [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions.
+    /// [`MAX_DIMENSIONS`](crate::tensor::MAX_DIMENSIONS) dimensions.
     pub fn unread(&self) -> usize {
         self.unread
     }

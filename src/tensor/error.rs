@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of reading a tensor's elements.
 
-use super::MAX_RANK;
+use super::MAX_DIMENSIONS;
 
 /// Why a tensor cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,13 +46,13 @@ pub enum TensorError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The shape has more dimensions than [`MAX_RANK`].
-    #[error("tensor {id}: expected at most {MAX_RANK} dimensions, got {rank}")]
-    Rank {
+    /// The shape has more dimensions than [`MAX_DIMENSIONS`].
+    #[error("tensor {id}: expected at most {MAX_DIMENSIONS} dimensions, got {count}")]
+    Dimensions {
         /// The tensor's id.
         id: String,
         /// The number of dimensions.
-        rank: usize,
+        count: usize,
     },
     /// The element type is neither f16 nor f32.
     #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]

@@ -17,7 +17,7 @@ use std::fmt;
 
 pub use element::{Element, ElementType, Elements};
 pub use error::TensorError;
-pub use shape::{MAX_RANK, Shape};
+pub use shape::{MAX_DIMENSIONS, Shape};
 pub use storage::{DeviceSlice, Images, Mappable, Storage};
 
 /// One output of a model: its id, element type and shape, and the memory that holds its elements,
@@ -56,7 +56,7 @@ impl<'a> TensorView<'a> {
     /// A tensor over elements in host memory.
     ///
     /// # Panics
-    /// If `shape` has more than [`MAX_RANK`] dimensions.
+    /// If `shape` has more than [`MAX_DIMENSIONS`] dimensions.
     pub fn from_slice<T: Element>(id: &'a str, shape: &[usize], elements: &'a [T]) -> Self {
         let shape = Shape::new(shape).expect("a shape has at most 8 dimensions");
         Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))

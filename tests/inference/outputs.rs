@@ -10,7 +10,7 @@ use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 use crate::alone;
 use crate::element::{self, Values, WithInfo, file, has_onnx_runtime, ids, stat, tensors};
 use crate::frames::{self, Picture, tensors_of};
-use crate::support::onnx::{Element, Model, Node, Tensor};
+use crate::support::onnx::{Element, Node, OnnxModel, Tensor};
 use crate::support::onnx::{constants, identity, identity_f16_output, two_outputs};
 use crate::support::pipeline::{self, intercept, parse, watch};
 use crate::support::process::resident;
@@ -93,7 +93,7 @@ fn outputs_of_integers_are_not_attached() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .node(Node::new("Cast", &["input"], &["number"]).int("to", Element::I64 as i64))
         .node(Node::new("Identity", &["input"], &["scores"]))
@@ -107,7 +107,7 @@ fn dynamic_dimensions_of_an_output_are_those_of_the_run() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, "batch,3,height,width")
         .node(Node::new("Identity", &["input"], &["output"]))
         .output("output", Element::F32, "batch,3,height,width");
@@ -121,7 +121,7 @@ fn tensors_say_the_models_size_letterbox_and_labels() {
     if !has_onnx_runtime() {
         return;
     }
-    let says = |model: &Model, properties: &str| {
+    let says = |model: &OnnxModel, properties: &str| {
         let file = file(model);
         let inference = element::inference(&file, properties);
         let pipeline = frames::pipeline_of(&frame(), 1, &inference);
@@ -356,7 +356,7 @@ fn numbers_of_an_output_are_those_of_the_model() {
         return;
     }
     let weights = Tensor::f32(&[1, 3, 1, 1], &[1.0, 100.0, 10_000.0]);
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("weights", &weights)
         .node(Node::new("Mul", &["input", "weights"], &["output"]))

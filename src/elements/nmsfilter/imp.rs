@@ -17,7 +17,9 @@ use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess
 use gst_base::subclass::prelude::*;
 
 use super::debug_category::CAT;
-use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
+use super::enums::{
+    Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
+};
 use super::frame_counter::FrameCounter;
 use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
@@ -197,7 +199,7 @@ pub struct NmsFilter {
         mutable_playing
     )]
     #[property(
-        name = "letterbox", get, set, type = Letterbox, member = letterbox,
+        name = "letterbox", get, set, type = NmsFilterLetterbox, member = letterbox,
         builder(Settings::default().letterbox)
             .nick("Letterbox")
             .blurb(

@@ -17,9 +17,9 @@ use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
 
 /// The tensor of the boxes, followed by the tensor of the scores if that is another one. They stay
 /// mapped until this is dropped.
-pub(super) struct Inputs<'t, 'a>(ArrayVec<Input<'t, 'a>, 2>);
+pub(super) struct Inputs<'t, 'a>(ArrayVec<MappedTensor<'t, 'a>, 2>);
 
-struct Input<'t, 'a> {
+struct MappedTensor<'t, 'a> {
     tensor: &'t TensorView<'a>,
     memory: Memory<'a>,
 }
@@ -82,7 +82,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
                 true => Memory::Separate(SeparateAllocations::new(tensor, layout.images)?),
                 false => Memory::Whole(tensor.resident()?),
             };
-            inputs.push(Input { tensor, memory });
+            inputs.push(MappedTensor { tensor, memory });
         }
         Ok(Self(inputs))
     }

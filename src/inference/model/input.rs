@@ -2,7 +2,7 @@
 //! The picture that a model takes.
 //!
 //! In: the type of the model's input, and what properties, the `.modelinfo` file and metadata say. Out: an
-//! [`Input`]: size, layout, element type, and how pixel values become numbers.
+//! [`InputSpec`]: size, layout, element type, and how pixel values become numbers.
 
 use ort::value::{TensorElementType, ValueType};
 
@@ -44,7 +44,7 @@ impl PixelElement {
 
 /// The picture that a model takes; the batch has one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct InputSpec {
     /// The name of the model's input.
     pub name: String,
     /// The type of its elements.
@@ -65,7 +65,7 @@ pub struct Input {
     pub std: PerChannel,
 }
 
-impl Input {
+impl InputSpec {
     /// Describes the input `name` of this type.
     ///
     /// # Errors
@@ -228,9 +228,9 @@ mod tests {
         }
     }
 
-    fn describe(dims: &[i64], overrides: Overrides) -> Result<Input, String> {
+    fn describe(dims: &[i64], overrides: Overrides) -> Result<InputSpec, String> {
         let dtype = tensor(TensorElementType::Float32, dims);
-        Input::new("images", &dtype, &overrides, None, &Metadata::default())
+        InputSpec::new("images", &dtype, &overrides, None, &Metadata::default())
             .map_err(|error| error.to_string())
     }
 
@@ -270,7 +270,8 @@ mod tests {
             assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
         }
         let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
-        let result = Input::new("in", &dtype, &Overrides::default(), None, &Metadata::default());
+        let result =
+            InputSpec::new("in", &dtype, &Overrides::default(), None, &Metadata::default());
         let message = result.unwrap_err().to_string();
         assert!(message.contains("expected a tensor of f32, f16 or u8"), "{message}");
     }

@@ -2,8 +2,8 @@
 //! What a model takes and gives.
 //!
 //! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file
-//! `MODEL.modelinfo`, and properties. Out: a [`Model`]: the picture that it takes ([`Input`]), and the
-//! outputs to attach ([`Output`]) with the ids by which `nmsfilter` chooses a decoder.
+//! `MODEL.modelinfo`, and properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the
+//! outputs to attach ([`OutputSpec`]) with the ids by which `nmsfilter` chooses a decoder.
 //!
 //! Where several sources say something, the first of this list counts: properties, the `.modelinfo`
 //! file, the model's metadata, its shapes, defaults (RGB, 0 to 1 for floating-point inputs, 0 to 255 for
@@ -23,9 +23,9 @@ use ort::session::Session;
 use ort::value::ValueType;
 
 pub use info_file::{InfoFile, InfoFileError};
-pub use input::{Input, PixelElement};
+pub use input::{InputSpec, PixelElement};
 pub use metadata::Metadata;
-pub use output::Output;
+pub use output::OutputSpec;
 
 /// The order of the dimensions of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +67,9 @@ pub struct Overrides {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The picture that it takes.
-    pub input: Input,
+    pub input: InputSpec,
     /// The outputs that are attached, in the order of the model.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputSpec>,
     /// The names of its classes; empty if nothing says them.
     pub labels: Vec<String>,
     /// What it is trained for, such as `detect`.
@@ -195,7 +195,13 @@ impl Model {
             return Err(ModelError::Inputs { count: inputs.len(), names });
         };
         Ok(Self {
-            input: Input::new(input.name(), input.dtype(), overrides, info.as_ref(), &metadata)?,
+            input: InputSpec::new(
+                input.name(),
+                input.dtype(),
+                overrides,
+                info.as_ref(),
+                &metadata,
+            )?,
             outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),

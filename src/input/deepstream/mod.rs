@@ -26,7 +26,7 @@ use arrayvec::ArrayVec;
 use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput};
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::Version;
-use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, Model};
+use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, NetworkInfo};
 use collect::Collector;
 use layer::{Layer, LayerImages};
 use memory::LayerMemory;
@@ -67,14 +67,14 @@ pub(crate) struct Frame {
     /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
     pub size: [u32; 2],
     /// What its tensors say of their model.
-    model: Model,
+    model: NetworkInfo,
     /// The index of its first layer in the reader's memories.
     first: usize,
 }
 
 impl Frame {
     /// What is equal for the frames that boxes are mapped to alike.
-    fn group(&self) -> ([u32; 2], Model) {
+    fn group(&self) -> ([u32; 2], NetworkInfo) {
         (self.size, self.model)
     }
 }
@@ -245,7 +245,7 @@ impl<'a> Batch<'a> {
 }
 
 /// How nvinfer fitted frames into the model's input, and what of it is an assumption.
-fn letterbox(model: Model) -> (Letterbox, Option<&'static str>) {
+fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
     match (model.maintain_aspect_ratio, model.symmetric_padding) {
         (Some(false), _) => (Letterbox::None, None),
         (Some(true), Some(true)) => (Letterbox::Center, None),

@@ -3,7 +3,7 @@
 
 use gstnmsfilter::internals::deepstream::layout::Version;
 
-use crate::batch::{Memory, Model, Scene, outputs, tensors_of};
+use crate::batch::{Memory, Scene, TestModel, outputs, tensors_of};
 use crate::libraries::{is_inside, version};
 use crate::run::{self, Ran};
 use crate::standin::{Batch, Frame, Layer, Tensors, is_nvidias, null};
@@ -11,7 +11,7 @@ use crate::support::engines;
 
 /// The layer of a default model, in host memory that is never freed.
 fn layer() -> Layer {
-    let model = Model::default();
+    let model = TestModel::default();
     let bytes = outputs(&model, 1)[0].elements.bytes().to_vec().leak();
     Layer {
         name: Some(c"output0".to_owned()),
@@ -36,7 +36,7 @@ fn damaged(
         for index in 0..3 {
             let frame = Frame { batch_id: index as u32, pipeline: [640, 640], ..Frame::default() };
             let mut tensors =
-                Tensors { layers: vec![layer.clone()], ..tensors_of(&Model::default()) };
+                Tensors { layers: vec![layer.clone()], ..tensors_of(&TestModel::default()) };
             change(index, &mut tensors);
             batch.add_frame(&frame).attach(&tensors, None);
         }
@@ -278,7 +278,7 @@ fn tensors_on_objects_or_regions_only() {
                 let frame = Frame { batch_id, pipeline: [640, 640], ..Frame::default() };
                 let frame = batch.add_frame(&frame);
                 let tensors =
-                    Tensors { layers: vec![layer.clone()], ..tensors_of(&Model::default()) };
+                    Tensors { layers: vec![layer.clone()], ..tensors_of(&TestModel::default()) };
                 if on_objects {
                     frame.add_object(3, 0, [10.0, 20.0, 30.0, 40.0]).attach(&tensors, None);
                 } else {

@@ -6,7 +6,7 @@ use gstnmsfilter::internals::engine::Detection;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Model, Scene};
+use crate::batch::{Scene, TestModel};
 use crate::libraries::{is_inside, version};
 use crate::run::{self, Ran};
 
@@ -14,7 +14,7 @@ const SIZES: [[u32; 2]; 4] = [[1280, 720], [1080, 1921], [333, 1000], [640, 640]
 
 /// Frames of several sizes, whose model nvinfer runs with this letterbox.
 fn scene(letterbox: Letterbox, seed: u64) -> Scene {
-    let model = Model { letterbox, input: [416, 352], ..Model::default() };
+    let model = TestModel { letterbox, input: [416, 352], ..TestModel::default() };
     let mut scene = Scene::new(SIZES.len(), seed).with_model(model);
     for (frame, size) in scene.frames.iter_mut().zip(SIZES) {
         frame.meta.pipeline = size;
@@ -85,7 +85,7 @@ fn and_numbers_that_contradict_the_reading_give_a_warning() {
     if !is_inside() {
         return;
     }
-    let scene = Scene::new(SIZES.len(), 4).with_model(Model::default());
+    let scene = Scene::new(SIZES.len(), 4).with_model(TestModel::default());
     for (property, text) in [
         ("coordinates=normalized", "coordinates are read as normalized: set coordinates=pixels"),
         ("score-threshold=50", "score-threshold is 50 or more"),
