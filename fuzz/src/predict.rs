@@ -275,7 +275,7 @@ fn coordinates(settings: &Snapshot) -> Coordinates {
 
 fn letterbox(settings: &Snapshot) -> Letterbox {
     value_of!(settings, "letterbox", {
-        // The tensors say nothing of their model.
+        // The tensors have no model description.
         "auto" => Letterbox::None,
         "none" => Letterbox::None,
         "center" => Letterbox::Center,

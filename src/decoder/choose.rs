@@ -2,7 +2,7 @@
 //! The choice of a decoder.
 //!
 //! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a
-//! [`Choice`], or an error that says what to set.
+//! [`Choice`], or an error with what to set.
 //!
 //! 1. *By id.* The first decoder for all of whose roles there is a tensor with a known id. If
 //!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`

@@ -2,7 +2,7 @@
 //! Layouts, and what decoders need to make them.
 //!
 //! In: the shapes of tensors, as matrices. Out: a [`Layout`] of [`Field`]s, or the [`LayoutError`]
-//! that says why the shape does not fit.
+//! with the reason why the shape does not fit.
 
 use super::{Decoder, MAX_CLASSES, Options};
 use crate::tensor::{ElementType, TensorView};

@@ -161,7 +161,7 @@ impl LockedBatch<'_> {
         Ok(())
     }
 
-    /// Says that a model was run on `frame`, so that trackers update their objects.
+    /// Marks `frame` as one that a model was run on, so that trackers update their objects.
     pub fn set_infer_done(&self, frame: FrameMeta<'_>) {
         // SAFETY: the frame has this field in every layout, and the lock is held.
         unsafe { frame.0.write(frame::INFER_DONE, i32::from(true)) };

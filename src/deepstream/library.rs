@@ -37,7 +37,7 @@ pub enum DeepStreamLibraryError {
     Missing {
         /// The library.
         name: &'static str,
-        /// What the dynamic loader says.
+        /// The error of the dynamic loader.
         problem: String,
     },
     /// A library does not have a function.
@@ -133,7 +133,7 @@ fn open(name: &'static str) -> Result<SharedLibrary, DeepStreamLibraryError> {
         SharedLibrary::new(name)
             .or_else(|error| SharedLibrary::new(Path::new(FOLDER).join(name)).map_err(|_| error))
             .map_err(|error| {
-                // The text of the error is "dlopen failed"; that of its source says why.
+                // The text of the error is "dlopen failed"; that of its source has the reason.
                 let problem = error.source().map_or_else(|| error.to_string(), ToString::to_string);
                 DeepStreamLibraryError::Missing { name, problem }
             })

@@ -6,7 +6,7 @@
 //! DeepStream.
 //!
 //! DeepStream is neither linked nor needed to build: [`library`] opens its libraries when the first buffer
-//! with its metadata comes, and [`layout`] says where the fields of its structures are. A list is read by
+//! with its metadata comes, and [`layout`] has the offsets of the fields of its structures. A list is read by
 //! its `GList` links, and changed by DeepStream's functions only.
 //!
 //! # Memory
@@ -37,7 +37,7 @@ pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
 /// Why DeepStream's metadata cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum DeepStreamError {
     #[error(transparent)]
     Library(#[from] DeepStreamLibraryError),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The outputs of models that are attached to frames.
 //!
-//! In: a frame of a locked batch. Out: its tensors, what they say of their model, and for each output layer its
+//! In: a frame of a locked batch. Out: its tensors, their model description, and for each output layer its
 //! name, type, dimensions and addresses.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -72,7 +72,7 @@ impl LockedBatch<'_> {
         unsafe { tensor.tensor.read::<i32>(tensor::GPU_ID) }.max(0).unsigned_abs()
     }
 
-    /// What `tensor` says of its model.
+    /// The model description of `tensor`.
     pub fn model(&self, tensor: TensorMeta<'_>) -> NetworkInfo {
         let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
         // SAFETY: the offsets are those of fields that the structure has in this layout.
@@ -141,14 +141,14 @@ pub struct TensorMeta<'l> {
     lifetime: PhantomData<&'l ()>,
 }
 
-/// What the tensors of a frame say of their model.
+/// The model description of a frame's tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NetworkInfo {
     /// Width and height of its input.
     pub size: [u32; 2],
-    /// Whether the frame was scaled without distortion; `None` if the version does not say it.
+    /// Whether the frame was scaled without distortion; `None` if the version has no such field.
     pub maintain_aspect_ratio: Option<bool>,
-    /// Whether a scaled frame has borders on both sides; `None` if the version does not say it.
+    /// Whether a scaled frame has borders on both sides; `None` if the version has no such field.
     pub symmetric_padding: Option<bool>,
 }
 

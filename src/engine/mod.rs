@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and suppression: the rules, and the engines that implement them.
 //!
-//! In: tensors, the [`Layout`] that says which of their elements belong to which anchor, and [`Params`].
+//! In: tensors, the [`Layout`], which describes the elements of each anchor, and [`Params`].
 //! Out: an [`Outcome`], which has the surviving detections of each image of the batch in descending rank.
 //!
 //! The rules below are the specification. Every engine returns the same survivors, in the same order, with

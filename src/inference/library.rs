@@ -49,7 +49,7 @@ pub enum OnnxRuntimeError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What the dynamic loader says.
+        /// The error of the dynamic loader.
         problem: String,
     },
     /// A library is too old.

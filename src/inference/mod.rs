@@ -11,8 +11,8 @@
 //!          \___ by the processor that runs the model ___/
 //! ```
 //!
-//! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] says what a model takes and
-//! gives, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
+//! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] has a model's inputs and
+//! outputs, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
 //! after the copy of the frame is submitted to one stream, and the calling thread does not wait: the memory
 //! of the tensors has an event, for which readers wait.
 
@@ -51,7 +51,7 @@ pub struct InferenceOptions {
     pub library: Option<PathBuf>,
     /// The model file.
     pub model: PathBuf,
-    /// What is said of the model's input.
+    /// What the user sets of the model's input.
     pub overrides: Overrides,
     /// How frames are fitted into the model's input.
     pub letterbox: Letterbox,
@@ -76,9 +76,9 @@ pub struct Inference {
     resampler: Option<Resampler>,
     scratch: Scratch,
     rows: Rows,
-    /// What the tensors say of the model.
+    /// The model description that is attached to the tensors.
     info: gst::Caps,
-    /// What the model takes and gives.
+    /// The model's inputs and outputs.
     pub model: Model,
     /// What runs it.
     pub provider: Provider,
@@ -131,7 +131,7 @@ impl Inference {
         let allocator = match &stream {
             None => Allocator::default(),
             Some(stream) => {
-                // The event of an output says when it may be read.
+                // The event of an output marks when it may be read.
                 run_options.disable_device_sync().map_err(failed)?;
                 let info = MemoryInfo::new(
                     AllocationDevice::CUDA,
@@ -329,7 +329,7 @@ fn check_file(path: &Path) -> Result<(), InferenceError> {
     Err(InferenceError::Model { path: path.to_owned(), problem })
 }
 
-/// The dimensions of the outputs, by a run with any input: models often say them in part only.
+/// The dimensions of the outputs, by a run with any input: models often have them in part only.
 fn fix_outputs(
     session: &mut Session,
     model: &Model,

@@ -23,7 +23,7 @@ use crate::input::custom_meta::NewTensor;
 
 /// An output with the dimensions that it has in every run.
 pub struct FixedOutput {
-    /// What the model says of it.
+    /// As the model describes it.
     pub output: OutputSpec,
     /// Its dimensions.
     pub shape: Vec<usize>,

@@ -117,7 +117,7 @@ fn open(
 /// reads it. ONNX Runtime would copy an input in device memory only once, when it is bound.
 ///
 /// # Errors
-/// If ONNX Runtime cannot tell.
+/// If ONNX Runtime reports an error.
 pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
     let mut memory = null();
     // SAFETY: the session exists and has one input, and `memory` is valid for writes of one pointer.

@@ -5,7 +5,7 @@
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
 //! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
 //! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
-//! memory, and [`model`] what tensors say of the model that they come from. `selection` reads the tensors of one
+//! memory, and [`model`] the tensors' model description. `selection` reads the tensors of one
 //! of several inference elements.
 
 mod buffer_memory;

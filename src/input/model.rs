@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tensors say of the model that they come from.
+//! The model description: what is known of the model that tensors come from.
 //!
 //! In: the size of the model's input, the letterbox and the labels, where they are known. Out: caps for
-//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and what such caps say. The element
+//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and the contents of such caps. The element
 //! `nmsfilter` uses it where its own properties are not set.
 //!
 //! The caps have one structure named [`MEDIA_TYPE`]. All of its fields are optional, and further fields are
@@ -124,7 +124,7 @@ impl ModelInfo {
         Self { end2end, ..self }
     }
 
-    /// The caps that say this. GStreamer must be initialized.
+    /// The caps that contain this. GStreamer must be initialized.
     ///
     /// # Errors
     /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label or
@@ -161,7 +161,7 @@ impl ModelInfo {
         Ok(caps.build())
     }
 
-    /// What `caps` say.
+    /// The contents of `caps`.
     ///
     /// # Errors
     /// If the caps do not have exactly one structure named [`MEDIA_TYPE`], or a field of it has another type

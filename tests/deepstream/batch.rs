@@ -76,7 +76,7 @@ impl Default for TestModel {
 
 impl TestModel {
     /// The letterbox that the element takes from the tensors of this version.
-    pub fn said_letterbox(&self) -> Letterbox {
+    pub fn known_letterbox(&self) -> Letterbox {
         let version = libraries::version();
         if version < Version::new(6, 1) || self.letterbox == Letterbox::None {
             Letterbox::None
@@ -481,7 +481,7 @@ impl ModelOutputs {
             name: Some(CString::new(layer.name).unwrap()),
             data_type: i32::from(self.model.half),
             dims: layer.dims.iter().map(|&dim| dim as u32).collect(),
-            said: None,
+            counts: None,
             host: address(if self.memory == Memory::Device { 0 } else { host }, offsets[frame]),
             device: address(device, offsets[frame]),
         });
@@ -490,7 +490,7 @@ impl ModelOutputs {
     }
 }
 
-/// What tensors of a model say of it, without layers.
+/// The tensors of a model with its description, without layers.
 pub fn tensors_of(model: &TestModel) -> Tensors {
     Tensors {
         unique_id: model.unique_id,

@@ -124,7 +124,7 @@ fn a_wrong_table_does_not_compile() {
     assert!(messages.contains("obj_label) == 336"), "{messages}");
 }
 
-/// Members that the table says a version does not have.
+/// Members that a version does not have by the table.
 #[test]
 fn what_a_version_does_not_have_is_not_in_its_structures() {
     let has = |number, structure: &str, member: &str| {

@@ -86,7 +86,7 @@ impl Reader {
     }
 }
 
-/// Frames that are read by GstVideoConverter are compared, too: it reads as the frame's layout says.
+/// Frames that are read by GstVideoConverter are compared, too: it reads by the frame's layout.
 #[test]
 fn a_model_receives_the_picture_of_every_frame_that_fits_its_memory_and_no_other() {
     let _one_test = init();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a model takes: the numbers, their order, and the frame's position in the model's input.
+//! A model's input: the numbers, their order, and the frame's position in the model's input.
 //!
 //! The models return their input, so that the attached tensor has what the model received.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Error messages: each says what was expected, what came, and what to do. Nothing panics: GStreamer would post
-//! an error that says so.
+//! Error messages: each states what was expected, what came, and what to do. Nothing panics: GStreamer would post
+//! an error that names it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

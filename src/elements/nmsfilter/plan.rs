@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed once for many frames.
 //!
-//! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size.
+//! In: shapes of tensors, settings, the tensors' model description, labels and the frame's size.
 //! Out: decoder and layout, and for each size of frames and each input of a model the mapping to the frame and
 //! engine parameters.
 
@@ -45,7 +45,7 @@ pub(super) struct PlanInput<'t> {
     pub tensors: &'t [TensorView<'t>],
     /// Width and height of the frames that they are of; `None` before caps.
     pub frame: Option<[u32; 2]>,
-    /// The model's input, as the tensors say.
+    /// The model's input, from the tensors' model description.
     pub model: ModelInput,
     /// The family of the model, if no decoder reads it.
     pub family: Option<UnreadFamily>,

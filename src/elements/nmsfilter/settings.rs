@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of the element's properties.
 //!
-//! In: properties, and what tensors say of their model. Out: options of the decoder, the size of the
+//! In: properties, and the tensors' model description. Out: options of the decoder, the size of the
 //! model's input and the letterbox, and parameters of the engine.
 
 use super::enums::{

@@ -154,7 +154,7 @@ impl Warnings {
         );
     }
 
-    /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not say all of it.
+    /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not contain all of it.
     pub fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(problem) = batch.letterbox_problem() else { return };
         if std::mem::replace(&mut self.unknown_letterbox, true) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The picture that a model takes.
 //!
-//! In: the type of the model's input, and what properties, the `.modelinfo` file and metadata say. Out: an
+//! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an
 //! [`InputSpec`]: size, layout, element type, and how pixel values become numbers.
 
 use ort::value::{TensorElementType, ValueType};
@@ -69,7 +69,7 @@ impl InputSpec {
     /// Describes the input `name` of this type.
     ///
     /// # Errors
-    /// If it is not a picture, its size is not known, or what the sources say is contradictory.
+    /// If it is not a picture, its size is not known, or the sources contradict each other.
     pub fn new(
         name: &str,
         dtype: &ValueType,

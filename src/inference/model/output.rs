@@ -10,7 +10,7 @@ use super::{InfoFile, Metadata, ModelError, type_text};
 use crate::inference::debug_category::CAT;
 use crate::tensor::{ElementType, MAX_DIMENSIONS};
 
-/// What precedes the name of an output in the id of its tensor, if nothing says an id. Names like `boxes` are
+/// What precedes the name of an output in the id of its tensor, if no source has an id. Names like `boxes` are
 /// ids of other models' tensors, whose numbers have another meaning.
 const UNKNOWN: &str = "onnx/";
 
@@ -23,7 +23,7 @@ pub struct OutputSpec {
     pub id: String,
     /// The type of its elements.
     pub element: ElementType,
-    /// Its dimensions; -1 where the model does not say one.
+    /// Its dimensions; -1 where the model does not have one.
     pub dims: Vec<i64>,
 }
 

@@ -47,7 +47,7 @@ impl ColorMatrix {
     /// The matrix from frames described by `info` to the channels of `input`.
     fn new(info: &VideoInfo, input: &InputSpec) -> Self {
         let colorimetry = info.colorimetry();
-        // BT.601 for formats that do not say their matrix.
+        // BT.601 for formats without a matrix.
         let (kr, kb) = colorimetry.matrix().kr_kb().unwrap_or((0.299, 0.114));
         let kg = 1.0 - kr - kb;
         let is_rgb = info.is_rgb();

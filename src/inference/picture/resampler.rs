@@ -17,7 +17,7 @@ use crate::inference::model::InputSpec;
 /// The value of letterbox borders in all channels, with which models of the YOLO family are trained.
 pub const BORDER: u8 = 114;
 
-/// The positions of the region's pixels among the samples of a component.
+/// The sampling positions of the region's pixels among the samples of a component.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentPositions {
     /// Of the region's columns.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers that pixel values become.
+//! The normalization table.
 //!
 //! In: range, mean and standard deviation of each channel, and the element type. Out: for each channel of
 //! the model 256 elements: `(low + value x (high - low) / 255 - mean) / std`, computed in double precision

@@ -11,7 +11,7 @@
 //! - The CUDA engine reads the device address, in place. The host address is read where the device address is
 //!   null, as nvinferserver leaves it.
 //! - The CPU engine reads the host address if nothing can have left it without a copy of the tensor. nvinfer's option
-//!   `disable-output-host-copy` does so, and the metadata does not say whether it is set. nvinfer has no such
+//!   `disable-output-host-copy` does so, and the metadata does not contain it. nvinfer has no such
 //!   option up to DeepStream 6.3 ([`HAS_CURRENT_HOST_COPY`]). From 6.4 on, the CPU engine copies from the
 //!   device address, and reads the host address only if that is null.
 
@@ -66,7 +66,7 @@ pub(crate) struct Frame {
     pub index: usize,
     /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
     pub size: [u32; 2],
-    /// What its tensors say of their model.
+    /// The model description of its tensors.
     model: NetworkInfo,
     /// The index of its first layer in the reader's memories.
     first: usize,
@@ -233,7 +233,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What the tensors do not say of the letterbox, and what is assumed instead; `None` if they say all.
+    /// What the tensors do not contain of the letterbox, and what is assumed instead; `None` if they contain all.
     pub fn letterbox_problem(&self) -> Option<&'static str> {
         self.frames.iter().find_map(|frame| letterbox(frame.model).1)
     }

@@ -17,7 +17,7 @@ fn layer() -> Layer {
         name: Some(c"output0".to_owned()),
         data_type: 0,
         dims: vec![4 + model.classes as u32, model.anchors as u32],
-        said: None,
+        counts: None,
         host: bytes.as_ptr() as u64,
         device: 0,
     }
@@ -161,31 +161,31 @@ fn layers_whose_numbers_contradict_each_other() {
     if !is_inside() {
         return;
     }
-    let said = |said: [u32; 2]| {
+    let counts = |counts: [u32; 2]| {
         move |index, tensors: &mut Tensors| {
             if index == 1 {
-                tensors.layers[0].said = Some(said);
+                tensors.layers[0].counts = Some(counts);
             }
         }
     };
-    assert_tensors_error("", said([2, 2101]), &["output0", "[7, 300]", "2101"]);
-    assert_tensors_error("", said([2, 0]), &["output0", "0 elements"]);
-    assert_tensors_error("", said([1, 2100]), &["output0", "[7]", "2100"]);
+    assert_tensors_error("", counts([2, 2101]), &["output0", "[7, 300]", "2101"]);
+    assert_tensors_error("", counts([2, 0]), &["output0", "0 elements"]);
+    assert_tensors_error("", counts([1, 2100]), &["output0", "[7]", "2100"]);
     // More dimensions than the structure has: they are not read.
     for rank in [9, 100, u32::MAX] {
-        let ran = damaged("", said([rank, 2100]), |_| ());
+        let ran = damaged("", counts([rank, 2100]), |_| ());
         assert!(ran.ended.error.is_some(), "{:?}", ran.ended);
         assert!(ran.seen.is_empty());
     }
     // A product that does not fit.
     let change = |_, tensors: &mut Tensors| {
         tensors.layers[0].dims = vec![u32::MAX, u32::MAX];
-        tensors.layers[0].said = Some([2, 1]);
+        tensors.layers[0].counts = Some([2, 1]);
     };
     assert_tensors_error("", change, &["output0", "4294967295"]);
     let change = |_, tensors: &mut Tensors| {
         tensors.layers[0].dims = vec![u32::MAX; 3];
-        tensors.layers[0].said = Some([3, u32::MAX]);
+        tensors.layers[0].counts = Some([3, u32::MAX]);
     };
     assert_tensors_error("", change, &["output0", "4294967295"]);
 }

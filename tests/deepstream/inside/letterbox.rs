@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvinfer's letterbox: what the tensors say of it, by version, and the property.
+//! nvinfer's letterbox: what the tensors contain of it, by version, and the property.
 
 use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::engine::Detection;
@@ -31,7 +31,7 @@ fn assert_letterbox(ran: &Ran, scene: &Scene, letterbox: Letterbox) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_tensors_if_they_say_it() {
+fn is_that_of_the_tensors_if_they_contain_it() {
     if !is_inside() {
         return;
     }
@@ -39,7 +39,7 @@ fn is_that_of_the_tensors_if_they_say_it() {
     for (letterbox, seed) in Letterbox::ALL.into_iter().zip(1..) {
         let scene = scene(letterbox, seed);
         let ran = run::scenes(std::slice::from_ref(&scene), "letterbox=auto");
-        assert_letterbox(&ran, &scene, scene.models[0].said_letterbox());
+        assert_letterbox(&ran, &scene, scene.models[0].known_letterbox());
         // What is assumed is reported once.
         let warning = if version < Version::new(6, 1) {
             Some("do not contain maintain-aspect-ratio")
@@ -61,18 +61,24 @@ fn is_that_of_the_property_if_it_is_set() {
     if !is_inside() {
         return;
     }
-    for said in Letterbox::ALL {
+    for actual in Letterbox::ALL {
         for letterbox in Letterbox::ALL {
-            let scene = scene(said, 9);
+            let scene = scene(actual, 9);
             let property = format!("letterbox={}", letterbox.name());
             let ran = run::scenes(std::slice::from_ref(&scene), &property);
             assert_letterbox(&ran, &scene, letterbox);
             // What is only assumed is not contradicted.
             let is_known = version() >= Version::new(8, 0)
-                || (version() >= Version::new(6, 1) && said == Letterbox::None);
-            let warnings = usize::from(is_known && said != letterbox);
-            assert_eq!(ran.ended.warnings.len(), warnings, "{said:?} {property}: {:?}", ran.ended);
-            let text = format!("{property}, but the tensors' model has letterbox {}", said.name());
+                || (version() >= Version::new(6, 1) && actual == Letterbox::None);
+            let warnings = usize::from(is_known && actual != letterbox);
+            assert_eq!(
+                ran.ended.warnings.len(),
+                warnings,
+                "{actual:?} {property}: {:?}",
+                ran.ended
+            );
+            let text =
+                format!("{property}, but the tensors' model has letterbox {}", actual.name());
             assert!(ran.ended.warnings.iter().all(|warning| warning.contains(&text)));
         }
     }

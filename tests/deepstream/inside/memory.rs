@@ -24,7 +24,7 @@ fn host_pointers_without_device_pointers() {
     assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 40);
 }
 
-/// nvinfer up to 6.3 always copies to the host. Later versions may not, and no metadata says so.
+/// nvinfer up to 6.3 always copies to the host. Later versions may not, and no metadata contains it.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn host_pointers_beside_device_pointers_are_read_by_the_cpu_until_6_3() {
@@ -59,7 +59,7 @@ fn changed(change: impl Fn(&mut Tensors) + Send + Sync + 'static) -> run::Ran {
                 name: Some(c"output0".to_owned()),
                 data_type: 0,
                 dims: vec![4 + model.classes as u32, model.anchors as u32],
-                said: None,
+                counts: None,
                 host: address,
                 device: 0,
             };

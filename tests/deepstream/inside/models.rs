@@ -110,7 +110,7 @@ fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
     for seen in &ran.seen {
         for (index, (_, objects)) in seen.frames.iter().enumerate() {
             let model = model_of(index);
-            let expected = scene.expected(index, model, models[model].said_letterbox());
+            let expected = scene.expected(index, model, models[model].known_letterbox());
             assert!(expected.len() > 5, "{}", expected.len());
             assert_eq!(*objects, expected, "frame {index}");
         }
