@@ -151,6 +151,7 @@ pub fn choose(
 /// a choice by id has no such tensor.
 ///
 /// The ids of `boxes` do not count: many models have outputs of these names.
+#[cfg(feature = "gstreamer")]
 pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,

@@ -54,6 +54,10 @@ pub trait Decoder: Send + Sync {
     }
 
     /// What the scores are.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     fn scores(&self) -> Scores {
         Scores::Probabilities
     }

@@ -90,6 +90,10 @@ impl Set<&str> {
 pub struct Sets<'a>(ArrayVec<Set<&'a str>, MAX_SETS>);
 
 impl<'a> Sets<'a> {
+    #[cfg_attr(
+        not(feature = "v1_20"),
+        expect(unused_mut, unused_variables, reason = "there are no sets")
+    )]
     fn of(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut sets = Self::default();
         #[cfg(feature = "v1_26")]
@@ -101,6 +105,7 @@ impl<'a> Sets<'a> {
         Ok(sets)
     }
 
+    #[cfg(feature = "v1_20")]
     fn add(&mut self, set: Set<&'a str>) {
         if !self.0.contains(&set) {
             // Sets beyond the maximum are not distinguished.
@@ -173,6 +178,7 @@ impl SetReader {
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
+    #[cfg_attr(not(feature = "v1_20"), expect(unused_mut, reason = "there are no sets"))]
     pub fn read<'a>(
         &mut self,
         buffer: &'a gst::BufferRef,
@@ -196,16 +202,14 @@ impl SetReader {
     }
 
     /// Removes the set that was read last, or every tensor if no set was selected.
+    #[cfg(feature = "v1_20")]
     pub fn remove(&self, buffer: &mut gst::BufferRef) {
         match (&self.selection, &self.last) {
             (Selection::First, _) => super::remove(buffer),
             (_, None) => {}
             #[cfg(feature = "v1_26")]
             (_, Some(Set::TensorMeta(index))) => tensor_meta::remove_one(buffer, *index),
-            #[cfg(feature = "v1_20")]
             (_, Some(Set::Source(source))) => custom_meta::remove_from(buffer, source.as_deref()),
-            #[cfg(not(feature = "v1_20"))]
-            (_, Some(Set::Source(_))) => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::input::model::Letterbox;
-use gstnmsfilter::internals::cuda_memory::from_buffer;
+use gstnmsfilter::internals::cuda_memory;
 use gstnmsfilter::internals::inference::model::{
     ChannelOrder, InputLayout, InputSpec, PixelElement,
 };
@@ -75,7 +75,7 @@ fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
     gpu.stream.upload(&pinned, &memory, bytes.len()).unwrap();
     gpu.stream.synchronize().unwrap();
     let mut buffer = gst::Buffer::new();
-    let memory = from_buffer(memory, bytes.len(), drop);
+    let memory = cuda_memory::from_buffer(memory, bytes.len(), drop);
     buffer.get_mut().unwrap().append_memory(memory);
     buffer
 }
@@ -113,8 +113,7 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
     let input = InputSpec::of_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
-    type Change = dyn Fn(&mut gst_video::ffi::GstVideoMeta);
-    let error = |change: &Change| {
+    let error = |change: &dyn Fn(&mut gst_video::ffi::GstVideoMeta)| {
         let mut frame = on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; info.size()]));
         let flags = gst_video::VideoFrameFlags::empty();
         let writable = frame.get_mut().unwrap();
@@ -126,20 +125,22 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     };
     assert_eq!(error(&|_| ()), None);
     assert_eq!(error(&|meta| (meta.width, meta.height) = (96, 64)), None);
-    let cases: [(&str, &Change); 10] = [
-        ("a stride of 264; expected 24 rows", &|meta| meta.stride[1] = 264),
-        ("a stride of 4096; expected 48 rows", &|meta| meta.stride[0] = 4096),
-        ("a stride of 63; expected 48 rows", &|meta| meta.stride[0] = 63),
-        ("in reverse order", &|meta| meta.stride[0] = -64),
-        ("plane 1 of the frame has 1535 bytes", &|meta| meta.offset[1] = 48 * 64 + 1),
-        ("plane 1 of the frame has 0 bytes", &|meta| meta.offset[1] = usize::MAX),
-        ("has 1 planes; NV12 has 2", &|meta| meta.n_planes = 1),
-        ("has 5 planes; NV12 has 2", &|meta| meta.n_planes = 5),
-        ("is for NV12 of 64x47", &|meta| meta.height = 47),
-        ("is for I420 of 64x48", &|meta| meta.format = VideoFormat::I420.into_glib()),
-    ];
-    for (message, change) in cases {
-        let found = error(change).unwrap_or_default();
+    for (message, change) in [
+        (
+            "a stride of 264; expected 24 rows",
+            (|meta| meta.stride[1] = 264) as fn(&mut gst_video::ffi::GstVideoMeta),
+        ),
+        ("a stride of 4096; expected 48 rows", |meta| meta.stride[0] = 4096),
+        ("a stride of 63; expected 48 rows", |meta| meta.stride[0] = 63),
+        ("in reverse order", |meta| meta.stride[0] = -64),
+        ("plane 1 of the frame has 1535 bytes", |meta| meta.offset[1] = 48 * 64 + 1),
+        ("plane 1 of the frame has 0 bytes", |meta| meta.offset[1] = usize::MAX),
+        ("has 1 planes; NV12 has 2", |meta| meta.n_planes = 1),
+        ("has 5 planes; NV12 has 2", |meta| meta.n_planes = 5),
+        ("is for NV12 of 64x47", |meta| meta.height = 47),
+        ("is for I420 of 64x48", |meta| meta.format = VideoFormat::I420.into_glib()),
+    ] {
+        let found = error(&change).unwrap_or_default();
         assert!(found.contains(message), "{found:?}, expected {message:?}");
     }
 }

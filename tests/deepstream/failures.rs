@@ -2,7 +2,8 @@
 //! Versions and libraries that cannot be used, and the memory over many batches: tests of `inside::alone`, each in a
 //! process of its own.
 
-use crate::libraries::Libraries;
+use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
+use crate::support::engines;
 
 /// The version that `nvds_version` reports.
 const REPORTED: &str = "STANDIN_VERSION";
@@ -42,4 +43,13 @@ fn many_batches_need_no_more_memory() {
     for version in [60, 91] {
         Libraries::of(version).run("inside::alone::memory", &[]);
     }
+}
+
+#[test]
+fn many_batches_of_nvidias_libraries_need_no_more_memory() {
+    let Some(libraries) = nvidia_libraries() else { return };
+    let Some(headers) = nvidia_headers() else { return };
+    // Fewer than with the stand-in: that the element frees what it takes is the same with both.
+    let fewer = [("NMSFILTER_TEST_BATCHES", if engines::on_gpu() { "100" } else { "10000" })];
+    Libraries::nvidias(&headers, &libraries).run("inside::alone::memory", &fewer);
 }

@@ -184,12 +184,15 @@ fn scenes_that_are_rare_give_no_warning() {
 #[test]
 fn crowdtestsrc_gives_no_warning() {
     for decoder in ["windows", "yolov5", "yolov8"] {
-        let pipeline = parse(&format!(
-            "crowdtestsrc decoder={decoder} num-buffers=40 ! video/x-raw,framerate=30/1,width=640,height=480
-               ! nmsfilter ! fakesink"
-        ));
-        let ended = run(&pipeline);
-        assert_eq!((ended.error, ended.warnings), (None, vec![]), "{decoder}");
+        // More people than by default, so that most anchors of YOLOv8 have a window.
+        for people in [0, 200] {
+            let pipeline = parse(&format!(
+                "crowdtestsrc decoder={decoder} people={people} num-buffers=40
+                   ! video/x-raw,framerate=30/1,width=640,height=480 ! nmsfilter max-detections=0 ! fakesink"
+            ));
+            let ended = run(&pipeline);
+            assert_eq!((ended.error, ended.warnings), (None, vec![]), "{decoder}");
+        }
     }
 }
 
@@ -278,7 +281,7 @@ fn scores_of_the_background_that_are_read_as_those_of_a_class() {
         let row = if columns == 2 { [0.9, 0.1].as_slice() } else { &[0.2, 0.2, 0.3, 0.3] };
         *tensor = self::tensor(&tensor.id, &[1, 2000, columns], row.repeat(2000));
     }
-    let text = "boxes are candidates: if the first of the two scores is that of the background, set \
+    let text = "boxes reach the threshold: if the first of the two scores is that of the background, set \
                 decoder=ultraface";
     assert_warns("decoder=boxes coordinates=normalized", &tensors, &[text]);
 }

@@ -161,6 +161,9 @@ impl Plan {
             (&self.choice.layout, self.frame_of(input));
         Reading {
             decoder: self.choice.decoder,
+            rows_without_objectness: layout.objectness.is_none()
+                && layout.boxes.tensor == layout.scores.tensor
+                && layout.boxes.component_stride == 1,
             classes: layout.classes,
             threshold: params.thresholds.lowest(layout.classes),
             normalized: layout.normalized,

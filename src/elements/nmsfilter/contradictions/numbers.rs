@@ -6,8 +6,8 @@
 //! frames are grouped in buffers, and no element of a tensor is read.
 //!
 //! The rules were chosen with recorded outputs of 20 model families, each read by every decoder that accepts
-//! its shape: with the right reading no anchor is rejected, no score exceeds 1, and no box extends beyond the
-//! model's input by a tenth of it.
+//! its shape: with the right reading and the default threshold no anchor is rejected, no score exceeds 1, and no
+//! box extends beyond the model's input by a tenth of it.
 
 use crate::decoder::{Decoder, Scores};
 use crate::engine::{Detection, ImageOutcome};
@@ -21,10 +21,15 @@ const MAX_PROBABILITY: f32 = 1.01;
 /// unused rows with NaN, can have some.
 const REJECTED_PER_CANDIDATE: usize = 3;
 
-/// Of an output with at least this many anchors, the most are background. A list of boxes that were selected
-/// before can have as many boxes, all of which are candidates: decoders of such lists are not judged by this,
-/// except one with two scores a box, as face detectors have them for background and face.
+/// Of a detector's output with at least this many anchors, most are background. Synthetic outputs and lists of
+/// boxes that were selected before can have many candidates, so that only shapes are judged that other families
+/// have, too: rows of anchors without objectness, which YOLOv5 has with objectness, and two scores a box, which face
+/// detectors have for background and face.
 const MIN_ANCHORS: usize = 1000;
+
+/// At least one in this many anchors is a candidate if objectness is read as the score of a class: 34 % or more
+/// are in recorded outputs. Of a picture with hundreds of faces it is 8 %, at the threshold below.
+const ANCHORS_PER_CANDIDATE: usize = 4;
 
 /// With lower score thresholds, as for curves of precision and recall, background can become candidates.
 const MIN_THRESHOLD: f32 = 0.1;
@@ -53,6 +58,8 @@ const MAX_EXTENSION: f32 = 4.0;
 #[derive(Clone, Copy)]
 pub(in crate::elements::nmsfilter) struct Reading {
     pub decoder: &'static dyn Decoder,
+    /// Whether rows are anchors, and have no objectness.
+    pub rows_without_objectness: bool,
     /// The number of classes.
     pub classes: usize,
     /// The lowest score threshold of any class.
@@ -109,12 +116,12 @@ pub(in crate::elements::nmsfilter) enum NumberContradiction {
     )]
     InCorner { boxes: usize, model: [f32; 2] },
     #[error(
-        "{candidates} of {anchors} anchors are candidates, and in a detector's output most are background: their \
-         scores are other numbers than decoder {decoder} reads; correct decoder"
+        "{candidates} of {anchors} anchors are candidates, and in a detector's output most are background: decoder \
+         {decoder} probably reads objectness as the score of class 0; set decoder=yolov5 or decoder=yolox"
     )]
     NoBackground { candidates: usize, anchors: usize, decoder: &'static str },
     #[error(
-        "all {anchors} boxes are candidates: if the first of the two scores is that of the background, set \
+        "the scores of all {anchors} boxes reach the threshold: if the first of the two scores is that of the background, set \
          decoder=ultraface"
     )]
     BackgroundClass { anchors: usize },
@@ -238,18 +245,21 @@ impl Evidence {
 
     /// The contradiction of the number of candidates.
     fn of_background(&self, reading: &Reading) -> Option<NumberContradiction> {
-        let &Self { frames, anchors, candidates, .. } = self;
-        let &Reading { decoder, classes, threshold, .. } = reading;
+        let &Self { frames, anchors, candidates, rejected, .. } = self;
+        let &Reading { decoder, rows_without_objectness, classes, threshold, .. } = reading;
         let is_known = self.of_scores(reading).is_some();
         if is_known || anchors < MIN_ANCHORS * frames || threshold < MIN_THRESHOLD {
             return None;
         }
         match decoder.scores() {
-            Scores::Probabilities if 2 * candidates > anchors => {
+            Scores::Probabilities
+                if rows_without_objectness && candidates >= anchors / ANCHORS_PER_CANDIDATE =>
+            {
                 let decoder = decoder.name();
                 Some(NumberContradiction::NoBackground { candidates, anchors, decoder })
             }
-            Scores::OfTheModel if classes == 2 && candidates == anchors => {
+            // The greater of two probabilities reaches the threshold in any case.
+            Scores::OfTheModel if classes == 2 && candidates + rejected >= anchors => {
                 Some(NumberContradiction::BackgroundClass { anchors })
             }
             _ => None,
@@ -283,7 +293,14 @@ mod tests {
 
     fn reading(decoder: &str) -> Reading {
         let decoder = by_name(decoder).unwrap();
-        Reading { decoder, classes: 2, threshold: 0.25, normalized: false, model: MODEL }
+        Reading {
+            decoder,
+            rows_without_objectness: false,
+            classes: 2,
+            threshold: 0.25,
+            normalized: false,
+            model: MODEL,
+        }
     }
 
     /// A survivor with these edges.
@@ -426,9 +443,10 @@ mod tests {
 
     #[test]
     fn most_anchors_of_a_detector_are_background() {
-        let dense = reading("yolov8");
-        assert_eq!(of_candidates(dense, 8400, 4200), None);
-        let many = of_candidates(dense, 8400, 4201);
+        let dense = Reading { rows_without_objectness: true, ..reading("yolov8") };
+        assert_eq!(of_candidates(reading("yolov8"), 8400, 8400), None);
+        assert_eq!(of_candidates(dense, 8400, 2099), None);
+        let many = of_candidates(dense, 8400, 2100);
         assert!(matches!(many, Some(NumberContradiction::NoBackground { .. })), "{many:?}");
         assert_eq!(of_candidates(dense, 999, 999), None);
         assert_eq!(of_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
