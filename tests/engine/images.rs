@@ -317,7 +317,7 @@ fn images_of_an_image_are_an_error() {
     let alone = vec![inner[0]];
     let images = vec![windows()[0], windows()[1], Storage::Images(&alone)];
     let found = message(&images);
-    let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: its images are in memories of";
+    let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: its images are in separate";
     assert!(found.starts_with(expected), "{found}");
     assert!(!tensor(&[3, 2, 4], &images)[0].is_on_device());
 }
