@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# meson.sh FOLDER: builds with meson, runs its tests and installs in the two ways that README.md
-# describes: below a prefix of the user, and below GStreamer's, here into a staging folder; with all plugins,
-# and with nmsfilter alone. The build is kept in FOLDER.
+# meson.sh FOLDER: builds with meson, runs its tests and installs as README.md describes: below GStreamer's prefix,
+# here into a staging folder, and below another; with all plugins, and with nmsfilter alone. The build is kept in
+# FOLDER.
 set -euo pipefail
 folder=$(realpath -m "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -6,7 +6,7 @@
 //! may only exclude pairs that do not conflict by the exact test, including its rounding. Property
 //! tests compare engines that use the bound with the reference engine, which does not.
 //!
-//! CONTRIBUTING.md describes how to add a measure.
+//! CONTRIBUTING.md has the steps to add a measure.
 
 mod diou;
 mod iou;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The properties of all elements have the texts and flags that `gst-inspect-1.0` prints, which are
+//! their documentation.
+
+use std::sync::Once;
+
+use gst::glib;
+use gst::prelude::*;
+
+const ELEMENTS: [&str; 5] =
+    ["nmsfilter", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
+
+/// The plugin of `inference/`.
+mod inference {
+    use gstnmsfilter::register_inference;
+
+    gst::plugin_define!(
+        onnxruntimetexts,
+        "ortinference, to read its properties",
+        register_inference,
+        "1.0.0",
+        "MIT/X11",
+        "nmsfilter-tests",
+        "nmsfilter-tests",
+        "Unknown package origin",
+        "2026-11-22"
+    );
+}
+
+/// Each property of an element's own class, with its name as in `nmsfilter.decoder`.
+fn properties() -> Vec<(String, glib::ParamSpec)> {
+    static INIT: Once = Once::new();
+    INIT.call_once(|| {
+        gst::init().unwrap();
+        gstnmsfilter::plugin_register_static().unwrap();
+        gstnmsfilterdemo::plugin_register_static().unwrap();
+        inference::plugin_register_static().unwrap();
+    });
+    let mut all = Vec::new();
+    for name in ELEMENTS {
+        let element = gst::ElementFactory::make(name).build().unwrap();
+        let before = all.len();
+        for spec in element.list_properties().iter().filter(|s| s.owner_type() == element.type_()) {
+            all.push((format!("{name}.{}", spec.name()), spec.clone()));
+        }
+        assert!(all.len() > before, "{name} has no properties");
+    }
+    all
+}
+
+#[test]
+fn every_property_has_a_nick_and_a_blurb_in_one_line() {
+    for (name, spec) in properties() {
+        assert!(!spec.nick().is_empty(), "{name} has no nick");
+        let blurb = spec.blurb().unwrap_or_default();
+        assert!(!blurb.is_empty() && !blurb.contains('\n'), "{name}: {blurb:?}");
+        assert!(!blurb.contains("  ") && !blurb.ends_with('.'), "{name}: {blurb:?}");
+    }
+}
+
+/// gst-inspect-1.0 prints nick and name of each value. Without a name of its own, a value has that of the variant, one
+/// word in camel case.
+#[test]
+fn every_value_of_an_enumeration_has_a_description() {
+    let mut checked = 0;
+    for (property, spec) in properties() {
+        let values: Vec<(String, String)> =
+            if let Some(class) = glib::EnumClass::with_type(spec.value_type()) {
+                class.values().iter().map(|v| (v.nick().to_owned(), v.name().to_owned())).collect()
+            } else if let Some(class) = glib::FlagsClass::with_type(spec.value_type()) {
+                class.values().iter().map(|v| (v.nick().to_owned(), v.name().to_owned())).collect()
+            } else {
+                continue;
+            };
+        assert!(!values.is_empty(), "{property} has no values");
+        for (nick, name) in values {
+            assert!(!nick.is_empty() && !nick.contains(char::is_uppercase), "{property}: {nick:?}");
+            let is_variant = !name.contains(' ') && name.contains(char::is_lowercase);
+            assert!(!is_variant && !name.contains('\n'), "{property}={nick}: {name:?}");
+            assert!(!name.ends_with('.'), "{property}={nick}: {name:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 0);
+}
+
+/// Without such a flag gst-inspect-1.0 prints no state, and a value that is set while the element
+/// runs, and has no effect, causes no warning (`src/elements/property.rs`).
+#[test]
+fn every_writable_property_has_the_states_in_which_it_can_change() {
+    let states = gst::PARAM_FLAG_MUTABLE_READY
+        | gst::PARAM_FLAG_MUTABLE_PAUSED
+        | gst::PARAM_FLAG_MUTABLE_PLAYING;
+    for (property, spec) in properties() {
+        let writable = spec.flags().contains(glib::ParamFlags::WRITABLE);
+        assert_eq!(spec.flags().intersects(states), writable, "{property}: {:?}", spec.flags());
+    }
+}
