@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells the plugin its version; compiles the kernels for one GPU architecture where asked to.
+//! Sets the plugin's version; compiles the kernels for one GPU architecture where asked to.
 //!
 //! `NMSFILTER_CUDA_ARCH` is such an architecture as nvcc takes, `sm_87` or `native` (this machine's
 //! own). `NVCC` names the compiler. Without it the plugin has the PTX alone, which is in the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells the plugin its version.
+//! Sets the plugin's version.
 
 fn main() {
     gst_plugin_version_helper::info();

@@ -9,7 +9,7 @@
 //! In: the first seed, how many seeds, and for large scenes the maximum number of anchors. Out: a file with
 //! two scenes per seed, the first a single image, the second a batch.
 //!
-//! `kernels/emulate/scenes.h` reads the file. It has no padding; numbers are little-endian, u32 if not said
+//! `kernels/emulate/scenes.h` reads the file. It has no padding; numbers are little-endian, u32 if no other type is named
 //! otherwise:
 //!
 //! | what | type |

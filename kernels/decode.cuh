@@ -20,10 +20,10 @@ struct F16 {
 template <typename Element> struct Numbers {
     typedef typename Element::Stored Stored;
 
-    const Field &field;
+    const FieldParams &field;
     const Stored *first; // number 0 of anchor 0
 
-    DEVICE explicit Numbers(const Field &field)
+    DEVICE explicit Numbers(const FieldParams &field)
         : field(field),
           first((const Stored *)(field.address +
                                  blockIdx.y * field.image_stride * sizeof(Stored))) {}
@@ -123,9 +123,8 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
     if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
         return REJECTED;
     }
-    const float longest = 1.0e9f;
     const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
-    if (width < 0.0f || height < 0.0f || width > longest || height > longest) {
+    if (width < 0.0f || height < 0.0f || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE) {
         return REJECTED;
     }
     if (width == 0.0f || height == 0.0f || width < params.min_size[0] ||
@@ -139,7 +138,7 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
     return CANDIDATE;
 }
 
-// Copies the parameters to the header for the later kernels. One thread of an image calls it.
+// Copies the parameters to the header for map, reduce and publish. One thread of an image calls it.
 DEVICE void store_params(const KernelParams &params, Header *header) {
     // By words: compilers copy a structure by bytes.
     const uint64_t *const from = (const uint64_t *)&params;

@@ -30,12 +30,12 @@
 // a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
 // reaches its threshold. With multi_label, anchors * classes must fit in 32 bits.
 //
-// The later kernels read the parameters from the workspace, where decode stores them. In a CUDA
-// graph of the four, only decode's parameters change from launch to launch, and the grids with the
-// number of images. `map` and `reduce` have the same results with any number of blocks per image
-// from 1 on. Compiled for compute capability 9.0 and up, the later kernels execute a grid
-// dependency wait (portable.cuh), and may be launched with a programmatic dependency on the kernel
-// before.
+// Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
+// CUDA graph of the four, only decode's parameters change from launch to launch, and the grids with
+// the number of images. `map` and `reduce` have the same results with any number of blocks per
+// image from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
+// grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
+// kernel before.
 //
 // The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity) bytes
 // at i * stride. The stride is a multiple of 256, and not less than workspace_bytes(capacity).
@@ -70,6 +70,9 @@
 #define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
 
+// The greatest length of a box's side, in pixels (src/engine/mod.rs).
+#define MAX_BOX_SIDE 1.0e9f
+
 // KernelParams::box_format: the numbers of a box.
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
 // KernelParams::method: which candidates survive (src/engine/params.rs).
@@ -82,7 +85,7 @@ enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
 // c * component_stride from the address. If the tensor has a table of images (KernelParams), it is
 // the element a * anchor_stride + c * component_stride from the sum of the address and entry i of
 // the table, and image_stride is 0.
-struct Field {
+struct FieldParams {
     uint64_t address;       // device address of number 0 of anchor 0 of image 0; with a table, bytes
     uint64_t image_stride;  // in elements
     uint64_t anchor_stride; // in elements
@@ -91,9 +94,9 @@ struct Field {
 
 // The parameters of a launch. Plain data, aligned to 8 bytes, without padding.
 struct KernelParams {
-    Field boxes;
-    Field scores;
-    Field objectness;          // of the scores' element type; read with has_objectness
+    FieldParams boxes;
+    FieldParams scores;
+    FieldParams objectness;    // of the scores' element type; read with has_objectness
     uint64_t class_thresholds; // device address of class_threshold_count floats, by class; or 0
     uint32_t class_threshold_count; // classes with a threshold of their own
     float threshold;                // of all other classes
@@ -145,7 +148,8 @@ struct ResultHeader {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(Field) == 32 && sizeof(KernelParams) == 240, "src/engine/cuda/interface.rs");
+static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 240,
+              "src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
               "src/engine/cuda/interface.rs");
 

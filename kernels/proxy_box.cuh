@@ -78,7 +78,7 @@ DEVICE void count_outranking(RankKey key, RankKey query_key, MantissaCounter &co
 
 // Adds `Bit` to `pairs` where `key` outranks `query_key` and the proxy boxes intersect. The
 // assembler shares the comparison of the keys with count_outranking: both together are eight
-// instructions. Two coordinates are compared by one subtraction, whose signs say which is greater.
+// instructions. Two coordinates are compared by one subtraction, whose signs show which is greater.
 // Differences of infinities have no sign, so that such boxes intersect.
 template <uint32_t Bit>
 DEVICE void mark_intersecting(RankKey key, const ProxyBox &proxy, RankKey query_key,

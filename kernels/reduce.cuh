@@ -46,7 +46,7 @@ DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t s
 }
 
 // Waits for the decisions of candidates that conflict with one of lower rank, of which each lane
-// has up to `Each`: bit i of `pending` says that decisions[i] is one. Returns
+// has up to `Each`: bit i of `pending` is set if decisions[i] is one. Returns
 // - SUPPRESSED where one of them survives; `depth` becomes the survivor's;
 // - SURVIVES where all are suppressed; `depth` becomes the maximum of itself and theirs;
 // - UNDECIDED where neither is known after `spin_limit` loads.

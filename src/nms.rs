@@ -35,7 +35,7 @@
 //! # Ok::<(), gstnmsfilter::nms::NmsError>(())
 //! ```
 //!
-//! The images can also be in memories of their own: [`Images`](crate::tensor::Images).
+//! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
 use crate::decoder;
 use crate::engine;
@@ -52,7 +52,7 @@ pub use crate::geometry::{Bounds, Overlap};
 pub struct Nms {
     engine: Box<dyn engine::Engine>,
     decoder: Option<&'static dyn decoder::Decoder>,
-    /// What tensors do not say of themselves.
+    /// What tensors do not contain.
     pub options: Options,
     /// What to make candidates of and how to suppress them; [`run`](Self::run) sets [`Params::scale`].
     pub params: Params,

@@ -159,10 +159,12 @@ fn run(
         Ok(outcome) => outcome,
         Err(error) => return Ok(Err(error)),
     };
-    let said = (outcome.engine(), outcome.images().len());
-    if said != (name, layout.images) {
+    let returned = (outcome.engine(), outcome.images().len());
+    if returned != (name, layout.images) {
         let images = layout.images;
-        return Err(Failure(format!("{name} of {images} images returns an outcome of {said:?}")));
+        return Err(Failure(format!(
+            "{name} of {images} images returns an outcome of {returned:?}"
+        )));
     }
     let found = outcome.images().map(|image| Found {
         survivors: image.survivors.to_vec(),
@@ -221,7 +223,7 @@ fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
     Some(Layout { images: 1, boxes, scores, objectness, ..layout.clone() })
 }
 
-/// Fails if both are not equal to the bit; `name` says what was found.
+/// Fails if both are not equal to the bit; `name` is the name of `found`.
 fn compare(
     name: &str,
     expected: &Outcome,

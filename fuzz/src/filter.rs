@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `nmsfilter` from properties to regions.
 //!
-//! In: properties, caps, tensors. Each frame must end as [`predict`] says.
+//! In: properties, caps, tensors. Each frame must end as [`predict`] predicts.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -376,7 +376,7 @@ impl Run {
         let found = COUNTED.map(|name| stats.get::<u64>(name).expect("it is counted"));
         match self.stats {
             Some(wanted) if wanted != found => {
-                Err(Failure(format!("{COUNTED:?}: expected {wanted:?}, stats says {found:?}")))
+                Err(Failure(format!("{COUNTED:?}: expected {wanted:?}, stats has {found:?}")))
             }
             _ => Ok(()),
         }
@@ -455,9 +455,9 @@ fn attached_regions(
         }
         let class = detection.get::<i32>("label_id").map_err(|error| error.to_string())?;
         let label = detection.get::<String>("label").map_err(|error| error.to_string())?;
-        let said = (meta.rect(), meta.roi_type(), class, label.as_str());
-        if said != ((x, y, w, h), name, region.class as i32, name) {
-            return Err(format!("a region is {said:?}"));
+        let values = (meta.rect(), meta.roi_type(), class, label.as_str());
+        if values != ((x, y, w, h), name, region.class as i32, name) {
+            return Err(format!("a region is {values:?}"));
         }
     }
     Ok(())

@@ -111,7 +111,7 @@ impl Attached {
         if cfg!(feature = "v1_26") && self.analytics {
             return false;
         }
-        let fits = self.spec.dims.len() <= gstnmsfilter::tensor::MAX_RANK;
+        let fits = self.spec.dims.len() <= gstnmsfilter::tensor::MAX_DIMENSIONS;
         let is_known = ["f32", "f16"].contains(&self.spec.element);
         matches!(self.defect, Defect::None | Defect::Further) && fits && is_known
     }

@@ -10,7 +10,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::internals::decoder::{
     self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options,
 };
-use gstnmsfilter::internals::deepstream::layout::Layout;
+use gstnmsfilter::internals::deepstream::layout::StructureLayout;
 use gstnmsfilter::internals::engine::{
     ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
@@ -275,7 +275,7 @@ fn coordinates(settings: &Snapshot) -> Coordinates {
 
 fn letterbox(settings: &Snapshot) -> Letterbox {
     value_of!(settings, "letterbox", {
-        // The tensors say nothing of their model.
+        // The tensors have no model description.
         "auto" => Letterbox::None,
         "none" => Letterbox::None,
         "center" => Letterbox::Center,
@@ -383,7 +383,8 @@ fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
 /// Whether the element must refuse to start, apart from a missing GPU.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
-    let is_known = |text: String| text.parse().is_ok_and(|version| Layout::of(version).is_ok());
+    let is_known =
+        |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
     cannot_attach(settings) || !labels_are_valid || !version.is_none_or(is_known)
 }
 

@@ -79,9 +79,9 @@ pub fn set_one(bytes: &mut Bytes<'_>, element: &gst::Element) -> String {
         false => spec.value_type(),
     };
     let value = value(bytes, &spec, wanted);
-    let said = format!("{} = {value:?}", spec.name());
+    let text = format!("{} = {value:?}", spec.name());
     raw::set_property(element, spec.name(), &value);
-    said
+    text
 }
 
 fn value(bytes: &mut Bytes<'_>, spec: &glib::ParamSpec, wanted: glib::Type) -> glib::Value {

@@ -51,7 +51,7 @@ static void run_resample(const Node &node, uint64_t seed) {
     const ResampleParams params = parameter<ResampleParams>(node, 0);
     if (node.grid.x != (params.width + RESAMPLE_THREADS - 1) / RESAMPLE_THREADS ||
         node.grid.y != params.height) {
-        cuda_on_host::fail("resample is not launched as resample.cuh says");
+        cuda_on_host::fail("resample is not launched as resample.cuh describes");
     }
     const std::string name = node.function->name;
     cuda_on_host::launch(node.grid, Index{RESAMPLE_THREADS}, 3, seed, [=] {
@@ -109,7 +109,7 @@ static void run(const Node &node, uint64_t seed) {
                                     : decode_blocks(params.anchors, params.lanes_per_anchor);
         if (node.grid.x != needed || node.grid.y != params.images ||
             params.multi_label != kernel / 4) {
-            cuda_on_host::fail("decode is not launched as interface.cuh says");
+            cuda_on_host::fail("decode is not launched as interface.cuh describes");
         }
         cuda_on_host::launch(node.grid, threads, 3, seed, [=] {
             switch (kernel) {

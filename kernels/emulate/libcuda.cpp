@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // A stub driver that runs the kernels on the host: the functions of the CUDA driver that the plugin
 // calls, for host memory and the emulated kernels. Built as libcuda.so.1 (libcuda.sh), it replaces
-// NVIDIA's library in tests of the engine and of the kernels' logic; cuda_on_host.h says what it
+// NVIDIA's library in tests of the engine and of the kernels' logic; cuda_on_host.h describes what it
 // does not test.
 //
 // NMSFILTER_EMULATED_DEVICES is the number of GPUs (default 1; 0: a driver without a GPU). The

@@ -126,7 +126,7 @@ struct Scene {
         KernelParams params = this->params(bases, class_thresholds);
         params.box_images = tables[boxes.tensor];
         params.score_images = tables[scores.tensor];
-        for (Field *field : {&params.boxes, &params.scores, &params.objectness}) {
+        for (FieldParams *field : {&params.boxes, &params.scores, &params.objectness}) {
             const bool of_boxes = field == &params.boxes;
             if ((of_boxes ? params.box_images : params.score_images) != 0) {
                 field->image_stride = 0;
@@ -137,7 +137,7 @@ struct Scene {
 
     // Bytes from the numbers of an image in a tensor to those of the next.
     uint64_t image_stride(uint32_t tensor) const {
-        const Field &field =
+        const FieldParams &field =
             tensor == boxes.tensor ? without_addresses.boxes : without_addresses.scores;
         return field.image_stride * (tensors[tensor].is_f16 ? 2 : 4);
     }
@@ -242,7 +242,7 @@ class File {
         return number;
     }
 
-    void read_field(Place &place, Field &field) {
+    void read_field(Place &place, FieldParams &field) {
         place.tensor = number<uint32_t>();
         place.offset = number<uint64_t>();
         field.image_stride = number<uint64_t>();

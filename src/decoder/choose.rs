@@ -2,7 +2,7 @@
 //! The choice of a decoder.
 //!
 //! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a
-//! [`Choice`], or an error that says what to set.
+//! [`Choice`], or an error with what to set.
 //!
 //! 1. *By id.* The first decoder for all of whose roles there is a tensor with a known id. If
 //!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`
@@ -309,12 +309,13 @@ fn no_fit(
     wanted: Option<&'static dyn Decoder>,
     errors: Vec<LayoutError>,
 ) -> ChoiceError {
-    // An error with a rank, or the only error, is more specific than the list of all tensors.
-    let rank = |error: &&LayoutError| match wanted {
-        Some(_) => error.rank(),
-        None => error.rank().filter(|_| matches!(error, LayoutError::Batch { .. })),
+    // An error with a specificity, or the only error, is more specific than the list of all tensors.
+    let specificity = |error: &&LayoutError| match wanted {
+        Some(_) => error.specificity(),
+        None => error.specificity().filter(|_| matches!(error, LayoutError::Batch { .. })),
     };
-    let specific = errors.iter().filter(|error| rank(error).is_some()).min_by_key(rank);
+    let specific =
+        errors.iter().filter(|error| specificity(error).is_some()).min_by_key(specificity);
     let is_element_type = |error: &LayoutError| matches!(error, LayoutError::ElementType { .. });
     let only = errors.first().filter(|_| errors.len() == 1 || errors.iter().all(is_element_type));
     if let Some(error) = specific.or(only) {

@@ -2,7 +2,7 @@
 //! Layouts, and what decoders need to make them.
 //!
 //! In: the shapes of tensors, as matrices. Out: a [`Layout`] of [`Field`]s, or the [`LayoutError`]
-//! that says why the shape does not fit.
+//! with the reason why the shape does not fit.
 
 use super::{Decoder, MAX_CLASSES, Options};
 use crate::tensor::{ElementType, TensorView};
@@ -136,9 +136,9 @@ impl Layout {
     }
 
     /// The layout of image `image`, as a batch of one image: of the memory of that image in those of `tensors`
-    /// whose images are in memories of their own, of the memory of all images in the others.
+    /// whose images are in separate allocations, of the memory of all images in the others.
     pub(crate) fn of_image(&self, image: usize, tensors: &[TensorView<'_>]) -> Self {
-        let of = |field: Field| match tensors[field.tensor].has_images_apart() {
+        let of = |field: Field| match tensors[field.tensor].has_separate_images() {
             true => field,
             false => field.of_image(image),
         };
@@ -266,9 +266,9 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
-    /// The rank of the error among those of several decoders: lower is more specific. `None` if the tensor is
-    /// probably the output of another model family.
-    pub(super) fn rank(&self) -> Option<u8> {
+    /// How specific the error is among those of several decoders: the least is the most specific. `None` if the
+    /// tensor is probably the output of another model family.
+    pub(super) fn specificity(&self) -> Option<u8> {
         match self {
             Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoders: the meaning of a model's raw output.
 //!
-//! In: the ids, element types and shapes of tensors. Out: a [`Layout`], which says which elements
+//! In: the ids, element types and shapes of tensors. Out: a [`Layout`], which describes the elements that
 //! are the box, the scores and the objectness of each anchor; no element is read. There is one file
 //! per model family. [`choose`] finds the decoder for the tensors of a buffer. Engines read tensors
 //! by the layout alone.

@@ -9,7 +9,9 @@ use std::ptr::NonNull;
 
 use gst::glib;
 
-use super::layout::{BATCH_META, Layout, TENSOR_OUTPUT_META, Version, base, batch, frame, user};
+use super::layout::{
+    BATCH_META, StructureLayout, TENSOR_OUTPUT_META, Version, base, batch, frame, user,
+};
 use super::record::Record;
 use super::{DeepStream, DeepStreamError};
 
@@ -63,7 +65,7 @@ impl Drop for LockedBatch<'_> {
 }
 
 impl LockedBatch<'_> {
-    pub(super) fn layout(&self) -> &'static Layout {
+    pub(super) fn layout(&self) -> &'static StructureLayout {
         self.0.deepstream.layout
     }
 
@@ -159,7 +161,7 @@ impl LockedBatch<'_> {
         Ok(())
     }
 
-    /// Says that a model was run on `frame`, so that trackers update their objects.
+    /// Marks `frame` as one that a model was run on, so that trackers update their objects.
     pub fn set_infer_done(&self, frame: FrameMeta<'_>) {
         // SAFETY: the frame has this field in every layout, and the lock is held.
         unsafe { frame.0.write(frame::INFER_DONE, i32::from(true)) };

@@ -39,7 +39,7 @@ pub const MAX_DIMS: usize = 8;
 /// A field of a structure, by its names in DeepStream's headers.
 #[cfg(any(test, feature = "internals"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct StructureField {
     /// The structure.
     pub structure: &'static str,
     /// The field.
@@ -59,8 +59,8 @@ macro_rules! fields {
 
         /// The fields that are at the same offset in all versions.
         #[cfg(any(test, feature = "internals"))]
-        pub const FIELDS: &[Field] = &[
-            $($(Field { structure: $structure, name: $name, offset: $offset },)+)+
+        pub const FIELDS: &[StructureField] = &[
+            $($(StructureField { structure: $structure, name: $name, offset: $offset },)+)+
         ];
     };
 }
@@ -156,7 +156,7 @@ fields! {
     /// The dimensions of a layer, without the batch.
     dims: "NvDsInferDims" {
         /// `unsigned int`
-        RANK = "numDims" @ 0,
+        NUM_DIMS = "numDims" @ 0,
         /// array of [`MAX_DIMS`](super::MAX_DIMS) `unsigned int`
         DIMS = "d" @ 4,
         /// `unsigned int`: the product of the dimensions
@@ -265,23 +265,23 @@ impl fmt::Display for Version {
 }
 
 impl FromStr for Version {
-    type Err = LayoutError;
+    type Err = StructureLayoutError;
 
     /// Parses `7.1` and `6.1.1`.
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
+    fn from_str(text: &str) -> Result<Self, StructureLayoutError> {
         let mut numbers = text.split('.').map(str::parse::<u32>);
         match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
             [Some(Ok(major)), Some(Ok(minor)), None | Some(Ok(_)), None] => {
                 Ok(Self { major, minor })
             }
-            _ => Err(LayoutError::NotAVersion { text: text.to_owned() }),
+            _ => Err(StructureLayoutError::NotAVersion { text: text.to_owned() }),
         }
     }
 }
 
 /// Why there is no layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LayoutError {
+pub enum StructureLayoutError {
     /// No layout of that version is known.
     #[error(
         "DeepStream {version}: this plugin knows the structures of versions {} to {}; use one of them, or \
@@ -303,7 +303,7 @@ pub enum LayoutError {
 /// The fields that differ between versions. A field that a version does not have is `None`: in older
 /// versions its offset is outside of the structure, or padding.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct StructureLayout {
     /// The first version with this layout.
     pub first: Version,
     /// The last version with this layout.
@@ -334,8 +334,8 @@ pub struct Layout {
 /// 7.1 were not at hand: the fields of that layout are at the same offsets before (6.3) and after (8.0)
 /// them. The sizes of surfaces changed between 7.1 and 8.0; those up to 7.1 follow from NVIDIA's documentation of
 /// the structures of 6.0, 6.1, 6.2, 7.0 and 7.1.
-pub const LAYOUTS: [Layout; 4] = [
-    Layout {
+pub const LAYOUTS: [StructureLayout; 4] = [
+    StructureLayout {
         first: Version::new(6, 0),
         last: Version::new(6, 0),
         maintain_aspect_ratio: None,
@@ -348,7 +348,7 @@ pub const LAYOUTS: [Layout; 4] = [
         surface_size: 64,
         surface_params_size: 384,
     },
-    Layout {
+    StructureLayout {
         first: Version::new(6, 1),
         last: Version::new(7, 1),
         maintain_aspect_ratio: Some(60),
@@ -361,7 +361,7 @@ pub const LAYOUTS: [Layout; 4] = [
         surface_size: 64,
         surface_params_size: 384,
     },
-    Layout {
+    StructureLayout {
         first: Version::new(8, 0),
         last: Version::new(8, 0),
         maintain_aspect_ratio: Some(60),
@@ -374,7 +374,7 @@ pub const LAYOUTS: [Layout; 4] = [
         surface_size: 72,
         surface_params_size: 416,
     },
-    Layout {
+    StructureLayout {
         first: Version::new(9, 0),
         last: Version::new(9, 1),
         maintain_aspect_ratio: Some(60),
@@ -389,23 +389,23 @@ pub const LAYOUTS: [Layout; 4] = [
     },
 ];
 
-impl Layout {
+impl StructureLayout {
     /// The layout of `version`.
     ///
     /// # Errors
     /// If no layout of that version is known.
-    pub fn of(version: Version) -> Result<&'static Self, LayoutError> {
+    pub fn of(version: Version) -> Result<&'static Self, StructureLayoutError> {
         LAYOUTS
             .iter()
             .find(|layout| (layout.first..=layout.last).contains(&version))
-            .ok_or(LayoutError::Unknown { version })
+            .ok_or(StructureLayoutError::Unknown { version })
     }
 
     /// All fields that this layout has, those of [`FIELDS`] included.
     #[cfg(any(test, feature = "internals"))]
-    pub fn fields(&self) -> impl Iterator<Item = Field> {
+    pub fn fields(&self) -> impl Iterator<Item = StructureField> {
         let of = |structure, name, offset: Option<usize>| {
-            offset.map(|offset| Field { structure, name, offset })
+            offset.map(|offset| StructureField { structure, name, offset })
         };
         let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
         let own = [
@@ -463,7 +463,7 @@ mod tests {
                 let version = Version::new(major, minor);
                 let layouts = LAYOUTS.iter().filter(|l| l.first <= version && version <= l.last);
                 assert_eq!(layouts.count(), 1, "{version}");
-                assert!(Layout::of(version).is_ok());
+                assert!(StructureLayout::of(version).is_ok());
             }
         }
     }
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn the_error_of_another_version_names_the_range() {
         for version in [Version::new(5, 1), Version::new(9, 2), Version::new(10, 0)] {
-            let error = Layout::of(version).unwrap_err().to_string();
+            let error = StructureLayout::of(version).unwrap_err().to_string();
             let expected = format!(
                 "DeepStream {version}: this plugin knows the structures of versions 6.0 to 9.1;"
             );

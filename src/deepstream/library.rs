@@ -28,7 +28,7 @@ const VERSION: [&str; 3] = [META, GST_META, "libnvds_utils.so"];
 
 /// Why DeepStream's functions cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LibraryError {
+pub enum DeepStreamLibraryError {
     /// A library cannot be opened.
     #[error(
         "DeepStream's library {name} cannot be opened: {problem}; install DeepStream, or add the folder of \
@@ -37,7 +37,7 @@ pub enum LibraryError {
     Missing {
         /// The library.
         name: &'static str,
-        /// What the dynamic loader says.
+        /// The error of the dynamic loader.
         problem: String,
     },
     /// A library does not have a function.
@@ -62,7 +62,7 @@ type Meta = *mut c_void;
 /// DeepStream's functions, under their names.
 #[allow(missing_docs, reason = "DeepStream's headers document them")]
 #[derive(Debug)]
-pub struct Library {
+pub struct DeepStreamLibraries {
     pub gst_buffer_get_nvds_batch_meta: unsafe extern "C" fn(*mut gst::ffi::GstBuffer) -> Meta,
     pub nvds_acquire_meta_lock: unsafe extern "C" fn(batch: Meta),
     pub nvds_release_meta_lock: unsafe extern "C" fn(batch: Meta),
@@ -73,19 +73,22 @@ pub struct Library {
     _libraries: [SharedLibrary; 2],
 }
 
-impl Library {
+impl DeepStreamLibraries {
     /// Opens the libraries.
     ///
     /// # Errors
     /// If a library cannot be opened or lacks a function.
-    pub fn open() -> Result<Self, LibraryError> {
+    pub fn open() -> Result<Self, DeepStreamLibraryError> {
         let (gst_meta, meta) = (open(GST_META)?, open(META)?);
         macro_rules! function {
             ($library:ident, $name:ident, $function:ident) => {{
                 const NAME: &str = stringify!($function);
                 // SAFETY: the type of the field is that of the function in DeepStream's headers.
                 let symbol = unsafe { $library.get(NAME.as_bytes()) };
-                *symbol.map_err(|_| LibraryError::NoFunction { name: $name, function: NAME })?
+                *symbol.map_err(|_| DeepStreamLibraryError::NoFunction {
+                    name: $name,
+                    function: NAME,
+                })?
             }};
         }
         // SAFETY: as above: `GType nvds_meta_api_get_type (void)`.
@@ -117,22 +120,22 @@ impl Library {
     ///
     /// # Errors
     /// If none of them has the function `nvds_version`.
-    pub fn version(&self) -> Result<Version, LibraryError> {
-        VERSION.iter().find_map(|name| reported_by(name)).ok_or(LibraryError::NoVersion)
+    pub fn version(&self) -> Result<Version, DeepStreamLibraryError> {
+        VERSION.iter().find_map(|name| reported_by(name)).ok_or(DeepStreamLibraryError::NoVersion)
     }
 }
 
 /// Opens the library of that name.
-fn open(name: &'static str) -> Result<SharedLibrary, LibraryError> {
+fn open(name: &'static str) -> Result<SharedLibrary, DeepStreamLibraryError> {
     // SAFETY: DeepStream's elements, which attached the metadata, use the same libraries, so their
     // initializers are run in any case.
     unsafe {
         SharedLibrary::new(name)
             .or_else(|error| SharedLibrary::new(Path::new(FOLDER).join(name)).map_err(|_| error))
             .map_err(|error| {
-                // The text of the error is "dlopen failed"; that of its source says why.
+                // The text of the error is "dlopen failed"; that of its source has the reason.
                 let problem = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                LibraryError::Missing { name, problem }
+                DeepStreamLibraryError::Missing { name, problem }
             })
     }
 }

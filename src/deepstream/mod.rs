@@ -6,7 +6,7 @@
 //! DeepStream.
 //!
 //! DeepStream is neither linked nor needed to build: [`library`] opens its libraries when the first buffer
-//! with its metadata comes, and [`layout`] says where the fields of its structures are. A list is read by
+//! with its metadata comes, and [`layout`] has the offsets of the fields of its structures. A list is read by
 //! its `GList` links, and changed by DeepStream's functions only.
 //!
 //! # Memory
@@ -29,20 +29,20 @@ use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
-use layout::{Layout, LayoutError, META_TAG, Version};
-use library::{Library, LibraryError};
+use layout::{META_TAG, StructureLayout, StructureLayoutError, Version};
+use library::{DeepStreamLibraries, DeepStreamLibraryError};
 pub use object::NewObject;
 pub use surface::{NVMM, Surfaces};
-pub use tensor::{LayerMeta, Model, TensorMeta};
+pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
 /// Why DeepStream's metadata cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum DeepStreamError {
     #[error(transparent)]
-    Library(#[from] LibraryError),
+    Library(#[from] DeepStreamLibraryError),
     #[error(transparent)]
-    Layout(#[from] LayoutError),
+    Layout(#[from] StructureLayoutError),
     #[error(
         "DeepStream's batch has num_frames_in_batch={count}, but its list has {listed} frames; the metadata is \
          damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
@@ -84,8 +84,8 @@ pub fn is_on(buffer: &gst::BufferRef) -> bool {
 /// DeepStream's functions and the layout of its structures, for one version.
 #[derive(Debug)]
 pub struct DeepStream {
-    library: Library,
-    layout: &'static Layout,
+    library: DeepStreamLibraries,
+    layout: &'static StructureLayout,
     version: Version,
 }
 
@@ -95,12 +95,12 @@ impl DeepStream {
     /// # Errors
     /// If a library or a function is missing, or the version's layout is not known.
     pub fn open(forced: Option<Version>) -> Result<Self, DeepStreamError> {
-        let library = Library::open()?;
+        let library = DeepStreamLibraries::open()?;
         let version = match forced {
             Some(version) => version,
             None => library.version()?,
         };
-        Ok(Self { library, layout: Layout::of(version)?, version })
+        Ok(Self { library, layout: StructureLayout::of(version)?, version })
     }
 
     /// The version whose layout is used.

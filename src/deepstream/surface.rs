@@ -19,7 +19,7 @@ use super::record::Record;
 pub const NVMM: &str = "memory:NVMM";
 
 /// The greatest side of a surface in pixels: more than any hardware has.
-const MAX_SIDE: u32 = 65_535;
+const MAX_SURFACE_SIDE: u32 = 65_535;
 
 /// The array of a buffer's surfaces.
 #[derive(Debug)]
@@ -75,6 +75,6 @@ impl Surfaces<'_> {
             let params = Record(self.first.byte_add(index * self.stride));
             [params.read(surface_params::WIDTH), params.read(surface_params::HEIGHT)]
         };
-        size.iter().all(|side| (1..=MAX_SIDE).contains(side)).then_some(size)
+        size.iter().all(|side| (1..=MAX_SURFACE_SIDE).contains(side)).then_some(size)
     }
 }

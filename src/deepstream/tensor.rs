@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The outputs of models that are attached to frames.
 //!
-//! In: a frame of a locked batch. Out: its tensors, what they say of their model, and for each output layer its
+//! In: a frame of a locked batch. Out: its tensors, their model description, and for each output layer its
 //! name, type, dimensions and addresses.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -13,8 +13,8 @@ use arrayvec::ArrayVec;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
 use super::layout::{
-    DataType, LAYER_SIZE, Layout, MAX_DIMS, TENSOR_OUTPUT_META, dims, frame, layer, network,
-    tensor, user,
+    DataType, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer,
+    network, tensor, user,
 };
 use super::record::Record;
 
@@ -72,15 +72,15 @@ impl LockedBatch<'_> {
         unsafe { tensor.tensor.read::<i32>(tensor::GPU_ID) }.max(0).unsigned_abs()
     }
 
-    /// What `tensor` says of its model.
-    pub fn model(&self, tensor: TensorMeta<'_>) -> Model {
-        let Layout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
+    /// The model description of `tensor`.
+    pub fn model(&self, tensor: TensorMeta<'_>) -> NetworkInfo {
+        let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
         // SAFETY: the offsets are those of fields that the structure has in this layout.
         unsafe {
             let flag =
                 |offset: Option<usize>| offset.map(|offset| tensor.tensor.read::<i32>(offset) != 0);
             let sides = [network::WIDTH, network::HEIGHT];
-            Model {
+            NetworkInfo {
                 size: sides.map(|side| tensor.tensor.read(tensor::NETWORK + side)),
                 maintain_aspect_ratio: flag(maintain_aspect_ratio),
                 symmetric_padding: flag(symmetric_padding),
@@ -141,14 +141,14 @@ pub struct TensorMeta<'l> {
     lifetime: PhantomData<&'l ()>,
 }
 
-/// What the tensors of a frame say of their model.
+/// The model description of a frame's tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Model {
+pub struct NetworkInfo {
     /// Width and height of its input.
     pub size: [u32; 2],
-    /// Whether the frame was scaled without distortion; `None` if the version does not say it.
+    /// Whether the frame was scaled without distortion; `None` if the version has no such field.
     pub maintain_aspect_ratio: Option<bool>,
-    /// Whether a scaled frame has borders on both sides; `None` if the version does not say it.
+    /// Whether a scaled frame has borders on both sides; `None` if the version has no such field.
     pub symmetric_padding: Option<bool>,
 }
 
@@ -187,13 +187,13 @@ impl<'a> LayerMeta<'a> {
     pub fn dims(&self) -> Result<(ArrayVec<usize, MAX_DIMS>, usize), usize> {
         // SAFETY: the layer has these fields in every layout.
         unsafe {
-            let rank = self.layer.read::<u32>(layer::DIMS + dims::RANK) as usize;
-            if rank > MAX_DIMS {
-                return Err(rank);
+            let count = self.layer.read::<u32>(layer::DIMS + dims::NUM_DIMS) as usize;
+            if count > MAX_DIMS {
+                return Err(count);
             }
             let all: [u32; MAX_DIMS] = self.layer.read(layer::DIMS + dims::DIMS);
             let elements = self.layer.read::<u32>(layer::DIMS + dims::ELEMENTS) as usize;
-            Ok((all[..rank].iter().map(|&dim| dim as usize).collect(), elements))
+            Ok((all[..count].iter().map(|&dim| dim as usize).collect(), elements))
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Device memory and pinned host memory.
 //!
 //! In: a size. Out: buffers that are freed when dropped, with their device address.
-//! [`Device::locate`] says on which GPU the memory at an address is.
+//! [`Device::locate`] finds the GPU on which the memory at an address is.
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};

@@ -178,7 +178,7 @@ impl Stream {
         }
     }
 
-    /// Makes later work of this stream wait until the memory at `address` may be read, as `ready` says. Returns
+    /// Makes later work of this stream wait until the memory at `address` may be read, by `ready`. Returns
     /// false if nothing is known of the producer's work.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and suppression: the rules, and the engines that implement them.
 //!
-//! In: tensors, the [`Layout`] that says which of their elements belong to which anchor, and [`Params`].
+//! In: tensors, the [`Layout`], which describes the elements of each anchor, and [`Params`].
 //! Out: an [`Outcome`], which has the surviving detections of each image of the batch in descending rank.
 //!
 //! The rules below are the specification. Every engine returns the same survivors, in the same order, with
@@ -21,7 +21,7 @@
 //!    is rejected if the score is not finite. Minus zero is replaced by zero.
 //! 4. The anchor is dropped if its objectness or its score is below the threshold of the best class.
 //! 5. The components of the box are multiplied by [`Params::scale`], then converted to corners. The anchor is
-//!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_SIDE`]. It is dropped
+//!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
 //!    if a side is zero (an empty slot) or outside [`Params::sizes`].
 //! 6. The anchor is rejected if its box does not intersect [`Params::visible`], that is, if the right edge is
 //!    not to the right of the left bound, the left edge is not to the left of the right bound, the lower edge
@@ -76,7 +76,7 @@ use crate::geometry::Corners;
 use crate::tensor::{TensorError, TensorView};
 
 /// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
-pub const MAX_SIDE: f32 = 1.0e9;
+pub const MAX_BOX_SIDE: f32 = 1.0e9;
 
 /// The greatest number of images in a batch: the greatest y dimension of a CUDA grid.
 pub const MAX_IMAGES: usize = 65_535;
@@ -287,10 +287,10 @@ pub enum EngineError {
         /// The number of elements of the tensor.
         held: usize,
     },
-    /// The images of a tensor are in memories of their own, and a field of the layout does not address the same
+    /// The images of a tensor are in separate allocations, and a field of the layout does not address the same
     /// elements of each.
     #[error(
-        "tensor {tensor}: its images are in memories of their own of {held} elements each, but the \
+        "tensor {tensor}: its images are in separate allocations of {held} elements each, but the \
          layout's {field} are of {images} images at a stride of {stride} elements and need element \
          {last} of an image; make the layout for all of the tensor's images, with that stride"
     )]
@@ -310,7 +310,7 @@ pub enum EngineError {
     },
     /// Objectness is in another tensor than the class scores.
     #[error("the layout's objectness is of tensor {got}; expected that of the scores, {expected}")]
-    ObjectnessApart {
+    ObjectnessTensor {
         /// The index of the tensor with the scores.
         expected: usize,
         /// The index of the tensor with the objectness.

@@ -81,7 +81,7 @@ impl SizeLimits {
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
-/// Parameters of decoding and suppression. The rules of the engines say where each of them applies.
+/// Parameters of decoding and suppression. The rules of the engines state where each of them applies.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Params {

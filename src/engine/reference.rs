@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use super::params::cap;
 use super::validate::validate;
 use super::{
-    ClassThresholds, Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_SIDE, Method,
+    ClassThresholds, Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_BOX_SIDE, Method,
     Outcome, Params,
 };
 use crate::decoder::{BoxFormat, Field, Layout};
@@ -173,7 +173,7 @@ fn decode(
         return Verdict::Rejected;
     }
     let (width, height) = (x2 - x1, y2 - y1);
-    if width < 0.0 || height < 0.0 || width > MAX_SIDE || height > MAX_SIDE {
+    if width < 0.0 || height < 0.0 || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE {
         return Verdict::Rejected;
     }
     if width == 0.0 || height == 0.0 {

@@ -35,13 +35,13 @@ pub(super) fn validate(
     if let Some(objectness) = objectness {
         if objectness.tensor != scores.tensor {
             let (expected, got) = (scores.tensor, objectness.tensor);
-            return Err(EngineError::ObjectnessApart { expected, got });
+            return Err(EngineError::ObjectnessTensor { expected, got });
         }
         check_field("objectness", objectness, [images, anchors, 1], tensors)?;
     }
     // All memories of images are checked before the first is read, so that every engine returns the same error.
     for tensor in layout.tensors().map(|index| &tensors[index]) {
-        if tensor.has_images_apart() {
+        if tensor.has_separate_images() {
             tensor.checked_len()?;
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn validate(
 }
 
 /// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`
-/// images, are within the shape of the tensor; and if its images are in memories of their own, within the
+/// images, are within the shape of the tensor; and if its images are in separate allocations, within the
 /// memory of their image.
 fn check_field(
     name: &'static str,
@@ -79,14 +79,14 @@ fn check_field(
         let tensor = tensor.to_string();
         return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
     }
-    if tensor.has_images_apart() {
+    if tensor.has_separate_images() {
         // Image i of the layout is image i of the tensor: with as many images, consecutive images begin as
         // far apart as there are elements in one.
         let count = tensor.shape.first().copied().unwrap_or(0);
         let held = elements / count.max(1);
-        let is_apart = images == count && (images == 1 || field.image_stride == held);
+        let is_separate = images == count && (images == 1 || field.image_stride == held);
         let last = last - steps(images, field.image_stride);
-        if !is_apart || last >= held as u128 {
+        if !is_separate || last >= held as u128 {
             let (tensor, stride) = (tensor.to_string(), field.image_stride);
             return Err(EngineError::FieldAcrossImages {
                 field: name,

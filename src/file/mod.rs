@@ -14,7 +14,7 @@ pub use text::{TextError, text};
 
 /// Why a file is not read. The message continues after the path, which the caller adds.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum FileError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),

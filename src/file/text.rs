@@ -4,7 +4,7 @@
 
 /// Why bytes are not text in UTF-8. The message continues after the file's name.
 #[derive(Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum TextError {
     #[error(
         "is not valid UTF-8: it begins with the byte order mark of {0}; save it as UTF-8, or \

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use super::library::LibraryError;
+use super::library::OnnxRuntimeError;
 use super::model::ModelError;
 use super::provider::Provider;
 use crate::device::{DeviceError, DriverError};
@@ -18,7 +18,7 @@ use crate::tensor::TensorError;
 pub enum InferenceError {
     /// ONNX Runtime's library cannot be used.
     #[error(transparent)]
-    Library(#[from] LibraryError),
+    Library(#[from] OnnxRuntimeError),
     /// The library was built without the provider.
     #[error(
         "provider={provider}: this build of ONNX Runtime has no such provider; install \
@@ -35,7 +35,7 @@ pub enum InferenceError {
     Provider {
         /// The provider.
         provider: &'static str,
-        /// What ONNX Runtime says.
+        /// The message of ONNX Runtime.
         problem: String,
     },
     /// There is no GPU that the provider can use.
@@ -56,7 +56,7 @@ pub enum InferenceError {
     Model {
         /// The file.
         path: PathBuf,
-        /// What the system or ONNX Runtime says.
+        /// The message of the system or of ONNX Runtime.
         problem: String,
     },
     /// The model is there, and the file with its weights is not, or is cut off.
@@ -67,10 +67,10 @@ pub enum InferenceError {
     ExternalData {
         /// The model.
         path: PathBuf,
-        /// What ONNX Runtime says.
+        /// The message of ONNX Runtime.
         problem: String,
     },
-    /// The model is not a detector of pictures, or what is said of it is wrong.
+    /// The model is not a detector of pictures, or its properties or its `.modelinfo` file are wrong.
     #[error(transparent)]
     Description(#[from] ModelError),
     /// ONNX Runtime does not make a session.
@@ -81,7 +81,7 @@ pub enum InferenceError {
     Run {
         /// The provider that ran it.
         provider: &'static str,
-        /// What ONNX Runtime says.
+        /// The message of ONNX Runtime.
         problem: String,
     },
     /// A frame does not have what its caps need.
@@ -90,7 +90,7 @@ pub enum InferenceError {
     /// A frame cannot be scaled.
     #[error("the frame cannot be scaled to the model's input: {0}")]
     Scale(#[from] glib::BoolError),
-    /// What tensors say of the model is out of range.
+    /// The model description is out of range.
     #[error(transparent)]
     Info(#[from] InputError),
     /// An output cannot be attached.
@@ -122,10 +122,10 @@ impl InferenceError {
 
     /// A file that ONNX Runtime cannot open.
     pub fn model(path: &Path, error: &ort::Error) -> Self {
-        let says = error.to_string();
+        let message = error.to_string();
         // It begins with the path, and can end with a full stop and a line feed.
         let prefix = format!("Load model from {} failed:", path.display());
-        let problem = says.strip_prefix(&prefix).unwrap_or(&says);
+        let problem = message.strip_prefix(&prefix).unwrap_or(&message);
         let problem = problem.trim().trim_end_matches('.');
         let path = path.to_owned();
         // Before it are the tensor's name, and a place in ONNX Runtime's source.
@@ -138,9 +138,10 @@ impl InferenceError {
 
     /// A failure of `provider` that ONNX Runtime reports.
     pub fn provider(provider: Provider, error: &ort::Error) -> Self {
-        let says = error.to_string();
+        let message = error.to_string();
         // It begins with a place in ONNX Runtime's source.
-        let problem = says.rsplit_once(" : FAIL : ").map_or(&*says, |(_, problem)| problem).trim();
+        let problem =
+            message.rsplit_once(" : FAIL : ").map_or(&*message, |(_, problem)| problem).trim();
         Self::Provider { provider: provider.name(), problem: problem.to_owned() }
     }
 

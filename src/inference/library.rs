@@ -28,7 +28,7 @@ pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
 /// Why there is no ONNX Runtime.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LibraryError {
+pub enum OnnxRuntimeError {
     /// No library was found.
     #[error(
         "ONNX Runtime's library is not found; install it in a virtual environment of Python \
@@ -49,7 +49,7 @@ pub enum LibraryError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What the dynamic loader says.
+        /// The error of the dynamic loader.
         problem: String,
     },
     /// A library is too old.
@@ -90,26 +90,26 @@ pub enum LibraryError {
 
 /// The library that this process uses.
 #[derive(Clone)]
-pub struct Library {
+pub struct OnnxRuntime {
     /// Its path, or its name if the dynamic loader found it.
     pub path: PathBuf,
     /// ONNX Runtime's environment; there is one per process.
     pub environment: Environment,
 }
 
-impl Library {
+impl OnnxRuntime {
     /// The library of this process, loaded if it is not.
     ///
     /// # Errors
     /// If there is none, it is too old or not a library, or `wanted` names another one than the process uses.
-    pub fn load(wanted: Option<&Path>) -> Result<Self, LibraryError> {
-        static LOADED: Mutex<Option<Library>> = Mutex::new(None);
+    pub fn load(wanted: Option<&Path>) -> Result<Self, OnnxRuntimeError> {
+        static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = wanted.map(library_at).transpose()?;
         if let Some(library) = &*loaded {
             return match wanted {
                 Some(wanted) if !is_same_file(&wanted, &library.path) => {
-                    Err(LibraryError::Other { loaded: library.path.clone(), wanted })
+                    Err(OnnxRuntimeError::Other { loaded: library.path.clone(), wanted })
                 }
                 _ => Ok(library.clone()),
             };
@@ -123,7 +123,7 @@ impl Library {
     }
 
     /// The first usable library of the usual places.
-    fn search() -> Result<Self, LibraryError> {
+    fn search() -> Result<Self, OnnxRuntimeError> {
         let names = ["libonnxruntime.so", "libonnxruntime.so.1"].map(PathBuf::from);
         let folders = site_packages();
         let in_packages =
@@ -136,7 +136,7 @@ impl Library {
                 Ok(library) => return Ok(library),
                 // A name that the dynamic loader does not find is no failure; a library that is too old
                 // or damaged is the cause to report if no other is found.
-                Err(error @ LibraryError::TooOld { .. }) => unusable = Some(error),
+                Err(error @ OnnxRuntimeError::TooOld { .. }) => unusable = Some(error),
                 Err(error) if is_file => unusable = Some(error),
                 Err(_) => {}
             }
@@ -145,18 +145,19 @@ impl Library {
             let folders = folders.iter().map(|folder| folder.display().to_string());
             let loader = "the dynamic loader's path, /usr/lib".to_owned();
             let searched: Vec<_> = [loader].into_iter().chain(folders).collect();
-            LibraryError::NotFound { searched: searched.join(", ") }
+            OnnxRuntimeError::NotFound { searched: searched.join(", ") }
         }))
     }
 
-    fn open(path: PathBuf) -> Result<Self, LibraryError> {
-        let builder = ort::init_from(&path).map_err(|error| LibraryError::load(&path, error))?;
+    fn open(path: PathBuf) -> Result<Self, OnnxRuntimeError> {
+        let builder =
+            ort::init_from(&path).map_err(|error| OnnxRuntimeError::load(&path, error))?;
         let environment = builder
             .with_name("nmsfilter")
             .with_telemetry(false)
             .with_logger(std::sync::Arc::new(log))
             .build()
-            .map_err(|error| LibraryError::Environment(error.to_string()))?;
+            .map_err(|error| OnnxRuntimeError::Environment(error.to_string()))?;
         // What is logged is decided by GStreamer's debug levels; verbose messages are many per run.
         environment.set_log_level(LogLevel::Info);
         Ok(Self { path, environment })
@@ -222,7 +223,7 @@ const CUDA_LIBRARIES: [&str; 15] = [
     "libcudnn",
 ];
 
-impl LibraryError {
+impl OnnxRuntimeError {
     fn load(path: &Path, error: LoadDynamicError) -> Self {
         let problem = match error {
             LoadDynamicError::BadVersion { version_str, .. } => {
@@ -240,13 +241,13 @@ impl LibraryError {
 }
 
 /// The library that `ORT_DYLIB_PATH` names.
-fn from_variable() -> Result<Option<PathBuf>, LibraryError> {
+fn from_variable() -> Result<Option<PathBuf>, OnnxRuntimeError> {
     let path = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty());
     path.map(|path| library_at(Path::new(&path))).transpose()
 }
 
 /// `path`, or the library in it if it is a folder.
-fn library_at(path: &Path) -> Result<PathBuf, LibraryError> {
+fn library_at(path: &Path) -> Result<PathBuf, OnnxRuntimeError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
@@ -254,7 +255,7 @@ fn library_at(path: &Path) -> Result<PathBuf, LibraryError> {
     inner
         .iter()
         .find_map(|folder| library_in(folder))
-        .ok_or_else(|| LibraryError::NoneInFolder { folder: path.to_owned() })
+        .ok_or_else(|| OnnxRuntimeError::NoneInFolder { folder: path.to_owned() })
 }
 
 /// The library of the Python package in `package`.

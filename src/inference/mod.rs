@@ -11,8 +11,8 @@
 //!          \___ by the processor that runs the model ___/
 //! ```
 //!
-//! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] says what a model takes and
-//! gives, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
+//! [`library`] finds ONNX Runtime, [`provider`] opens sessions, [`model`] has a model's inputs and
+//! outputs, [`picture`] makes its input, and [`outputs`] has the memory of its results. On a GPU everything
 //! after the copy of the frame is submitted to one stream, and the calling thread does not wait: the memory
 //! of the tensors has an event, for which readers wait.
 
@@ -38,20 +38,20 @@ use crate::input::custom_meta::NewTensor;
 use crate::input::model::ModelInfo;
 use debug_category::CAT;
 use error::InferenceError;
-use library::Library;
-use model::{Model, ModelError, Output, Overrides};
+use library::OnnxRuntime;
+use model::{Model, ModelError, OutputSpec, Overrides};
 use outputs::{FixedOutput, OutputSet};
 use picture::{DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Table};
 use provider::{GpuStream, Provider};
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct InferenceOptions {
     /// ONNX Runtime's library, or a folder that has it; `None` to search.
     pub library: Option<PathBuf>,
     /// The model file.
     pub model: PathBuf,
-    /// What is said of the model's input.
+    /// What the user sets of the model's input.
     pub overrides: Overrides,
     /// How frames are fitted into the model's input.
     pub letterbox: Letterbox,
@@ -76,9 +76,9 @@ pub struct Inference {
     resampler: Option<Resampler>,
     scratch: Scratch,
     rows: Rows,
-    /// What the tensors say of the model.
+    /// The model description that is attached to the tensors.
     info: gst::Caps,
-    /// What the model takes and gives.
+    /// The model's inputs and outputs.
     pub model: Model,
     /// What runs it.
     pub provider: Provider,
@@ -104,8 +104,8 @@ impl Inference {
     ///
     /// # Errors
     /// If the library, the provider, or the model cannot be used.
-    pub fn open(options: &Options, provider: Provider) -> Result<Self, InferenceError> {
-        let library = Library::load(options.library.as_deref())?;
+    pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
+        let library = OnnxRuntime::load(options.library.as_deref())?;
         let path = &options.model;
         check_file(path)?;
         let stream = match provider {
@@ -131,7 +131,7 @@ impl Inference {
         let allocator = match &stream {
             None => Allocator::default(),
             Some(stream) => {
-                // The event of an output says when it may be read.
+                // The event of an output marks when it may be read.
                 run_options.disable_device_sync().map_err(failed)?;
                 let info = MemoryInfo::new(
                     AllocationDevice::CUDA,
@@ -329,7 +329,7 @@ fn check_file(path: &Path) -> Result<(), InferenceError> {
     Err(InferenceError::Model { path: path.to_owned(), problem })
 }
 
-/// The dimensions of the outputs, by a run with any input: models often say them in part only.
+/// The dimensions of the outputs, by a run with any input: models often have them in part only.
 fn fix_outputs(
     session: &mut Session,
     model: &Model,
@@ -346,7 +346,7 @@ fn fix_outputs(
         binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
     }
     let values = session.run_binding(&binding).map_err(|error| run_error(provider, &[], &error))?;
-    let fixed = |output: &Output| {
+    let fixed = |output: &OutputSpec| {
         let shape = values[&*output.name].shape();
         let sides: Vec<usize> =
             shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
@@ -358,7 +358,7 @@ fn fix_outputs(
     model.outputs.iter().map(fixed).collect()
 }
 
-fn varying(output: &Output) -> InferenceError {
+fn varying(output: &OutputSpec) -> InferenceError {
     let dims = model::dims_text(&output.dims);
     ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
 }

@@ -14,7 +14,7 @@ use ort::session::{IoBinding, Session};
 use ort::value::DynTensor;
 
 use super::error::InferenceError;
-use super::model::Output;
+use super::model::OutputSpec;
 use super::picture::Staging;
 use super::provider::GpuStream;
 use crate::device::OwnedEvent;
@@ -23,8 +23,8 @@ use crate::input::custom_meta::NewTensor;
 
 /// An output with the dimensions that it has in every run.
 pub struct FixedOutput {
-    /// What the model says of it.
-    pub output: Output,
+    /// As the model describes it.
+    pub output: OutputSpec,
     /// Its dimensions.
     pub shape: Vec<usize>,
 }

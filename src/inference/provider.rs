@@ -22,7 +22,7 @@ use ort::session::Session;
 use ort::sys::OrtMemoryInfoDeviceType;
 
 use super::error::InferenceError;
-use super::library::Library;
+use super::library::OnnxRuntime;
 use crate::device::{Device, Stream};
 
 /// The processor that runs a model.
@@ -51,7 +51,7 @@ impl Provider {
 ///
 /// # Errors
 /// If the file is not a model.
-pub fn open_on_cpu(library: &Library, path: &Path) -> Result<Session, InferenceError> {
+pub fn open_on_cpu(library: &OnnxRuntime, path: &Path) -> Result<Session, InferenceError> {
     open(library, path, Provider::Cpu, &[])
 }
 
@@ -61,7 +61,7 @@ pub fn open_on_cpu(library: &Library, path: &Path) -> Result<Session, InferenceE
 /// If the library has no such provider, the provider cannot be used on this machine, or the file is not
 /// a model.
 pub fn open_on_gpu(
-    library: &Library,
+    library: &OnnxRuntime,
     path: &Path,
     provider: Provider,
     stream: &Arc<GpuStream>,
@@ -97,7 +97,7 @@ fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceErro
 }
 
 fn open(
-    library: &Library,
+    library: &OnnxRuntime,
     path: &Path,
     provider: Provider,
     providers: &[ExecutionProviderDispatch],
@@ -117,7 +117,7 @@ fn open(
 /// reads it. ONNX Runtime would copy an input in device memory only once, when it is bound.
 ///
 /// # Errors
-/// If ONNX Runtime cannot tell.
+/// If ONNX Runtime reports an error.
 pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
     let mut memory = null();
     // SAFETY: the session exists and has one input, and `memory` is valid for writes of one pointer.

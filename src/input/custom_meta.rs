@@ -29,7 +29,7 @@ use std::sync::OnceLock;
 use gst::glib::prelude::StaticType;
 
 use super::{AttachedTensor, InputError, Tensors};
-use crate::tensor::{Element, ElementType, MAX_RANK, Shape, TensorError};
+use crate::tensor::{Element, ElementType, MAX_DIMENSIONS, Shape, TensorError};
 use crate::text;
 
 /// The metadata's registered name.
@@ -90,7 +90,7 @@ impl NewTensor {
         data: gst::Buffer,
     ) -> Result<Self, TensorError> {
         let shape = Shape::new(shape)
-            .ok_or_else(|| TensorError::Rank { id: id.to_owned(), rank: shape.len() })?;
+            .ok_or_else(|| TensorError::Dimensions { id: id.to_owned(), count: shape.len() })?;
         Ok(Self { id: id.to_owned(), element, shape, data, model: None })
     }
 
@@ -103,7 +103,7 @@ impl NewTensor {
     /// A tensor that owns `elements`. The number of elements is checked by [`attach`].
     ///
     /// # Errors
-    /// If `shape` has more than [`MAX_RANK`] dimensions.
+    /// If `shape` has more than [`MAX_DIMENSIONS`] dimensions.
     pub fn from_vec<T: Element>(
         id: &str,
         shape: &[usize],
@@ -258,10 +258,10 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
 
     let dims = field::<gst::ArrayRef>(structure, "dims")?;
     let dims = dims.as_slice();
-    if dims.len() > MAX_RANK {
-        return Err(TensorError::Rank { id: id.to_owned(), rank: dims.len() }.into());
+    if dims.len() > MAX_DIMENSIONS {
+        return Err(TensorError::Dimensions { id: id.to_owned(), count: dims.len() }.into());
     }
-    let mut shape = [0; MAX_RANK];
+    let mut shape = [0; MAX_DIMENSIONS];
     for (to, from) in shape.iter_mut().zip(dims) {
         *to = from.get::<u64>().ok().and_then(|dim| dim.try_into().ok()).ok_or_else(|| {
             malformed(format!("tensor {id}: expected dims of type uint64, got {}", from.type_()))
@@ -269,7 +269,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     }
 
     let data = field::<&gst::BufferRef>(structure, "data")?;
-    let shape = Shape::new(&shape[..dims.len()]).expect("the rank was checked");
+    let shape = Shape::new(&shape[..dims.len()]).expect("the number of dimensions was checked");
     let model = match structure.has_field("model") {
         true => Some(field::<&gst::Caps>(structure, "model")?),
         false => None,

@@ -5,7 +5,7 @@
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
 //! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
 //! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
-//! memory, and [`model`] what tensors say of the model that they come from. `selection` reads the tensors of one
+//! memory, and [`model`] the tensors' model description. `selection` reads the tensors of one
 //! of several inference elements.
 
 mod buffer_memory;
@@ -131,7 +131,7 @@ impl<'a> Tensors<'a> {
     }
 
     /// The number of tensors that were not read: those after [`MAX_TENSORS`], and those of more than
-    /// [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions.
+    /// [`MAX_DIMENSIONS`](crate::tensor::MAX_DIMENSIONS) dimensions.
     pub fn unread(&self) -> usize {
         self.unread
     }

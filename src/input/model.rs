@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tensors say of the model that they come from.
+//! The model description: what is known of the model that tensors come from.
 //!
 //! In: the size of the model's input, the letterbox and the labels, where they are known. Out: caps for
-//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and what such caps say. The element
+//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and the contents of such caps. The element
 //! `nmsfilter` uses it where its own properties are not set.
 //!
 //! The caps have one structure named [`MEDIA_TYPE`]. All of its fields are optional, and further fields are
@@ -10,7 +10,7 @@
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | `width`, `height` | int, 1 to [`MAX_SIDE`] | pixels of the model's input; both or neither |
+//! | `width`, `height` | int, 1 to [`MAX_MODEL_SIDE`] | pixels of the model's input; both or neither |
 //! | `letterbox` | string | how the frame was fitted into it: `none`, `center` or `top-left` |
 //! | `labels` | array of strings | the names of the classes, class 0 first; at most [`MAX_CLASSES`] |
 //! | `task` | string | what the model is trained for, in the words of Ultralytics: `detect`, `segment`, ... |
@@ -48,7 +48,7 @@ pub use crate::geometry::{Fit, Letterbox};
 pub const MEDIA_TYPE: &str = "application/x-nmsfilter-model";
 
 /// The greatest side of a model's input in pixels.
-pub const MAX_SIDE: u32 = 65_535;
+pub const MAX_MODEL_SIDE: u32 = 65_535;
 
 /// The greatest number of labels.
 pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
@@ -57,7 +57,7 @@ pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct ModelInfo {
-    /// Width and height of the model's input in pixels, each from 1 to [`MAX_SIDE`].
+    /// Width and height of the model's input in pixels, each from 1 to [`MAX_MODEL_SIDE`].
     pub size: Option<[u32; 2]>,
     /// How the frame was fitted into the model's input.
     pub letterbox: Option<Letterbox>,
@@ -124,10 +124,10 @@ impl ModelInfo {
         Self { end2end, ..self }
     }
 
-    /// The caps that say this. GStreamer must be initialized.
+    /// The caps that contain this. GStreamer must be initialized.
     ///
     /// # Errors
-    /// If a side is 0 or more than [`MAX_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label or
+    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label or
     /// the task has a zero byte.
     pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
         let mut caps = gst::Caps::builder(MEDIA_TYPE);
@@ -161,7 +161,7 @@ impl ModelInfo {
         Ok(caps.build())
     }
 
-    /// What `caps` say.
+    /// The contents of `caps`.
     ///
     /// # Errors
     /// If the caps do not have exactly one structure named [`MEDIA_TYPE`], or a field of it has another type
@@ -194,11 +194,11 @@ fn malformed(problem: String) -> InputError {
 }
 
 fn is_side(side: u32) -> bool {
-    (1..=MAX_SIDE).contains(&side)
+    (1..=MAX_MODEL_SIDE).contains(&side)
 }
 
 fn wrong_side(name: &str, got: &dyn std::fmt::Display) -> InputError {
-    malformed(format!("expected {name} of type int, 1 to {MAX_SIDE}, got {got}"))
+    malformed(format!("expected {name} of type int, 1 to {MAX_MODEL_SIDE}, got {got}"))
 }
 
 fn check_number_of_labels(number: usize) -> Result<(), InputError> {

@@ -13,7 +13,7 @@ use crate::tensor::{ElementType, Shape};
 use crate::text;
 
 /// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`. Tensors beyond its
-/// capacity, or with more than [`MAX_RANK`](crate::tensor::MAX_RANK) dimensions, are only counted.
+/// capacity, or with more than [`MAX_DIMENSIONS`](crate::tensor::MAX_DIMENSIONS) dimensions, are only counted.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
     buffer.iter_meta::<TensorMeta>().for_each(|meta| add(&meta, tensors));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of reading a tensor's elements.
 
-use super::MAX_RANK;
+use super::MAX_DIMENSIONS;
 
 /// Why a tensor cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,22 +37,22 @@ pub enum TensorError {
         /// The number of images that have a memory.
         held: usize,
     },
-    /// The images are in memories of their own, and all of them are to be read as one.
+    /// The images are in separate allocations, and all of them are to be read as one.
     #[error(
-        "tensor {tensor}: its images are in memories of their own and cannot be read as one; \
+        "tensor {tensor}: its images are in separate allocations and cannot be read as one; \
          read each image by itself (TensorView::image)"
     )]
-    ImagesApart {
+    SeparateImages {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The shape has more dimensions than [`MAX_RANK`].
-    #[error("tensor {id}: expected at most {MAX_RANK} dimensions, got {rank}")]
-    Rank {
+    /// The shape has more dimensions than [`MAX_DIMENSIONS`].
+    #[error("tensor {id}: expected at most {MAX_DIMENSIONS} dimensions, got {count}")]
+    Dimensions {
         /// The tensor's id.
         id: String,
         /// The number of dimensions.
-        rank: usize,
+        count: usize,
     },
     /// The element type is neither f16 nor f32.
     #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]

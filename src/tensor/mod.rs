@@ -5,7 +5,7 @@
 //! holds it. Out: elements in host memory ([`TensorView::elements`]) or an address in device memory
 //! ([`TensorView::device`]), both only after the claimed shape was checked against the size of the
 //! memory. Reading the id and the shape does not access the memory: a [`Mappable`] is mapped when an
-//! engine needs it. The images of a batch can be in memories of their own ([`Images`]); they are read one by
+//! engine needs it. The images of a batch can be in separate allocations ([`Images`]); they are read one by
 //! one ([`TensorView::image`]).
 
 mod element;
@@ -17,7 +17,7 @@ use std::fmt;
 
 pub use element::{Element, ElementType, Elements};
 pub use error::TensorError;
-pub use shape::{MAX_RANK, Shape};
+pub use shape::{MAX_DIMENSIONS, Shape};
 pub use storage::{DeviceSlice, Images, Mappable, Storage};
 
 /// One output of a model: its id, element type and shape, and the memory that holds its elements,
@@ -34,7 +34,7 @@ pub struct TensorView<'a> {
     /// The memory.
     pub storage: Storage<'a>,
     /// The index of the image, and the number of images, if this is one image of a tensor whose images are
-    /// in memories of their own.
+    /// in separate allocations.
     image: Option<[usize; 2]>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> TensorView<'a> {
     /// A tensor over elements in host memory.
     ///
     /// # Panics
-    /// If `shape` has more than [`MAX_RANK`] dimensions.
+    /// If `shape` has more than [`MAX_DIMENSIONS`] dimensions.
     pub fn from_slice<T: Element>(id: &'a str, shape: &[usize], elements: &'a [T]) -> Self {
         let shape = Shape::new(shape).expect("a shape has at most 8 dimensions");
         Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))
@@ -64,7 +64,7 @@ impl<'a> TensorView<'a> {
 
     /// The number of bytes that the shape and the element type require, if the memory has at least as many.
     ///
-    /// Of images in memories of their own, every memory is checked.
+    /// Of images in separate allocations, every allocation is checked.
     ///
     /// # Errors
     /// If the shape overflows, the element type is neither f16 nor f32, or the memory is missing or
@@ -84,7 +84,7 @@ impl<'a> TensorView<'a> {
                 return Err(TensorError::ImageCount { tensor: tensor(), held });
             }
             for index in 0..held {
-                self.image(index).ok_or_else(|| self.images_apart())?.checked_len()?;
+                self.image(index).ok_or_else(|| self.separate_images_error())?.checked_len()?;
             }
             return Ok(needed);
         }
@@ -93,12 +93,12 @@ impl<'a> TensorView<'a> {
         Ok(needed)
     }
 
-    /// Whether the images are in memories of their own.
-    pub fn has_images_apart(&self) -> bool {
+    /// Whether the images are in separate allocations.
+    pub fn has_separate_images(&self) -> bool {
         matches!(self.storage, Storage::Images(_))
     }
 
-    /// Image `index` as a tensor whose first dimension is 1, if the images are in memories of their own;
+    /// Image `index` as a tensor whose first dimension is 1, if the images are in separate allocations;
     /// `None` if they are in one memory.
     ///
     /// # Panics
@@ -119,7 +119,7 @@ impl<'a> TensorView<'a> {
     ///
     /// # Errors
     /// As [`checked_len`](Self::checked_len), and if the memory is misaligned, cannot be mapped, or is
-    /// device memory that has no copy on the host, or if each image has a memory of its own.
+    /// device memory that has no copy on the host, or if the images are in separate allocations.
     pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
         let bytes = self.host_bytes(self.checked_len()?)?;
         // Length, alignment and type were checked.
@@ -140,7 +140,7 @@ impl<'a> TensorView<'a> {
     ///
     /// # Errors
     /// As [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address, or
-    /// if each image has a memory of its own.
+    /// if the images are in separate allocations.
     pub fn device(&self) -> Result<Option<DeviceSlice>, TensorError> {
         self.device_slice(self.checked_len()?)
     }
@@ -161,7 +161,7 @@ impl<'a> TensorView<'a> {
     pub(crate) fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
         let tensor = || self.to_string();
         let bytes = match self.storage {
-            Storage::Images(_) => return Err(self.images_apart()),
+            Storage::Images(_) => return Err(self.separate_images_error()),
             // An empty buffer has no memory to map.
             _ if needed == 0 => &[],
             Storage::Host(bytes) => bytes,
@@ -185,7 +185,7 @@ impl<'a> TensorView<'a> {
             Storage::Mappable(memory) => memory
                 .map_device()
                 .map_err(|cause| TensorError::Map { tensor: self.to_string(), cause })?,
-            Storage::Images(_) => return Err(self.images_apart()),
+            Storage::Images(_) => return Err(self.separate_images_error()),
             Storage::Host(_) | Storage::Missing => None,
         };
         if let Some(slice) = slice {
@@ -195,8 +195,8 @@ impl<'a> TensorView<'a> {
         Ok(slice)
     }
 
-    fn images_apart(&self) -> TensorError {
-        TensorError::ImagesApart { tensor: self.to_string() }
+    fn separate_images_error(&self) -> TensorError {
+        TensorError::SeparateImages { tensor: self.to_string() }
     }
 
     fn check_len(&self, needed: usize, held: usize) -> Result<(), TensorError> {
@@ -238,7 +238,7 @@ impl<'t, 'a> HostImages<'t, 'a> {
     /// # Errors
     /// As [`TensorView::elements`].
     pub fn new(tensor: &'t TensorView<'a>) -> Result<Self, TensorError> {
-        let whole = match tensor.has_images_apart() {
+        let whole = match tensor.has_separate_images() {
             true => None,
             false => Some(tensor.elements()?),
         };
@@ -254,7 +254,7 @@ impl<'t, 'a> HostImages<'t, 'a> {
             Some(elements) => Ok(elements),
             None => {
                 let image = self.tensor.image(index);
-                image.ok_or_else(|| self.tensor.images_apart())?.elements()
+                image.ok_or_else(|| self.tensor.separate_images_error())?.elements()
             }
         }
     }

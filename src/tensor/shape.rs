@@ -6,14 +6,14 @@ use std::fmt;
 use arrayvec::ArrayVec;
 
 /// The greatest number of dimensions of a tensor.
-pub const MAX_RANK: usize = 8;
+pub const MAX_DIMENSIONS: usize = 8;
 
 /// A tensor's dimensions, slowest first (row-major, contiguous).
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct Shape(ArrayVec<usize, MAX_RANK>);
+pub struct Shape(ArrayVec<usize, MAX_DIMENSIONS>);
 
 impl Shape {
-    /// The shape with these dimensions; `None` if there are more than [`MAX_RANK`].
+    /// The shape with these dimensions; `None` if there are more than [`MAX_DIMENSIONS`].
     pub fn new(dims: &[usize]) -> Option<Self> {
         ArrayVec::try_from(dims).ok().map(Self)
     }

@@ -70,7 +70,7 @@ pub trait Mappable: fmt::Debug {
     fn map_device(&self) -> Result<Option<DeviceSlice>, String>;
 }
 
-/// The memories of a batch whose images are in memories of their own, in the order of the images. The tensor's
+/// The allocations of a batch whose images are in separate allocations, in the order of the images. The tensor's
 /// first dimension is the number of images.
 ///
 /// ```

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images in memories of their own, in device memory: where they are, what is uploaded, and what is
+//! Images in separate allocations, in device memory: where they are, what is uploaded, and what is
 //! waited for. tests/engine/images.rs compares random batches with the reference engine.
 
 use std::sync::Arc;

@@ -10,7 +10,9 @@ use gst_video::{VideoFormat, VideoInfo};
 use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::input::model::Letterbox;
 use gstnmsfilter::internals::cuda_memory;
-use gstnmsfilter::internals::inference::model::{ChannelOrder, Input, InputLayout, PixelElement};
+use gstnmsfilter::internals::inference::model::{
+    ChannelOrder, InputLayout, InputSpec, PixelElement,
+};
 use gstnmsfilter::internals::inference::picture::{
     DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
 };
@@ -44,7 +46,7 @@ const FORMATS: [VideoFormat; 13] = [
 ];
 
 /// A frame of random bytes, and the input of a random model.
-fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input, Letterbox) {
+fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec, Letterbox) {
     let mut side = |most| random.u32(1..most);
     let (frame, model) = ([side(200), side(100)], [side(300), side(40)]);
     let info = VideoInfo::builder(FORMATS[random.usize(..FORMATS.len())], frame[0], frame[1])
@@ -52,13 +54,13 @@ fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, Input, Le
         .unwrap();
     let bytes: Vec<u8> = (0..info.size()).map(|_| random.u8(..)).collect();
     let element = [PixelElement::F32, PixelElement::F16, PixelElement::U8][random.usize(..3)];
-    let input = Input {
+    let input = InputSpec {
         layout: if random.bool() { InputLayout::Nchw } else { InputLayout::Nhwc },
         channels: if random.bool() { 3 } else { 1 },
         order: if random.bool() { ChannelOrder::Rgb } else { ChannelOrder::Bgr },
         ranges: [[-1.0, 1.0], [0.0, 255.0], [0.0, 1.0]],
         mean: [0.5, 0.25, 0.125],
-        ..Input::of_size(model, element)
+        ..InputSpec::of_size(model, element)
     };
     let letterbox = Letterbox::ALL[random.usize(..3)];
     (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
@@ -88,7 +90,7 @@ fn a_frame_with_too_few_bytes_is_an_error() {
     let stream = Stream::new(&device).unwrap();
     let gpu = GpuStream { device, stream };
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = Input::of_size([32, 32], PixelElement::F32);
+    let input = InputSpec::of_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
     let frame = |len| on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; len]));
     let whole = frame(info.size());
@@ -109,7 +111,7 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     let stream = Stream::new(&device).unwrap();
     let gpu = GpuStream { device, stream };
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = Input::of_size([32, 32], PixelElement::F32);
+    let input = InputSpec::of_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
     let error = |change: &dyn Fn(&mut gst_video::ffi::GstVideoMeta)| {
         let mut frame = on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; info.size()]));

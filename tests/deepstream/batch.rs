@@ -46,7 +46,7 @@ impl Format {
 
 /// A model, and how nvinfer runs it.
 #[derive(Clone, Copy, Debug)]
-pub struct Model {
+pub struct TestModel {
     pub unique_id: u32,
     pub format: Format,
     pub half: bool,
@@ -59,7 +59,7 @@ pub struct Model {
     pub letterbox: Letterbox,
 }
 
-impl Default for Model {
+impl Default for TestModel {
     fn default() -> Self {
         Self {
             unique_id: 1,
@@ -74,9 +74,9 @@ impl Default for Model {
     }
 }
 
-impl Model {
+impl TestModel {
     /// The letterbox that the element takes from the tensors of this version.
-    pub fn said_letterbox(&self) -> Letterbox {
+    pub fn known_letterbox(&self) -> Letterbox {
         let version = libraries::version();
         if version < Version::new(6, 1) || self.letterbox == Letterbox::None {
             Letterbox::None
@@ -114,7 +114,7 @@ pub struct HostLayer {
 
 /// The outputs of `model` for a random frame: clusters of boxes, some of them in the border of a letterbox or
 /// beyond the model's input.
-pub fn outputs(model: &Model, seed: u64) -> Vec<HostLayer> {
+pub fn outputs(model: &TestModel, seed: u64) -> Vec<HostLayer> {
     let mut rng = Rng::with_seed(seed);
     let [width, height] = model.input.map(|side| side as f32);
     let objects: Vec<[f32; 4]> = (0..model.objects.unwrap_or(1 + model.anchors / 12))
@@ -216,7 +216,7 @@ pub struct FrameSpec {
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub frames: Vec<FrameSpec>,
-    pub models: Vec<Model>,
+    pub models: Vec<TestModel>,
     pub sizes: Sizes,
     pub memory: Memory,
     /// The GPU that has the device memory.
@@ -244,7 +244,7 @@ impl Scene {
         };
         Self {
             frames: (0..count).map(frame).collect(),
-            models: vec![Model::default()],
+            models: vec![TestModel::default()],
             sizes: Sizes::Metadata,
             memory: Memory::usual(),
             gpu: 0,
@@ -279,7 +279,7 @@ impl Scene {
         Frame { pipeline, ..frame.meta }
     }
 
-    pub fn with_model(mut self, model: Model) -> Self {
+    pub fn with_model(mut self, model: TestModel) -> Self {
         self.models = vec![model];
         self
     }
@@ -340,7 +340,7 @@ pub struct Producer {
 
 /// The outputs of a model for all frames, and the pool of their memories.
 struct ModelOutputs {
-    model: Model,
+    model: TestModel,
     pool: Arc<Pool>,
     memory: Memory,
     gpu: u32,
@@ -481,7 +481,7 @@ impl ModelOutputs {
             name: Some(CString::new(layer.name).unwrap()),
             data_type: i32::from(self.model.half),
             dims: layer.dims.iter().map(|&dim| dim as u32).collect(),
-            said: None,
+            counts: None,
             host: address(if self.memory == Memory::Device { 0 } else { host }, offsets[frame]),
             device: address(device, offsets[frame]),
         });
@@ -490,8 +490,8 @@ impl ModelOutputs {
     }
 }
 
-/// What tensors of a model say of it, without layers.
-pub fn tensors_of(model: &Model) -> Tensors {
+/// The tensors of a model with its description, without layers.
+pub fn tensors_of(model: &TestModel) -> Tensors {
     Tensors {
         unique_id: model.unique_id,
         size: model.input,

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use gstnmsfilter::internals::deepstream::layout::{
-    DataType, LABEL_SIZE, LAYOUTS, Layout, MAX_DIMS, TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID,
-    Version,
+    DataType, LABEL_SIZE, LAYOUTS, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META,
+    UNTRACKED_OBJECT_ID, Version,
 };
 
 use crate::libraries::{VERSIONS, nvidia_headers};
@@ -17,7 +17,7 @@ use crate::support::project;
 use crate::support::scratch::ScratchFile;
 
 /// The assertions for a table.
-fn assertions(layout: &Layout) -> String {
+fn assertions(layout: &StructureLayout) -> String {
     let mut program = String::from("#include \"headers.h\"\n");
     let mut equal = |theirs: &str, ours: u64| {
         writeln!(
@@ -91,7 +91,7 @@ fn version_of(number: u32) -> Version {
 #[test]
 fn the_table_is_that_of_the_transcription_of_every_version() {
     for number in VERSIONS {
-        let layout = Layout::of(version_of(number)).unwrap();
+        let layout = StructureLayout::of(version_of(number)).unwrap();
         let compiled = compile(&assertions(layout), Structures::Of(number));
         compiled.unwrap_or_else(|messages| panic!("{number}: {messages}"));
     }
@@ -105,7 +105,7 @@ fn the_table_is_that_of_the_transcription_of_every_version() {
 #[test]
 fn the_table_of_9_1_is_that_of_nvidias_headers() {
     let Some(headers) = nvidia_headers() else { return };
-    let layout = Layout::of(Version::new(9, 1)).unwrap();
+    let layout = StructureLayout::of(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
 }
@@ -113,18 +113,18 @@ fn the_table_of_9_1_is_that_of_nvidias_headers() {
 /// An assertion that is wrong is reported, by each kind of structures.
 #[test]
 fn a_wrong_table_does_not_compile() {
-    let wrong = assertions(Layout::of(Version::new(9, 1)).unwrap());
+    let wrong = assertions(StructureLayout::of(Version::new(9, 1)).unwrap());
     let messages = compile(&wrong, Structures::Of(80)).unwrap_err();
     for field in ["text_params", "obj_label", "rotation_angle"] {
         assert!(messages.contains(field), "{messages}");
     }
     let Some(headers) = nvidia_headers() else { return };
-    let wrong = assertions(Layout::of(Version::new(8, 0)).unwrap());
+    let wrong = assertions(StructureLayout::of(Version::new(8, 0)).unwrap());
     let messages = compile(&wrong, Structures::Nvidia(&headers)).unwrap_err();
     assert!(messages.contains("obj_label) == 336"), "{messages}");
 }
 
-/// Members that the table says a version does not have.
+/// Members that a version does not have by the table.
 #[test]
 fn what_a_version_does_not_have_is_not_in_its_structures() {
     let has = |number, structure: &str, member: &str| {
@@ -134,7 +134,7 @@ fn what_a_version_does_not_have_is_not_in_its_structures() {
     };
     let mut absent = 0;
     for number in VERSIONS {
-        let layout = Layout::of(version_of(number)).unwrap();
+        let layout = StructureLayout::of(version_of(number)).unwrap();
         for (structure, member, offset) in [
             ("NvDsInferTensorMeta", "maintain_aspect_ratio", layout.maintain_aspect_ratio),
             ("NvDsInferTensorMeta", "symmetric_padding", layout.symmetric_padding),

@@ -53,7 +53,7 @@ impl Ran {
     }
 }
 
-/// The size of the frames that the caps say, which is not that of any scene.
+/// The size of the frames in the caps, which is not that of any scene.
 pub const CAPS: &str = "video/x-raw,format=GRAY8,width=96,height=64";
 
 /// As [`CAPS`], of buffers in NVMM memory.

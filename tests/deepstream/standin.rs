@@ -265,8 +265,8 @@ pub struct Layer {
     pub data_type: i32,
     /// At most 8.
     pub dims: Vec<u32>,
-    /// What the metadata says of the number of dimensions and of elements, if not the truth.
-    pub said: Option<[u32; 2]>,
+    /// The number of dimensions and of elements in the metadata, if not the true ones.
+    pub counts: Option<[u32; 2]>,
     pub host: u64,
     pub device: u64,
 }
@@ -316,7 +316,7 @@ fn raw_layer(layer: &Layer) -> RawLayer {
     let mut dims = [0; 8];
     dims[..layer.dims.len()].copy_from_slice(&layer.dims);
     let truth = || [layer.dims.len() as u32, layer.dims.iter().product()];
-    let [rank, elements] = layer.said.unwrap_or_else(truth);
+    let [rank, elements] = layer.counts.unwrap_or_else(truth);
     RawLayer {
         name: layer.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()),
         data_type: layer.data_type,
@@ -368,7 +368,7 @@ impl<'a> Batch<'a> {
         unsafe { (functions().add_null_frame)(self.raw()) };
     }
 
-    /// What the batch says of its number of frames.
+    /// Sets the number of frames in the batch's metadata.
     pub fn set_frame_count(self, count: u32) {
         // SAFETY: as above.
         unsafe { (functions().set_frame_count)(self.raw(), count) };

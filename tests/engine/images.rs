@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches whose images are in memories of their own: every engine returns what it returns for one
+//! Batches whose images are in separate allocations: every engine returns what it returns for one
 //! memory, bit for bit.
 
 use fastrand::Rng;
@@ -317,7 +317,7 @@ fn images_of_an_image_are_an_error() {
     let alone = vec![inner[0]];
     let images = vec![windows()[0], windows()[1], Storage::Images(&alone)];
     let found = message(&images);
-    let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: its images are in memories of";
+    let expected = "tensor windows (f32 1x2x4), image 2 of 0 to 2: its images are in separate";
     assert!(found.starts_with(expected), "{found}");
     assert!(!tensor(&[3, 2, 4], &images)[0].is_on_device());
 }
@@ -348,7 +348,7 @@ fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
     let found = error(&tensors, &Layout { scores, ..layout() }).to_string();
     assert_eq!(
         found,
-        "tensor windows (f32 3x2x4): its images are in memories of their own of 8 elements each, \
+        "tensor windows (f32 3x2x4): its images are in separate allocations of 8 elements each, \
          but the layout's scores are of 3 images at a stride of 7 elements and need element 7 of \
          an image; make the layout for all of the tensor's images, with that stride"
     );
@@ -359,7 +359,7 @@ fn images_in_memories_of_their_own_are_not_read_as_one_tensor() {
     let images = windows();
     let [tensor] = tensor(&[3, 2, 4], &images);
     assert_eq!(tensor.checked_len(), Ok(96));
-    let expected = TensorError::ImagesApart { tensor: "windows (f32 3x2x4)".into() };
+    let expected = TensorError::SeparateImages { tensor: "windows (f32 3x2x4)".into() };
     assert_eq!(tensor.elements().unwrap_err(), expected);
     assert_eq!(tensor.device().unwrap_err(), expected);
     let image = tensor.image(2).unwrap();

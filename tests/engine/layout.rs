@@ -228,7 +228,7 @@ fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
 #[test]
 fn objectness_in_another_tensor_than_the_scores_is_an_error() {
     let layout = Layout { objectness: Some(field(0, 0, 1)), ..layout() };
-    let expected = EngineError::ObjectnessApart { expected: 1, got: 0 };
+    let expected = EngineError::ObjectnessTensor { expected: 1, got: 0 };
     assert_eq!(error(&tensors(), &layout), expected);
 }
 

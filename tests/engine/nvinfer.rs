@@ -11,7 +11,7 @@ use gstnmsfilter::internals::engine::{
 };
 use gstnmsfilter::tensor::TensorView;
 
-use crate::support::library::{self, Library};
+use crate::support::library::{self, LoadedLibrary};
 use crate::support::{data, engines};
 
 /// What nvinfer's parsers write of an object: `NvinferObject` of nvinfer.h.
@@ -69,7 +69,7 @@ impl Nvinfer {
             // SAFETY: it has no initializers but those of the C++ library's streams, and nvinfer.h declares
             // its functions as the fields of `Self` are.
             unsafe {
-                let library = Library::open(&folder.join("libnvinfer_nms.so"));
+                let library = LoadedLibrary::open(&folder.join("libnvinfer_nms.so"));
                 let suppress = library.function(c"nvinfer_suppress");
                 Self { suppress, overlap: library.function(c"nvinfer_overlap") }
             }

@@ -19,7 +19,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
 use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::inference::model::{Input, PixelElement};
+use gstnmsfilter::internals::inference::model::{InputSpec, PixelElement};
 use gstnmsfilter::internals::inference::picture::{Resampler, Rows, Scratch, Table, resample};
 
 use random_frame::RandomFrame;
@@ -57,7 +57,7 @@ fn assert_nothing_logged(seed: u64, frame: &RandomFrame) {
 
 /// What a model of 24x24 pixels receives of a frame; `None` if it is refused.
 struct Reader {
-    input: Input,
+    input: InputSpec,
     table: Table,
     rows: Rows,
     tensor: Vec<f32>,
@@ -65,7 +65,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = Input::of_size([24, 24], PixelElement::F32);
+        let input = InputSpec::of_size([24, 24], PixelElement::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }
@@ -86,7 +86,7 @@ impl Reader {
     }
 }
 
-/// Frames that are read by GstVideoConverter are compared, too: it reads as the frame's layout says.
+/// Frames that are read by GstVideoConverter are compared, too: it reads by the frame's layout.
 #[test]
 fn a_model_receives_the_picture_of_every_frame_that_fits_its_memory_and_no_other() {
     let _one_test = init();

@@ -8,7 +8,7 @@ use crate::exact_memory::{Border, memory};
 
 /// The fields of a `GstVideoMeta`.
 #[derive(Clone, Debug, PartialEq)]
-struct Layout {
+struct VideoMetaFields {
     flags: u32,
     format: VideoFormat,
     size: [u32; 2],
@@ -31,9 +31,9 @@ struct PlaneSize {
 pub struct RandomFrame {
     /// That of its caps.
     pub info: VideoInfo,
-    layout: Layout,
+    layout: VideoMetaFields,
     /// `layout` before fields were changed.
-    original: Layout,
+    original: VideoMetaFields,
     planes: Vec<PlaneSize>,
     border: Border,
     /// Of each `GstMemory`.
@@ -72,7 +72,7 @@ impl RandomFrame {
         }
         let flags = if is_interlaced { gst_video::ffi::GST_VIDEO_FRAME_FLAG_INTERLACED } else { 0 };
         let (size, number) = ([width, height], info.n_planes());
-        let original = Layout { flags, format, size, planes: number, offsets, strides };
+        let original = VideoMetaFields { flags, format, size, planes: number, offsets, strides };
         let mut layout = original.clone();
         if random.u8(..8) < 5 {
             for _ in 0..random.usize(1..3) {
@@ -124,7 +124,7 @@ impl RandomFrame {
 
     /// Whether the memory has the whole frame; `None` if that depends on more than this file computes.
     pub fn fits(&self) -> Option<bool> {
-        let Layout { format, size, planes, .. } = self.layout;
+        let VideoMetaFields { format, size, planes, .. } = self.layout;
         let is_for_caps = format == self.info.format()
             && (self.info.width()..1 << 31).contains(&size[0])
             && (self.info.height()..1 << 31).contains(&size[1])
@@ -207,7 +207,8 @@ impl RandomFrame {
         let planes = self.info.n_planes() as usize;
         offsets[..planes].copy_from_slice(&self.info.offset()[..planes]);
         strides[..planes].copy_from_slice(&self.info.stride()[..planes]);
-        let layout = Layout { flags: self.layout.flags, offsets, strides, ..self.original.clone() };
+        let layout =
+            VideoMetaFields { flags: self.layout.flags, offsets, strides, ..self.original.clone() };
         write(&layout, buffer.get_mut().unwrap());
         Some(Some(buffer))
     }
@@ -262,7 +263,7 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
 }
 
 /// The end of the last plane.
-fn planes_end(planes: &[PlaneSize], info: &VideoInfo, layout: &Layout) -> usize {
+fn planes_end(planes: &[PlaneSize], info: &VideoInfo, layout: &VideoMetaFields) -> usize {
     let has_tiles = info.format_info().is_tiled();
     let end = |(plane, size): (usize, &PlaneSize)| {
         let stride = if has_tiles { size.row_bytes } else { layout.strides[plane] as usize };
@@ -272,7 +273,7 @@ fn planes_end(planes: &[PlaneSize], info: &VideoInfo, layout: &Layout) -> usize 
 }
 
 /// Changes a field.
-fn change(layout: &mut Layout, random: &mut fastrand::Rng, formats: &[VideoFormat]) {
+fn change(layout: &mut VideoMetaFields, random: &mut fastrand::Rng, formats: &[VideoFormat]) {
     let plane = random.usize(..layout.planes.clamp(1, 4) as usize);
     match random.u8(..16) {
         0..5 => {
@@ -320,7 +321,7 @@ fn change(layout: &mut Layout, random: &mut fastrand::Rng, formats: &[VideoForma
 }
 
 /// Adds metadata with these fields, as an element written in C can, without checks.
-fn write(layout: &Layout, buffer: &mut gst::BufferRef) {
+fn write(layout: &VideoMetaFields, buffer: &mut gst::BufferRef) {
     let (offsets, strides) = ([0; 4], [0; 4]);
     // SAFETY: the buffer is writable, and the arrays have an entry for each plane. The call returns metadata of the
     // buffer; values that do not fit the memory are what is tested.

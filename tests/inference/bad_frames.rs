@@ -9,7 +9,7 @@ use crate::support::onnx::{Element, identity};
 
 /// The fields of a `GstVideoMeta`.
 #[derive(Clone, Debug)]
-struct Layout {
+struct VideoMetaFields {
     format: VideoFormat,
     size: [u32; 2],
     planes: u32,
@@ -17,7 +17,7 @@ struct Layout {
     strides: [i32; 4],
 }
 
-impl Layout {
+impl VideoMetaFields {
     /// GStreamer's own layout.
     fn of(info: &VideoInfo) -> Self {
         let (mut offsets, mut strides) = ([0; 4], [0; 4]);
@@ -54,7 +54,7 @@ impl Layout {
 }
 
 /// The error of the element for a frame of these caps, `bytes` long, with this layout.
-fn error_of(info: &VideoInfo, bytes: usize, layout: &Layout) -> Option<String> {
+fn error_of(info: &VideoInfo, bytes: usize, layout: &VideoMetaFields) -> Option<String> {
     let model = file(&identity([1, 3, 32, 32], Element::F32));
     let inference = gst::ElementFactory::make("ortinference")
         .property("model", model.to_str().unwrap())
@@ -94,7 +94,7 @@ fn a_frame_whose_layout_exceeds_its_memory_is_an_error() {
         VideoFormat::Nv1264z32,
     ] {
         let info = VideoInfo::builder(format, 64, 48).build().unwrap();
-        let whole = Layout::of(&info);
+        let whole = VideoMetaFields::of(&info);
         assert_eq!(error_of(&info, info.size(), &whole), None, "{format}");
         let last = info.n_planes() as usize - 1;
         let stride = |stride| {
@@ -129,20 +129,23 @@ fn a_frame_that_is_not_of_the_caps_is_an_error() {
         return;
     }
     let info = VideoInfo::builder(VideoFormat::I420, 64, 48).build().unwrap();
-    let whole = Layout::of(&info);
+    let whole = VideoMetaFields::of(&info);
     for (layout, message) in [
-        (Layout { planes: 0, ..whole.clone() }, "has 0 planes; I420 has 3"),
-        (Layout { planes: 1, ..whole.clone() }, "has 1 planes; I420 has 3"),
-        (Layout { planes: 5, ..whole.clone() }, "has 5 planes; I420 has 3"),
-        (Layout { planes: u32::MAX, ..whole.clone() }, "has 4294967295 planes; I420 has 3"),
-        (Layout { format: VideoFormat::Nv12, ..whole.clone() }, "is for NV12"),
-        (Layout { format: VideoFormat::Gray8, ..whole.clone() }, "is for GRAY8"),
-        (Layout { size: [63, 48], ..whole.clone() }, "is for I420 of 63x48"),
-        (Layout { size: [64, 0], ..whole.clone() }, "is for I420 of 64x0"),
+        (VideoMetaFields { planes: 0, ..whole.clone() }, "has 0 planes; I420 has 3"),
+        (VideoMetaFields { planes: 1, ..whole.clone() }, "has 1 planes; I420 has 3"),
+        (VideoMetaFields { planes: 5, ..whole.clone() }, "has 5 planes; I420 has 3"),
+        (
+            VideoMetaFields { planes: u32::MAX, ..whole.clone() },
+            "has 4294967295 planes; I420 has 3",
+        ),
+        (VideoMetaFields { format: VideoFormat::Nv12, ..whole.clone() }, "is for NV12"),
+        (VideoMetaFields { format: VideoFormat::Gray8, ..whole.clone() }, "is for GRAY8"),
+        (VideoMetaFields { size: [63, 48], ..whole.clone() }, "is for I420 of 63x48"),
+        (VideoMetaFields { size: [64, 0], ..whole.clone() }, "is for I420 of 64x0"),
     ] {
         let error = error_of(&info, info.size(), &layout).unwrap_or_default();
         assert!(error.contains(message), "{layout:?}: {error:?}, expected {message:?}");
     }
     // More than the caps: the picture is at the upper left.
-    assert_eq!(error_of(&info, info.size(), &Layout { size: [96, 90], ..whole }), None);
+    assert_eq!(error_of(&info, info.size(), &VideoMetaFields { size: [96, 90], ..whole }), None);
 }

@@ -21,7 +21,7 @@ const SCORE: &str = "0.25";
 const IOU: &str = "0.45";
 
 /// A detector.
-pub struct Model {
+pub struct DetectorCase {
     /// Its file in the folder of inputs.
     pub file: &'static str,
     /// The decoder of `reference.py`.
@@ -37,7 +37,7 @@ pub struct Model {
     label: &'static str,
 }
 
-pub static ULTRAFACE: Model = Model {
+pub static ULTRAFACE: DetectorCase = DetectorCase {
     file: "data/models/version-RFB-640.onnx",
     decoder: "ultraface",
     size: [640, 480],
@@ -46,7 +46,7 @@ pub static ULTRAFACE: Model = Model {
     label: "face",
 };
 
-pub static YOLOV8: Model = Model {
+pub static YOLOV8: DetectorCase = DetectorCase {
     file: "data/models/yolov8n_int8_640.onnx",
     decoder: "yolov8",
     size: [640, 640],
@@ -153,7 +153,12 @@ fn video(file: &str, frames: u32) -> Option<String> {
 }
 
 /// The survivors of the tensors, by NumPy.
-fn by_numpy(python: &Path, model: &Model, tensors: &[Tensor], visible: [f64; 4]) -> Vec<Survivor> {
+fn by_numpy(
+    python: &Path,
+    model: &DetectorCase,
+    tensors: &[Tensor],
+    visible: [f64; 4],
+) -> Vec<Survivor> {
     let folder = Scratch::new();
     let write = |(name, tensor): (&&str, &Tensor)| {
         let path = folder.join(name);
@@ -183,7 +188,7 @@ fn by_numpy(python: &Path, model: &Model, tensors: &[Tensor], visible: [f64; 4])
 ///
 /// Asserts that the regions of each frame are NumPy's survivors of its tensors, mapped to the frame. Returns
 /// the number of each frame's regions; `None` (reported as a skip) if something is missing.
-fn equals_numpy(model: &Model, source: &str, letterbox: Letterbox) -> Option<Vec<usize>> {
+fn equals_numpy(model: &DetectorCase, source: &str, letterbox: Letterbox) -> Option<Vec<usize>> {
     let (path, python) = (data::path(model.file)?, python()?);
     let inference = element::inference(&path, &format!("letterbox={}", letterbox.name()));
     let pipeline =
@@ -229,7 +234,7 @@ fn equals_numpy(model: &Model, source: &str, letterbox: Letterbox) -> Option<Vec
 
 /// Asserts that the tensors of the first frame of `source`, on the CPU, have the bits of those that ONNX
 /// Runtime's Python interface gives for the same input.
-fn equals_python(model: &Model, source: &str, letterbox: Letterbox) {
+fn equals_python(model: &DetectorCase, source: &str, letterbox: Letterbox) {
     let tensors = |model: &Path, properties: &str| {
         let properties = format!("provider=cpu letterbox={} {properties}", letterbox.name());
         let inference = element::inference(model, &properties);
@@ -260,7 +265,7 @@ fn equals_python(model: &Model, source: &str, letterbox: Letterbox) {
 
 /// Runs a picture through a detector with each letterbox. The expected numbers of survivors are those of
 /// the development machine; other processors round sums differently.
-fn check_picture(model: &Model, file: &str, expected: &[(Letterbox, usize)]) {
+fn check_picture(model: &DetectorCase, file: &str, expected: &[(Letterbox, usize)]) {
     if !has_onnx_runtime() {
         return;
     }

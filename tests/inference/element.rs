@@ -9,7 +9,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::register_inference;
 use gstnmsfilter::tensor::Elements;
 
-use crate::support::onnx::Model;
+use crate::support::onnx::OnnxModel;
 use crate::support::pipeline;
 use crate::support::scratch::{Scratch, ScratchFile};
 use crate::support::skip::skip;
@@ -54,7 +54,7 @@ pub fn has_onnx_runtime() -> bool {
 }
 
 /// The file of `model`, which is removed when this is dropped.
-pub fn file(model: &Model) -> ScratchFile {
+pub fn file(model: &OnnxModel) -> ScratchFile {
     ScratchFile::new("onnx", &model.to_bytes())
 }
 
@@ -65,7 +65,7 @@ pub struct WithInfo {
 }
 
 impl WithInfo {
-    pub fn new(model: &Model, info: &str) -> Self {
+    pub fn new(model: &OnnxModel, info: &str) -> Self {
         let folder = Scratch::new();
         let path = folder.join("model.onnx");
         model.write(&path);

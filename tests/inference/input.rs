@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a model takes: the numbers, their order, and the frame's position in the model's input.
+//! A model's input: the numbers, their order, and the frame's position in the model's input.
 //!
 //! The models return their input, so that the attached tensor has what the model received.
 
@@ -11,7 +11,7 @@ use gstnmsfilter::internals::geometry::Letterbox;
 
 use crate::element::{self, Values, file, has_onnx_runtime};
 use crate::frames::{self, Picture, converted, tensors_of};
-use crate::support::onnx::{Element, Model, Node, identity};
+use crate::support::onnx::{Element, Node, OnnxModel, identity};
 use crate::support::pipeline;
 
 /// Asserts that two pictures are equal; names the first pixel that is not.
@@ -42,7 +42,7 @@ fn picture() -> Picture {
 }
 
 /// The model that takes a picture of the size of `picture` in f32 and returns it.
-fn returns_its_input(size: [usize; 2]) -> Model {
+fn returns_its_input(size: [usize; 2]) -> OnnxModel {
     let [width, height] = size.map(|side| side as i64);
     identity([1, 3, height, width], Element::F32)
 }
@@ -217,7 +217,7 @@ fn u8_models_receive_the_bytes() {
         return;
     }
     let picture = picture();
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::U8, [1, 24, 32, 3])
         .node(Node::new("Cast", &["input"], &["output"]).int("to", Element::F32 as i64))
         .output("output", Element::F32, [1, 24, 32, 3]);

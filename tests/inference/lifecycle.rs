@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! States, caps and events: other models, other frames, flushes; and what the element says of itself.
+//! States, caps and events: other models, other frames, flushes; and what the element reports of itself.
 
 use std::path::Path;
 use std::str::FromStr;

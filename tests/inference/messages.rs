@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Error messages: each says what was expected, what came, and what to do. Nothing panics: GStreamer would post
-//! an error that says so.
+//! Error messages: each states what was expected, what came, and what to do. Nothing panics: GStreamer would post
+//! an error that names it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::element::{self, WithInfo, file, has_onnx_runtime};
 use crate::support::data;
 use crate::support::onnx::{
-    Dims, Element, Model, Node, Tensor, constants, identity, int64_output, two_inputs,
+    Dims, Element, Node, OnnxModel, Tensor, constants, identity, int64_output, two_inputs,
     varying_output,
 };
 use crate::support::pipeline::{self, parse};
@@ -31,7 +31,7 @@ pub fn error(properties: &str) -> String {
 }
 
 /// The error for this model with further properties.
-fn error_of(model: &Model, properties: &str) -> String {
+fn error_of(model: &OnnxModel, properties: &str) -> String {
     let file = file(model);
     error(&format!("model={} {properties}", file.display()))
 }
@@ -104,7 +104,7 @@ fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
     }
     let folder = Scratch::new();
     let (path, weights) = (folder.join("model.onnx"), folder.join("model.onnx.data"));
-    Model::new()
+    OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("weights", &Tensor::f32_in_file(&DIMS, "model.onnx.data"))
         .node(Node::new("Mul", &["input", "weights"], &["output"]))
@@ -167,7 +167,7 @@ fn other_numbers_of_inputs_than_one() {
         "the model has 2 inputs (left, right); expected one, the picture: export the model with that \
          input alone"
     );
-    let none = Model::new()
+    let none = OnnxModel::new()
         .initializer("one", &Tensor::f32(&[1], &[1.0]))
         .node(Node::new("Identity", &["one"], &["output"]))
         .output("output", Element::F32, [1]);
@@ -257,7 +257,7 @@ fn an_output_whose_size_depends_on_the_picture() {
     // Without elements for the black frame of the first run.
     assert_eq!(error_of(&varying_output(DIMS), ""), message);
     // With as many elements for each frame, so the first frame has others than the first run.
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("half", &Tensor::f32(&[], &[0.5]))
         .node(Node::new("Sub", &["input", "half"], &["shifted"]))
@@ -276,7 +276,7 @@ fn a_model_that_fails_when_it_runs() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("shape", &Tensor::i64(&[1], &[7]))
         .node(Node::new("Reshape", &["input", "shape"], &["output"]))

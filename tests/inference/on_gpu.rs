@@ -12,7 +12,7 @@ use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
 
 use crate::alone;
-use crate::detections::{Model, Region, ULTRAFACE, YOLOV8, picture, regions};
+use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, regions};
 use crate::element::{self, Tensor, file, has_onnx_runtime, tensors};
 use crate::frames::{self, Picture};
 use crate::support::data;
@@ -113,7 +113,7 @@ struct Frame {
 }
 
 /// Runs a detector on a picture, and decodes its tensors where they are and on the CPU.
-fn detect(model: &Model, source: &str, provider: &str, letterbox: &str) -> Frame {
+fn detect(model: &DetectorCase, source: &str, provider: &str, letterbox: &str) -> Frame {
     let path = data::path(model.file).expect("it was there before");
     let properties = format!("provider={provider} letterbox={letterbox}");
     let inference = element::inference(&path, &properties);
@@ -146,7 +146,7 @@ fn difference(a: &Tensor, b: &Tensor) -> f32 {
     a.f32().iter().zip(b.f32()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-fn check_detections(model: &Model, file: &str, letterbox: &str) {
+fn check_detections(model: &DetectorCase, file: &str, letterbox: &str) {
     let Some(source) = picture(file) else { return };
     let [cpu, cuda] = ["cpu", "cuda"].map(|provider| detect(model, &source, provider, letterbox));
     for frame in [&cpu, &cuda] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a model gives: the tensors on the buffers, their ids, and their memory.
+//! A model's outputs: the tensors on the buffers, their ids, and their memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 use crate::alone;
 use crate::element::{self, Values, WithInfo, file, has_onnx_runtime, ids, stat, tensors};
 use crate::frames::{self, Picture, tensors_of};
-use crate::support::onnx::{Element, Model, Node, Tensor};
+use crate::support::onnx::{Element, Node, OnnxModel, Tensor};
 use crate::support::onnx::{constants, identity, identity_f16_output, two_outputs};
 use crate::support::pipeline::{self, intercept, parse, watch};
 use crate::support::process::resident;
@@ -93,7 +93,7 @@ fn outputs_of_integers_are_not_attached() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .node(Node::new("Cast", &["input"], &["number"]).int("to", Element::I64 as i64))
         .node(Node::new("Identity", &["input"], &["scores"]))
@@ -107,7 +107,7 @@ fn dynamic_dimensions_of_an_output_are_those_of_the_run() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, "batch,3,height,width")
         .node(Node::new("Identity", &["input"], &["output"]))
         .output("output", Element::F32, "batch,3,height,width");
@@ -117,34 +117,35 @@ fn dynamic_dimensions_of_an_output_are_those_of_the_run() {
 }
 
 #[test]
-fn tensors_say_the_models_size_letterbox_and_labels() {
+fn tensors_have_the_models_size_letterbox_and_labels() {
     if !has_onnx_runtime() {
         return;
     }
-    let says = |model: &Model, properties: &str| {
+    let description = |model: &OnnxModel, properties: &str| {
         let file = file(model);
         let inference = element::inference(&file, properties);
         let pipeline = frames::pipeline_of(&frame(), 1, &inference);
-        let said = watch(&pipeline, "inference", |buffer| {
+        let watched = watch(&pipeline, "inference", |buffer| {
             let tensors = Tensors::of(buffer).unwrap();
-            ModelInfo::from_caps(tensors.model().expect("the tensors say it")).unwrap()
+            ModelInfo::from_caps(tensors.model().expect("the tensors have a model description"))
+                .unwrap()
         });
         element::run_pipeline(&pipeline);
-        said.lock().unwrap().remove(0)
+        watched.lock().unwrap().remove(0)
     };
     let model = identity([1, 3, 20, 30], Element::F32);
     let expected = ModelInfo::default().with_size([30, 20]).with_letterbox(Letterbox::Center);
-    assert_eq!(says(&model, ""), expected);
+    assert_eq!(description(&model, ""), expected);
     let model = model.metadata("names", "{0: 'face', 2: 'hand'}");
     let expected = expected.with_labels(["face", "", "hand"]);
-    assert_eq!(says(&model, ""), expected);
+    assert_eq!(description(&model, ""), expected);
     let model = model.metadata("task", "pose").metadata("end2end", "true");
     let expected = expected.with_task("pose").with_end2end(true);
-    assert_eq!(says(&model, ""), expected);
+    assert_eq!(description(&model, ""), expected);
     let labels = ScratchFile::new("txt", b"one\ntwo\n");
     let properties = format!("letterbox=none label-file={}", labels.display());
     let expected = expected.with_labels(["one", "two"]).with_letterbox(Letterbox::None);
-    assert_eq!(says(&model, &properties), expected);
+    assert_eq!(description(&model, &properties), expected);
 }
 
 /// A pipeline of `count` frames through an identity model; each frame has one color, by its number.
@@ -356,7 +357,7 @@ fn numbers_of_an_output_are_those_of_the_model() {
         return;
     }
     let weights = Tensor::f32(&[1, 3, 1, 1], &[1.0, 100.0, 10_000.0]);
-    let model = Model::new()
+    let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("weights", &weights)
         .node(Node::new("Mul", &["input", "weights"], &["output"]))

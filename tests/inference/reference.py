@@ -29,7 +29,7 @@ import numpy as np
 
 f32 = np.float32
 # The greatest length of a box's side.
-MAX_SIDE = f32(1.0e9)
+MAX_BOX_SIDE = f32(1.0e9)
 
 
 def tensor(argument):
@@ -72,7 +72,7 @@ def candidates(corners, scores, threshold, visible):
     rejected = ~np.isfinite(best)
     remaining = ~rejected & ~(best < threshold)
     invalid = ~np.isfinite(corners).all(axis=1)
-    invalid |= (width < 0) | (height < 0) | (width > MAX_SIDE) | (height > MAX_SIDE)
+    invalid |= (width < 0) | (height < 0) | (width > MAX_BOX_SIDE) | (height > MAX_BOX_SIDE)
     rejected |= remaining & invalid
     remaining &= ~invalid & (width != 0) & (height != 0)
     outside = (x2 <= left) | (x1 >= right) | (y2 <= top) | (y1 >= bottom)

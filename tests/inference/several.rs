@@ -2,7 +2,7 @@
 //! Several models in series, and `nmsfilter` behind them: which model's tensors are decoded.
 
 use crate::element::{file, has_onnx_runtime, ids};
-use crate::support::onnx::{Model, constant};
+use crate::support::onnx::{OnnxModel, constant};
 use crate::support::pipeline::{self, Region, parse, regions, watch};
 use crate::support::scratch::ScratchFile;
 
@@ -11,7 +11,7 @@ fn finds(left: f32, label: &str) -> ScratchFile {
     file(&model(left).metadata("names", &format!("{{0: '{label}'}}")))
 }
 
-fn model(left: f32) -> Model {
+fn model(left: f32) -> OnnxModel {
     let values = [left, 4.0, 8.0, 0.9];
     constant([1, 3, 48, 64], "found", &[1, 4], &values).metadata("found", "windows")
 }

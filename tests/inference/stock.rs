@@ -5,7 +5,7 @@
 //! `ortinference` loads, and by default runs models without optimization. So tensors differ by the rounding of
 //! single precision.
 
-use crate::detections::{Model, Region, ULTRAFACE, YOLOV8, picture, regions};
+use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, regions};
 use crate::element::{self, Tensor, has_onnx_runtime, tensors};
 use crate::support::skip::skip;
 use crate::support::{data, pipeline};
@@ -29,7 +29,7 @@ fn difference(a: &Tensor, b: &Tensor) -> f32 {
 
 /// Asserts that the tensors of both elements differ by `tolerances` at most (output by output), and that the
 /// regions are the same: in number, class and order, and in position to a thousandth of the picture's side.
-fn equals_onnxinference(model: &Model, file: &str, tolerances: &[f32]) {
+fn equals_onnxinference(model: &DetectorCase, file: &str, tolerances: &[f32]) {
     if !has_onnx_runtime() {
         return;
     }

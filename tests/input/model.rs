@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tensors say of their model: written as caps, read back from a buffer; malformed caps are an error
-//! that says what was expected and what came.
+//! The tensors' model description: written as caps, read back from a buffer; malformed caps are an error
+//! that states what was expected and what came.
 
 use gst::glib;
 use gst::glib::translate::ToGlibPtrMut;

@@ -149,7 +149,7 @@ mod tensor_meta {
     use gst::prelude::*;
     use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     use gstnmsfilter::input::Tensors;
-    use gstnmsfilter::tensor::{Elements, MAX_RANK};
+    use gstnmsfilter::tensor::{Elements, MAX_DIMENSIONS};
 
     use super::*;
 
@@ -230,7 +230,7 @@ mod tensor_meta {
     fn tensors_of_too_many_dimensions_or_beyond_the_sixteenth_are_counted() {
         init();
         let mut buffer = gst::Buffer::new();
-        let deep = tensor("a", TensorDataType::Float32, &[1; MAX_RANK + 1], 4);
+        let deep = tensor("a", TensorDataType::Float32, &[1; MAX_DIMENSIONS + 1], 4);
         let flat = || tensor("b", TensorDataType::Float32, &[1], 4);
         let mut all = vec![deep];
         all.extend(std::iter::repeat_with(flat).take(18));
@@ -247,7 +247,7 @@ mod tensor_meta {
                ! nmsfilter name=nms ! fakesink",
         );
         intercept(&pipeline, "in", |buffer| {
-            let deep = tensor("a", TensorDataType::Float32, &[1; MAX_RANK + 1], 4);
+            let deep = tensor("a", TensorDataType::Float32, &[1; MAX_DIMENSIONS + 1], 4);
             add(buffer, vec![deep, window(1.0)]);
         });
         let ended = run(&pipeline);

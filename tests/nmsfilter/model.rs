@@ -19,7 +19,7 @@ fn window_of(info: &ModelInfo) -> NewTensor {
     window().with_model(info.to_caps().unwrap())
 }
 
-/// All that a model can say.
+/// A model description with all fields.
 fn model() -> ModelInfo {
     init();
     let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
@@ -99,7 +99,7 @@ fn each_of_them_can_be_missing() {
 }
 
 #[test]
-fn properties_override_what_the_tensors_say() {
+fn properties_override_the_model_description() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("model-labels.txt");
     std::fs::write(&file, "dog\n").unwrap();
     let tensors = || vec![window_of(&model())];

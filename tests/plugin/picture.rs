@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gst::prelude::*;
 
 use crate::python::{self, Picture};
-use crate::stock::Model;
+use crate::stock::StockModel;
 use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 use crate::support::{data, pipeline};
@@ -22,7 +22,7 @@ pub fn picture(file: &str) -> Option<String> {
 }
 
 /// Elements that scale to the model's input.
-pub fn scaled(model: &Model, borders: bool) -> String {
+pub fn scaled(model: &StockModel, borders: bool) -> String {
     let [w, h] = model.size;
     format!(
         "videoscale add-borders={borders}
@@ -64,13 +64,13 @@ pub fn pixels(source: &str) -> Picture {
 
 /// A model's outputs for a picture, in files that are removed when this is dropped.
 pub struct Recording {
-    model: &'static Model,
+    model: &'static StockModel,
     folder: Scratch,
 }
 
 impl Recording {
     /// Records the outputs; `None` (reported as a skip) if something is missing.
-    pub fn of(model: &'static Model, picture: &Picture) -> Option<Self> {
+    pub fn of(model: &'static StockModel, picture: &Picture) -> Option<Self> {
         let folder = python::record(&data::path(model.file)?, picture, model.range)?;
         Some(Self { model, folder })
     }

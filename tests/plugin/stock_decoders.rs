@@ -9,7 +9,7 @@ use crate::frame::{Frame, regions};
 use crate::greedy::{Candidate, candidates, greedy, iou};
 use crate::picture::{drawn, picture, scaled, video};
 use crate::stock::decoders::{self, Object};
-use crate::stock::{self, Model, ULTRAFACE, YOLOV8};
+use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
 use crate::support::{pipeline, skip};
 
 const SCORE: f32 = 0.25;
@@ -18,7 +18,7 @@ const IOU: f32 = 0.45;
 /// The results of nmsfilter and of a stock decoder for each frame of these elements.
 fn both(
     name: &str,
-    model: &Model,
+    model: &StockModel,
     source: &str,
     settings: &str,
     decoder: &str,

@@ -10,7 +10,7 @@ use crate::frame::{Frame, regions};
 use crate::greedy::{self, Kept};
 use crate::picture::{Recording, drawn, picture, pixels, scaled, video};
 use crate::python;
-use crate::stock::{self, Model, ULTRAFACE, YOLOV8};
+use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
 use crate::support::scratch::Scratch;
 use crate::support::{pipeline, skip};
 use crate::tensors::Recorded;
@@ -19,7 +19,7 @@ const SCORE: f32 = 0.25;
 const IOU: f32 = 0.45;
 
 /// The survivors of `tensors` by a Rust function, whose result equals that of NumPy if there is one.
-fn reference(model: &Model, tensors: &[Recorded]) -> Kept {
+fn reference(model: &StockModel, tensors: &[Recorded]) -> Kept {
     let plain = greedy::by_numpys_rules(model.decoder, tensors, model.size, [SCORE, IOU]);
     let folder = Scratch::new();
     let write = |tensor: &Recorded| {
@@ -36,7 +36,7 @@ fn reference(model: &Model, tensors: &[Recorded]) -> Kept {
 
 /// Asserts that the regions of each frame of `source` are the expected ones: boxes, classes, scores,
 /// order. Returns the numbers of candidates and survivors of each frame.
-fn equals_numpy(name: &str, model: &Model, source: &str) -> Vec<[usize; 2]> {
+fn equals_numpy(name: &str, model: &StockModel, source: &str) -> Vec<[usize; 2]> {
     let pipeline = pipeline::parse(&format!(
         "{source} ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU} ! {}",
         drawn(name)
@@ -66,7 +66,12 @@ fn equals_numpy(name: &str, model: &Model, source: &str) -> Vec<[usize; 2]> {
 
 /// [`equals_numpy`] on a picture after the stock inference element, or, if there is none, after a
 /// recording of the model's outputs for the same pixels. `None` if something is missing.
-fn inferred(name: &str, model: &'static Model, file: &str, borders: bool) -> Option<[usize; 2]> {
+fn inferred(
+    name: &str,
+    model: &'static StockModel,
+    file: &str,
+    borders: bool,
+) -> Option<[usize; 2]> {
     pipeline::init();
     let picture = format!("{} ! {}", picture(file)?, scaled(model, borders));
     // Lives until the pipeline has run.

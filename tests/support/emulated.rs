@@ -9,13 +9,13 @@ use std::ptr::null_mut;
 use gst::glib::translate::IntoGlib;
 use gstnmsfilter::internals::device::Driver;
 
-use super::library::Library;
+use super::library::LoadedLibrary;
 use super::skip::skip;
 
 /// The emulated driver, loaded.
 #[derive(Clone, Copy)]
 pub struct Emulated {
-    library: Library,
+    library: LoadedLibrary,
 }
 
 /// A `CUcontext`, `CUstream` or `CUevent`.
@@ -24,7 +24,7 @@ pub type Handle = *mut c_void;
 impl Emulated {
     /// `None` (reported as a skip) if there is no driver, or a different one.
     pub fn get() -> Option<Self> {
-        let library = Driver::get().ok().and_then(|_| Library::loaded("libcuda.so.1"));
+        let library = Driver::get().ok().and_then(|_| LoadedLibrary::loaded("libcuda.so.1"));
         let found = library.filter(|library| library.has(c"nmsfilter_emulated_context"));
         if found.is_none() {
             skip("the emulated driver (kernels/emulate/libcuda.sh)");
@@ -136,7 +136,7 @@ impl GstCuda {
         let folder = std::env::var("NMSFILTER_EMULATED_CUDA").expect("it names the folder");
         let path = Path::new(&folder).join("gstcuda/libgstcuda-1.0.so.0");
         // SAFETY: the library has no initializers but its own tables'.
-        Self(Emulated { library: unsafe { Library::open(&path) } })
+        Self(Emulated { library: unsafe { LoadedLibrary::open(&path) } })
     }
 
     /// Makes `memory` a `GstCudaMemory` of this stream; null: of the default stream.

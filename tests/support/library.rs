@@ -31,9 +31,9 @@ pub fn build(script: &str, input: &Path, folder: &str) -> PathBuf {
 
 /// A loaded library. It stays loaded.
 #[derive(Clone, Copy, Debug)]
-pub struct Library(&'static SharedLibrary);
+pub struct LoadedLibrary(&'static SharedLibrary);
 
-impl Library {
+impl LoadedLibrary {
     /// Loads the library `path`.
     ///
     /// # Safety

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Small ONNX models, written byte by byte.
 //!
-//! In: a graph's inputs, outputs, nodes and initializers. Out: the bytes of an `.onnx` file. [`Model`] is the
+//! In: a graph's inputs, outputs, nodes and initializers. Out: the bytes of an `.onnx` file. [`OnnxModel`] is the
 //! builder; the functions below it make models for tests.
 //!
 //! An `.onnx` file is a `ModelProto` in the wire format of Protocol Buffers. These are the messages of ONNX's
@@ -180,19 +180,19 @@ impl Tensor {
 
 /// A model under construction.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct OnnxModel {
     graph: Message,
     opset: u64,
     metadata: Vec<Message>,
 }
 
-impl Default for Model {
+impl Default for OnnxModel {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Model {
+impl OnnxModel {
     /// A graph without inputs, outputs and nodes.
     pub fn new() -> Self {
         let mut graph = Message::default();
@@ -278,9 +278,9 @@ impl Model {
 }
 
 /// The model whose `output` is its `input`, so that a test reads what the model receives.
-pub fn identity(dims: impl Into<Dims>, element: Element) -> Model {
+pub fn identity(dims: impl Into<Dims>, element: Element) -> OnnxModel {
     let dims = dims.into();
-    Model::new()
+    OnnxModel::new()
         .input("input", element, dims.clone())
         .node(Node::new("Identity", &["input"], &["output"]))
         .output("output", element, dims)
@@ -288,7 +288,7 @@ pub fn identity(dims: impl Into<Dims>, element: Element) -> Model {
 
 /// The model whose output `name` has these values, whatever its `input` of dimensions `input` (f32) is:
 /// [`constants`] with one output.
-pub fn constant(input: impl Into<Dims>, name: &str, dims: &[i64], values: &[f32]) -> Model {
+pub fn constant(input: impl Into<Dims>, name: &str, dims: &[i64], values: &[f32]) -> OnnxModel {
     constants(input, &[(name, dims, values)])
 }
 
@@ -297,8 +297,8 @@ pub fn constant(input: impl Into<Dims>, name: &str, dims: &[i64], values: &[f32]
 ///
 /// The input is used: the outputs are `values + 0 * sum(input)`. So they have the bits of `values`, except that
 /// minus zero becomes zero, and that an input which is not finite, or whose sum is not, makes all values NaN.
-pub fn constants(input: impl Into<Dims>, outputs: &[(&str, &[i64], &[f32])]) -> Model {
-    let mut model = Model::new()
+pub fn constants(input: impl Into<Dims>, outputs: &[(&str, &[i64], &[f32])]) -> OnnxModel {
+    let mut model = OnnxModel::new()
         .input("input", Element::F32, input)
         // Without the input `axes`, ReduceSum reduces all axes.
         .node(Node::new("ReduceSum", &["input"], &["sum"]).int("keepdims", 0))
@@ -315,26 +315,26 @@ pub fn constants(input: impl Into<Dims>, outputs: &[(&str, &[i64], &[f32])]) -> 
 }
 
 /// The model whose `output` (f16) is its `input` (f32), rounded.
-pub fn identity_f16_output(dims: impl Into<Dims>) -> Model {
+pub fn identity_f16_output(dims: impl Into<Dims>) -> OnnxModel {
     cast(dims.into(), Element::F16)
 }
 
 /// The model whose `output` (i64) is its `input` (f32), rounded toward zero.
-pub fn int64_output(dims: impl Into<Dims>) -> Model {
+pub fn int64_output(dims: impl Into<Dims>) -> OnnxModel {
     cast(dims.into(), Element::I64)
 }
 
-fn cast(dims: Dims, to: Element) -> Model {
-    Model::new()
+fn cast(dims: Dims, to: Element) -> OnnxModel {
+    OnnxModel::new()
         .input("input", Element::F32, dims.clone())
         .node(Node::new("Cast", &["input"], &["output"]).int("to", to as i64))
         .output("output", to, dims)
 }
 
 /// The model whose outputs are `same`, its `input` (f32), and `negative`, its input with the opposite sign.
-pub fn two_outputs(dims: impl Into<Dims>) -> Model {
+pub fn two_outputs(dims: impl Into<Dims>) -> OnnxModel {
     let dims = dims.into();
-    Model::new()
+    OnnxModel::new()
         .input("input", Element::F32, dims.clone())
         .node(Node::new("Identity", &["input"], &["same"]))
         .node(Node::new("Neg", &["input"], &["negative"]))
@@ -343,9 +343,9 @@ pub fn two_outputs(dims: impl Into<Dims>) -> Model {
 }
 
 /// The model whose `output` is the sum of its inputs `left` and `right` (f32).
-pub fn two_inputs(dims: impl Into<Dims>) -> Model {
+pub fn two_inputs(dims: impl Into<Dims>) -> OnnxModel {
     let dims = dims.into();
-    Model::new()
+    OnnxModel::new()
         .input("left", Element::F32, dims.clone())
         .input("right", Element::F32, dims.clone())
         .node(Node::new("Add", &["left", "right"], &["output"]))
@@ -355,10 +355,10 @@ pub fn two_inputs(dims: impl Into<Dims>) -> Model {
 /// The model whose `output` (f32) has the indices of the elements of its `input` (f32) that are not zero: one
 /// row of as many indices as the input has dimensions. The number of rows depends on the values, so its
 /// dimension is the symbol `found`.
-pub fn varying_output(dims: impl Into<Dims>) -> Model {
+pub fn varying_output(dims: impl Into<Dims>) -> OnnxModel {
     let dims = dims.into();
     let rank = dims.0.as_ref().map_or(Dim::Unknown, |dims| Dim::Size(dims.len() as i64));
-    Model::new()
+    OnnxModel::new()
         .input("input", Element::F32, dims)
         .node(Node::new("NonZero", &["input"], &["columns"]))
         .node(Node::new("Transpose", &["columns"], &["rows"]).ints("perm", &[1, 0]))

@@ -48,7 +48,7 @@ const DEFAULT_WIDTH: i32 = 1920;
 const DEFAULT_HEIGHT: i32 = 1080;
 const DEFAULT_RATE: i32 = 50;
 /// The longest side of a frame.
-const MAX_SIDE: i32 = 16_384;
+const MAX_FRAME_SIDE: i32 = 16_384;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Settings {
@@ -234,8 +234,8 @@ impl ElementImpl for CrowdTestSrc {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let caps = gst_video::VideoCapsBuilder::new()
                 .format_list(FORMATS.map(|(format, _)| format))
-                .width_range(1..=MAX_SIDE)
-                .height_range(1..=MAX_SIDE)
+                .width_range(1..=MAX_FRAME_SIDE)
+                .height_range(1..=MAX_FRAME_SIDE)
                 .framerate_range(gst::Fraction::new(1, i32::MAX)..=gst::Fraction::new(i32::MAX, 1))
                 .build();
             let template = gst::PadTemplate::new(

@@ -20,7 +20,7 @@
 //! The font is part of the element, so that the same regions give the same picture on every machine. It has the
 //! letters of Latin script (Unicode's Basic Latin, Latin-1 Supplement and Latin Extended-A). A label
 //! without a letter or digit of these is drawn as its class, `class-3`; in other labels, and in those without a class
-//! number, a question mark replaces each character that the font does not have. A warning says so once. Invalid bytes
+//! number, a question mark replaces each character that the font does not have. A warning reports it once. Invalid bytes
 //! in a type that is not UTF-8 count as one such character.
 
 mod color;

@@ -6,9 +6,9 @@
 
 use super::NmsFilter;
 use super::debug_category::CAT;
-use super::enums::Letterbox;
+use super::enums::NmsFilterLetterbox;
 use super::error::FrameError;
-use super::plan::Input;
+use super::plan::PlanInput;
 use super::session::{FrameResult, Session};
 use super::stats::FrameCounts;
 use crate::input::deepstream::{Batch, Reader};
@@ -61,7 +61,7 @@ impl Session {
         self.warnings.other_inference(element, batch, self.settings.unique_id);
         self.warnings.tensors_elsewhere(element, batch);
         self.warnings.size_of_caps(element, batch);
-        if self.settings.letterbox == Letterbox::Auto && !batch.frames().is_empty() {
+        if self.settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
             self.warnings.unknown_letterbox(element, batch);
         }
     }
@@ -82,7 +82,7 @@ impl Session {
             let views = tensors.views();
             let (size, model) = (frames[0].size, batch.model_input(&frames[0]));
             let all_frames = Some(batch.found.all_frames);
-            let input = Input {
+            let input = PlanInput {
                 tensors: &views,
                 frame: Some(size),
                 model,

@@ -112,7 +112,7 @@ property_enum! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterLetterbox", allow_name_conflict)]
-pub enum Letterbox {
+pub enum NmsFilterLetterbox {
     /// Stretched to fill it.
     #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
     None = 0,
@@ -128,7 +128,7 @@ pub enum Letterbox {
     Auto = 3,
 }
 
-impl Letterbox {
+impl NmsFilterLetterbox {
     /// The value of the core; `None` for `auto`.
     pub fn letterbox(self) -> Option<geometry::Letterbox> {
         match self {
@@ -207,9 +207,14 @@ mod tests {
 
     #[test]
     fn the_letterbox_property_has_the_values_of_the_core_and_auto() {
-        let class = glib::EnumClass::new::<Letterbox>();
-        let nick = |value: Letterbox| class.value(value.into_glib()).unwrap().nick();
-        for value in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft, Letterbox::Auto] {
+        let class = glib::EnumClass::new::<NmsFilterLetterbox>();
+        let nick = |value: NmsFilterLetterbox| class.value(value.into_glib()).unwrap().nick();
+        for value in [
+            NmsFilterLetterbox::None,
+            NmsFilterLetterbox::Center,
+            NmsFilterLetterbox::TopLeft,
+            NmsFilterLetterbox::Auto,
+        ] {
             assert_eq!(nick(value), value.letterbox().map_or("auto", geometry::Letterbox::name));
         }
         assert_eq!(class.values().len(), geometry::Letterbox::ALL.len() + 1);

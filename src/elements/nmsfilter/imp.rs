@@ -17,7 +17,9 @@ use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess
 use gst_base::subclass::prelude::*;
 
 use super::debug_category::CAT;
-use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
+use super::enums::{
+    Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
+};
 use super::frame_counter::FrameCounter;
 use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
@@ -26,7 +28,7 @@ use crate::deepstream::NVMM;
 use crate::elements::{any_video, filter_templates, lock, property};
 use crate::engine;
 use crate::input::deepstream;
-use crate::input::model::MAX_SIDE;
+use crate::input::model::MAX_MODEL_SIDE;
 use crate::output::Labels;
 
 /// The instance data of the element.
@@ -182,7 +184,7 @@ pub struct NmsFilter {
     )]
     #[property(
         name = "model-width", get, set, type = u32, member = model_width,
-        maximum = MAX_SIDE, default = Settings::default().model_width,
+        maximum = MAX_MODEL_SIDE, default = Settings::default().model_width,
         nick = "Model width",
         blurb = "Width of the model's input in pixels (0, if model-height is 0 too: that of the tensors' model \
                  description, else that of the frame)",
@@ -190,14 +192,14 @@ pub struct NmsFilter {
     )]
     #[property(
         name = "model-height", get, set, type = u32, member = model_height,
-        maximum = MAX_SIDE, default = Settings::default().model_height,
+        maximum = MAX_MODEL_SIDE, default = Settings::default().model_height,
         nick = "Model height",
         blurb = "Height of the model's input in pixels (0, if model-width is 0 too: that of the tensors' model \
                  description, else that of the frame)",
         mutable_playing
     )]
     #[property(
-        name = "letterbox", get, set, type = Letterbox, member = letterbox,
+        name = "letterbox", get, set, type = NmsFilterLetterbox, member = letterbox,
         builder(Settings::default().letterbox)
             .nick("Letterbox")
             .blurb(

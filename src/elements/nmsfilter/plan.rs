@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed once for many frames.
 //!
-//! In: shapes of tensors, settings, what the tensors say of their model, labels and the frame's size.
+//! In: shapes of tensors, settings, the tensors' model description, labels and the frame's size.
 //! Out: decoder and layout, and for each size of frames and each input of a model the mapping to the frame and
 //! engine parameters.
 
@@ -41,11 +41,11 @@ const MAX_FRAME_PLANS: usize = 64;
 
 /// The tensors to plan for.
 #[derive(Clone, Copy)]
-pub(super) struct Input<'t> {
+pub(super) struct PlanInput<'t> {
     pub tensors: &'t [TensorView<'t>],
     /// Width and height of the frames that they are of; `None` before caps.
     pub frame: Option<[u32; 2]>,
-    /// The model's input, as the tensors say.
+    /// The model's input, from the tensors' model description.
     pub model: ModelInput,
     /// The family of the model, if no decoder reads it.
     pub family: Option<UnreadFamily>,
@@ -53,7 +53,7 @@ pub(super) struct Input<'t> {
     pub batch: Option<usize>,
 }
 
-impl Input<'_> {
+impl PlanInput<'_> {
     /// Whether the batch has more than one frame; `None` without a batch.
     fn has_more_frames(&self) -> Option<bool> {
         self.batch.map(|frames| frames > 1)
@@ -81,7 +81,7 @@ impl Plan {
     /// If settings, tensors and the frame cannot be used together, or the engine does not support
     /// them.
     pub fn new(
-        input: Input<'_>,
+        input: PlanInput<'_>,
         settings: &Settings,
         labels: &Labels,
         engine: &dyn Engine,
@@ -114,7 +114,7 @@ impl Plan {
     /// If no decoder reads the tensors, or the frame has no pixels.
     pub fn adapt(
         &mut self,
-        input: Input<'_>,
+        input: PlanInput<'_>,
         settings: &Settings,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
@@ -143,7 +143,7 @@ impl Plan {
 
     /// Whether the plan was made for such tensors: their ids, element types and shapes, the size of the frame, and
     /// the model's input.
-    pub fn matches(&self, input: Input<'_>) -> bool {
+    pub fn matches(&self, input: PlanInput<'_>) -> bool {
         self.batch == input.has_more_frames()
             && input.frame.is_some_and(|size| self.position(size, input.model).is_some())
             && self.has_signatures(input.tensors)
@@ -156,7 +156,7 @@ impl Plan {
     }
 
     /// How the tensors of `input`, for which the plan was made or adapted, are read.
-    pub fn reading(&self, input: Input<'_>) -> Reading {
+    pub fn reading(&self, input: PlanInput<'_>) -> Reading {
         let (layout, FramePlan { mapping, params, .. }) =
             (&self.choice.layout, self.frame_of(input));
         Reading {
@@ -172,7 +172,7 @@ impl Plan {
     }
 
     /// The part for the frames of `input`, for which the plan was made or adapted.
-    pub fn frame_of(&self, input: Input<'_>) -> &FramePlan {
+    pub fn frame_of(&self, input: PlanInput<'_>) -> &FramePlan {
         self.frame(input.frame.expect("the plan was made with the size of the frame"), input.model)
     }
 
@@ -221,7 +221,11 @@ impl FramePlan {
 }
 
 /// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
-fn choose(input: Input<'_>, settings: &Settings, labels: &Labels) -> Result<Choice, FrameError> {
+fn choose(
+    input: PlanInput<'_>,
+    settings: &Settings,
+    labels: &Labels,
+) -> Result<Choice, FrameError> {
     let options = settings.decoder_options(labels.count(), input.batch.is_some());
     let wanted = settings.decoder.decoder();
     let choice = decoder::choose(input.tensors, wanted, options);

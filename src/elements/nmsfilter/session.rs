@@ -15,7 +15,7 @@ use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::pending_settings::PendingSettings;
-use super::plan::{Input, Plan};
+use super::plan::{Plan, PlanInput};
 use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::tensor_model::TensorModel;
@@ -195,7 +195,8 @@ impl Session {
         let views = tensors.views();
         let model = self.model.info().input();
         let family = UnreadFamily::of(self.model.info());
-        let input = Input { tensors: &views, frame: self.frame_size, model, family, batch: None };
+        let input =
+            PlanInput { tensors: &views, frame: self.frame_size, model, family, batch: None };
         self.update_plan(element, input, pts)?;
         let size = self.frame_size.ok_or(FrameError::NoCaps)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
@@ -246,7 +247,7 @@ impl Session {
     pub(super) fn update_plan(
         &mut self,
         element: &NmsFilter,
-        input: Input<'_>,
+        input: PlanInput<'_>,
         pts: Option<gst::ClockTime>,
     ) -> Result<(), FrameError> {
         let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(input));
@@ -279,7 +280,7 @@ impl Session {
     }
 
     /// Makes or adapts the plan for other tensors or caps with the settings in force.
-    fn renew_plan(&mut self, element: &NmsFilter, input: Input<'_>) -> Result<(), FrameError> {
+    fn renew_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>) -> Result<(), FrameError> {
         if let Some(plan) = &mut self.plan
             && plan.adapt(input, &self.settings, &self.labels)?
         {
@@ -291,11 +292,11 @@ impl Session {
     }
 
     /// The plan for `input` with `settings`.
-    fn plan_for(&self, input: Input<'_>, settings: &Settings) -> Result<Plan, FrameError> {
+    fn plan_for(&self, input: PlanInput<'_>, settings: &Settings) -> Result<Plan, FrameError> {
         Plan::new(input, settings, &self.labels, &*self.engine)
     }
 
-    fn install_plan(&mut self, element: &NmsFilter, input: Input<'_>, plan: Plan) {
+    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: Plan) {
         let frame = input.frame.expect("the plan was made with the size of the frame");
         let (choice, part) = (&plan.choice, plan.frame_of(input));
         gst::info!(

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of the element's properties.
 //!
-//! In: properties, and what tensors say of their model. Out: options of the decoder, the size of the
+//! In: properties, and the tensors' model description. Out: options of the decoder, the size of the
 //! model's input and the letterbox, and parameters of the engine.
 
-use super::enums::{Attach, Backend, BoxFormat, Coordinates, Decoder, Letterbox, Method, Overlap};
+use super::enums::{
+    Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
+};
 use crate::decoder;
-use crate::deepstream::layout::{Layout, LayoutError, Version};
+use crate::deepstream::layout::{StructureLayout, StructureLayoutError, Version};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
 use crate::geometry;
@@ -37,7 +39,7 @@ pub(super) struct Settings {
     pub num_classes: u32,
     pub model_width: u32,
     pub model_height: u32,
-    pub letterbox: Letterbox,
+    pub letterbox: NmsFilterLetterbox,
     pub backend: Backend,
     pub cuda_device_id: i32,
     pub attach: Attach,
@@ -71,7 +73,7 @@ impl Default for Settings {
             num_classes: 0,
             model_width: 0,
             model_height: 0,
-            letterbox: Letterbox::default(),
+            letterbox: NmsFilterLetterbox::default(),
             backend: Backend::default(),
             cuda_device_id: -1,
             attach: Attach::all(),
@@ -99,7 +101,7 @@ pub(super) enum SettingsError {
     )]
     NoAnalytics,
     #[error(transparent)]
-    DeepStreamVersion(#[from] LayoutError),
+    DeepStreamVersion(#[from] StructureLayoutError),
     #[error(
         "attach={attach} attaches nothing to a batch of {frames} frames: roi and analytics do not contain \
          the frame that a region belongs to; add nvds"
@@ -147,7 +149,7 @@ impl Settings {
     pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
         let Some(text) = &self.deepstream_version else { return Ok(None) };
         let version = text.parse()?;
-        Layout::of(version)?;
+        StructureLayout::of(version)?;
         Ok(Some(version))
     }
 

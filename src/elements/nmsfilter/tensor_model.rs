@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tensors of the stream say of their model.
+//! The model description of the stream's tensors.
 //!
 //! In: the caps that are attached to the tensors of each frame. Out: the [`ModelInfo`]; caps are read when they
 //! change.
@@ -17,7 +17,7 @@ pub(super) struct TensorModel {
 }
 
 impl TensorModel {
-    /// Takes the caps of a frame's tensors. Returns whether they say something else than before. Does not
+    /// Takes the caps of a frame's tensors. Returns whether they differ from those before. Does not
     /// allocate if they do not.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl TensorModel {
         is_new
     }
 
-    /// What the tensors say.
+    /// The model description of the latest tensors.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }

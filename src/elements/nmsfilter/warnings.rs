@@ -10,7 +10,7 @@ use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};
 use crate::input::selection::{Selection, Sets};
 use crate::output::Region;
-use crate::tensor::MAX_RANK;
+use crate::tensor::MAX_DIMENSIONS;
 
 /// Which warnings have been posted since the element started.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Warnings {
             gst::StreamError::Format,
             (
                 "the buffer carries {} tensors, of which {read} are read: at most {MAX_TENSORS}, each \
-                 of at most {MAX_RANK} dimensions; attach the detector's tensors alone, or first",
+                 of at most {MAX_DIMENSIONS} dimensions; attach the detector's tensors alone, or first",
                 read + unread
             )
         );
@@ -154,7 +154,7 @@ impl Warnings {
         );
     }
 
-    /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not say all of it.
+    /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not contain all of it.
     pub fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(problem) = batch.letterbox_problem() else { return };
         if std::mem::replace(&mut self.unknown_letterbox, true) {

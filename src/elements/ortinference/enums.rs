@@ -48,7 +48,7 @@ impl Provider {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceLetterbox", allow_name_conflict)]
-pub enum Letterbox {
+pub enum OrtInferenceLetterbox {
     /// Stretched to fill it.
     #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
     None = 0,
@@ -61,12 +61,12 @@ pub enum Letterbox {
     TopLeft = 2,
 }
 
-impl From<Letterbox> for geometry::Letterbox {
-    fn from(letterbox: Letterbox) -> Self {
+impl From<OrtInferenceLetterbox> for geometry::Letterbox {
+    fn from(letterbox: OrtInferenceLetterbox) -> Self {
         match letterbox {
-            Letterbox::None => Self::None,
-            Letterbox::Center => Self::Center,
-            Letterbox::TopLeft => Self::TopLeft,
+            OrtInferenceLetterbox::None => Self::None,
+            OrtInferenceLetterbox::Center => Self::Center,
+            OrtInferenceLetterbox::TopLeft => Self::TopLeft,
         }
     }
 }

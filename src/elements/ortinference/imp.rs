@@ -13,14 +13,14 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::VideoInfo;
 
-use super::enums::{ChannelOrder, InputLayout, Letterbox, Provider};
+use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
 use super::settings::Settings;
 use super::stats::Stats;
 use crate::elements::{filter_templates, lock, property};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
-use crate::inference::{Inference, Options, provider};
+use crate::inference::{Inference, InferenceOptions, provider};
 use crate::input::custom_meta;
 
 /// The instance data of the element.
@@ -54,8 +54,8 @@ pub struct OrtInference {
         mutable_ready
     )]
     #[property(
-        name = "letterbox", get, set, type = Letterbox, member = letterbox,
-        builder(Letterbox::default())
+        name = "letterbox", get, set, type = OrtInferenceLetterbox, member = letterbox,
+        builder(OrtInferenceLetterbox::default())
             .nick("Letterbox")
             .blurb("How frames are fitted into the model's input; borders are gray")
             .mutable_ready()
@@ -121,7 +121,7 @@ pub struct OrtInference {
 /// What exists from start to stop.
 struct State {
     inference: Inference,
-    options: Options,
+    options: InferenceOptions,
     /// The element's name, by which `nmsfilter` selects its tensors.
     name: glib::GString,
     /// Whether the CPU replaces a GPU that fails.
@@ -297,7 +297,7 @@ impl OrtInference {
         Ok(self.state(inference, options, false))
     }
 
-    fn state(&self, inference: Inference, options: Options, is_auto: bool) -> State {
+    fn state(&self, inference: Inference, options: InferenceOptions, is_auto: bool) -> State {
         State { inference, options, name: self.obj().name(), is_auto, frame: None }
     }
 

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::enums::{ChannelOrder, InputLayout, Letterbox, Provider};
+use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
-use crate::inference::Options;
+use crate::inference::InferenceOptions;
 use crate::inference::model::{Overrides, numbers};
 use crate::output::Labels;
 
@@ -18,7 +18,7 @@ pub(super) struct Settings {
     pub library: Option<String>,
     pub provider: Provider,
     pub cuda_device_id: u32,
-    pub letterbox: Letterbox,
+    pub letterbox: OrtInferenceLetterbox,
     pub input_width: u32,
     pub input_height: u32,
     pub input_layout: InputLayout,
@@ -34,7 +34,7 @@ impl Settings {
     ///
     /// # Errors
     /// If no model is set, numbers cannot be read, or the label file cannot.
-    pub fn options(&self) -> Result<Options, StartError> {
+    pub fn options(&self) -> Result<InferenceOptions, StartError> {
         let model = self.model.as_ref().ok_or(StartError::NoModel)?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);
         let mean =
@@ -55,7 +55,7 @@ impl Settings {
             Some(file) => Some(Labels::load(Path::new(file))?.into_names()),
             None => None,
         };
-        Ok(Options {
+        Ok(InferenceOptions {
             library: self.library.as_ref().map(PathBuf::from),
             model: PathBuf::from(model),
             overrides,

@@ -4,7 +4,7 @@
 //! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is
 //! dropped or rejected.
 
-use super::super::{Detection, MAX_SIDE, Params};
+use super::super::{Detection, MAX_BOX_SIDE, Params};
 use crate::decoder::BoxFormat;
 
 /// The best score of an anchor, or with `multi_label` the score of a pair, before the box is read.
@@ -50,7 +50,7 @@ pub(super) fn make_candidate(
     let [x1, y1, x2, y2] = corners(components(), format, params.scale);
     let (width, height) = (x2 - x1, y2 - y1);
     // If a corner is not finite, neither is a side.
-    let is_valid_side = |side: f32| (0.0..=MAX_SIDE).contains(&side);
+    let is_valid_side = |side: f32| (0.0..=MAX_BOX_SIDE).contains(&side);
     if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }

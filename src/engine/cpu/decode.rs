@@ -80,7 +80,7 @@ impl CandidateDecoder {
             self.decode_by_anchor(layout, params, boxes, scores, |anchor| {
                 let first = field.index(anchor, 0);
                 let anchor_scores = &scores[first..first + layout.classes];
-                (greatest_rank(anchor_scores), anchor_scores.iter().copied())
+                (greatest_key(anchor_scores), anchor_scores.iter().copied())
             });
         } else {
             self.decode_by_anchor(layout, params, boxes, scores, |anchor| {
@@ -88,13 +88,13 @@ impl CandidateDecoder {
                     (0..layout.classes).map(move |class| scores[field.index(anchor, class)]);
                 let best = anchor_scores
                     .clone()
-                    .fold(S::LOWEST, |best, score| greater_score(score.rank(), best));
+                    .fold(S::LOWEST, |best, score| greater_score(score.key(), best));
                 (best, anchor_scores)
             });
         }
     }
 
-    /// Decodes one anchor after the other. `scores_of` returns the rank of an anchor's greatest
+    /// Decodes one anchor after the other. `scores_of` returns the key of an anchor's greatest
     /// score, and its scores.
     #[inline(always)]
     fn decode_by_anchor<B: Element, S: Score, R: Iterator<Item = S>>(
@@ -103,13 +103,13 @@ impl CandidateDecoder {
         params: &Params,
         boxes: &[B],
         scores: &[S],
-        scores_of: impl Fn(usize) -> (S::Rank, R),
+        scores_of: impl Fn(usize) -> (S::Key, R),
     ) {
-        let lowest = S::threshold_rank(params.thresholds.lowest(layout.classes));
+        let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
         for anchor in 0..layout.anchors {
             // Objectness is in the tensor of the scores: `validate` has checked it.
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
-            if objectness.is_some_and(|objectness| S::is_below(objectness.rank(), lowest)) {
+            if objectness.is_some_and(|objectness| S::is_below(objectness.key(), lowest)) {
                 continue;
             }
             let objectness = objectness.map(S::to_f32);
@@ -121,8 +121,8 @@ impl CandidateDecoder {
             if objectness.is_none() && S::is_below(best, lowest) {
                 continue;
             }
-            let class = anchor_scores.position(|score| score.rank() == best).unwrap_or(0);
-            let best = S::from_rank(best);
+            let class = anchor_scores.position(|score| score.key() == best).unwrap_or(0);
+            let best = S::from_key(best);
             let scored = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
             self.add_if_candidate(scored, layout, params, boxes);
         }
@@ -137,7 +137,7 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = S::threshold_rank(params.thresholds.lowest(layout.classes));
+        let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
             let (mut best, mut group) = ([S::LOWEST; BLOCK], [0; BLOCK]);
@@ -153,17 +153,17 @@ impl CandidateDecoder {
             }
             for from in (0..len).step_by(WIDTH) {
                 let end = len.min(from + WIDTH);
-                let is_below = |&best: &S::Rank| S::is_below(best, lowest);
+                let is_below = |&best: &S::Key| S::is_below(best, lowest);
                 if best[from..end].iter().fold(true, |all, best| all & is_below(best)) {
                     continue;
                 }
                 for i in (from..end).filter(|&i| !is_below(&best[i])) {
                     let (anchor, best, first) = (start + i, best[i], group[i] as usize);
                     let has_best =
-                        |&class: &usize| scores[layout.scores.index(anchor, class)].rank() == best;
+                        |&class: &usize| scores[layout.scores.index(anchor, class)].key() == best;
                     let class = (first..layout.classes.min(first + CLASS_GROUP)).find(has_best);
                     let class = class.unwrap_or(0) as u32;
-                    let best = S::from_rank(best);
+                    let best = S::from_key(best);
                     let scored = Scored { anchor: anchor as u32, objectness: None, best, class };
                     self.add_if_candidate(scored, layout, params, boxes);
                 }
@@ -189,38 +189,38 @@ impl CandidateDecoder {
     }
 }
 
-/// The greater of two ranks; `best` if `score` is NaN.
+/// The greater of two keys; `best` if `score` is NaN.
 #[inline(always)]
 fn greater_score<R: PartialOrd>(score: R, best: R) -> R {
     if score > best { score } else { best }
 }
 
-/// The rank of the greatest of `scores`; the rank of minus infinity if all are NaN.
+/// The key of the greatest of `scores`; the key of minus infinity if all are NaN.
 #[inline(always)]
-fn greatest_rank<S: Score>(scores: &[S]) -> S::Rank {
+fn greatest_key<S: Score>(scores: &[S]) -> S::Key {
     const LANES: usize = 16;
     if let [only] = scores {
-        return greater_score(only.rank(), S::LOWEST);
+        return greater_score(only.key(), S::LOWEST);
     }
     let (chunks, remainder) = scores.as_chunks::<LANES>();
     let mut lanes = [S::LOWEST; LANES];
     for chunk in chunks {
         for (lane, score) in lanes.iter_mut().zip(chunk) {
-            *lane = greater_score(score.rank(), *lane);
+            *lane = greater_score(score.key(), *lane);
         }
     }
     let remainder =
-        remainder.iter().fold(S::LOWEST, |best, score| greater_score(score.rank(), best));
+        remainder.iter().fold(S::LOWEST, |best, score| greater_score(score.key(), best));
     if chunks.is_empty() {
         return remainder;
     }
     lanes.into_iter().fold(remainder, |best, lane| greater_score(lane, best))
 }
 
-/// Updates each anchor's greatest rank with the scores of a group of classes, of which `rows` has a slice per
-/// class, and records `group` for anchors whose greatest rank has increased.
+/// Updates each anchor's greatest key with the scores of a group of classes, of which `rows` has a slice per
+/// class, and records `group` for anchors whose greatest key has increased.
 #[inline(always)]
-fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups: &mut [u32]) {
+fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Key], groups: &mut [u32]) {
     let (best_chunks, best_remainder) = best.as_chunks_mut::<WIDTH>();
     let (group_chunks, group_remainder) = groups.as_chunks_mut::<WIDTH>();
     for (chunk, (best, groups)) in best_chunks.iter_mut().zip(group_chunks).enumerate() {
@@ -230,7 +230,7 @@ fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups
             let scores: &[S; WIDTH] =
                 row[chunk * WIDTH..][..WIDTH].try_into().expect("the slice has WIDTH elements");
             for (greatest, score) in greatest.iter_mut().zip(scores) {
-                *greatest = greater_score(score.rank(), *greatest);
+                *greatest = greater_score(score.key(), *greatest);
             }
         }
         for ((group_of_best, greatest), before) in groups.iter_mut().zip(greatest).zip(before) {
@@ -241,9 +241,9 @@ fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Rank], groups
     let first = best_chunks.len() * WIDTH;
     for (i, (best, group_of_best)) in best_remainder.iter_mut().zip(group_remainder).enumerate() {
         for row in rows {
-            let rank = row[first + i].rank();
-            if rank > *best {
-                (*best, *group_of_best) = (rank, group);
+            let key = row[first + i].key();
+            if key > *best {
+                (*best, *group_of_best) = (key, group);
             }
         }
     }

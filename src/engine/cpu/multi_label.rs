@@ -17,15 +17,15 @@ use crate::tensor::Element;
 const CLASS_BITS: u32 = 16;
 const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
 
-/// The lowest threshold of any class, as a number and as a rank.
+/// The lowest threshold of any class, as a number and as a key.
 struct LowestThreshold<S: Score> {
     threshold: f32,
-    rank: S::Rank,
+    key: S::Key,
 }
 
 impl<S: Score> LowestThreshold<S> {
     fn new(threshold: f32) -> Self {
-        Self { threshold, rank: S::threshold_rank(threshold) }
+        Self { threshold, key: S::threshold_key(threshold) }
     }
 
     /// Whether a pair with this class score is dropped, whatever its class and its box.
@@ -33,7 +33,7 @@ impl<S: Score> LowestThreshold<S> {
     #[inline(always)]
     fn drops(&self, score: S, objectness: Option<f32>) -> bool {
         match objectness {
-            None => S::is_below(score.rank(), self.rank),
+            None => S::is_below(score.key(), self.key),
             Some(objectness) => {
                 // False if the score or the product is not finite: then the pair is rejected.
                 let product = objectness * score.to_f32();
@@ -78,7 +78,7 @@ impl CandidateDecoder {
         let is_row = layout.scores.component_stride == 1;
         for anchor in 0..layout.anchors {
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
-            if objectness.is_some_and(|objectness| S::is_below(objectness.rank(), lowest.rank)) {
+            if objectness.is_some_and(|objectness| S::is_below(objectness.key(), lowest.key)) {
                 continue;
             }
             let objectness = objectness.map(S::to_f32);

@@ -54,8 +54,8 @@ impl Ranking {
             return false;
         }
         let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
-            let rank = (key >> 32) as u32;
-            (low.min(rank), high.max(rank))
+            let upper = (key >> 32) as u32;
+            (low.min(upper), high.max(upper))
         });
         let buckets = keys.len().next_power_of_two();
         let bits = u32::BITS - high.saturating_sub(low).leading_zeros();

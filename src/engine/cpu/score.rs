@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scores as ranks, which are fast to compare with SIMD instructions.
+//! Scores as keys, which are fast to compare with SIMD instructions.
 //!
-//! In: scores as stored in a tensor. Out: ranks in the same order. The rank of an f16 is an i16, so
+//! In: scores as stored in a tensor. Out: keys in the same order. The key of an f16 is an i16, so
 //! that scores need not be converted to f32 for the comparison.
 
 use half::f16;
@@ -10,46 +10,46 @@ use crate::tensor::Element;
 
 /// An element type of scores.
 pub(super) trait Score: Element {
-    /// Ranks are in the order of the scores. The rank of NaN is not greater than any other rank.
-    type Rank: Copy + PartialOrd;
+    /// Keys are in the order of the scores. The key of NaN is not greater than any other key.
+    type Key: Copy + PartialOrd;
 
-    /// The rank of minus infinity.
-    const LOWEST: Self::Rank;
+    /// The key of minus infinity.
+    const LOWEST: Self::Key;
 
-    fn rank(self) -> Self::Rank;
+    fn key(self) -> Self::Key;
 
-    /// The score of this rank.
-    fn from_rank(rank: Self::Rank) -> f32;
+    /// The score of this key.
+    fn from_key(key: Self::Key) -> f32;
 
-    /// The rank such that scores with a lower rank, and no others, are less than `threshold`.
-    fn threshold_rank(threshold: f32) -> Self::Rank;
+    /// The key such that scores with a lower key, and no others, are less than `threshold`.
+    fn threshold_key(threshold: f32) -> Self::Key;
 
-    /// Whether an anchor whose greatest score, or objectness, has this rank is dropped, whatever its other
-    /// elements are. `lowest` is the rank of the lowest threshold.
+    /// Whether an anchor whose greatest score, or objectness, has this key is dropped, whatever its other
+    /// elements are. `lowest` is the key of the lowest threshold.
     #[inline(always)]
-    fn is_below(rank: Self::Rank, lowest: Self::Rank) -> bool {
+    fn is_below(key: Self::Key, lowest: Self::Key) -> bool {
         // Minus infinity and NaN are rejected instead.
-        (rank < lowest) & (rank > Self::LOWEST)
+        (key < lowest) & (key > Self::LOWEST)
     }
 }
 
 impl Score for f32 {
-    type Rank = f32;
+    type Key = f32;
 
     const LOWEST: f32 = f32::NEG_INFINITY;
 
     #[inline(always)]
-    fn rank(self) -> f32 {
+    fn key(self) -> f32 {
         self
     }
 
     #[inline(always)]
-    fn from_rank(rank: f32) -> f32 {
-        rank
+    fn from_key(key: f32) -> f32 {
+        key
     }
 
     #[inline(always)]
-    fn threshold_rank(threshold: f32) -> f32 {
+    fn threshold_key(threshold: f32) -> f32 {
         threshold
     }
 }
@@ -58,30 +58,30 @@ const INFINITY: i16 = f16::INFINITY.to_bits() as i16;
 
 impl Score for f16 {
     /// The bits of the magnitude, negated for negative numbers; `i16::MIN` for NaN.
-    type Rank = i16;
+    type Key = i16;
 
     const LOWEST: i16 = -INFINITY;
 
     #[inline(always)]
-    fn rank(self) -> i16 {
+    fn key(self) -> i16 {
         let bits = self.to_bits() as i16;
         let (magnitude, sign) = (bits & i16::MAX, bits >> 15);
-        let rank = (magnitude ^ sign) - sign;
-        if rank > INFINITY { i16::MIN } else { rank }
+        let key = (magnitude ^ sign) - sign;
+        if key > INFINITY { i16::MIN } else { key }
     }
 
     #[inline(always)]
-    fn from_rank(rank: i16) -> f32 {
-        let magnitude = f16::from_bits(rank.unsigned_abs()).to_f32();
-        if rank < 0 { -magnitude } else { magnitude }
+    fn from_key(key: i16) -> f32 {
+        let magnitude = f16::from_bits(key.unsigned_abs()).to_f32();
+        if key < 0 { -magnitude } else { magnitude }
     }
 
-    fn threshold_rank(threshold: f32) -> i16 {
+    fn threshold_key(threshold: f32) -> i16 {
         if threshold.is_nan() {
             return i16::MIN;
         }
         let nearest = f16::from_f32(threshold);
-        nearest.rank() + i16::from(nearest.to_f32() < threshold)
+        nearest.key() + i16::from(nearest.to_f32() < threshold)
     }
 }
 
@@ -99,11 +99,11 @@ mod tests {
         numbers.sort_by(|a, b| a.to_f32().total_cmp(&b.to_f32()));
         for pair in numbers.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            assert_eq!(a.rank() < b.rank(), a < b, "{a} and {b}");
-            assert_eq!(a.rank() == b.rank(), a == b, "{a} and {b}");
+            assert_eq!(a.key() < b.key(), a < b, "{a} and {b}");
+            assert_eq!(a.key() == b.key(), a == b, "{a} and {b}");
         }
-        assert!(numbers.iter().all(|&half| f16::from_rank(half.rank()) == half.to_f32()));
-        assert!(halves().filter(|half| half.is_nan()).all(|half| half.rank() < f16::LOWEST));
+        assert!(numbers.iter().all(|&half| f16::from_key(half.key()) == half.to_f32()));
+        assert!(halves().filter(|half| half.is_nan()).all(|half| half.key() < f16::LOWEST));
     }
 
     #[test]
@@ -113,10 +113,10 @@ mod tests {
             [0.0, -0.0, 0.25, 0.3, 1e-10, -1e-10, 6e-8, 65_504.0, 65_510.0, 1e6, f32::INFINITY];
         let thresholds = thresholds.into_iter().chain(next).flat_map(|t| [t, -t]);
         for threshold in thresholds.chain([f32::NAN]) {
-            let lowest = f16::threshold_rank(threshold);
+            let lowest = f16::threshold_key(threshold);
             for half in halves().filter(|half| !half.is_nan()) {
                 let is_less = half.to_f32() < threshold;
-                assert_eq!(half.rank() < lowest, is_less, "{half} and {threshold}");
+                assert_eq!(half.key() < lowest, is_less, "{half} and {threshold}");
             }
         }
     }

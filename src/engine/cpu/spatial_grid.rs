@@ -18,7 +18,7 @@ const BLOCK_WIDTH: usize = 8;
 const NO_BLOCK: u32 = u32::MAX;
 /// The cell side of level 0 is 2 to this power. Boxes with shorter sides belong to level 0 too.
 const LOWEST_LEVEL_EXPONENT: i32 = -16;
-/// The number of levels: [`MAX_SIDE`](super::super::MAX_SIDE) is less than 2 to the power of 31.
+/// The number of levels: [`MAX_BOX_SIDE`](super::super::MAX_BOX_SIDE) is less than 2 to the power of 31.
 const LEVELS: usize = 48;
 
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use crate::device::{DeviceBuffer, Driver, DriverError, EdgeData, Stream};
 
 /// What a graph is instantiated for. Launches with fewer images and less capacity run on it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct GraphConfig {
     /// Candidates of an image that there is memory for.
     pub capacity: u32,
     /// Images that there is memory for.
@@ -25,8 +25,8 @@ pub(super) struct Shape {
     pub multi_label: bool,
 }
 
-impl Shape {
-    /// Whether launches of `wanted` run on a graph of this shape.
+impl GraphConfig {
+    /// Whether launches of `wanted` run on a graph with this configuration.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
             && self.images >= wanted.images
@@ -38,7 +38,7 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct Graph {
     kernels: Arc<Kernels>,
-    shape: Shape,
+    config: GraphConfig,
     workspace: DeviceBuffer,
     /// The device addresses of headers and detections, where the last kernel writes.
     results: [u64; 2],
@@ -56,14 +56,14 @@ unsafe impl Send for Graph {}
 
 /// The kernels, in the order of their nodes.
 #[derive(Clone, Copy, Debug)]
-enum Kernel {
+enum KernelNode {
     Decode,
     Map,
     Reduce,
     Publish,
 }
 
-impl Kernel {
+impl KernelNode {
     const ALL: [Self; 4] = [Self::Decode, Self::Map, Self::Reduce, Self::Publish];
 }
 
@@ -73,30 +73,30 @@ impl Graph {
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
-        shape: Shape,
+        config: GraphConfig,
         results: [u64; 2],
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
-        let bytes = workspace_bytes(shape.capacity) * shape.images as usize;
+        let bytes = workspace_bytes(config.capacity) * config.images as usize;
         let workspace = DeviceBuffer::new(device, bytes)?;
         // Headers must be zero. The rest is zeroed because some lanes load words of it that no
         // kernel has written, and do not use them: tools report such loads.
         stream.zero(&workspace)?;
         let mut graph = Self {
             kernels: kernels.clone(),
-            shape,
+            config,
             workspace,
             results,
             graph: null_mut(),
             exec: null_mut(),
             nodes: [null_mut(); 4],
             params: KernelParams::default(),
-            images: shape.images,
+            images: config.images,
         };
         let driver = device.enter()?;
         // SAFETY: the addresses are those of handles; `drop` destroys both.
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
-        for kernel in Kernel::ALL {
+        for kernel in KernelNode::ALL {
             graph.add_node(&driver, kernel)?;
         }
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// Adds the node of `kernel`, which depends on the node before.
-    fn add_node(&mut self, driver: &Driver, kernel: Kernel) -> Result<(), DriverError> {
+    fn add_node(&mut self, driver: &Driver, kernel: KernelNode) -> Result<(), DriverError> {
         let index = kernel as usize;
         let before = index.checked_sub(1).map(|before| self.nodes[before]);
         let programmatic = self.kernels.programmatic_launch;
@@ -136,26 +136,30 @@ impl Graph {
     /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params`.
     fn with_node_params<T>(
         &self,
-        kernel: Kernel,
+        kernel: KernelNode,
         params: &KernelParams,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
-        let (kernels, capacity) = (&*self.kernels, self.shape.capacity);
+        let (kernels, capacity) = (&*self.kernels, self.config.capacity);
         let images = self.images.max(1);
-        // By the shape, also for a launch with fewer images: not every driver can change the
+        // By the configuration, also for a launch with fewer images: not every driver can change the
         // function of a node.
-        let later = kernels.later(self.shape.images);
+        let after_decode = kernels.map_reduce_publish(self.config.images);
         let multiprocessors = kernels.device().multiprocessors();
         let (function, blocks, threads) = match kernel {
-            Kernel::Decode => {
-                let decode = kernels.decode(self.shape.precisions, self.shape.multi_label);
+            KernelNode::Decode => {
+                let decode = kernels.decode(self.config.precisions, self.config.multi_label);
                 (decode, params.decode_blocks(), DECODE_THREADS)
             }
-            Kernel::Map => (later.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS),
-            Kernel::Reduce => {
-                (later.reduce, reduce_blocks(multiprocessors, capacity, images), REDUCE_THREADS)
+            KernelNode::Map => {
+                (after_decode.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS)
             }
-            Kernel::Publish => (later.publish, 1, PUBLISH_THREADS),
+            KernelNode::Reduce => (
+                after_decode.reduce,
+                reduce_blocks(multiprocessors, capacity, images),
+                REDUCE_THREADS,
+            ),
+            KernelNode::Publish => (after_decode.publish, 1, PUBLISH_THREADS),
         };
         fn address<T>(value: &T) -> *mut c_void {
             std::ptr::from_ref(value).cast_mut().cast()
@@ -169,9 +173,9 @@ impl Graph {
         );
         let mut of_others = [workspace, stride];
         let parameters: &mut [*mut c_void] = match kernel {
-            Kernel::Decode => &mut of_decode,
-            Kernel::Map | Kernel::Reduce => &mut of_others,
-            Kernel::Publish => &mut of_publish,
+            KernelNode::Decode => &mut of_decode,
+            KernelNode::Map | KernelNode::Reduce => &mut of_others,
+            KernelNode::Publish => &mut of_publish,
         };
         act(&sys::CUDA_KERNEL_NODE_PARAMS {
             func: function,
@@ -188,34 +192,34 @@ impl Graph {
     }
 
     /// Whether launches of `wanted` run on it.
-    pub fn holds(&self, wanted: &Shape) -> bool {
-        self.shape.holds(wanted)
+    pub fn holds(&self, wanted: &GraphConfig) -> bool {
+        self.config.holds(wanted)
     }
 
     /// Candidates of an image that there is memory for.
     pub fn capacity(&self) -> u32 {
-        self.shape.capacity
+        self.config.capacity
     }
 
     /// Images that there is memory for.
     pub fn images(&self) -> u32 {
-        self.shape.images
+        self.config.images
     }
 
     /// Launches the kernels with `params`, asynchronously, in stream order.
     pub fn launch(&mut self, stream: &Stream, params: &KernelParams) -> Result<(), DriverError> {
-        debug_assert!(params.images() <= self.shape.images, "the graph holds the launch");
+        debug_assert!(params.images() <= self.config.images, "the graph holds the launch");
         let driver = self.kernels.device().enter()?;
         if self.images != params.images() {
             // After a failure the engine drops the graph.
             self.images = params.images();
-            for kernel in [Kernel::Map, Kernel::Reduce, Kernel::Publish] {
+            for kernel in [KernelNode::Map, KernelNode::Reduce, KernelNode::Publish] {
                 self.update_node(&driver, kernel, params)?;
             }
         }
         // Equal parameters have the same number of images.
         if self.params != *params {
-            self.update_node(&driver, Kernel::Decode, params)?;
+            self.update_node(&driver, KernelNode::Decode, params)?;
             self.params = *params;
         }
         // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
@@ -228,7 +232,7 @@ impl Graph {
     fn update_node(
         &self,
         driver: &Driver,
-        kernel: Kernel,
+        kernel: KernelNode,
         params: &KernelParams,
     ) -> Result<(), DriverError> {
         let (exec, node) = (self.exec, self.nodes[kernel as usize]);
@@ -280,9 +284,13 @@ mod tests {
             let stream = Stream::new(device).unwrap();
             let mut results = Results::new(device).unwrap();
             results.make_room(capacity, images).unwrap();
-            let shape =
-                Shape { capacity, images, precisions: [Precision::F32; 2], multi_label: false };
-            let graph = Graph::new(&kernels, &stream, shape, results.addresses()).unwrap();
+            let config = GraphConfig {
+                capacity,
+                images,
+                precisions: [Precision::F32; 2],
+                multi_label: false,
+            };
+            let graph = Graph::new(&kernels, &stream, config, results.addresses()).unwrap();
 
             let mut random = fastrand::Rng::with_seed(7);
             let numbers: Vec<f32> = (0..images * SQUARES)

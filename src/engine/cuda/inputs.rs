@@ -3,7 +3,7 @@
 //!
 //! In: tensors in host or device memory. Out: device addresses that kernels can read in the order
 //! of a stream. Tensors in host memory are uploaded; for tensors in device memory the stream waits
-//! until they are ready. Images in memories of their own are read at a constant stride if their
+//! until they are ready. Images in separate allocations are read at a constant stride if their
 //! addresses have one, else by a table of their addresses.
 
 use arrayvec::ArrayVec;
@@ -17,23 +17,23 @@ use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
 
 /// The tensor of the boxes, followed by the tensor of the scores if that is another one. They stay
 /// mapped until this is dropped.
-pub(super) struct Inputs<'t, 'a>(ArrayVec<Input<'t, 'a>, 2>);
+pub(super) struct Inputs<'t, 'a>(ArrayVec<MappedTensor<'t, 'a>, 2>);
 
-struct Input<'t, 'a> {
+struct MappedTensor<'t, 'a> {
     tensor: &'t TensorView<'a>,
     memory: Memory<'a>,
 }
 
 /// The memory of a tensor.
 enum Memory<'a> {
-    /// One memory for all images.
+    /// One allocation for all images.
     Whole(Resident<'a>),
-    /// A memory for each image.
-    Apart(Apart),
+    /// An allocation for each image.
+    Separate(SeparateAllocations),
 }
 
-/// The memories of `count` images.
-struct Apart {
+/// The allocations of `count` images.
+struct SeparateAllocations {
     count: usize,
     /// The number of images in host memory.
     on_host: usize,
@@ -78,11 +78,11 @@ impl<'t, 'a> Inputs<'t, 'a> {
     pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, TensorError> {
         let mut inputs = ArrayVec::new();
         for tensor in layout.tensors().map(|index| &tensors[index]) {
-            let memory = match tensor.has_images_apart() {
-                true => Memory::Apart(Apart::new(tensor, layout.images)?),
+            let memory = match tensor.has_separate_images() {
+                true => Memory::Separate(SeparateAllocations::new(tensor, layout.images)?),
                 false => Memory::Whole(tensor.resident()?),
             };
-            inputs.push(Input { tensor, memory });
+            inputs.push(MappedTensor { tensor, memory });
         }
         Ok(Self(inputs))
     }
@@ -111,9 +111,9 @@ impl<'t, 'a> Inputs<'t, 'a> {
                     let address = upload.copy(stream, bytes)?;
                     (address, ImageAddresses::AsInLayout)
                 }
-                Memory::Apart(apart) => {
-                    provided.uploaded += (apart.on_host * apart.len) as u64;
-                    apart.provide(input.tensor, stream, upload, addresses)?
+                Memory::Separate(separate) => {
+                    provided.uploaded += (separate.on_host * separate.len) as u64;
+                    separate.provide(input.tensor, stream, upload, addresses)?
                 }
             };
         }
@@ -133,21 +133,21 @@ impl<'t, 'a> Inputs<'t, 'a> {
     }
 }
 
-impl Apart {
+impl SeparateAllocations {
     /// Maps the images of `tensor`.
     fn new(tensor: &TensorView<'_>, count: usize) -> Result<Self, TensorError> {
-        let mut apart = Self { count, on_host: 0, len: 0, in_stride: None, is_ready: true };
+        let mut separate = Self { count, on_host: 0, len: 0, in_stride: None, is_ready: true };
         let (mut in_stride, mut is_constant): (Option<InStride>, _) = (None, true);
         for (index, image) in images(tensor, count).enumerate() {
             let slice = match image.resident()? {
                 Resident::Device(slice) => slice,
                 Resident::Host(bytes) => {
-                    apart.on_host += 1;
-                    apart.len = bytes.len();
+                    separate.on_host += 1;
+                    separate.len = bytes.len();
                     continue;
                 }
             };
-            apart.is_ready &= matches!(slice.ready(), Ready::Now);
+            separate.is_ready &= matches!(slice.ready(), Ready::Now);
             let so_far = in_stride.get_or_insert(InStride { first: slice, last: slice, stride: 0 });
             // Of images in descending order the distance wraps.
             let distance = slice.address().wrapping_sub(so_far.last.address());
@@ -157,10 +157,10 @@ impl Apart {
             is_constant &= index == 0 || distance == so_far.stride;
             so_far.last = slice;
         }
-        apart.in_stride = in_stride.filter(|found| {
-            is_constant && apart.on_host == 0 && found.first.address() <= found.last.address()
+        separate.in_stride = in_stride.filter(|found| {
+            is_constant && separate.on_host == 0 && found.first.address() <= found.last.address()
         });
-        Ok(apart)
+        Ok(separate)
     }
 
     /// The address of the first image, and those of the others. A table is appended to `addresses`, and is
@@ -233,13 +233,13 @@ impl Apart {
     }
 }
 
-/// The images of a tensor whose images are in memories of their own, which was checked.
+/// The images of a tensor whose images are in separate allocations, which was checked.
 fn images<'a>(tensor: &TensorView<'a>, count: usize) -> impl Iterator<Item = TensorView<'a>> {
     (0..count).map(|index| image(tensor, index))
 }
 
 fn image<'a>(tensor: &TensorView<'a>, index: usize) -> TensorView<'a> {
-    tensor.image(index).expect("the images are in memories of their own")
+    tensor.image(index).expect("the images are in separate allocations")
 }
 
 /// Makes `stream` wait until `tensor`, in the memory `slice`, may be read. Returns the address at which

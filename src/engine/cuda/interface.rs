@@ -38,14 +38,14 @@ impl Precision {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-struct Field {
+struct FieldParams {
     address: u64,
     image_stride: u64,
     anchor_stride: u64,
     component_stride: u64,
 }
 
-impl Field {
+impl FieldParams {
     fn new(field: &decoder::Field, tensor: &TensorSource) -> Self {
         // `validate` ensures that this does not wrap where there are anchors. Without anchors nothing
         // is read.
@@ -66,9 +66,9 @@ impl Field {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct KernelParams {
-    boxes: Field,
-    scores: Field,
-    objectness: Field,
+    boxes: FieldParams,
+    scores: FieldParams,
+    objectness: FieldParams,
     class_thresholds: u64,
     class_threshold_count: u32,
     threshold: f32,
@@ -158,10 +158,10 @@ impl KernelParams {
         // Candidates are counted by a u32: a greater limit cannot be reached.
         let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
         Self {
-            boxes: Field::new(&layout.boxes, &source.boxes),
-            scores: Field::new(&layout.scores, &source.scores),
+            boxes: FieldParams::new(&layout.boxes, &source.boxes),
+            scores: FieldParams::new(&layout.scores, &source.scores),
             objectness: objectness
-                .map(|field| Field::new(field, &source.scores))
+                .map(|field| FieldParams::new(field, &source.scores))
                 .unwrap_or_default(),
             class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
             class_threshold_count: thresholds.per_class.len().min(layout.classes) as u32,
@@ -209,10 +209,10 @@ impl KernelParams {
     #[cfg(test)]
     pub fn of_squares(address: u64, images: u32, squares: u32, capacity: u32) -> Self {
         let image_stride = u64::from(squares) * 4;
-        let boxes = Field { address, image_stride, anchor_stride: 4, component_stride: 1 };
+        let boxes = FieldParams { address, image_stride, anchor_stride: 4, component_stride: 1 };
         Self {
             boxes,
-            scores: Field { address: address + 12, ..boxes },
+            scores: FieldParams { address: address + 12, ..boxes },
             images,
             anchors: squares,
             classes: 1,
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn structures_constants_and_sizes_are_those_of_interface_cuh() {
         let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");
-        fields!(program, Field: address, image_stride, anchor_stride, component_stride);
+        fields!(program, FieldParams: address, image_stride, anchor_stride, component_stride);
         fields!(
             program, KernelParams: boxes, scores, objectness, class_thresholds,
             class_threshold_count, threshold, lowest_threshold, images, anchors, classes,
@@ -354,6 +354,7 @@ mod tests {
             ("MAP_THREADS", MAP_THREADS as usize),
             ("REDUCE_THREADS", REDUCE_THREADS as usize),
             ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
+            ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
             ("CORNERS", BoxFormat::Corners as usize),

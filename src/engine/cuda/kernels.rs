@@ -11,7 +11,7 @@ use super::interface::Precision;
 use crate::device::{Device, DeviceError, DriverError};
 
 /// The kernels for GPUs from a compute capability on.
-struct Image {
+struct KernelBinary {
     name: &'static str,
     from: (i32, i32),
     /// Machine code, or PTX with a terminating zero.
@@ -34,17 +34,17 @@ macro_rules! ptx {
 
 /// In the order of preference: machine code from build.rs, then the checked-in PTX
 /// (kernels/build.sh).
-const IMAGES: &[Image] = &[
+const KERNEL_BINARIES: &[KernelBinary] = &[
     #[cfg(nmsfilter_native)]
-    Image {
+    KernelBinary {
         name: "machine code",
         from: (6, 0),
         bytes: include_bytes!(concat!(env!("OUT_DIR"), "/nmsfilter.cubin")),
         is_native: true,
     },
-    Image { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), is_native: false },
-    Image { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), is_native: false },
-    Image { name: "PTX sm_60", from: (6, 0), bytes: ptx!("sm_60"), is_native: false },
+    KernelBinary { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), is_native: false },
+    KernelBinary { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), is_native: false },
+    KernelBinary { name: "PTX sm_60", from: (6, 0), bytes: ptx!("sm_60"), is_native: false },
 ];
 
 /// Errors of loading machine code on another GPU than it was compiled for.
@@ -55,7 +55,7 @@ const OF_ANOTHER_GPU: [u32; 2] = [
 
 /// The kernels after decode, for a single image or for batches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LaterKernels {
+pub(super) struct MapReducePublish {
     pub map: sys::CUfunction,
     pub reduce: sys::CUfunction,
     pub publish: sys::CUfunction,
@@ -66,16 +66,16 @@ pub(super) struct LaterKernels {
 pub(super) struct Kernels {
     device: Arc<Device>,
     module: sys::CUmodule,
-    /// The image that was loaded.
-    pub image: &'static str,
+    /// The binary that was loaded.
+    pub binary: &'static str,
     /// Whether each kernel waits for the one before with a grid dependency wait.
     pub programmatic_launch: bool,
     /// By the precision of the boxes, then of the scores.
     decode: [[sys::CUfunction; 2]; 2],
     /// The same with `multi_label`.
     decode_multi: [[sys::CUfunction; 2]; 2],
-    single: LaterKernels,
-    batch: LaterKernels,
+    single: MapReducePublish,
+    batch: MapReducePublish,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -102,26 +102,27 @@ impl Kernels {
 
     fn load(device: Arc<Device>) -> Result<Self, DriverError> {
         let driver = device.enter()?;
-        let mut images = IMAGES.iter().filter(|image| device.capability() >= image.from);
+        let mut binaries =
+            KERNEL_BINARIES.iter().filter(|binary| device.capability() >= binary.from);
         let mut refused = None;
-        let (image, module) = loop {
-            let Some(image) = images.next() else {
-                return Err(refused.expect("a device is from 6.0 on, and so is the last image"));
+        let (binary, module) = loop {
+            let Some(binary) = binaries.next() else {
+                return Err(refused.expect("a device is from 6.0 on, and so is the last binary"));
             };
             let mut module = null_mut();
-            // SAFETY: the address is that of a handle, and the image is whole; `drop` unloads.
-            match unsafe { driver.cuModuleLoadData(&mut module, image.bytes.as_ptr().cast()) } {
-                Ok(()) => break (image, module),
+            // SAFETY: the address is that of a handle, and the binary is whole; `drop` unloads.
+            match unsafe { driver.cuModuleLoadData(&mut module, binary.bytes.as_ptr().cast()) } {
+                Ok(()) => break (binary, module),
                 Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
                 Err(error) => refused = Some(error),
             }
         };
-        let target = if image.is_native { device.capability() } else { image.from };
-        let unknown = LaterKernels { map: null_mut(), reduce: null_mut(), publish: null_mut() };
+        let target = if binary.is_native { device.capability() } else { binary.from };
+        let unknown = MapReducePublish { map: null_mut(), reduce: null_mut(), publish: null_mut() };
         let mut kernels = Self {
             device: device.clone(),
             module,
-            image: image.name,
+            binary: binary.name,
             programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.supports_edge_data(),
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
@@ -142,12 +143,12 @@ impl Kernels {
             [function(c"decode_multi_f32_f32")?, function(c"decode_multi_f32_f16")?],
             [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
         ];
-        kernels.single = LaterKernels {
+        kernels.single = MapReducePublish {
             map: function(c"map")?,
             reduce: function(c"reduce")?,
             publish: function(c"publish")?,
         };
-        kernels.batch = LaterKernels {
+        kernels.batch = MapReducePublish {
             map: function(c"map_batch")?,
             reduce: function(c"reduce_batch")?,
             publish: function(c"publish_batch")?,
@@ -167,7 +168,7 @@ impl Kernels {
 
     /// The kernels after decode for graphs of up to `images`. Those for batches run a single image,
     /// too, and take a little longer for it.
-    pub fn later(&self, images: u32) -> LaterKernels {
+    pub fn map_reduce_publish(&self, images: u32) -> MapReducePublish {
         if images <= 1 { self.single } else { self.batch }
     }
 }

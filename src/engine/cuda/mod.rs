@@ -26,7 +26,7 @@ use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap,
 use crate::decoder::Layout;
 use crate::device::{DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
-use graph::{Graph, Shape};
+use graph::{Graph, GraphConfig};
 use inputs::{InputMemory, Inputs, Provided};
 use interface::{KernelParams, Precision, Source, TensorSource};
 use kernels::Kernels;
@@ -155,7 +155,7 @@ impl fmt::Display for Cuda {
         let kernels = &self.on.kernels;
         let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
         let (major, minor) = (version / 1000, version % 1000 / 10);
-        write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.image)
+        write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary)
     }
 }
 
@@ -232,7 +232,7 @@ impl OnDevice {
     ) -> Result<u32, EngineError> {
         let (precisions, multi_label) = (source.precisions(), params.multi_label);
         let images = layout.images as u32;
-        self.prepare(Shape { capacity, images, precisions, multi_label })?;
+        self.prepare(GraphConfig { capacity, images, precisions, multi_label })?;
         let graph = self.graph.as_mut().expect("just prepared");
         let kernel_params = KernelParams::new(source, layout, params, graph.capacity());
         self.results.clear(images);
@@ -264,27 +264,27 @@ impl OnDevice {
     }
 
     /// Provides a graph for `wanted`, and memory for as many survivors.
-    fn prepare(&mut self, wanted: Shape) -> Result<(), DeviceError> {
+    fn prepare(&mut self, wanted: GraphConfig) -> Result<(), DeviceError> {
         if self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
             return Ok(());
         }
         let steps = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
-        let mut shape = Shape { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
+        let mut config = GraphConfig { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
         if let Some(before) = self.graph.take() {
             // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
             // that multiplies the memory: few large images followed by many small ones.
             let (capacity, images) =
-                (shape.capacity.max(before.capacity()), shape.images.max(before.images()));
+                (config.capacity.max(before.capacity()), config.images.max(before.images()));
             let memory = |capacity: u32, images: u32| u64::from(capacity) * u64::from(images);
-            let needed = memory(shape.capacity, shape.images)
+            let needed = memory(config.capacity, config.images)
                 .max(memory(before.capacity(), before.images()));
             if memory(capacity, images) <= 2 * needed {
-                (shape.capacity, shape.images) = (capacity, images);
+                (config.capacity, config.images) = (capacity, images);
             }
         }
-        self.results.make_room(shape.capacity, shape.images)?;
+        self.results.make_room(config.capacity, config.images)?;
         let results = self.results.addresses();
-        self.graph = Some(Graph::new(&self.kernels, &self.stream, shape, results)?);
+        self.graph = Some(Graph::new(&self.kernels, &self.stream, config, results)?);
         Ok(())
     }
 }

@@ -115,7 +115,7 @@ impl Results {
     }
 }
 
-/// Waits until the sequence number says that the image's results are complete: polls without pause
+/// Waits until the sequence number shows that the image's results are complete: polls without pause
 /// first, then at intervals, for as long as the stream has work and reports no error.
 fn poll(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
     let began = Instant::now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The picture that a model takes.
 //!
-//! In: the type of the model's input, and what properties, the `.modelinfo` file and metadata say. Out: an
-//! [`Input`]: size, layout, element type, and how pixel values become numbers.
+//! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an
+//! [`InputSpec`]: size, layout, element type, and how pixel values become numbers.
 
 use ort::value::{TensorElementType, ValueType};
 
@@ -44,7 +44,7 @@ impl PixelElement {
 
 /// The picture that a model takes; the batch has one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct InputSpec {
     /// The name of the model's input.
     pub name: String,
     /// The type of its elements.
@@ -65,11 +65,11 @@ pub struct Input {
     pub std: PerChannel,
 }
 
-impl Input {
+impl InputSpec {
     /// Describes the input `name` of this type.
     ///
     /// # Errors
-    /// If it is not a picture, its size is not known, or what the sources say is contradictory.
+    /// If it is not a picture, its size is not known, or the sources contradict each other.
     pub fn new(
         name: &str,
         dtype: &ValueType,
@@ -206,15 +206,15 @@ fn size(
             },
         };
     }
-    if size.iter().any(|&side| side > MAX_SIDE) {
+    if size.iter().any(|&side| side > MAX_INPUT_SIDE) {
         let [width, height] = size;
         return Err(ModelError::TooLarge { name: name.to_owned(), width, height });
     }
     Ok(size)
 }
 
-/// The greatest width or height of a picture.
-const MAX_SIDE: u32 = 16384;
+/// The greatest width or height of an input for which memory is allocated.
+const MAX_INPUT_SIDE: u32 = 16384;
 
 #[cfg(test)]
 mod tests {
@@ -228,9 +228,9 @@ mod tests {
         }
     }
 
-    fn describe(dims: &[i64], overrides: Overrides) -> Result<Input, String> {
+    fn describe(dims: &[i64], overrides: Overrides) -> Result<InputSpec, String> {
         let dtype = tensor(TensorElementType::Float32, dims);
-        Input::new("images", &dtype, &overrides, None, &Metadata::default())
+        InputSpec::new("images", &dtype, &overrides, None, &Metadata::default())
             .map_err(|error| error.to_string())
     }
 
@@ -270,7 +270,8 @@ mod tests {
             assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
         }
         let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
-        let result = Input::new("in", &dtype, &Overrides::default(), None, &Metadata::default());
+        let result =
+            InputSpec::new("in", &dtype, &Overrides::default(), None, &Metadata::default());
         let message = result.unwrap_err().to_string();
         assert!(message.contains("expected a tensor of f32, f16 or u8"), "{message}");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The metadata inside a model file (`metadata_props` of ONNX).
 //!
-//! In: a session. Out: labels, size of the picture, and ids of outputs, as far as the metadata says them:
+//! In: a session. Out: labels, size of the picture, and ids of outputs, as far as the metadata has them:
 //!
 //! - Exports by Ultralytics have `names`, the classes ([`names`]), `imgsz`, height and width, and
 //!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
@@ -15,7 +15,7 @@ use ort::session::Session;
 
 use super::names;
 
-/// What the metadata says.
+/// The contents of the metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The names of the classes; empty if unknown.
@@ -58,14 +58,14 @@ impl Metadata {
             return Some(id);
         }
         let classes = self.labels.len() as i64;
-        let says = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
+        let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
         if classes == 0 || self.end2end() {
             return None;
         }
         // YOLOv5's own exports have no task, those of YOLOv8 and later have one.
         let is_yolov5 = !self.custom.contains_key("task");
         match *dims {
-            [_, numbers, _] if says("task", "detect") && numbers == 4 + classes => {
+            [_, numbers, _] if has("task", "detect") && numbers == 4 + classes => {
                 Some("yolo-v8-out")
             }
             [_, _, numbers] if is_yolov5 && numbers == 5 + classes => Some("yolo-v5-out"),

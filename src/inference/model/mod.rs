@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a model takes and gives.
+//! A model's inputs and outputs.
 //!
 //! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file
-//! `MODEL.modelinfo`, and properties. Out: a [`Model`]: the picture that it takes ([`Input`]), and the
-//! outputs to attach ([`Output`]) with the ids by which `nmsfilter` chooses a decoder.
+//! `MODEL.modelinfo`, and properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the
+//! outputs to attach ([`OutputSpec`]) with the ids by which `nmsfilter` chooses a decoder.
 //!
-//! Where several sources say something, the first of this list counts: properties, the `.modelinfo`
+//! Where several sources have a value, the first of this list counts: properties, the `.modelinfo`
 //! file, the model's metadata, its shapes, defaults (RGB, 0 to 1 for floating-point inputs, 0 to 255 for
 //! bytes).
 
@@ -23,9 +23,9 @@ use ort::session::Session;
 use ort::value::ValueType;
 
 pub use info_file::{InfoFile, InfoFileError};
-pub use input::{Input, PixelElement};
+pub use input::{InputSpec, PixelElement};
 pub use metadata::Metadata;
-pub use output::Output;
+pub use output::OutputSpec;
 
 /// The order of the dimensions of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum ChannelOrder {
     Bgr,
 }
 
-/// What the user says of the model; `None` where nothing is said.
+/// What the user sets of the model; `None` where nothing is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Width and height of the model's input.
@@ -55,7 +55,7 @@ pub struct Overrides {
     pub layout: Option<InputLayout>,
     /// The order of its channels.
     pub order: Option<ChannelOrder>,
-    /// What the pixel values 0 and 255 become.
+    /// The normalization range: the values of black and white, the pixel values 0 and 255.
     pub range: Option<[f64; 2]>,
     /// Subtracted from that.
     pub mean: Option<PerChannel>,
@@ -67,10 +67,10 @@ pub struct Overrides {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The picture that it takes.
-    pub input: Input,
+    pub input: InputSpec,
     /// The outputs that are attached, in the order of the model.
-    pub outputs: Vec<Output>,
-    /// The names of its classes; empty if nothing says them.
+    pub outputs: Vec<OutputSpec>,
+    /// The names of its classes; empty if they are unknown.
     pub labels: Vec<String>,
     /// What it is trained for, such as `detect`.
     pub task: Option<String>,
@@ -78,7 +78,7 @@ pub struct Model {
     pub end2end: bool,
 }
 
-/// Why a model, or what is said of it, cannot be used.
+/// Why a model, or its properties or its `.modelinfo` file, cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// The model has no input, or more than one.
@@ -113,7 +113,7 @@ pub enum ModelError {
         /// What to do.
         advice: &'static str,
     },
-    /// A side of the input is dynamic, and nothing says it.
+    /// A side of the input is dynamic, and no source has it.
     #[error(
         "the model's input {name} has the dynamic dimensions {dims}: set input-width and input-height"
     )]
@@ -195,7 +195,13 @@ impl Model {
             return Err(ModelError::Inputs { count: inputs.len(), names });
         };
         Ok(Self {
-            input: Input::new(input.name(), input.dtype(), overrides, info.as_ref(), &metadata)?,
+            input: InputSpec::new(
+                input.name(),
+                input.dtype(),
+                overrides,
+                info.as_ref(),
+                &metadata,
+            )?,
             outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),

@@ -25,8 +25,8 @@ pub fn range(text: &str) -> Result<[f64; 2], ModelError> {
 /// One number for all channels or one for each, as in `mean`.
 ///
 /// # Errors
-/// If `text` is neither one nor three finite numbers, or `accepts` refuses one; `wanted` says which
-/// numbers it accepts.
+/// If `text` is neither one nor three finite numbers, or `accepts` refuses one; `wanted` names the
+/// numbers that it accepts.
 pub fn per_channel(
     property: &str,
     text: &str,

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The outputs of a model that become tensors.
 //!
-//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`Output`] for
+//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for
 //! each of floating-point numbers. Others are not attached.
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{InfoFile, Metadata, ModelError, type_text};
 use crate::inference::debug_category::CAT;
-use crate::tensor::{ElementType, MAX_RANK};
+use crate::tensor::{ElementType, MAX_DIMENSIONS};
 
-/// What precedes the name of an output in the id of its tensor, if nothing says an id. Names like `boxes` are
+/// What precedes the name of an output in the id of its tensor, if no source has an id. Names like `boxes` are
 /// ids of other models' tensors, whose numbers have another meaning.
 const UNKNOWN: &str = "onnx/";
 
 /// An output that is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputSpec {
     /// The name of the model's output.
     pub name: String,
     /// The id of the tensor, by which a decoder is chosen.
     pub id: String,
     /// The type of its elements.
     pub element: ElementType,
-    /// Its dimensions; -1 where the model does not say one.
+    /// Its dimensions; -1 where the model does not have one.
     pub dims: Vec<i64>,
 }
 
-impl Output {
+impl OutputSpec {
     /// The element type of ONNX Runtime.
     pub fn onnx(&self) -> TensorElementType {
         match self.element {
@@ -45,7 +45,7 @@ pub fn describe(
     outlets: &[Outlet],
     info: Option<&InfoFile>,
     metadata: &Metadata,
-) -> Result<Vec<Output>, ModelError> {
+) -> Result<Vec<OutputSpec>, ModelError> {
     let mut outputs = Vec::new();
     for outlet in outlets {
         let (name, dtype) = (outlet.name(), outlet.dtype());
@@ -61,13 +61,13 @@ pub fn describe(
                 continue;
             }
         };
-        if dims.len() > MAX_RANK {
+        if dims.len() > MAX_DIMENSIONS {
             gst::info!(CAT, "output {name} is not attached: it has {} dimensions", dims.len());
             continue;
         }
         let id = info.and_then(|info| info.id(name));
         let id = id.or_else(|| metadata.id(name, dims).map(ToOwned::to_owned));
-        outputs.push(Output {
+        outputs.push(OutputSpec {
             name: name.to_owned(),
             id: id.unwrap_or_else(|| format!("{UNKNOWN}{name}")),
             element,

@@ -9,7 +9,7 @@ use super::frame_format::CHANNELS;
 use super::positions::POSITION_BITS;
 use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
-use crate::inference::model::{Input, InputLayout};
+use crate::inference::model::{InputLayout, InputSpec};
 
 /// Memory for rows, used again for every frame.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub struct Rows {
 pub fn resample(
     resampler: &Resampler,
     planes: &[Plane<'_>],
-    (input, table): (&Input, &Table),
+    (input, table): (&InputSpec, &Table),
     rows: &mut Rows,
     tensor: &mut [u8],
 ) {
@@ -44,7 +44,7 @@ pub fn resample(
 fn elements<T: Copy>(
     resampler: &Resampler,
     planes: &[Plane<'_>],
-    (input, table): (&Input, &[[T; 256]]),
+    (input, table): (&InputSpec, &[[T; 256]]),
     rows: &mut Rows,
     tensor: &mut [T],
 ) {

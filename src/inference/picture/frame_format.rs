@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 use gst_video::{VideoColorRange, VideoInfo};
 
 use crate::frame::{COLORS, Component, components};
-use crate::inference::model::{ChannelOrder, Input};
+use crate::inference::model::{ChannelOrder, InputSpec};
 
 /// The greatest number of components, and of channels.
 pub const CHANNELS: usize = COLORS;
@@ -37,7 +37,7 @@ pub struct FrameFormat {
 impl FrameFormat {
     /// The samples of frames described by `info`; `None` if they are not of 8 bits each, or in tiles, or
     /// behind a palette.
-    pub fn new(info: &VideoInfo, input: &Input) -> Option<Self> {
+    pub fn new(info: &VideoInfo, input: &InputSpec) -> Option<Self> {
         let components = components(&info.format_info())?;
         Some(Self { components, color: ColorMatrix::new(info, input) })
     }
@@ -45,9 +45,9 @@ impl FrameFormat {
 
 impl ColorMatrix {
     /// The matrix from frames described by `info` to the channels of `input`.
-    fn new(info: &VideoInfo, input: &Input) -> Self {
+    fn new(info: &VideoInfo, input: &InputSpec) -> Self {
         let colorimetry = info.colorimetry();
-        // BT.601 for formats that do not say their matrix.
+        // BT.601 for formats without a matrix.
         let (kr, kb) = colorimetry.matrix().kr_kb().unwrap_or((0.299, 0.114));
         let kg = 1.0 - kr - kb;
         let is_rgb = info.is_rgb();
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::inference::model::PixelElement;
 
-    fn format(format: VideoFormat, colorimetry: &str, input: &Input) -> Option<FrameFormat> {
+    fn format(format: VideoFormat, colorimetry: &str, input: &InputSpec) -> Option<FrameFormat> {
         gst::init().unwrap();
         let colorimetry = colorimetry.parse().unwrap();
         let info = VideoInfo::builder(format, 64, 48).colorimetry(&colorimetry).build().unwrap();
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn red_green_and_blue_are_unchanged_and_in_the_models_order() {
-        let input = Input::of_size([8, 8], PixelElement::F32);
+        let input = InputSpec::of_size([8, 8], PixelElement::F32);
         let color = format(VideoFormat::Bgrx, "sRGB", &input).unwrap().color;
         assert_eq!(rgb(&color, [1, 128, 255]), [1, 128, 255]);
-        let bgr = Input { order: ChannelOrder::Bgr, ..input };
+        let bgr = InputSpec { order: ChannelOrder::Bgr, ..input };
         let color = format(VideoFormat::Rgb, "sRGB", &bgr).unwrap().color;
         assert_eq!(rgb(&color, [1, 128, 255]), [255, 128, 1]);
     }
@@ -140,7 +140,7 @@ mod tests {
     /// Primary colors of ITU-R BT.601 and BT.709 in 8 bits.
     #[test]
     fn colors_follow_from_matrix_and_range() {
-        let input = Input::of_size([8, 8], PixelElement::F32);
+        let input = InputSpec::of_size([8, 8], PixelElement::F32);
         for (colorimetry, samples, expected) in [
             ("bt601", [16, 128, 128], [0, 0, 0]),
             ("bt601", [235, 128, 128], [255, 255, 255]),

@@ -14,7 +14,7 @@ use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams
 use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
 use crate::device::{DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer};
-use crate::inference::model::{Input, InputLayout};
+use crate::inference::model::{InputLayout, InputSpec};
 use crate::inference::provider::GpuStream;
 
 /// PTX with the terminating zero that the driver expects.
@@ -48,7 +48,7 @@ impl GpuResampler {
     pub fn new(
         gpu: &Arc<GpuStream>,
         resampler: &Resampler,
-        input: &Input,
+        input: &InputSpec,
         table: &Table,
     ) -> Result<Self, DriverError> {
         let name = match table {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the pixels of a scaled picture are among the samples of a component.
+//! The sampling positions of the pixels of a scaled picture, among the samples of a component.
 //!
 //! In: a side of the frame and of the scaled picture, and the subsampling of the component. Out: for each
 //! pixel of the side the index of the sample before its center, times 256, plus the fraction of the way to
@@ -8,8 +8,8 @@
 /// Bits after the point of a position.
 pub const POSITION_BITS: u32 = 8;
 
-/// The positions of `pixels` pixels that a frame's side of `side` pixels is scaled to, among the samples of
-/// a component with the subsampling `shift`.
+/// The sampling positions of `pixels` pixels that a frame's side of `side` pixels is scaled to, among the
+/// samples of a component with the subsampling `shift`.
 pub fn positions(side: u32, shift: u32, pixels: u32) -> Vec<u32> {
     let one = 1u64 << POSITION_BITS;
     let samples = u64::from(side.div_ceil(1 << shift));

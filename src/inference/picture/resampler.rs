@@ -12,12 +12,12 @@ use super::positions::positions;
 use crate::frame::{self, Frame, FrameLayout};
 use crate::geometry::{Fit, Letterbox};
 use crate::inference::error::InferenceError;
-use crate::inference::model::Input;
+use crate::inference::model::InputSpec;
 
 /// The value of letterbox borders in all channels, with which models of the YOLO family are trained.
 pub const BORDER: u8 = 114;
 
-/// The positions of the region's pixels among the samples of a component.
+/// The sampling positions of the region's pixels among the samples of a component.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentPositions {
     /// Of the region's columns.
@@ -70,7 +70,7 @@ impl Resampler {
     /// If GstVideoConverter does not support the frame's format.
     pub fn new(
         frame: &VideoInfo,
-        input: &Input,
+        input: &InputSpec,
         letterbox: Letterbox,
     ) -> Result<Self, glib::BoolError> {
         let (format, converter) = match FrameFormat::new(frame, input) {

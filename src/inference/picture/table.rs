@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers that pixel values become.
+//! The normalization table.
 //!
 //! In: range, mean and standard deviation of each channel, and the element type. Out: for each channel of
 //! the model 256 elements: `(low + value x (high - low) / 255 - mean) / std`, computed in double precision
@@ -7,7 +7,7 @@
 
 use half::f16;
 
-use crate::inference::model::{ChannelOrder, Input, PixelElement};
+use crate::inference::model::{ChannelOrder, InputSpec, PixelElement};
 
 /// The elements for each value of each channel, in the model's order of channels.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Table {
 
 impl Table {
     /// The table of `input`.
-    pub fn new(input: &Input) -> Self {
+    pub fn new(input: &InputSpec) -> Self {
         let channels = match (input.channels, input.order) {
             (3, ChannelOrder::Rgb) => &[0, 1, 2][..],
             (3, ChannelOrder::Bgr) => &[2, 1, 0],
@@ -72,14 +72,14 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn input(element: PixelElement) -> Input {
-        Input::of_size([8, 8], element)
+    fn input(element: PixelElement) -> InputSpec {
+        InputSpec::of_size([8, 8], element)
     }
 
     #[test]
     fn a_range_maps_black_and_white() {
         let Table::F32(table) =
-            Table::new(&Input { ranges: [[-1.0, 1.0]; 3], ..input(PixelElement::F32) })
+            Table::new(&InputSpec { ranges: [[-1.0, 1.0]; 3], ..input(PixelElement::F32) })
         else {
             panic!("expected 32 bits");
         };
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn mean_and_std_apply_after_the_range() {
         // As for UltraFace: (pixel - 127) / 128.
-        let input = Input {
+        let input = InputSpec {
             ranges: [[0.0, 255.0]; 3],
             mean: [127.0; 3],
             std: [128.0; 3],
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn channels_are_in_the_models_order() {
         let ranges = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]];
-        let input = Input { ranges, order: ChannelOrder::Bgr, ..input(PixelElement::F16) };
+        let input = InputSpec { ranges, order: ChannelOrder::Bgr, ..input(PixelElement::F16) };
         let Table::F16(table) = Table::new(&input) else { panic!("expected 16 bits") };
         assert_eq!(
             table.iter().map(|channel| channel[255].to_f32()).collect::<Vec<_>>(),
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn bytes_are_unchanged_by_default_and_clamped() {
-        let whole = Input { ranges: [[0.0, 255.0]; 3], ..input(PixelElement::U8) };
+        let whole = InputSpec { ranges: [[0.0, 255.0]; 3], ..input(PixelElement::U8) };
         let Table::U8(table) = Table::new(&whole) else { panic!("expected bytes") };
         assert!((0..256).all(|value| usize::from(table[1][value]) == value));
-        let beyond = Input { ranges: [[-100.0, 300.0]; 3], ..input(PixelElement::U8) };
+        let beyond = InputSpec { ranges: [[-100.0, 300.0]; 3], ..input(PixelElement::U8) };
         let Table::U8(table) = Table::new(&beyond) else { panic!("expected bytes") };
         assert_eq!((table[0][0], table[0][255]), (0, 255));
     }

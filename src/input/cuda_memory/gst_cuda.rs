@@ -18,7 +18,7 @@ type GetStream = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> *mut c_void;
 /// `gst_cuda_stream_get_handle`: the `CUstream` of a `GstCudaStream`.
 type GetHandle = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
-struct Library {
+struct GstCudaLibrary {
     is_cuda_memory: IsCudaMemory,
     get_stream: GetStream,
     get_handle: GetHandle,
@@ -27,10 +27,10 @@ struct Library {
     _library: libloading::os::unix::Library,
 }
 
-impl Library {
+impl GstCudaLibrary {
     /// The library, if it is loaded and has all functions.
     fn get() -> Option<&'static Self> {
-        static LIBRARY: OnceCell<Library> = OnceCell::new();
+        static LIBRARY: OnceCell<GstCudaLibrary> = OnceCell::new();
         LIBRARY.get_or_try_init(|| Self::find().ok_or(())).ok()
     }
 
@@ -67,7 +67,7 @@ impl Library {
 /// `memory` must be valid. The result must be used only while `memory` exists, which owns a
 /// reference to the stream.
 pub(super) unsafe fn stream_of(memory: *mut gst::ffi::GstMemory) -> Option<ForeignStream> {
-    let library = Library::get()?;
+    let library = GstCudaLibrary::get()?;
     // SAFETY: the caller guarantees that the memory is valid. `get_stream` is called only if the
     // memory is the library's, and `get_handle` only with a stream that is not null.
     unsafe {

@@ -128,7 +128,7 @@ impl Collector<'_> {
 }
 
 /// The lowest number of an inference element whose tensors a frame has. The order of a frame's metadata
-/// says nothing: DeepStream puts new metadata first, and a copy of a buffer has it in reverse order.
+/// does not matter: DeepStream puts new metadata first, and a copy of a buffer has it in reverse order.
 fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamError> {
     let mut lowest = None;
     for frame in batch.frames()? {

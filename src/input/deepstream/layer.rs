@@ -12,7 +12,7 @@ use super::memory::LayerMemory;
 use crate::deepstream::LayerMeta;
 use crate::deepstream::layout::DataType;
 use crate::input::InputError;
-use crate::tensor::{ElementType, Images, MAX_RANK, Shape, Storage, TensorView};
+use crate::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage, TensorView};
 
 /// An output layer of the model.
 #[derive(Debug, Default)]
@@ -20,13 +20,13 @@ pub(super) struct Layer {
     name: String,
     element: ElementType,
     /// Without the batch.
-    dims: ArrayVec<usize, MAX_RANK>,
+    dims: ArrayVec<usize, MAX_DIMENSIONS>,
     /// The bytes of a frame; 0 if the element type cannot be read.
     pub bytes: usize,
 }
 
 /// The element type and the dimensions of a layer.
-pub(super) type LayerShape = (ElementType, ArrayVec<usize, MAX_RANK>);
+pub(super) type LayerShape = (ElementType, ArrayVec<usize, MAX_DIMENSIONS>);
 
 impl Layer {
     /// The element type and the dimensions of a layer, without the batch; `None` if it has too many.
@@ -52,7 +52,7 @@ impl Layer {
             DataType::Other(name) => ElementType::Other(name),
         };
         // The batch becomes the first dimension.
-        Ok((dims.len() < MAX_RANK).then(|| (element, dims.iter().copied().collect())))
+        Ok((dims.len() < MAX_DIMENSIONS).then(|| (element, dims.iter().copied().collect())))
     }
 
     pub fn set(
@@ -89,10 +89,10 @@ pub(super) struct LayerImages<'a> {
 
 impl LayerImages<'_> {
     pub fn view(&self) -> TensorView<'_> {
-        let mut dims = ArrayVec::<usize, MAX_RANK>::new();
+        let mut dims = ArrayVec::<usize, MAX_DIMENSIONS>::new();
         dims.push(self.frames.len());
         dims.extend(self.layer.dims.iter().copied());
-        let shape = Shape::new(&dims).expect("a layer has less than MAX_RANK dimensions");
+        let shape = Shape::new(&dims).expect("a layer has less than MAX_DIMENSIONS dimensions");
         TensorView::new(&self.layer.name, self.layer.element, shape, Storage::Images(self))
     }
 }

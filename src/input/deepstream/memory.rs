@@ -59,7 +59,7 @@ impl LayerMemory {
     /// The bytes at the host address, which is not null.
     fn host(&self) -> &[u8] {
         let Addresses { host, bytes, .. } = self.addresses;
-        // SAFETY: the metadata says that the host address has the elements of the layer. They are not
+        // SAFETY: by the metadata, the host address has the elements of the layer. They are not
         // written as long as the buffer has the metadata, which a `Batch` borrows.
         unsafe {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance(host as usize), bytes)
@@ -79,7 +79,7 @@ impl LayerMemory {
         };
         let mut copy = std::mem::take(&mut spare.bytes);
         copy.resize(bytes, 0);
-        // SAFETY: the metadata says that the device address has the elements of the layer.
+        // SAFETY: by the metadata, the device address has the elements of the layer.
         unsafe { stream.download(device, &mut copy) }.map_err(|error| error.to_string())?;
         spare.stream = Some(stream);
         Ok(copy)
@@ -104,7 +104,7 @@ impl Mappable for LayerMemory {
 
     fn map_device(&self) -> Result<Option<DeviceSlice>, String> {
         let Addresses { device, bytes, .. } = self.addresses;
-        // SAFETY: the metadata says that the device address has the elements of the layer. nvinfer has
+        // SAFETY: by the metadata, the device address has the elements of the layer. nvinfer has
         // waited for its work. The elements are not written as long as the buffer has the metadata.
         Ok((device != 0).then(|| unsafe { DeviceSlice::new(device, bytes, Ready::Now) }))
     }

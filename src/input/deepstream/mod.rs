@@ -11,7 +11,7 @@
 //! - The CUDA engine reads the device address, in place. The host address is read where the device address is
 //!   null, as nvinferserver leaves it.
 //! - The CPU engine reads the host address if nothing can have left it without a copy of the tensor. nvinfer's option
-//!   `disable-output-host-copy` does so, and the metadata does not say whether it is set. nvinfer has no such
+//!   `disable-output-host-copy` does so, and the metadata does not contain it. nvinfer has no such
 //!   option up to DeepStream 6.3 ([`HAS_CURRENT_HOST_COPY`]). From 6.4 on, the CPU engine copies from the
 //!   device address, and reads the host address only if that is null.
 
@@ -23,10 +23,10 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::model::{Letterbox, MAX_SIDE, ModelInput};
+use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput};
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::Version;
-use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, Model};
+use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, NetworkInfo};
 use collect::Collector;
 use layer::{Layer, LayerImages};
 use memory::LayerMemory;
@@ -66,15 +66,15 @@ pub(crate) struct Frame {
     pub index: usize,
     /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
     pub size: [u32; 2],
-    /// What its tensors say of their model.
-    model: Model,
+    /// The model description of its tensors.
+    model: NetworkInfo,
     /// The index of its first layer in the reader's memories.
     first: usize,
 }
 
 impl Frame {
     /// What is equal for the frames that boxes are mapped to alike.
-    fn group(&self) -> ([u32; 2], Model) {
+    fn group(&self) -> ([u32; 2], NetworkInfo) {
         (self.size, self.model)
     }
 }
@@ -224,7 +224,7 @@ impl<'a> Batch<'a> {
 
     /// The model's input, as the tensors of `frame` have it.
     pub fn model_input(&self, frame: &Frame) -> ModelInput {
-        let is_size = frame.model.size.iter().all(|side| (1..=MAX_SIDE).contains(side));
+        let is_size = frame.model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side));
         let (fit, assumption) = letterbox(frame.model);
         ModelInput {
             size: is_size.then_some(frame.model.size),
@@ -233,7 +233,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What the tensors do not say of the letterbox, and what is assumed instead; `None` if they say all.
+    /// What the tensors do not contain of the letterbox, and what is assumed instead; `None` if they contain all.
     pub fn letterbox_problem(&self) -> Option<&'static str> {
         self.frames.iter().find_map(|frame| letterbox(frame.model).1)
     }
@@ -245,7 +245,7 @@ impl<'a> Batch<'a> {
 }
 
 /// How nvinfer fitted frames into the model's input, and what of it is an assumption.
-fn letterbox(model: Model) -> (Letterbox, Option<&'static str>) {
+fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
     match (model.maintain_aspect_ratio, model.symmetric_padding) {
         (Some(false), _) => (Letterbox::None, None),
         (Some(true), Some(true)) => (Letterbox::Center, None),

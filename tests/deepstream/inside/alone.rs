@@ -6,7 +6,7 @@ mod throughput;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Model, Producer, Scene};
+use crate::batch::{Producer, Scene, TestModel};
 use crate::libraries::{is_inside, version};
 use crate::run;
 use crate::standin::{Counts, is_nvidias};
@@ -96,7 +96,7 @@ fn memory() {
     let batches = std::env::var("NMSFILTER_TEST_BATCHES").ok();
     let default = if is_emulated { 100 } else { 100_000 };
     let batches: u64 = batches.map_or(default, |batches| batches.parse().unwrap());
-    let mut scene = Scene::new(4, 1).with_model(Model { anchors: 40, ..Model::default() });
+    let mut scene = Scene::new(4, 1).with_model(TestModel { anchors: 40, ..TestModel::default() });
     scene.frames[2].seeds[0] = None;
     scene.frames[3].meta.pipeline = [640, 480];
     let objects: u64 =

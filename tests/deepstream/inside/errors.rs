@@ -3,7 +3,7 @@
 
 use gstnmsfilter::internals::deepstream::layout::Version;
 
-use crate::batch::{Memory, Model, Scene, outputs, tensors_of};
+use crate::batch::{Memory, Scene, TestModel, outputs, tensors_of};
 use crate::libraries::{is_inside, version};
 use crate::run::{self, Ran};
 use crate::standin::{Batch, Frame, Layer, Tensors, is_nvidias, null};
@@ -11,13 +11,13 @@ use crate::support::engines;
 
 /// The layer of a default model, in host memory that is never freed.
 fn layer() -> Layer {
-    let model = Model::default();
+    let model = TestModel::default();
     let bytes = outputs(&model, 1)[0].elements.bytes().to_vec().leak();
     Layer {
         name: Some(c"output0".to_owned()),
         data_type: 0,
         dims: vec![4 + model.classes as u32, model.anchors as u32],
-        said: None,
+        counts: None,
         host: bytes.as_ptr() as u64,
         device: 0,
     }
@@ -36,7 +36,7 @@ fn damaged(
         for index in 0..3 {
             let frame = Frame { batch_id: index as u32, pipeline: [640, 640], ..Frame::default() };
             let mut tensors =
-                Tensors { layers: vec![layer.clone()], ..tensors_of(&Model::default()) };
+                Tensors { layers: vec![layer.clone()], ..tensors_of(&TestModel::default()) };
             change(index, &mut tensors);
             batch.add_frame(&frame).attach(&tensors, None);
         }
@@ -161,31 +161,31 @@ fn layers_whose_numbers_contradict_each_other() {
     if !is_inside() {
         return;
     }
-    let said = |said: [u32; 2]| {
+    let counts = |counts: [u32; 2]| {
         move |index, tensors: &mut Tensors| {
             if index == 1 {
-                tensors.layers[0].said = Some(said);
+                tensors.layers[0].counts = Some(counts);
             }
         }
     };
-    assert_tensors_error("", said([2, 2101]), &["output0", "[7, 300]", "2101"]);
-    assert_tensors_error("", said([2, 0]), &["output0", "0 elements"]);
-    assert_tensors_error("", said([1, 2100]), &["output0", "[7]", "2100"]);
+    assert_tensors_error("", counts([2, 2101]), &["output0", "[7, 300]", "2101"]);
+    assert_tensors_error("", counts([2, 0]), &["output0", "0 elements"]);
+    assert_tensors_error("", counts([1, 2100]), &["output0", "[7]", "2100"]);
     // More dimensions than the structure has: they are not read.
     for rank in [9, 100, u32::MAX] {
-        let ran = damaged("", said([rank, 2100]), |_| ());
+        let ran = damaged("", counts([rank, 2100]), |_| ());
         assert!(ran.ended.error.is_some(), "{:?}", ran.ended);
         assert!(ran.seen.is_empty());
     }
     // A product that does not fit.
     let change = |_, tensors: &mut Tensors| {
         tensors.layers[0].dims = vec![u32::MAX, u32::MAX];
-        tensors.layers[0].said = Some([2, 1]);
+        tensors.layers[0].counts = Some([2, 1]);
     };
     assert_tensors_error("", change, &["output0", "4294967295"]);
     let change = |_, tensors: &mut Tensors| {
         tensors.layers[0].dims = vec![u32::MAX; 3];
-        tensors.layers[0].said = Some([3, u32::MAX]);
+        tensors.layers[0].counts = Some([3, u32::MAX]);
     };
     assert_tensors_error("", change, &["output0", "4294967295"]);
 }
@@ -278,7 +278,7 @@ fn tensors_on_objects_or_regions_only() {
                 let frame = Frame { batch_id, pipeline: [640, 640], ..Frame::default() };
                 let frame = batch.add_frame(&frame);
                 let tensors =
-                    Tensors { layers: vec![layer.clone()], ..tensors_of(&Model::default()) };
+                    Tensors { layers: vec![layer.clone()], ..tensors_of(&TestModel::default()) };
                 if on_objects {
                     frame.add_object(3, 0, [10.0, 20.0, 30.0, 40.0]).attach(&tensors, None);
                 } else {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvinfer's letterbox: what the tensors say of it, by version, and the property.
+//! nvinfer's letterbox: what the tensors contain of it, by version, and the property.
 
 use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::engine::Detection;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Model, Scene};
+use crate::batch::{Scene, TestModel};
 use crate::libraries::{is_inside, version};
 use crate::run::{self, Ran};
 
@@ -14,7 +14,7 @@ const SIZES: [[u32; 2]; 4] = [[1280, 720], [1080, 1921], [333, 1000], [640, 640]
 
 /// Frames of several sizes, whose model nvinfer runs with this letterbox.
 fn scene(letterbox: Letterbox, seed: u64) -> Scene {
-    let model = Model { letterbox, input: [416, 352], ..Model::default() };
+    let model = TestModel { letterbox, input: [416, 352], ..TestModel::default() };
     let mut scene = Scene::new(SIZES.len(), seed).with_model(model);
     for (frame, size) in scene.frames.iter_mut().zip(SIZES) {
         frame.meta.pipeline = size;
@@ -31,7 +31,7 @@ fn assert_letterbox(ran: &Ran, scene: &Scene, letterbox: Letterbox) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_tensors_if_they_say_it() {
+fn is_that_of_the_tensors_if_they_contain_it() {
     if !is_inside() {
         return;
     }
@@ -39,7 +39,7 @@ fn is_that_of_the_tensors_if_they_say_it() {
     for (letterbox, seed) in Letterbox::ALL.into_iter().zip(1..) {
         let scene = scene(letterbox, seed);
         let ran = run::scenes(std::slice::from_ref(&scene), "letterbox=auto");
-        assert_letterbox(&ran, &scene, scene.models[0].said_letterbox());
+        assert_letterbox(&ran, &scene, scene.models[0].known_letterbox());
         // What is assumed is reported once.
         let warning = if version < Version::new(6, 1) {
             Some("do not contain maintain-aspect-ratio")
@@ -61,18 +61,24 @@ fn is_that_of_the_property_if_it_is_set() {
     if !is_inside() {
         return;
     }
-    for said in Letterbox::ALL {
+    for actual in Letterbox::ALL {
         for letterbox in Letterbox::ALL {
-            let scene = scene(said, 9);
+            let scene = scene(actual, 9);
             let property = format!("letterbox={}", letterbox.name());
             let ran = run::scenes(std::slice::from_ref(&scene), &property);
             assert_letterbox(&ran, &scene, letterbox);
             // What is only assumed is not contradicted.
             let is_known = version() >= Version::new(8, 0)
-                || (version() >= Version::new(6, 1) && said == Letterbox::None);
-            let warnings = usize::from(is_known && said != letterbox);
-            assert_eq!(ran.ended.warnings.len(), warnings, "{said:?} {property}: {:?}", ran.ended);
-            let text = format!("{property}, but the tensors' model has letterbox {}", said.name());
+                || (version() >= Version::new(6, 1) && actual == Letterbox::None);
+            let warnings = usize::from(is_known && actual != letterbox);
+            assert_eq!(
+                ran.ended.warnings.len(),
+                warnings,
+                "{actual:?} {property}: {:?}",
+                ran.ended
+            );
+            let text =
+                format!("{property}, but the tensors' model has letterbox {}", actual.name());
             assert!(ran.ended.warnings.iter().all(|warning| warning.contains(&text)));
         }
     }
@@ -85,7 +91,7 @@ fn and_numbers_that_contradict_the_reading_give_a_warning() {
     if !is_inside() {
         return;
     }
-    let scene = Scene::new(SIZES.len(), 4).with_model(Model::default());
+    let scene = Scene::new(SIZES.len(), 4).with_model(TestModel::default());
     for (property, text) in [
         ("coordinates=normalized", "coordinates are read as normalized: set coordinates=pixels"),
         ("score-threshold=50", "score-threshold is 50 or more"),

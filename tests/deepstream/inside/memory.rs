@@ -5,7 +5,7 @@ use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Memory, Model, Scene, outputs, tensors_of};
+use crate::batch::{Memory, Scene, TestModel, outputs, tensors_of};
 use crate::libraries::{is_inside, version};
 use crate::run;
 use crate::standin::{Batch, Frame, Layer, Tensors, null};
@@ -24,7 +24,7 @@ fn host_pointers_without_device_pointers() {
     assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 40);
 }
 
-/// nvinfer up to 6.3 always copies to the host. Later versions may not, and no metadata says so.
+/// nvinfer up to 6.3 always copies to the host. Later versions may not, and no metadata contains it.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn host_pointers_beside_device_pointers_are_read_by_the_cpu_until_6_3() {
@@ -48,18 +48,18 @@ fn host_pointers_beside_device_pointers_are_read_by_the_cpu_until_6_3() {
 /// Two frames, whose tensors `change` changes.
 fn changed(change: impl Fn(&mut Tensors) + Send + Sync + 'static) -> run::Ran {
     // Outlives the pipeline.
-    let bytes = outputs(&Model::default(), 1)[0].elements.bytes().to_vec().leak();
+    let bytes = outputs(&TestModel::default(), 1)[0].elements.bytes().to_vec().leak();
     let address = bytes.as_ptr() as u64;
     run::with("decoder=yolov8 letterbox=none", 2, move |buffer| {
         let batch = Batch::attach(buffer, 2);
         for batch_id in 0..2 {
             let frame = Frame { batch_id, pipeline: [640, 640], ..Frame::default() };
-            let model = Model::default();
+            let model = TestModel::default();
             let layer = Layer {
                 name: Some(c"output0".to_owned()),
                 data_type: 0,
                 dims: vec![4 + model.classes as u32, model.anchors as u32],
-                said: None,
+                counts: None,
                 host: address,
                 device: 0,
             };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use gstnmsfilter::internals::geometry::Letterbox;
 use serde_json::{Value, json};
 
-use crate::batch::{Model, Producer, Scene};
+use crate::batch::{Producer, Scene, TestModel};
 use crate::nvmsgconv::library::{self, Nvmsgconv};
 use crate::object::Object;
 use crate::run::{CAPS, description};
@@ -86,7 +86,7 @@ fn have_the_boxes_labels_and_confidences_of_all_frames() {
     let names = ["person", "traffic light", "Stra\u{df}enbahn"];
     let file = ScratchFile::new("txt", names.join("\n").as_bytes());
     for letterbox in [Letterbox::None, Letterbox::Center] {
-        let model = Model { letterbox, ..Model::default() };
+        let model = TestModel { letterbox, ..TestModel::default() };
         let mut scene = Scene::new(4, 3).with_model(model);
         // The configured source; the muxer scales the frames of all.
         scene.frames[1].meta.source_id = 7;

@@ -4,7 +4,7 @@
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Format, Model, Producer, Scene};
+use crate::batch::{Format, Producer, Scene, TestModel};
 use crate::libraries::is_inside;
 use crate::object::Object;
 use crate::run::{self, Seen};
@@ -14,9 +14,13 @@ use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
 /// Models 5 and 8, each with its tensors on some of the frames.
 fn scene(seed: u64) -> Scene {
     let mut scene = Scene::new(6, seed);
-    let second =
-        Model { unique_id: 8, format: Format::Yolov5, input: [320, 320], ..Model::default() };
-    scene.models = vec![Model { unique_id: 5, ..Model::default() }, second];
+    let second = TestModel {
+        unique_id: 8,
+        format: Format::Yolov5,
+        input: [320, 320],
+        ..TestModel::default()
+    };
+    scene.models = vec![TestModel { unique_id: 5, ..TestModel::default() }, second];
     for (index, frame) in scene.frames.iter_mut().enumerate() {
         frame.seeds = vec![Some(seed + index as u64), Some(seed + 50 + index as u64)];
     }
@@ -87,10 +91,10 @@ fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
         return;
     }
     let models = [
-        Model { input: [640, 384], letterbox: Letterbox::Center, ..Model::default() },
-        Model { input: [384, 640], letterbox: Letterbox::Center, ..Model::default() },
-        Model { input: [640, 384], letterbox: Letterbox::TopLeft, ..Model::default() },
-        Model { input: [640, 384], letterbox: Letterbox::None, ..Model::default() },
+        TestModel { input: [640, 384], letterbox: Letterbox::Center, ..TestModel::default() },
+        TestModel { input: [384, 640], letterbox: Letterbox::Center, ..TestModel::default() },
+        TestModel { input: [640, 384], letterbox: Letterbox::TopLeft, ..TestModel::default() },
+        TestModel { input: [640, 384], letterbox: Letterbox::None, ..TestModel::default() },
     ];
     let mut scene = Scene::new(9, 6);
     scene.models = models.to_vec();
@@ -106,7 +110,7 @@ fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
     for seen in &ran.seen {
         for (index, (_, objects)) in seen.frames.iter().enumerate() {
             let model = model_of(index);
-            let expected = scene.expected(index, model, models[model].said_letterbox());
+            let expected = scene.expected(index, model, models[model].known_letterbox());
             assert!(expected.len() > 5, "{}", expected.len());
             assert_eq!(*objects, expected, "frame {index}");
         }

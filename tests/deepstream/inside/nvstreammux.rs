@@ -55,7 +55,7 @@ fn tensors(case: &Case) -> Tensors {
         name: Some(c"output0".to_owned()),
         data_type: 0,
         dims: vec![5, ANCHORS as u32],
-        said: None,
+        counts: None,
         host: elements.leak().as_ptr() as u64,
         device: 0,
     };

@@ -3,7 +3,7 @@
 
 use gstnmsfilter::internals::geometry::Letterbox;
 
-use crate::batch::{Format, FrameSpec, Model, Scene};
+use crate::batch::{Format, FrameSpec, Scene, TestModel};
 use crate::libraries::is_inside;
 use crate::run::{self, Seen};
 use crate::standin::{Frame, FrameState};
@@ -55,7 +55,7 @@ fn of_every_decoder_in_single_and_half_precision() {
     }
     for (format, seed) in [Format::Yolov8, Format::Yolov5, Format::Boxes].into_iter().zip(1..) {
         for half in [false, true] {
-            let model = Model { format, half, ..Model::default() };
+            let model = TestModel { format, half, ..TestModel::default() };
             assert_right(&[Scene::new(3, seed).with_model(model)], "");
         }
     }
@@ -67,7 +67,7 @@ fn of_batches_of_1_to_64_frames() {
     if !is_inside() {
         return;
     }
-    let model = Model { anchors: 120, ..Model::default() };
+    let model = TestModel { anchors: 120, ..TestModel::default() };
     let scenes = [1, 2, 64, 3, 16, 33, 1].map(|count| Scene::new(count, 20).with_model(model));
     // A batch of one has regions of interest, too, by default.
     assert_right(&scenes, "attach=nvds");
@@ -139,7 +139,7 @@ fn of_scattered_memory() {
         return;
     }
     for format in [Format::Yolov8, Format::Boxes] {
-        let model = Model { format, ..Model::default() };
+        let model = TestModel { format, ..TestModel::default() };
         let mut scene = Scene::new(12, 60).with_model(model);
         scene.scattered = true;
         scene.frames[5].seeds[0] = None;

@@ -6,7 +6,7 @@ use gst::prelude::*;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Model, Producer, Scene, Sizes};
+use crate::batch::{Producer, Scene, Sizes, TestModel};
 use crate::libraries::is_inside;
 use crate::run::{self, NVMM_CAPS, Ran, Seen};
 use crate::standin::{Counts, Surfaces};
@@ -42,7 +42,7 @@ fn is_that_of_the_surface_if_the_metadata_has_none() {
         return;
     }
     for letterbox in Letterbox::ALL {
-        let model = Model { letterbox, input: [416, 352], ..Model::default() };
+        let model = TestModel { letterbox, input: [416, 352], ..TestModel::default() };
         assert_right(&scene(1, Sizes::Surfaces).with_model(model), letterbox);
     }
     let mut one = Scene::new(1, 2).with_sizes(Sizes::Surfaces);

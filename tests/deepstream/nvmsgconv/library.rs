@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::support::data;
-use crate::support::library::{self, Library};
+use crate::support::library::{self, LoadedLibrary};
 use crate::support::skip::skip;
 
 /// The variable with the folder of the library, for a process that has the libraries of the stand-in.
@@ -82,7 +82,7 @@ impl Nvmsgconv {
         // SAFETY: its initializers are those of protobuf and of the C++ library's streams, and
         // nvmsgconv_json.h declares its functions as the fields of `Self` are.
         unsafe {
-            let library = Library::open(&folder.join("libnvmsgconv_json.so"));
+            let library = LoadedLibrary::open(&folder.join("libnvmsgconv_json.so"));
             Self {
                 json: library.function(c"nvmsgconv_json"),
                 json_minimal: library.function(c"nvmsgconv_json_minimal"),

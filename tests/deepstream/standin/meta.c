@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // A batch's metadata: its pools, its lock, its frames, objects and user metadata. libnvds_meta.so.
 //
-// NVIDIA's library is closed; what its headers and the sources of nvinfer say is imitated: elements of pools
+// NVIDIA's library is closed; what its headers and the sources of nvinfer document is imitated: elements of pools
 // are recycled and cleared when they are released, their texts and masks freed by g_free, user metadata released by
 // its release_func, which gets the NvDsUserMeta.
 

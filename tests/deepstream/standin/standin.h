@@ -47,7 +47,7 @@ void standin_set_surfaces(GstBuffer *buffer, const StandinSurfaces *surfaces);
 
 // Damage.
 
-// What the batch says of its number of frames.
+// Sets the number of frames in the batch's metadata.
 void standin_set_frame_count(NvDsBatchMeta *batch, guint count);
 // An entry without data in the batch's list of frames, or in the frame's list of user metadata.
 void standin_add_null_frame(NvDsBatchMeta *batch);

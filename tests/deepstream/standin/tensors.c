@@ -167,7 +167,7 @@ static NvDsInferTensorMeta *new_tensors(const StandinTensors *tensors, StandinOu
         info->inferDims.numElements = layer->num_elements;
         info->bindingIndex = (int)i + 1;
         info->layerName = layer->name ? g_intern_string(layer->name) : NULL;
-        // The header says that this is not valid here.
+        // By the header, this is not valid here.
         info->buffer = GSIZE_TO_POINTER(0xdead0000);
         meta->out_buf_ptrs_host[i] = layer->host;
         meta->out_buf_ptrs_dev[i] = layer->device;

@@ -10,7 +10,7 @@ use crate::support::data;
 use crate::support::scratch::Scratch;
 
 /// A detector, and the settings that the stock elements need for it.
-pub struct Model {
+pub struct StockModel {
     /// Its file in the folder of inputs.
     pub file: &'static str,
     /// The decoder that reads its output.
@@ -23,7 +23,7 @@ pub struct Model {
     pub outputs: &'static [[&'static str; 2]],
 }
 
-pub static ULTRAFACE: Model = Model {
+pub static ULTRAFACE: StockModel = StockModel {
     file: "data/models/version-RFB-640.onnx",
     decoder: "ultraface",
     size: [640, 480],
@@ -34,7 +34,7 @@ pub static ULTRAFACE: Model = Model {
     ],
 };
 
-pub static YOLOV8: Model = Model {
+pub static YOLOV8: StockModel = StockModel {
     file: "data/models/yolov8n_int8_640.onnx",
     decoder: "yolov8",
     size: [640, 640],
@@ -43,7 +43,7 @@ pub static YOLOV8: Model = Model {
 };
 
 /// In half precision, which `onnxinference` does not support; the input has any size.
-pub static YOLOV5_HALF: Model = Model {
+pub static YOLOV5_HALF: StockModel = StockModel {
     file: "data/models/yolov5n_fp16.onnx",
     decoder: "yolov5",
     size: [640, 640],
@@ -53,7 +53,7 @@ pub static YOLOV5_HALF: Model = Model {
 
 /// `onnxinference` with this model as part of a pipeline; `None` if the element or (reported as a
 /// skip) the model is missing.
-pub fn onnxinference(model: &Model) -> Option<String> {
+pub fn onnxinference(model: &StockModel) -> Option<String> {
     let file = data::path(model.file)?;
     let factory = gst::ElementFactory::find("onnxinference")?;
     let element = factory.create().build().unwrap();
@@ -73,7 +73,7 @@ pub fn onnxinference(model: &Model) -> Option<String> {
 
 /// A copy of the model with the ids of its outputs in `metadata_props`, where GStreamer 1.26 reads
 /// them.
-fn with_ids(file: &Path, model: &Model) -> PathBuf {
+fn with_ids(file: &Path, model: &StockModel) -> PathBuf {
     let mut bytes = std::fs::read(file).unwrap();
     // A Protocol Buffers message can be extended by fields that are appended to it.
     let field = |number: u8, content: &[u8]| {

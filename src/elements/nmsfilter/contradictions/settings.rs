@@ -4,7 +4,7 @@
 //! In: what a plan was made of. Out: a [`SettingContradiction`] for each setting that is in force, although
 //! something else is known. No number of a tensor is needed.
 
-use super::super::plan::{Input, Plan};
+use super::super::plan::{Plan, PlanInput};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
 use crate::decoder::{self, Scores};
@@ -54,7 +54,7 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
 /// The contradictions of `settings`, with which `plan` was made for `input`.
 pub(in crate::elements::nmsfilter) fn of_plan(
     plan: &Plan,
-    input: Input<'_>,
+    input: PlanInput<'_>,
     settings: &Settings,
     labels: &Labels,
 ) -> Vec<SettingContradiction> {
@@ -94,7 +94,7 @@ fn of_labels(
 
 fn of_decoder(
     plan: &Plan,
-    input: Input<'_>,
+    input: PlanInput<'_>,
     settings: &Settings,
     labels: &Labels,
 ) -> Option<SettingContradiction> {

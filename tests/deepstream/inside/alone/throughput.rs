@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gst::prelude::*;
 use gstnmsfilter::internals::geometry::Letterbox;
 
-use crate::batch::{Memory, Model, Producer, Scene};
+use crate::batch::{Memory, Producer, Scene, TestModel};
 use crate::libraries::is_inside;
 use crate::run;
 use crate::standin::Counts;
@@ -91,7 +91,8 @@ fn throughput() {
     );
     for (count, scattered) in [(1, false), (16, false), (16, true), (64, false), (64, true)] {
         let objects = Some(110);
-        let model = Model { anchors, classes, objects, input, letterbox, ..Model::default() };
+        let model =
+            TestModel { anchors, classes, objects, input, letterbox, ..TestModel::default() };
         let mut scene = Scene::new(count, 1).with_model(model);
         for frame in &mut scene.frames {
             frame.meta.pipeline = [1920, 1080];
