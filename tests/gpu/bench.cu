@@ -484,7 +484,7 @@ static KernelParams yolo_params(const float *tensor, uint32_t images, uint32_t c
 // boxes are at the start of the tensor.
 static void by_table(KernelParams &params, const uint64_t *table) {
     const uint64_t image = params.boxes.address;
-    for (Field *field : {&params.boxes, &params.scores}) {
+    for (FieldParams *field : {&params.boxes, &params.scores}) {
         field->address -= image;
         field->image_stride = 0;
     }
