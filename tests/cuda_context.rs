@@ -41,6 +41,10 @@ fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended
     (seen, ended)
 }
 
+fn warns_of_missing_tensors_only(ended: &pipeline::Ended) -> bool {
+    matches!(&ended.warnings[..], [only] if only.starts_with("no buffer of the stream carried tensors"))
+}
+
 #[test]
 #[ignore = "needs a GPU"]
 fn a_context_is_created_at_the_first_frame_with_tensors_or_at_start_with_backend_cuda() {
@@ -55,7 +59,8 @@ fn a_context_is_created_at_the_first_frame_with_tensors_or_at_start_with_backend
     // Without tensors no context is created.
     let (seen, ended) =
         contexts(emulated, &format!("videotestsrc num-buffers=20 {auto} ! fakesink"));
-    assert_eq!((seen, ended.warnings), (vec![0; 20], vec![]));
+    assert_eq!(seen, vec![0; 20]);
+    assert!(warns_of_missing_tensors_only(&ended), "{ended:?}");
     assert_eq!(
         logged(),
         ["on the CPU, or a GPU, which is opened at the first frame with tensors, 0 labels"]
@@ -78,7 +83,7 @@ fn a_context_is_created_at_the_first_frame_with_tensors_or_at_start_with_backend
     assert!(ended.warnings[0].starts_with("there is no GPU 7"), "{ended:?}");
     let without = format!("videotestsrc num-buffers=20 {wrong} ! fakesink");
     let (_, ended) = contexts(emulated, &without);
-    assert_eq!(ended.warnings, Vec::<String>::new(), "no frame could use a GPU");
+    assert!(warns_of_missing_tensors_only(&ended), "no frame could use a GPU: {ended:?}");
 
     // With backend=cuda the context is created when the element starts.
     for (backend, expected) in [("cuda", 1), ("auto", 0), ("cpu", 0)] {
