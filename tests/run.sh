@@ -136,6 +136,11 @@ on_emulated_gpu() {
     # (tests/deepstream). The emulated GPU is slow, so there are fewer random scenes; with a real one nothing is left
     # out (tests/gpu).
     local harness=("${harness[@]}" --include-ignored --skip inside::)
+    # Of the programs those that use a GPU, from the build of all.
+    local program packages=(--workspace --lib)
+    for program in allocations cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
+        packages+=(--test "$program")
+    done
     tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
         NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_TEST_BACKEND=cuda NMSFILTER_TEST_FEWER=20
 }
