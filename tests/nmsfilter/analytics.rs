@@ -173,11 +173,12 @@ mod tensor_meta {
 
     /// The buffer that leaves `nmsfilter` with these properties, which copies a buffer that is shared.
     fn filtered(properties: &[(&str, &str)], buffer: gst::Buffer) -> gst::Buffer {
-        let mut harness = gst_check::Harness::new("nmsfilter");
-        let element = harness.element().unwrap();
+        // Some properties are read when the element starts, which the harness does at once.
+        let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
         for (name, value) in properties {
             element.set_property_from_str(name, value);
         }
+        let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
         harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");
         harness.push_and_pull(buffer).unwrap()
     }
