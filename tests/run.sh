@@ -173,7 +173,7 @@ on_host() {
 # The rest of what this machine's GStreamer allows.
 more_on_host() {
     step "$host: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
-        "${plugins[@]}" --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+        "${plugins[@]}" "${features[@]}" || true
     # Without the feature internals, which the plugin nmsfilterdemo and the tests turn on: what no part of the
     # plugins uses is found.
     step "$host: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
