@@ -97,7 +97,9 @@ pub struct Known {
 
 impl Known {
     pub fn new(settings: &Snapshot, labels: Vec<String>) -> Self {
-        Self { labels, backend: settings.nick("backend"), ..Self::default() }
+        // Some of these properties are read at the start only.
+        let is_unpredictable = settings.changed().any(|name| !PREDICTED.contains(&name));
+        Self { labels, backend: settings.nick("backend"), is_unpredictable, ..Self::default() }
     }
 }
 
