@@ -381,9 +381,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        self.warn_if_without_tensors();
         self.end_stream();
-        self.post_stats();
         *lock(&self.session) = None;
         Ok(())
     }
@@ -405,9 +403,7 @@ impl BaseTransformImpl for NmsFilter {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
-            self.warn_if_without_tensors();
             self.end_stream();
-            self.post_stats();
         }
         self.parent_sink_event(event)
     }
@@ -541,14 +537,6 @@ impl NmsFilter {
         }
     }
 
-    /// Warns at the end of a stream of less than a second that had no tensors.
-    fn warn_if_without_tensors(&self) {
-        let without_tensors = lock(&self.counter).take_without_tensors();
-        if without_tensors {
-            self.warn_of_missing_tensors("stream");
-        }
-    }
-
     fn warn_of_missing_tensors(&self, period: &str) {
         let session = lock(&self.session);
         let text = session.as_ref().and_then(|session| session.warnings.no_tensors(period));
@@ -559,11 +547,18 @@ impl NmsFilter {
         }
     }
 
-    /// Posts the warnings that are due at the end of the stream. No lock is held meanwhile.
+    /// Posts the warnings that are due at the end of the stream, and the counts. No lock is held meanwhile.
     fn end_stream(&self) {
-        let Some(mut session) = lock(&self.session).take() else { return };
-        session.end_stream(&self.obj());
-        *lock(&self.session) = Some(session);
+        let without_tensors = lock(&self.counter).take_without_tensors();
+        if without_tensors {
+            self.warn_of_missing_tensors("stream");
+        }
+        let session = lock(&self.session).take();
+        if let Some(mut session) = session {
+            session.end_stream(&self.obj());
+            *lock(&self.session) = Some(session);
+        }
+        self.post_stats();
     }
 
     /// Posts the counts, unless they have not changed since they were last posted.
