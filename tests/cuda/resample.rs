@@ -80,18 +80,29 @@ fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
     buffer
 }
 
-/// A frame that is too small for its caps.
-#[test]
-#[ignore = "needs a GPU"]
-fn a_frame_with_too_few_bytes_is_an_error() {
+/// A stream of the GPU under test, after GStreamer is initialized.
+fn gpu_stream() -> GpuStream {
     engines::require_gpu();
     pipeline::init();
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();
-    let gpu = GpuStream { device, stream };
+    GpuStream { device, stream }
+}
+
+/// A resampler for frames of NV12, 64x48, with their description.
+fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
     let input = InputSpec::of_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
+    (info, resampler)
+}
+
+/// A frame that is too small for its caps.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_frame_with_too_few_bytes_is_an_error() {
+    let gpu = gpu_stream();
+    let (info, resampler) = of_nv12();
     let frame = |len| on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; len]));
     let whole = frame(info.size());
     assert!(DeviceFrame::new(&whole, &resampler, &gpu.stream).unwrap().is_some());
@@ -105,14 +116,8 @@ fn a_frame_with_too_few_bytes_is_an_error() {
 #[test]
 #[ignore = "needs a GPU"]
 fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
-    engines::require_gpu();
-    pipeline::init();
-    let device = Device::open(0).unwrap();
-    let stream = Stream::new(&device).unwrap();
-    let gpu = GpuStream { device, stream };
-    let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = InputSpec::of_size([32, 32], PixelElement::F32);
-    let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
+    let gpu = gpu_stream();
+    let (info, resampler) = of_nv12();
     let error = |change: &dyn Fn(&mut gst_video::ffi::GstVideoMeta)| {
         let mut frame = on_device(&gpu, &gst::Buffer::from_mut_slice(vec![0u8; info.size()]));
         let flags = gst_video::VideoFrameFlags::empty();
@@ -148,11 +153,7 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
 #[test]
 #[ignore = "needs a GPU"]
 fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
-    engines::require_gpu();
-    pipeline::init();
-    let device = Device::open(0).unwrap();
-    let stream = Stream::new(&device).unwrap();
-    let gpu = Arc::new(GpuStream { device, stream });
+    let gpu = Arc::new(gpu_stream());
     let (mut rows, mut scratch, mut staging) =
         (Rows::default(), Scratch::default(), Staging::default());
     for seed in 0..engines::scene_count(400) {
