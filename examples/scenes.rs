@@ -30,7 +30,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{Field, Layout};
+use gstnmsfilter::internals::decoder::{Field, Layout, PlainLayout};
 use gstnmsfilter::internals::engine::{
     Detection, Engine, ImageOutcome, Params, Reference, SizeLimits,
 };
@@ -102,7 +102,8 @@ fn write_scene(
     divisor: usize,
     rng: &mut Rng,
 ) -> Result<(), Box<dyn Error>> {
-    let (mut tensors, mut layout) = scene.tensors();
+    let (mut tensors, layout) = scene.tensors();
+    let mut layout = layout.plain(&tensors).expect("scenes have plain layouts");
     let mut params = scene.params.clone();
     if divisor > 1 {
         divide(&mut layout, divisor);
@@ -119,7 +120,7 @@ fn write_scene(
     params.multi_label &= layout.anchors * layout.classes <= MAX_PAIRS;
 
     let mut reference = Reference::default();
-    let outcome = reference.run(&tensors, &layout, &params)?;
+    let outcome = reference.run(&tensors, &layout.clone().into(), &params)?;
     out.u64(seed)?;
     out.tensors(&tensors)?;
     out.field(Some(&layout.boxes))?;
@@ -133,7 +134,7 @@ fn write_scene(
 }
 
 /// Makes a batch of an image: each image of the batch has a part of its anchors.
-fn divide(layout: &mut Layout, images: usize) {
+fn divide(layout: &mut PlainLayout, images: usize) {
     assert_eq!(layout.images, 1);
     layout.images = images;
     layout.anchors /= images;
@@ -150,7 +151,7 @@ struct OtherScores {
 
 impl OtherScores {
     /// Sets the fields of `layout` to those of the new tensor, which has the index `tensor`.
-    fn new(rng: &mut Rng, layout: &mut Layout, tensor: usize) -> Self {
+    fn new(rng: &mut Rng, layout: &mut PlainLayout, tensor: usize) -> Self {
         const NONSENSE: [f32; 6] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, -0.3, 1.0e-6];
         let anchors = layout.anchors;
         layout.classes = *rng.choice(&[1, 3, 7, 8, 9, 40, 80, 91, 200]).unwrap();
@@ -242,7 +243,7 @@ impl Writer {
             .try_for_each(|number| self.u64(number as u64))
     }
 
-    fn params(&mut self, layout: &Layout, params: &Params) -> io::Result<()> {
+    fn params(&mut self, layout: &PlainLayout, params: &Params) -> io::Result<()> {
         let thresholds = &params.thresholds;
         self.count(thresholds.per_class.len())?;
         for &threshold in &thresholds.per_class {

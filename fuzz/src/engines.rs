@@ -6,7 +6,10 @@
 
 use std::cell::RefCell;
 
-use gstnmsfilter::internals::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
+use gstnmsfilter::internals::decoder::layout::Group;
+use gstnmsfilter::internals::decoder::{
+    self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
+};
 use gstnmsfilter::internals::engine::{
     ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Method, Overlap,
     Params, Reference, SizeLimits,
@@ -84,8 +87,9 @@ fn frame(
         any_images(bytes, &mut layout);
     }
     // The reference compares all candidates of an image with all.
-    let pairs =
-        [layout.images, layout.anchors, layout.classes].into_iter().fold(1, usize::saturating_mul);
+    let pairs = [layout.images, layout.anchors(), layout.classes]
+        .into_iter()
+        .fold(1, usize::saturating_mul);
     params.multi_label &= pairs < 20_000;
 
     let expected = run(&mut Reference::default(), &tensors, &layout, &params)?;
@@ -215,12 +219,15 @@ fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
         // With one image the stride has no effect.
         Some(Field { offset, image_stride: 0, ..field })
     };
-    let objectness = match layout.objectness {
-        Some(field) => Some(of_image(field)?),
-        None => None,
-    };
-    let (boxes, scores) = (of_image(layout.boxes)?, of_image(layout.scores)?);
-    Some(Layout { images: 1, boxes, scores, objectness, ..layout.clone() })
+    let mut alone = Layout { images: 1, ..layout.clone() };
+    for group in &mut alone.groups {
+        let Group { boxes, scores, objectness, class, columns, .. } = group;
+        let fields = [boxes, scores].into_iter().chain(objectness).chain(class).chain(columns);
+        for field in fields {
+            *field = of_image(*field)?;
+        }
+    }
+    Some(alone)
 }
 
 /// Fails if both are not equal to the bit; `name` is the name of `found`.
@@ -309,7 +316,7 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
         anchor_stride: bytes.pick(&NUMBERS),
         component_stride: bytes.pick(&NUMBERS),
     };
-    Layout {
+    PlainLayout {
         decoder: "any",
         images: 1,
         anchors: bytes.pick(&[0, 1, 2, 5, 40, 1000, 1 << 32, usize::MAX]),
@@ -320,6 +327,7 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
         objectness: bytes.bool().then(|| field(bytes)),
         normalized: bytes.bool(),
     }
+    .into()
 }
 
 /// Most anchors of all images, so that a case ends soon.
@@ -331,11 +339,15 @@ fn any_images(bytes: &mut Bytes<'_>, layout: &mut Layout) {
     let numbers =
         [2, layout.images, 1, 3, 4, 7, 33, 1000, MAX_IMAGES, 0, MAX_IMAGES + 1, usize::MAX];
     layout.images = bytes.pick(&numbers);
-    if layout.images <= MAX_IMAGES && layout.images.saturating_mul(layout.anchors) > MOST_ANCHORS {
-        layout.images = layout.images.min((MOST_ANCHORS / layout.anchors).max(1));
+    if layout.images <= MAX_IMAGES && layout.images.saturating_mul(layout.anchors()) > MOST_ANCHORS
+    {
+        layout.images = layout.images.min((MOST_ANCHORS / layout.anchors()).max(1));
     }
-    let objectness = layout.objectness.as_mut();
-    for field in [&mut layout.boxes, &mut layout.scores].into_iter().chain(objectness) {
+    let fields =
+        layout.groups.iter_mut().flat_map(|Group { boxes, scores, objectness, .. }| {
+            [boxes, scores].into_iter().chain(objectness)
+        });
+    for field in fields {
         field.image_stride = match bytes.below(8) {
             0..3 => field.image_stride,
             3 => field.image_stride / 2,
@@ -349,10 +361,11 @@ fn any_images(bytes: &mut Bytes<'_>, layout: &mut Layout) {
 
 /// A decoder's layout with one number changed, so that it may still fit.
 fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout {
+    let group = &mut layout.groups[0];
     let field = match bytes.below(3) {
-        0 => &mut layout.boxes,
-        1 => &mut layout.scores,
-        _ => layout.objectness.get_or_insert(layout.scores),
+        0 => &mut group.boxes,
+        1 => &mut group.scores,
+        _ => group.objectness.get_or_insert(group.scores),
     };
     let numbers = match frames {
         Frames::SingleImages => 6,
@@ -363,7 +376,7 @@ fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout 
         1 => &mut field.offset,
         2 => &mut field.anchor_stride,
         3 => &mut field.component_stride,
-        4 => &mut layout.anchors,
+        4 => &mut group.anchors,
         5 => &mut layout.classes,
         _ => &mut field.image_stride,
     };

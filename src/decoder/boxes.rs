@@ -2,9 +2,10 @@
 //! The decoder `boxes`: boxes and scores in two tensors, as SSD, RetinaNet and most other detectors
 //! export them after decoding anchors. The format of the boxes is [`Options::box_format`].
 
-use super::layout::{
-    Layout, LayoutError, Matrix, check_batch, check_classes, check_element_type, check_images,
-    check_lengths, shape_error,
+use super::layout::{Layout, LayoutError, PlainLayout};
+use super::matrix::{
+    Matrix, check_batch, check_classes, check_element_type, check_images, check_lengths,
+    shape_error,
 };
 use super::{Decoder, Options, Role, Scores};
 use crate::tensor::TensorView;
@@ -53,7 +54,7 @@ impl Decoder for Boxes {
         check_lengths((boxes, anchors), (scores, rows))?;
         let (score_matrix, classes) = (Matrix { images, rows, columns }, columns);
         check_classes(scores, classes)?;
-        Ok(Layout {
+        Ok(PlainLayout {
             decoder: self.name(),
             images,
             anchors,
@@ -63,7 +64,8 @@ impl Decoder for Boxes {
             scores: score_matrix.anchors_in_rows(1, 0),
             objectness: None,
             normalized: options.coordinates.normalized(boxes),
-        })
+        }
+        .into())
     }
 
     fn scores(&self) -> Scores {

@@ -159,7 +159,7 @@ pub fn contradicting_id<'t, 'm>(
 ) -> Option<(&'t TensorView<'m>, &'static dyn Decoder)> {
     let has_id =
         |decoder: &dyn Decoder, id: &str| decoder.roles().iter().any(|role| role.ids.contains(&id));
-    let (tensor, other) = choice.layout.tensors().find_map(|index| {
+    let (tensor, other) = choice.layout.tensors().into_iter().find_map(|index| {
         let tensor = &tensors[index];
         let mut others = DECODERS.into_iter().filter(|decoder| decoder.name() != "boxes");
         let other = others.find(|decoder| has_id(*decoder, tensor.id))?;
@@ -290,7 +290,7 @@ fn layout(
     let layout = decoder.layout(&chosen, options)?.with_tensors(assignment);
     let (classes, expected) = (layout.classes, options.num_classes);
     if expected > 0 && classes != expected {
-        let tensor = tensors[layout.scores.tensor].to_string();
+        let tensor = tensors[layout.groups[0].scores.tensor].to_string();
         return Err(LayoutError::NumClasses { tensor, decoder: decoder.name(), classes, expected });
     }
     Ok(layout)

@@ -8,7 +8,8 @@
 
 mod boxes;
 mod choose;
-mod layout;
+pub mod layout;
+mod matrix;
 mod ultraface;
 mod windows;
 mod yolov5;
@@ -18,7 +19,7 @@ mod yolox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Choice, Reason, contradicting_id};
 pub use choose::{ChoiceError, choose};
-pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError};
+pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
 
 use crate::tensor::TensorView;
 
@@ -26,7 +27,7 @@ use crate::tensor::TensorView;
 pub const MAX_CLASSES: usize = 65_536;
 
 /// The greatest number of tensors that a decoder reads.
-pub const MAX_INPUTS: usize = 2;
+pub const MAX_INPUTS: usize = 16;
 
 /// The output of a model family.
 pub trait Decoder: Send + Sync {

@@ -2,9 +2,8 @@
 //! The decoder `ultraface`: Ultra-Light-Fast-Generic-Face-Detector, with the scores of background
 //! and face per anchor, and normalized corners.
 
-use super::layout::{
-    BoxFormat, Coordinates, Layout, LayoutError, Matrix, check_images, check_lengths, shape_error,
-};
+use super::layout::{BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
+use super::matrix::{Matrix, check_images, check_lengths, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -49,7 +48,7 @@ impl Decoder for UltraFace {
         }
         check_images((boxes, box_matrix.images), (scores, score_matrix.images))?;
         check_lengths((boxes, box_matrix.rows), (scores, score_matrix.rows))?;
-        Ok(Layout {
+        Ok(PlainLayout {
             decoder: self.name(),
             images: box_matrix.images,
             anchors: box_matrix.rows,
@@ -60,7 +59,8 @@ impl Decoder for UltraFace {
             scores: score_matrix.anchors_in_rows(0, 1),
             objectness: None,
             normalized: options.coordinates != Coordinates::Pixels,
-        })
+        }
+        .into())
     }
 
     fn label(&self, class: u32) -> Option<&'static str> {

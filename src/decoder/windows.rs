@@ -2,7 +2,8 @@
 //! The decoder `windows`: square windows with a score and one class, the input of Oro et al. 2020.
 //! The row of an anchor is left, top, side, score; a side of zero marks an empty slot.
 
-use super::layout::{BoxFormat, Layout, LayoutError, Matrix, shape_error};
+use super::layout::{BoxFormat, Layout, LayoutError, PlainLayout};
+use super::matrix::{Matrix, shape_error};
 use super::{Decoder, Options, Role, Scores};
 use crate::tensor::TensorView;
 
@@ -27,7 +28,7 @@ impl Decoder for Windows {
         if matrix.columns != 4 {
             return Err(shape_error(tensors[0], self));
         }
-        Ok(Layout {
+        Ok(PlainLayout {
             decoder: self.name(),
             images: matrix.images,
             anchors: matrix.rows,
@@ -37,7 +38,8 @@ impl Decoder for Windows {
             scores: matrix.anchors_in_rows(0, 3),
             objectness: None,
             normalized: options.coordinates.normalized(tensors[0]),
-        })
+        }
+        .into())
     }
 
     /// Those of the paper's detector exceed 1.

@@ -2,7 +2,8 @@
 //! The decoder `yolov5`: YOLOv5, v6 and v7. The row of an anchor is center x, center y, width,
 //! height, objectness and one score per class, which is multiplied by objectness.
 
-use super::layout::{BoxFormat, Layout, LayoutError, Matrix, check_classes, shape_error};
+use super::layout::{BoxFormat, Layout, LayoutError, PlainLayout};
+use super::matrix::{Matrix, check_classes, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -42,7 +43,7 @@ pub(super) fn rows_with_objectness(
         return Err(shape_error(tensor, decoder));
     }
     check_classes(tensor, columns - 5)?;
-    Ok(Layout {
+    Ok(PlainLayout {
         decoder: decoder.name(),
         images,
         anchors,
@@ -52,5 +53,6 @@ pub(super) fn rows_with_objectness(
         scores: matrix.anchors_in_rows(0, 5),
         objectness: Some(matrix.anchors_in_rows(0, 4)),
         normalized: options.coordinates.normalized(tensor),
-    })
+    }
+    .into())
 }

@@ -2,7 +2,8 @@
 //! The decoder `yolov8`: YOLOv8, v9 and 11. The values of an anchor are center x, center y, width,
 //! height and one score per class, without objectness.
 
-use super::layout::{BoxFormat, Layout, LayoutError, Matrix, check_classes, shape_error};
+use super::layout::{BoxFormat, Layout, LayoutError, PlainLayout};
+use super::matrix::{Matrix, check_classes, shape_error};
 use super::{Decoder, Options, Role};
 use crate::tensor::TensorView;
 
@@ -38,7 +39,7 @@ impl Decoder for Yolov8 {
             true => matrix.anchors_in_rows(0, value),
             false => matrix.anchors_in_columns(0, value),
         };
-        Ok(Layout {
+        Ok(PlainLayout {
             decoder: self.name(),
             images,
             anchors,
@@ -48,14 +49,15 @@ impl Decoder for Yolov8 {
             scores: field(4),
             objectness: None,
             normalized: options.coordinates.normalized(tensors[0]),
-        })
+        }
+        .into())
     }
 
     /// True as exported, with the known number of classes, or if that is unknown, with 1 class (no
     /// other model family has five rows) or with the 80 classes of COCO. A transposed tensor could
     /// be the output of RT-DETR, or boxes with score and class.
     fn is_unambiguous(&self, layout: &Layout, classes: Option<usize>) -> bool {
-        let as_exported = layout.boxes.anchor_stride == 1;
+        let as_exported = layout.groups[0].boxes.anchor_stride == 1;
         as_exported && classes.map_or([1, 80].contains(&layout.classes), |c| c == layout.classes)
     }
 }

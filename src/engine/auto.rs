@@ -81,8 +81,10 @@ impl Engine for Auto {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
-        let on_device =
-            layout.tensors().any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
+        let on_device = layout
+            .tensors()
+            .into_iter()
+            .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
         let is_supported = cuda::supports(params).is_ok();
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();

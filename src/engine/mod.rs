@@ -10,17 +10,30 @@
 //!
 //! # From anchor to candidate
 //! An anchor becomes a candidate, or it is *rejected* (invalid, and counted) or *dropped* (not counted). All
-//! arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add); f16
-//! elements are converted to f32 first.
+//! arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add). Elements
+//! are converted to it first: f16 exactly, integers to the nearest value, and quantized integers to
+//! `(element - zero_point) * scale`. `exp` and `sigmoid` are those of the module `functions`; the module
+//! `formula` has the order of all other operations.
 //!
-//! 1. If the layout has objectness: an anchor is rejected if its objectness is not finite, and dropped if it
-//!    is below the lowest threshold of any class.
-//! 2. The best class is the first class with the greatest score; NaN is less than any other score. The anchor
-//!    is rejected if the greatest score is not finite.
-//! 3. The candidate's score is the greatest class score, multiplied by objectness if there is any. The anchor
-//!    is rejected if the score is not finite. Minus zero is replaced by zero.
-//! 4. The anchor is dropped if its objectness or its score is below the threshold of the best class.
-//! 5. The components of the box are multiplied by [`Params::scale`], then converted to corners. The anchor is
+//! Anchors from [`Layout::count`] on, truncated to a whole number, are dropped.
+//!
+//! 1. If the layout has objectness: an anchor is rejected if its objectness is not finite. With
+//!    [`Activation::Sigmoid`](crate::decoder::layout::Activation) its sigmoid takes its place. The anchor is dropped
+//!    if objectness is a factor of the score ([`Combination::Product`](crate::decoder::layout::Combination)) and below
+//!    the lowest threshold of any class.
+//! 2. The best class is the first class with the greatest score in the tensor, before the activation; NaN is less
+//!    than any other score. The score of the background is not compared. The anchor is rejected if the greatest
+//!    score is not finite.
+//! 3. The candidate's score is the activation of the greatest score, combined with objectness if there is any:
+//!    multiplied, or the square root of the product of both, limited to 0 to 1. Softmax is
+//!    `exp(x - m) / sum(exp(x_i - m))` over all scores, in their order, the background's included; `m` is the greatest
+//!    of them. The anchor is rejected if the score is not finite. Minus zero is replaced by zero.
+//! 4. The anchor is dropped if its score is below the lowest threshold. If the class has a field, the anchor is
+//!    rejected if the class is not a whole number from 0 to [`Layout::classes`] - 1. The anchor is dropped if its
+//!    score, or objectness that is a factor of the score, is below the threshold of the class.
+//! 5. The box is computed from its components ([`BoxRule`](crate::decoder::layout::BoxRule)). Positions and sizes, of
+//!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances) the corners, are multiplied by [`Params::scale`],
+//!    then converted to corners. The anchor is
 //!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
 //!    if a side is zero (an empty slot) or outside [`Params::sizes`].
 //! 6. The anchor is rejected if its box does not intersect [`Params::visible`], that is, if the right edge is
@@ -29,8 +42,10 @@
 //!    the visible part suppresses no other box and does not count toward [`Params::max_candidates`].
 //!
 //! With [`Params::multi_label`] these rules apply to each pair of anchor and class, as if the anchor had that
-//! class alone: the lowest threshold in rule 1 is the threshold of the class, and the counts are counts of
-//! pairs.
+//! class alone: the lowest threshold in rules 1 and 4 is the threshold of the class, softmax is still over all scores,
+//! and the counts are counts of pairs. It has no effect if the class has a field.
+//!
+//! Each survivor carries the components of the layout's [columns](crate::decoder::layout::Column) along.
 //!
 //! # Order and suppression
 //! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and
@@ -50,6 +65,8 @@
 mod auto;
 mod cpu;
 pub mod cuda;
+mod formula;
+pub(crate) mod functions;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;
@@ -118,6 +135,9 @@ pub struct Outcome<'a> {
     images: &'a [ImageCounts],
     /// The survivors of all images; [`ImageCounts::first`] is an index into them.
     detections: &'a [Detection],
+    /// The rows of columns of all detections, each of `column_components` numbers.
+    columns: &'a [f32],
+    column_components: usize,
     device: DeviceWork,
 }
 
@@ -127,6 +147,8 @@ pub struct Outcome<'a> {
 pub struct ImageOutcome<'a> {
     /// The surviving detections, in descending rank.
     pub survivors: &'a [Detection],
+    /// The components of the layout's columns, a row for each survivor; empty without columns.
+    pub columns: &'a [f32],
     /// The number of anchors, or of pairs with [`Params::multi_label`], that became candidates, before
     /// [`Params::max_candidates`] was applied.
     pub candidates: usize,
@@ -158,8 +180,8 @@ impl<'a> Outcome<'a> {
 
     /// The images, in the order of the batch.
     pub fn images(&self) -> impl ExactSizeIterator<Item = ImageOutcome<'a>> {
-        let Self { images, detections, .. } = *self;
-        images.iter().map(move |counts| counts.outcome(detections))
+        let outcome = *self;
+        self.images.iter().map(move |counts| outcome.of(counts))
     }
 
     /// The image of this index.
@@ -167,14 +189,24 @@ impl<'a> Outcome<'a> {
     /// # Panics
     /// If the batch has no such image.
     pub fn image(&self, index: usize) -> ImageOutcome<'a> {
-        self.images[index].outcome(self.detections)
+        self.of(&self.images[index])
     }
-}
 
-impl ImageCounts {
-    fn outcome<'a>(&self, detections: &'a [Detection]) -> ImageOutcome<'a> {
-        let &Self { first, survivors, candidates, rejected } = self;
-        ImageOutcome { survivors: &detections[first..first + survivors], candidates, rejected }
+    /// The number of columns' components of each survivor.
+    pub fn column_components(&self) -> usize {
+        self.column_components
+    }
+
+    fn of(&self, counts: &ImageCounts) -> ImageOutcome<'a> {
+        let &ImageCounts { first, survivors, candidates, rejected } = counts;
+        let end = first + survivors;
+        let width = self.column_components;
+        ImageOutcome {
+            survivors: &self.detections[first..end],
+            columns: &self.columns[first * width..end * width],
+            candidates,
+            rejected,
+        }
     }
 }
 
@@ -185,7 +217,8 @@ pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class and tables of
     /// the addresses of images (8 for each image).
     pub bytes_uploaded: u64,
-    /// Bytes copied from the GPU: 32 with the counts of each image, and 28 for each survivor, in each launch.
+    /// Bytes copied from the GPU: 32 with the counts of each image, 28 for each survivor, and 4 for each
+    /// component of columns of a survivor, in each launch.
     pub bytes_downloaded: u64,
     /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
     /// them.
@@ -308,13 +341,11 @@ pub enum EngineError {
         /// The number of elements of an image of the tensor.
         held: usize,
     },
-    /// Objectness is in another tensor than the class scores.
-    #[error("the layout's objectness is of tensor {got}; expected that of the scores, {expected}")]
-    ObjectnessTensor {
-        /// The index of the tensor with the scores.
-        expected: usize,
-        /// The index of the tensor with the objectness.
-        got: usize,
+    /// Parts of the layout do not fit each other.
+    #[error("the layout: expected {expected}; correct the layout")]
+    Layout {
+        /// What was expected.
+        expected: &'static str,
     },
     /// The GPU cannot be used, or a call of the driver failed.
     #[error(transparent)]

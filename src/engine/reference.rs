@@ -6,13 +6,13 @@
 
 use std::cmp::Ordering;
 
+use super::formula::{self, Prior};
 use super::params::cap;
 use super::validate::validate;
 use super::{
-    ClassThresholds, Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_BOX_SIDE, Method,
-    Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_BOX_SIDE, Method, Outcome, Params,
 };
-use crate::decoder::{BoxFormat, Field, Layout};
+use crate::decoder::layout::{Combination, Field, Group, Layout, Reference as BoxReference};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
 
@@ -21,6 +21,7 @@ use crate::tensor::{Elements, HostImages, TensorView};
 pub struct Reference {
     images: Vec<ImageCounts>,
     survivors: Vec<Detection>,
+    columns: Vec<f32>,
 }
 
 impl Engine for Reference {
@@ -37,58 +38,79 @@ impl Engine for Reference {
         validate(tensors, layout, params)?;
         self.images.clear();
         self.survivors.clear();
+        self.columns.clear();
         for image in 0..layout.images {
             let mut mapped: Vec<Option<Elements<'_>>> = tensors.iter().map(|_| None).collect();
             for i in layout.tensors() {
                 mapped[i] = Some(HostImages::new(&tensors[i])?.holding(image)?);
             }
             let number = |field: &Field, anchor: usize, component: usize| -> f32 {
-                match mapped[field.tensor].expect("every tensor of a layout is mapped") {
-                    Elements::F32(elements) => elements[field.index(anchor, component)],
-                    Elements::F16(elements) => elements[field.index(anchor, component)].to_f32(),
-                }
+                let tensor = &tensors[field.tensor];
+                let before =
+                    if tensor.has_separate_images() { 0 } else { image * field.image_stride };
+                let elements = mapped[field.tensor].expect("every tensor of a layout is mapped");
+                let element = elements.to_f32(before + field.index(anchor, component));
+                tensor.quantization.map_or(element, |quantization| quantization.number(element))
             };
-            let (survivors, counts) = run_image(&layout.of_image(image, tensors), params, &number);
+            let (survivors, counts) = run_image(layout, params, &number);
             self.images.push(ImageCounts { first: self.survivors.len(), ..counts });
+            for survivor in &survivors {
+                let (group, anchor) = locate(layout, survivor.anchor as usize);
+                for (field, column) in group.columns.iter().zip(&layout.columns) {
+                    self.columns.extend((0..column.components).map(|c| number(field, anchor, c)));
+                }
+            }
             self.survivors.extend(survivors);
         }
         Ok(Outcome {
             engine: self.name(),
             images: &self.images,
             detections: &self.survivors,
+            columns: &self.columns,
+            column_components: layout.column_components(),
             device: DeviceWork::default(),
         })
     }
 }
 
-/// The survivors and the counts of a batch of one image.
+/// The group of an anchor, and the anchor's number in it.
+fn locate(layout: &Layout, mut anchor: usize) -> (&Group, usize) {
+    for group in &layout.groups {
+        if anchor < group.anchors {
+            return (group, anchor);
+        }
+        anchor -= group.anchors;
+    }
+    unreachable!("an anchor is in a group")
+}
+
+/// The number of a component of an anchor, by its field.
+type Number<'a> = &'a dyn Fn(&Field, usize, usize) -> f32;
+
+/// The survivors and the counts of an image.
 fn run_image(
     layout: &Layout,
     params: &Params,
-    number: &dyn Fn(&Field, usize, usize) -> f32,
+    number: Number<'_>,
 ) -> (Vec<Detection>, ImageCounts) {
+    // Without anchors no element is read: `validate` does not check offsets and strides then.
+    let count = layout.count.filter(|_| layout.anchors() > 0);
+    // The conversion saturates; NaN becomes 0.
+    let valid = count.map_or(usize::MAX, |count| number(&count, 0, 0) as usize);
+    let pairs = match params.multi_label && !layout.has_class_field() {
+        true => (0..layout.score.components).map(Some).collect(),
+        false => vec![None],
+    };
     let mut candidates = Vec::new();
     let mut rejected = 0;
-    let mut decode_anchors = |layout: &Layout, params: &Params, first_class: u32| {
-        for anchor in 0..layout.anchors {
-            match decode(layout, params, anchor, number) {
-                Verdict::Candidate(mut candidate) => {
-                    candidate.class += first_class;
-                    candidates.push(candidate);
-                }
+    for anchor in 0..layout.anchors().min(valid) {
+        for pair in &pairs {
+            match decode(layout, params, anchor, *pair, number) {
+                Verdict::Candidate(candidate) => candidates.push(candidate),
                 Verdict::Rejected => rejected += 1,
                 Verdict::Dropped => {}
             }
         }
-    };
-    // `validate` does not check offsets and strides if there are no anchors.
-    if params.multi_label && layout.anchors > 0 {
-        for class in 0..layout.classes as u32 {
-            let (layout, params) = single_class(layout, params, class);
-            decode_anchors(&layout, &params, class);
-        }
-    } else {
-        decode_anchors(layout, params, 0);
     }
     let count = candidates.len();
 
@@ -100,75 +122,92 @@ fn run_image(
     (survivors, counts)
 }
 
-/// The layout and the parameters for the pairs of `class`: anchors with that class alone.
-fn single_class(layout: &Layout, params: &Params, class: u32) -> (Layout, Params) {
-    let scores = Field { offset: layout.scores.index(0, class as usize), ..layout.scores };
-    let thresholds = ClassThresholds::uniform(params.thresholds.of(class));
-    (
-        Layout { classes: 1, scores, ..layout.clone() },
-        Params { thresholds, multi_label: false, ..params.clone() },
-    )
-}
-
 enum Verdict {
     Candidate(Detection),
     Dropped,
     Rejected,
 }
 
+/// Applies the rules to an anchor, or to the pair of the anchor and the class of score `pair`.
 fn decode(
     layout: &Layout,
     params: &Params,
     anchor: usize,
-    number: &dyn Fn(&Field, usize, usize) -> f32,
+    pair: Option<usize>,
+    number: Number<'_>,
 ) -> Verdict {
-    let objectness = layout.objectness.map(|field| number(&field, anchor, 0));
-    if let Some(objectness) = objectness {
-        if !objectness.is_finite() {
+    let (index, (group, anchor), rule) = (anchor, locate(layout, anchor), &layout.score);
+    let class_of = |component: usize| rule.first_class + component as u32;
+    let lowest = match pair {
+        Some(component) => params.thresholds.of(class_of(component)),
+        None => params.thresholds.lowest(layout.classes),
+    };
+    let is_product = rule.combination == Combination::Product;
+    let mut objectness = None;
+    if let Some(field) = group.objectness {
+        let stored = number(&field, anchor, 0);
+        if !stored.is_finite() {
             return Verdict::Rejected;
         }
-        if objectness < params.thresholds.lowest(layout.classes) {
+        let value = formula::objectness(rule, stored);
+        if is_product && value < lowest {
             return Verdict::Dropped;
         }
+        objectness = Some(value);
     }
 
+    let first = usize::from(rule.background);
     let mut best = f32::NEG_INFINITY;
-    let mut class = 0;
-    for c in 0..layout.classes {
-        let score = number(&layout.scores, anchor, c);
+    let mut component = 0;
+    for c in pair.map_or(0..rule.components, |pair| pair..pair + 1) {
+        let score = number(&group.scores, anchor, first + c);
         if score > best {
             best = score;
-            class = c as u32;
+            component = c;
         }
     }
     if !best.is_finite() {
         return Verdict::Rejected;
     }
-    let score = objectness.map_or(best, |objectness| objectness * best) + 0.0;
+    let scores = (0..rule.columns()).map(|c| number(&group.scores, anchor, c));
+    let score = formula::score(rule, objectness, best, scores);
     if !score.is_finite() {
         return Verdict::Rejected;
     }
+    if score < lowest {
+        return Verdict::Dropped;
+    }
+    let class = match group.class {
+        None => class_of(component),
+        Some(field) => {
+            let class = number(&field, anchor, 0);
+            if class.trunc() != class || !(0.0..layout.classes as f32).contains(&class) {
+                return Verdict::Rejected;
+            }
+            class as u32
+        }
+    };
     let threshold = params.thresholds.of(class);
-    if score < threshold || objectness.is_some_and(|objectness| objectness < threshold) {
+    if score < threshold || (is_product && objectness.is_some_and(|value| value < threshold)) {
         return Verdict::Dropped;
     }
 
-    let [sx, sy] = params.scale;
-    let component = |index| number(&layout.boxes, anchor, index);
-    let (x1, y1, x2, y2) = match layout.box_format {
-        BoxFormat::Corners => {
-            (component(0) * sx, component(1) * sy, component(2) * sx, component(3) * sy)
+    let prior = match &group.reference {
+        BoxReference::None => None,
+        BoxReference::Grid(grid) => Some(Prior::of_cell(grid, anchor, group.anchors)),
+        BoxReference::Priors(field) => {
+            let numbers = [0, 1, 2, 3].map(|c| number(field, anchor, c));
+            Some(Prior::of_numbers(layout.boxes.axes, numbers))
         }
-        BoxFormat::Center => {
-            let (cx, cy, w, h) =
-                (component(0) * sx, component(1) * sy, component(2) * sx, component(3) * sy);
-            (cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0)
-        }
-        BoxFormat::Square => {
-            let (x, y, side) = (component(0), component(1), component(2));
-            (x * sx, y * sy, x * sx + side * sx, y * sy + side * sy)
+        BoxReference::Table(first) => {
+            let table = layout.priors.as_ref().expect("`validate` has checked it");
+            let [x, y, width, height] = table[first + anchor];
+            Some(Prior { point: [x, y], size: [width, height] })
         }
     };
+    let [x1, y1, x2, y2] = formula::corners(&layout.boxes, prior, params.scale, |component| {
+        number(&group.boxes, anchor, component)
+    });
     if ![x1, y1, x2, y2].iter().all(|corner| corner.is_finite()) {
         return Verdict::Rejected;
     }
@@ -189,7 +228,7 @@ fn decode(
     if !params.visible.intersects([x1, y1, x2, y2]) {
         return Verdict::Rejected;
     }
-    Verdict::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: anchor as u32 })
+    Verdict::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: index as u32 })
 }
 
 /// Higher scores first, then earlier anchors, then lower classes.

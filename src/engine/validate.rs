@@ -5,8 +5,14 @@
 //! fields of [`Layout`] are public, so a program can pass any values.
 
 use super::{EngineError, MAX_IMAGES, Params};
-use crate::decoder::{Field, Layout, MAX_CLASSES};
+use crate::decoder::MAX_CLASSES;
+use crate::decoder::layout::{
+    Field, Group, Layout, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, Reference,
+};
 use crate::tensor::{TensorError, TensorView};
+
+/// The greatest number of bins of [`Expectation`](crate::decoder::layout::BoxTransform::Expectation).
+const MAX_BINS: usize = 256;
 
 /// Checks that indices fit 32 bits, and that every element that `layout` addresses is within the shape of its
 /// tensor. Reads no element and, unless there is an error, does not allocate.
@@ -15,35 +21,86 @@ pub(super) fn validate(
     layout: &Layout,
     params: &Params,
 ) -> Result<(), EngineError> {
-    let &Layout { images, anchors, classes, boxes, box_format, scores, objectness, .. } = layout;
+    let &Layout { images, classes, .. } = layout;
     if images == 0 || images > MAX_IMAGES {
         return Err(EngineError::Images { images });
     }
     // The index of an anchor, and with multi_label of a pair of anchor and class, is a u32.
+    let anchors = layout.anchors();
     if u32::try_from(anchors).is_err() {
         return Err(EngineError::Anchors { anchors });
     }
+    let scores = layout.score.components;
     if classes == 0 || classes > MAX_CLASSES {
         return Err(EngineError::Classes { classes });
     }
-    let pairs = anchors as u64 * classes as u64;
-    if params.multi_label && u32::try_from(pairs).is_err() {
-        return Err(EngineError::Pairs { anchors, classes });
+    let is_class_in_range = scores > 0
+        && scores <= MAX_CLASSES
+        && layout.score.first_class as usize + scores <= classes.max(1);
+    if !is_class_in_range && !layout.has_class_field() {
+        return Err(EngineError::Classes { classes: scores });
     }
-    check_field("boxes", boxes, [images, anchors, box_format.components()], tensors)?;
-    check_field("scores", scores, [images, anchors, classes], tensors)?;
-    if let Some(objectness) = objectness {
-        if objectness.tensor != scores.tensor {
-            let (expected, got) = (scores.tensor, objectness.tensor);
-            return Err(EngineError::ObjectnessTensor { expected, got });
-        }
-        check_field("objectness", objectness, [images, anchors, 1], tensors)?;
+    let pairs = anchors as u64 * scores as u64;
+    if params.multi_label && u32::try_from(pairs).is_err() {
+        return Err(EngineError::Pairs { anchors, classes: scores });
+    }
+    check_structure(layout)?;
+    for named in layout.fields() {
+        check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
     }
     // All memories of images are checked before the first is read, so that every engine returns the same error.
-    for tensor in layout.tensors().map(|index| &tensors[index]) {
+    for tensor in layout.tensors().into_iter().map(|index| &tensors[index]) {
         if tensor.has_separate_images() {
             tensor.checked_len()?;
         }
+    }
+    Ok(())
+}
+
+/// Checks what the parts of the layout require of each other.
+fn check_structure(layout: &Layout) -> Result<(), EngineError> {
+    let groups = &layout.groups;
+    let first = groups.first();
+    let has =
+        |group: &Group| (group.objectness.is_some(), group.class.is_some(), group.columns.len());
+    let expect = |is: bool, expected: &'static str| match is {
+        true => Ok(()),
+        false => Err(EngineError::Layout { expected }),
+    };
+    expect((1..=MAX_GROUPS).contains(&groups.len()), "1 to 8 groups of anchors")?;
+    expect(
+        groups.iter().all(|group| first.is_some_and(|first| has(first) == has(group))),
+        "the same fields in every group of anchors",
+    )?;
+    expect(
+        layout.columns.len() <= MAX_COLUMNS
+            && first.is_some_and(|group| group.columns.len() == layout.columns.len())
+            && layout.column_components() <= MAX_COLUMN_COMPONENTS,
+        "at most 4 columns of at most 1024 components together, and a field for each in every group",
+    )?;
+    expect(
+        !layout.has_class_field() || layout.score.components == 1,
+        "one score per anchor where the class has a field",
+    )?;
+    expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
+    let tensors = layout.tensors();
+    expect(
+        !tensors.is_full() || layout.fields().all(|named| tensors.contains(&named.field.tensor)),
+        "at most 16 tensors",
+    )?;
+    let priors = layout.priors.as_ref().map_or(0, |priors| priors.len());
+    for group in groups {
+        let is_complete = match &group.reference {
+            Reference::None | Reference::Priors(_) => true,
+            Reference::Grid(grid) => {
+                (1..=u32::MAX as usize).contains(&grid.columns)
+                    && (1..=u32::MAX as usize).contains(&grid.per_cell)
+            }
+            Reference::Table(first) => {
+                first.checked_add(group.anchors).is_some_and(|end| end <= priors)
+            }
+        };
+        expect(is_complete, "a prior or a grid cell for every anchor")?;
     }
     Ok(())
 }

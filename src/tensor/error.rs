@@ -54,8 +54,10 @@ pub enum TensorError {
         /// The number of dimensions.
         count: usize,
     },
-    /// The element type is neither f16 nor f32.
-    #[error("tensor {tensor}: expected elements of type f16 or f32; dequantize it upstream")]
+    /// The element type cannot be read.
+    #[error(
+        "tensor {tensor}: expected elements of type f32, f16, i8, u8, i32 or i64; convert it upstream"
+    )]
     ElementType {
         /// The tensor, as displayed.
         tensor: String,

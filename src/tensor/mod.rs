@@ -15,7 +15,7 @@ mod storage;
 
 use std::fmt;
 
-pub use element::{Element, ElementType, Elements};
+pub use element::{Element, ElementType, Elements, Quantization};
 pub use error::TensorError;
 pub use shape::{MAX_DIMENSIONS, Shape};
 pub use storage::{DeviceSlice, Images, Mappable, Storage};
@@ -29,6 +29,8 @@ pub struct TensorView<'a> {
     pub id: &'a str,
     /// The type of each element.
     pub element: ElementType,
+    /// The numbers that elements of type i8 and u8 stand for; `None` if the elements are the numbers.
+    pub quantization: Option<Quantization>,
     /// The claimed dimensions. The memory can be smaller; every access checks that.
     pub shape: Shape,
     /// The memory.
@@ -50,7 +52,7 @@ pub(crate) enum Resident<'a> {
 impl<'a> TensorView<'a> {
     /// A tensor of this id, element type and shape in `storage`. Nothing is checked yet.
     pub fn new(id: &'a str, element: ElementType, shape: Shape, storage: Storage<'a>) -> Self {
-        Self { id, element, shape, storage, image: None }
+        Self { id, element, quantization: None, shape, storage, image: None }
     }
 
     /// A tensor over elements in host memory.
@@ -62,12 +64,19 @@ impl<'a> TensorView<'a> {
         Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))
     }
 
+    /// The tensor with quantized elements. It has no effect on elements other than i8 and u8.
+    #[must_use]
+    pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {
+        let is_quantized = matches!(self.element, ElementType::I8 | ElementType::U8);
+        Self { quantization: quantization.filter(|_| is_quantized), ..self }
+    }
+
     /// The number of bytes that the shape and the element type require, if the memory has at least as many.
     ///
     /// Of images in separate allocations, every allocation is checked.
     ///
     /// # Errors
-    /// If the shape overflows, the element type is neither f16 nor f32, or the memory is missing or
+    /// If the shape overflows, the element type cannot be read, or the memory is missing or
     /// smaller than the shape claims; if the first dimension is not the number of images.
     pub fn checked_len(&self) -> Result<usize, TensorError> {
         let tensor = || self.to_string();
@@ -109,6 +118,7 @@ impl<'a> TensorView<'a> {
         self.image.is_none().then(|| Self {
             id: self.id,
             element: self.element,
+            quantization: self.quantization,
             shape: self.shape.of_image(),
             storage: images.storage(index),
             image: Some([index, images.count()]),
@@ -123,11 +133,13 @@ impl<'a> TensorView<'a> {
     pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
         let bytes = self.host_bytes(self.checked_len()?)?;
         // Length, alignment and type were checked.
-        Ok(match (self.element, bytes.is_empty()) {
-            (ElementType::F16, true) => Elements::F16(&[]),
-            (ElementType::F16, false) => Elements::F16(bytemuck::cast_slice(bytes)),
-            (_, true) => Elements::F32(&[]),
-            (_, false) => Elements::F32(bytemuck::cast_slice(bytes)),
+        Ok(match self.element {
+            ElementType::F16 => Elements::F16(cast(bytes)),
+            ElementType::I8 => Elements::I8(cast(bytes)),
+            ElementType::U8 => Elements::U8(bytes),
+            ElementType::I32 => Elements::I32(cast(bytes)),
+            ElementType::I64 => Elements::I64(cast(bytes)),
+            ElementType::F32 | ElementType::Other(_) => Elements::F32(cast(bytes)),
         })
     }
 
@@ -213,6 +225,11 @@ impl<'a> TensorView<'a> {
             false => Err(TensorError::Misaligned { tensor: self.to_string(), align }),
         }
     }
+}
+
+/// The elements in `bytes`, whose length and alignment were checked. An empty buffer has no alignment.
+fn cast<T: Element>(bytes: &[u8]) -> &[T] {
+    if bytes.is_empty() { &[] } else { bytemuck::cast_slice(bytes) }
 }
 
 /// Written as `yolo-v8-out (f32 1x84x8400)`; one image as `yolo-v8-out (f32 1x84x8400), image 3 of 0 to 15`.

@@ -66,7 +66,7 @@ fn tensors_in_device_memory_equal_reference_and_only_survivors_are_copied_to_the
         assert_eq!(outcome.device().bytes_uploaded, uploaded, "seed {seed}");
         assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
         // At most two launches, and one if there is memory for every anchor.
-        let greatest = if found.candidates <= layout.anchors { 1 } else { 2 };
+        let greatest = if found.candidates <= layout.anchors() { 1 } else { 2 };
         assert!((1..=greatest).contains(&outcome.device().launches), "seed {seed}");
         candidates += found.candidates;
         left += found.survivors.len();

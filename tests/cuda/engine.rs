@@ -23,7 +23,8 @@ fn tensors_in_host_memory_equal_reference_and_are_uploaded_once() {
         let outcome = cuda.run(&tensors, &layout, &params).unwrap();
         let found = outcome.image(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        let read: usize = layout.tensors().map(|index| tensors[index].checked_len().unwrap()).sum();
+        let read: usize =
+            layout.tensors().into_iter().map(|index| tensors[index].checked_len().unwrap()).sum();
         assert_eq!(outcome.device().bytes_uploaded, read as u64, "seed {seed}");
         assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
     }

@@ -39,7 +39,7 @@ fn choose_with(
 /// Name, anchors, classes and reason.
 fn chosen(tensors: &[(&str, &[usize])]) -> (&'static str, usize, usize, Reason) {
     let choice = choose(tensors, None).unwrap_or_else(|error| panic!("{tensors:?}: {error}"));
-    (choice.decoder.name(), choice.layout.anchors, choice.layout.classes, choice.reason)
+    (choice.decoder.name(), choice.layout.anchors(), choice.layout.classes, choice.reason)
 }
 
 fn message(tensors: &[(&str, &[usize])], decoder: Option<&str>) -> String {
@@ -182,7 +182,7 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
         [("yolov5", 25200, 80), ("yolov8", 25200, 81), ("yolox", 25200, 80)]
     {
         let choice = choose(&[("out", &[1, 25200, 85])], Some(decoder)).unwrap();
-        assert_eq!((choice.layout.anchors, choice.layout.classes), (anchors, classes));
+        assert_eq!((choice.layout.anchors(), choice.layout.classes), (anchors, classes));
     }
 }
 
@@ -254,12 +254,12 @@ fn a_label_file_of_another_length_is_no_error_with_an_id_or_a_decoder() {
 fn num_classes_selects_the_tensor_and_the_dimension_of_anchors() {
     let two: [(&str, &[usize]); 2] = [("a", &[1, 116, 300]), ("b", &[1, 84, 300])];
     let choice = choose_with(&two, Some("yolov8"), num_classes(80)).unwrap();
-    assert_eq!(choice.layout.boxes.tensor, 1);
+    assert_eq!(choice.layout.groups[0].boxes.tensor, 1);
     // Fewer anchors than numbers.
     for (shape, anchors) in [(&[1, 84, 21], 21), (&[1, 21, 84], 21)] {
         let tensor: [(&str, &[usize]); 1] = [("yolo-v8-out", shape)];
         let layout = choose_with(&tensor, None, num_classes(80)).unwrap().layout;
-        assert_eq!((layout.anchors, layout.classes), (anchors, 80), "{shape:?}");
+        assert_eq!((layout.anchors(), layout.classes), (anchors, 80), "{shape:?}");
     }
 }
 
@@ -271,7 +271,7 @@ fn tensors_that_no_decoder_reads_are_ignored() {
         "yolov8"
     );
     let choice = choose(&[("a", mask), ("b", &[1, 84, 2100])], None).unwrap();
-    assert_eq!(choice.layout.boxes.tensor, 1, "the layout points at the second tensor");
+    assert_eq!(choice.layout.groups[0].boxes.tensor, 1, "the layout points at the second tensor");
 }
 
 #[test]
@@ -317,7 +317,8 @@ fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
     let batch = Options { batch: true, ..Options::default() };
     for (tensors, decoder, anchors, classes) in batches {
         let choice = choose_with(tensors, None, batch).unwrap();
-        let Layout { images, anchors: found_anchors, classes: found_classes, .. } = choice.layout;
+        let found_anchors = choice.layout.anchors();
+        let Layout { images, classes: found_classes, .. } = choice.layout;
         let found = (choice.decoder.name(), images, found_anchors, found_classes);
         assert_eq!(found, (decoder, 3, anchors, classes), "{tensors:?}");
         let text = message(tensors, None);
@@ -326,7 +327,7 @@ fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
     // One image is read with and without the option.
     for options in [batch, Options::default()] {
         let choice = choose_with(&[("windows", &[1, 7, 4])], None, options).unwrap();
-        assert_eq!((choice.layout.images, choice.layout.anchors), (1, 7));
+        assert_eq!((choice.layout.images, choice.layout.anchors()), (1, 7));
     }
     // A batch has at least one image.
     let error = choose_with(&[("windows", &[0, 7, 4])], None, batch).err().unwrap().to_string();
@@ -415,7 +416,7 @@ fn a_box_has_as_many_components_as_its_format() {
             TensorView::from_slice("scores", &[9], &scores),
         ];
         let options = Options { box_format: format, ..Options::default() };
-        assert_eq!(decoder::choose(&tensors, None, options).unwrap().layout.box_format, format);
+        assert_eq!(decoder::choose(&tensors, None, options).unwrap().layout.boxes.format, format);
         let wrong = [TensorView::from_slice("boxes", &[numbers, 9], &boxes), tensors[1].clone()];
         assert!(decoder::choose(&wrong, None, options).is_err(), "{format:?}");
     }

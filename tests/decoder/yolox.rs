@@ -30,7 +30,7 @@ fn it_is_chosen_by_its_id_or_by_name_only() {
     let by_name = choose("out", &[1, 3549, 85], Some("yolox")).unwrap();
     for (choice, reason) in [(by_id, Reason::Id), (by_name, Reason::Shape)] {
         assert_eq!((choice.decoder.name(), choice.reason), ("yolox", reason));
-        assert_eq!((choice.layout.anchors, choice.layout.classes), (3549, 80));
+        assert_eq!((choice.layout.anchors(), choice.layout.classes), (3549, 80));
     }
     let error = choose("out", &[1, 3549, 85], None).err().unwrap().to_string();
     assert!(error.contains("yolox with 80 classes"), "{error}");

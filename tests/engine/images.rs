@@ -3,7 +3,7 @@
 //! memory, bit for bit.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::internals::decoder::{self, Field, Options, PlainLayout};
 use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
 use gstnmsfilter::tensor::{
@@ -239,11 +239,11 @@ fn tensor<'a>(shape: &[usize], images: &'a dyn Images) -> [TensorView<'a>; 1] {
 }
 
 /// The layout of three images.
-fn layout() -> Layout {
+fn layout() -> PlainLayout {
     let all = WINDOWS.concat();
     let options = Options { batch: true, ..Options::default() };
     let tensors = [TensorView::from_slice("windows", &[3, 2, 4], &all)];
-    decoder::choose(&tensors, None, options).unwrap().layout
+    decoder::choose(&tensors, None, options).unwrap().layout.plain(&tensors).unwrap()
 }
 
 fn anchors(outcome: &Outcome<'_>) -> Vec<Vec<u32>> {
@@ -252,14 +252,15 @@ fn anchors(outcome: &Outcome<'_>) -> Vec<Vec<u32>> {
 
 /// The message that every engine returns for these images of three.
 fn message(images: &dyn Images) -> String {
-    error(&tensor(&[3, 2, 4], images), &layout()).to_string()
+    error(&tensor(&[3, 2, 4], images), layout()).to_string()
 }
 
 #[test]
 fn every_engine_reads_images_in_memories_of_their_own() {
     let images = windows();
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensor(&[3, 2, 4], &images), &layout(), &Params::default());
+        let outcome =
+            engine.run(&tensor(&[3, 2, 4], &images), &layout().into(), &Params::default());
         let outcome = outcome.unwrap();
         assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine());
         // Images in host memory are uploaded as they are, without a table.
@@ -283,8 +284,8 @@ fn a_number_of_memories_that_is_not_the_first_dimension_is_an_error() {
     assert!(message(&more).contains("there are memories of 6"));
     // A scalar has no first dimension.
     let one = windows()[..1].to_vec();
-    let scalar = Layout { images: 1, anchors: 0, ..layout() };
-    let found = error(&tensor(&[], &one), &scalar).to_string();
+    let scalar = PlainLayout { images: 1, anchors: 0, ..layout() };
+    let found = error(&tensor(&[], &one), scalar).to_string();
     assert!(found.starts_with("tensor windows (f32 scalar): expected its first"), "{found}");
 }
 
@@ -326,18 +327,18 @@ fn images_of_an_image_are_an_error() {
 fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
     let images = windows();
     let tensors = tensor(&[3, 2, 4], &images);
-    let boxes = |field: Field| Layout { boxes: field, ..layout() };
-    let Layout { boxes: field, .. } = layout();
+    let boxes = |field: Field| PlainLayout { boxes: field, ..layout() };
+    let PlainLayout { boxes: field, .. } = layout();
     for (layout, last) in [
-        (Layout { images: 2, ..layout() }, 6),
-        (Layout { images: 1, ..layout() }, 6),
+        (PlainLayout { images: 2, ..layout() }, 6),
+        (PlainLayout { images: 1, ..layout() }, 6),
         (boxes(Field { image_stride: 0, ..field }), 6),
         (boxes(Field { image_stride: 7, ..field }), 6),
         // Within the tensor, and within three images at a smaller stride, but not within an image.
-        (Layout { images: 1, ..boxes(Field { offset: 8, ..field }) }, 14),
-        (Layout { images: 1, anchors: 3, ..layout() }, 10),
+        (PlainLayout { images: 1, ..boxes(Field { offset: 8, ..field }) }, 14),
+        (PlainLayout { images: 1, anchors: 3, ..layout() }, 10),
     ] {
-        match error(&tensors, &layout) {
+        match error(&tensors, layout) {
             EngineError::FieldAcrossImages { field: "boxes", last: found, held: 8, .. } => {
                 assert_eq!(found, last);
             }
@@ -345,7 +346,7 @@ fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
         }
     }
     let scores = Field { image_stride: 7, ..layout().scores };
-    let found = error(&tensors, &Layout { scores, ..layout() }).to_string();
+    let found = error(&tensors, PlainLayout { scores, ..layout() }).to_string();
     assert_eq!(
         found,
         "tensor windows (f32 3x2x4): its images are in separate allocations of 8 elements each, \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
 
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
 use gstnmsfilter::internals::engine::{
     Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
 };
@@ -20,8 +20,10 @@ fn tensors() -> [TensorView<'static>; 2] {
     ]
 }
 
-fn layout() -> Layout {
-    decoder::choose(&tensors(), None, Options::default()).unwrap().layout
+fn layout() -> PlainLayout {
+    let tensors = tensors();
+    let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
+    layout.plain(&tensors).unwrap()
 }
 
 pub fn every_engine() -> Vec<Box<dyn Engine>> {
@@ -34,12 +36,13 @@ pub fn every_engine() -> Vec<Box<dyn Engine>> {
 }
 
 /// The error that every engine returns. Afterwards each engine runs a valid layout.
-pub fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
+pub fn error(tensors: &[TensorView<'_>], layout: impl Into<Layout>) -> EngineError {
+    let layout = layout.into();
     let errors: Vec<EngineError> = every_engine()
         .iter_mut()
         .map(|engine| {
-            let error = engine.run(tensors, layout, &Params::default()).unwrap_err();
-            let valid = engine.run(&self::tensors(), &self::layout(), &Params::default());
+            let error = engine.run(tensors, &layout, &Params::default()).unwrap_err();
+            let valid = engine.run(&self::tensors(), &self::layout().into(), &Params::default());
             assert_eq!(
                 valid.unwrap().image(0).survivors.len(),
                 2,
@@ -53,13 +56,13 @@ pub fn error(tensors: &[TensorView<'_>], layout: &Layout) -> EngineError {
     errors[0].clone()
 }
 
-fn boxes(change: impl FnOnce(&mut Field)) -> Layout {
+fn boxes(change: impl FnOnce(&mut Field)) -> PlainLayout {
     let mut layout = layout();
     change(&mut layout.boxes);
     layout
 }
 
-fn scores(change: impl FnOnce(&mut Field)) -> Layout {
+fn scores(change: impl FnOnce(&mut Field)) -> PlainLayout {
     let mut layout = layout();
     change(&mut layout.scores);
     layout
@@ -71,19 +74,19 @@ fn a_field_of_a_tensor_that_does_not_exist_is_an_error() {
         [("boxes", boxes(|field| field.tensor = 2)), ("scores", scores(|field| field.tensor = 2))]
     {
         let expected = EngineError::NoTensor { field, index: 2, tensors: 2 };
-        assert_eq!(error(&tensors(), &layout), expected);
+        assert_eq!(error(&tensors(), layout), expected);
     }
     let expected = EngineError::NoTensor { field: "boxes", index: 0, tensors: 0 };
-    assert_eq!(error(&[], &layout()), expected);
+    assert_eq!(error(&[], layout()), expected);
     // Also if no element of it is read.
-    let empty = Layout { anchors: 0, ..scores(|field| field.tensor = usize::MAX) };
+    let empty = PlainLayout { anchors: 0, ..scores(|field| field.tensor = usize::MAX) };
     let expected = EngineError::NoTensor { field: "scores", index: usize::MAX, tensors: 2 };
-    assert_eq!(error(&tensors(), &empty), expected);
+    assert_eq!(error(&tensors(), empty), expected);
 }
 
 #[test]
 fn a_field_beyond_its_tensor_is_an_error_with_the_last_element_and_the_number_of_elements() {
-    let found = error(&tensors(), &Layout { anchors: 3, ..layout() });
+    let found = error(&tensors(), PlainLayout { anchors: 3, ..layout() });
     let expected = EngineError::FieldOutside {
         field: "boxes",
         tensor: "boxes (f32 2x4)".into(),
@@ -101,7 +104,7 @@ fn a_field_beyond_its_tensor_is_an_error_with_the_last_element_and_the_number_of
 #[test]
 fn fewer_scores_than_boxes_are_an_error() {
     let short = [tensors()[0].clone(), TensorView::from_slice("scores", &[1, 2], &SCORES[..2])];
-    let found = error(&short, &layout());
+    let found = error(&short, layout());
     assert_eq!(parts(&found), ("scores", 3, 2));
 }
 
@@ -112,10 +115,10 @@ fn a_field_that_exceeds_its_tensor_by_one_element_is_an_error() {
         (boxes(|field| field.anchor_stride = 5), ("boxes", 8, 8)),
         (boxes(|field| field.component_stride = 2), ("boxes", 10, 8)),
         (scores(|field| field.offset = 1), ("scores", 4, 4)),
-        (Layout { classes: 3, ..layout() }, ("scores", 4, 4)),
-        (Layout { objectness: Some(field(1, 3, 1)), ..layout() }, ("objectness", 4, 4)),
+        (PlainLayout { classes: 3, ..layout() }, ("scores", 4, 4)),
+        (PlainLayout { objectness: Some(field(1, 3, 1)), ..layout() }, ("objectness", 4, 4)),
     ] {
-        let found = error(&tensors(), &layout);
+        let found = error(&tensors(), layout);
         assert_eq!(parts(&found), expected_parts);
     }
 }
@@ -133,12 +136,12 @@ fn offsets_and_strides_that_overflow_are_errors() {
             (field.offset, field.anchor_stride, field.component_stride) =
                 (usize::MAX, usize::MAX, usize::MAX);
         }),
-        Layout {
+        PlainLayout {
             anchors: u32::MAX as usize,
             ..boxes(|field| field.anchor_stride = usize::MAX / 2)
         },
     ] {
-        parts(&error(&tensors(), &layout));
+        parts(&error(&tensors(), layout));
     }
 }
 
@@ -146,8 +149,8 @@ fn offsets_and_strides_that_overflow_are_errors() {
 fn zero_classes_and_more_than_65536_are_errors() {
     for classes in [0, 65_537, usize::MAX] {
         // Strides of zero need no more elements.
-        let layout = Layout { classes, ..scores(|field| field.component_stride = 0) };
-        assert_eq!(error(&tensors(), &layout), EngineError::Classes { classes });
+        let layout = PlainLayout { classes, ..scores(|field| field.component_stride = 0) };
+        assert_eq!(error(&tensors(), layout), EngineError::Classes { classes });
     }
 }
 
@@ -156,8 +159,9 @@ fn zero_images_and_more_than_65535_are_errors() {
     assert_eq!(MAX_IMAGES, 65_535);
     for images in [0, MAX_IMAGES + 1, usize::MAX] {
         // Strides of zero need no more elements.
-        let layout = Layout { images, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
-        let found = error(&tensors(), &layout);
+        let layout =
+            PlainLayout { images, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
+        let found = error(&tensors(), layout);
         assert_eq!(found, EngineError::Images { images });
         let expected = format!("the layout has {images} images; expected 1 to 65535");
         assert_eq!(found.to_string(), expected);
@@ -166,7 +170,7 @@ fn zero_images_and_more_than_65535_are_errors() {
 
 #[test]
 fn an_image_stride_beyond_the_tensor_is_an_error_with_the_name_of_the_field() {
-    let fields = |boxes, scores, objectness| Layout {
+    let fields = |boxes, scores, objectness| PlainLayout {
         images: 2,
         boxes: Field { image_stride: boxes, ..field(0, 0, 4) },
         scores: Field { image_stride: scores, ..field(1, 0, 2) },
@@ -181,21 +185,22 @@ fn an_image_stride_beyond_the_tensor_is_an_error_with_the_name_of_the_field() {
         (fields(usize::MAX, 0, 0), ("boxes", usize::MAX as u128 + 7, 8)),
         (fields(0, usize::MAX, 0), ("scores", usize::MAX as u128 + 3, 4)),
     ] {
-        assert_eq!(parts(&error(&tensors(), &layout)), expected_parts);
+        assert_eq!(parts(&error(&tensors(), layout)), expected_parts);
     }
     // The greatest number of images and the greatest stride do not overflow.
-    let most = Layout { images: MAX_IMAGES, ..fields(0, 0, usize::MAX) };
+    let most = PlainLayout { images: MAX_IMAGES, ..fields(0, 0, usize::MAX) };
     let last = (MAX_IMAGES as u128 - 1) * usize::MAX as u128 + 1;
-    assert_eq!(parts(&error(&tensors(), &most)), ("objectness", last, 4));
+    assert_eq!(parts(&error(&tensors(), most)), ("objectness", last, 4));
 }
 
 #[test]
 fn an_image_stride_of_zero_gives_the_same_image_again() {
-    let layout = Layout { images: 3, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
+    let layout =
+        PlainLayout { images: 3, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
     for mut engine in every_engine() {
-        let expected = engine.run(&tensors(), &self::layout(), &Params::default()).unwrap();
+        let expected = engine.run(&tensors(), &self::layout().into(), &Params::default()).unwrap();
         let expected = expected.image(0).survivors.to_vec();
-        let outcome = engine.run(&tensors(), &layout, &Params::default()).unwrap();
+        let outcome = engine.run(&tensors(), &layout.clone().into(), &Params::default()).unwrap();
         assert_eq!(outcome.images().len(), 3);
         for image in outcome.images() {
             assert_eq!(image.survivors, expected, "{}", outcome.engine());
@@ -206,7 +211,7 @@ fn an_image_stride_of_zero_gives_the_same_image_again() {
 #[test]
 fn more_anchors_than_fit_32_bits_are_an_error() {
     for anchors in [1 << 32, usize::MAX] {
-        let found = error(&tensors(), &Layout { anchors, ..layout() });
+        let found = error(&tensors(), PlainLayout { anchors, ..layout() });
         assert_eq!(found, EngineError::Anchors { anchors });
     }
 }
@@ -214,22 +219,15 @@ fn more_anchors_than_fit_32_bits_are_an_error() {
 #[test]
 fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
     let (anchors, classes) = (1 << 31, 2);
-    let layout = Layout { anchors, classes, ..layout() };
+    let layout = PlainLayout { anchors, classes, ..layout() };
     for mut engine in every_engine() {
         let multi = Params { multi_label: true, ..Params::default() };
-        let found = engine.run(&tensors(), &layout, &multi).unwrap_err();
+        let found = engine.run(&tensors(), &layout.clone().into(), &multi).unwrap_err();
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
         assert!(found.to_string().contains("set multi-label to false"), "{found}");
     }
     // Without multi-label there are at most as many candidates as anchors.
-    parts(&error(&tensors(), &layout));
-}
-
-#[test]
-fn objectness_in_another_tensor_than_the_scores_is_an_error() {
-    let layout = Layout { objectness: Some(field(0, 0, 1)), ..layout() };
-    let expected = EngineError::ObjectnessTensor { expected: 1, got: 0 };
-    assert_eq!(error(&tensors(), &layout), expected);
+    parts(&error(&tensors(), layout));
 }
 
 #[test]
@@ -241,11 +239,11 @@ fn any_offset_is_valid_if_there_are_no_anchors() {
         anchor_stride: 1,
         component_stride: 1,
     };
-    let layout = Layout { anchors: 0, boxes: outside, scores: outside, ..layout() };
+    let layout = PlainLayout { anchors: 0, boxes: outside, scores: outside, ..layout() };
     for multi_label in [false, true] {
         let params = Params { multi_label, ..Params::default() };
         for mut engine in every_engine() {
-            let outcome = engine.run(&tensors(), &layout, &params).unwrap();
+            let outcome = engine.run(&tensors(), &layout.clone().into(), &params).unwrap();
             let found = outcome.image(0);
             assert_eq!((found.candidates, found.rejected), (0, 0), "{}", outcome.engine());
         }
@@ -262,7 +260,7 @@ fn interleaved_anchors_are_read_by_their_strides() {
         .collect();
     let tensors = [TensorView::from_slice("numbers", &[numbers.len()], &numbers)];
     let expected = [(1, 1, 0.8), (0, 0, 0.45)];
-    let layout = Layout {
+    let layout = PlainLayout {
         boxes: Field {
             tensor: 0,
             offset: 0,
@@ -281,7 +279,7 @@ fn interleaved_anchors_are_read_by_their_strides() {
         ..layout()
     };
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &Params::default()).unwrap();
+        let outcome = engine.run(&tensors, &layout.clone().into(), &Params::default()).unwrap();
         let found = outcome.image(0);
         let of = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
         let kept: Vec<_> = found.survivors.iter().map(of).collect();

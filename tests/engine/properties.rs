@@ -3,7 +3,7 @@
 //!
 //! A scene is generated from a seed, which is part of every failure message.
 
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options};
+use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
 use gstnmsfilter::internals::engine::{
     ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
@@ -90,7 +90,7 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
         counts.survivors += found.survivors.len();
         counts.rejected += found.rejected;
         counts.most = counts.most.max(found.candidates);
-        counts.further += found.candidates.saturating_sub(layout.anchors);
+        counts.further += found.candidates.saturating_sub(layout.anchors());
         let is_tie = |pair: &&[Detection]| {
             pair[0].anchor == pair[1].anchor && pair[0].score == pair[1].score
         };
@@ -256,9 +256,10 @@ fn multi_label_equals_one_run_per_class() {
         let (counts, all) = ([found.candidates, found.rejected], found.survivors.to_vec());
         assert!(ranked(&all), "seed {seed}");
         let mut sums = [0, 0];
+        let layout = layout.plain(&tensors).unwrap();
         for class in 0..layout.classes {
             let scores = Field { offset: layout.scores.index(0, class), ..layout.scores };
-            let alone = Layout { classes: 1, scores, ..layout.clone() };
+            let alone = PlainLayout { classes: 1, scores, ..layout.clone() }.into();
             let single = Params {
                 multi_label: false,
                 thresholds: ClassThresholds::uniform(multi.thresholds.of(class as u32)),

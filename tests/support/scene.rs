@@ -2,7 +2,9 @@
 //! Random scenes: plausible outputs of detectors, and invalid ones.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options};
+use gstnmsfilter::internals::decoder::{
+    self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
+};
 use gstnmsfilter::internals::engine::{ClassThresholds, Method, Overlap, Params, SizeLimits};
 use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
@@ -298,7 +300,7 @@ impl Scene {
             anchor_stride: 1,
             component_stride: anchors,
         };
-        Layout {
+        PlainLayout {
             decoder: self.format.name(),
             images: self.images,
             anchors,
@@ -309,6 +311,7 @@ impl Scene {
             objectness: Some(column(4)),
             normalized: false,
         }
+        .into()
     }
 
     fn written(&self) -> (Vec<TensorView<'_>>, Option<Layout>) {
@@ -479,6 +482,7 @@ fn anchor(
         BoxFormat::Corners => vec![x1, y1, x2, y2],
         BoxFormat::Center => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
         BoxFormat::Square => vec![x1, y1, x2 - x1],
+        BoxFormat::Distances => unreachable!("of no format of scenes"),
     };
     if matches!(format, TensorFormat::Yolov5 | TensorFormat::Yolov5Columns) {
         anchor.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });

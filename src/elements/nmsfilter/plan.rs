@@ -161,9 +161,7 @@ impl Plan {
             (&self.choice.layout, self.frame_of(input));
         Reading {
             decoder: self.choice.decoder,
-            rows_without_objectness: layout.objectness.is_none()
-                && layout.boxes.tensor == layout.scores.tensor
-                && layout.boxes.component_stride == 1,
+            rows_without_objectness: layout.has_rows_without_objectness(),
             classes: layout.classes,
             threshold: params.thresholds.lowest(layout.classes),
             normalized: layout.normalized,
@@ -200,9 +198,9 @@ impl Plan {
 impl FramePlan {
     /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
     pub fn anchors(&self, layout: &decoder::Layout) -> usize {
-        match self.params.multi_label {
-            true => layout.anchors.saturating_mul(layout.classes),
-            false => layout.anchors,
+        match self.params.multi_label && !layout.has_class_field() {
+            true => layout.anchors().saturating_mul(layout.score.components),
+            false => layout.anchors(),
         }
     }
 

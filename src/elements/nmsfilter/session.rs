@@ -306,7 +306,7 @@ impl Session {
              {} memory",
             choice.decoder.name(),
             choice.reason,
-            choice.layout.anchors,
+            choice.layout.anchors(),
             choice.layout.classes,
             if choice.layout.normalized { "normalized" } else { "pixel" },
             frame[0],

@@ -81,5 +81,6 @@ fn corners(components: [f32; 4], format: BoxFormat, [sx, sy]: [f32; 2]) -> [f32;
             let (x, y) = (a * sx, b * sy);
             [x, y, x + c * sx, y + c * sy]
         }
+        BoxFormat::Distances => unreachable!("not of plain layouts"),
     }
 }

@@ -9,7 +9,7 @@
 use super::super::{Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::score::Score;
-use crate::decoder::{BoxFormat, Field, Layout};
+use crate::decoder::{BoxFormat, Field, PlainLayout};
 use crate::tensor::Element;
 
 /// Anchors that are decoded together if the scores are ordered by class. Their greatest scores so far stay in
@@ -34,7 +34,7 @@ pub(super) struct CandidateDecoder {
 impl CandidateDecoder {
     pub fn decode<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -52,7 +52,7 @@ impl CandidateDecoder {
     #[target_feature(enable = "avx2")]
     fn decode_with_avx2<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -63,7 +63,7 @@ impl CandidateDecoder {
     #[inline(always)]
     pub fn decode_portable<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -99,7 +99,7 @@ impl CandidateDecoder {
     #[inline(always)]
     fn decode_by_anchor<B: Element, S: Score, R: Iterator<Item = S>>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -132,7 +132,7 @@ impl CandidateDecoder {
     #[inline(always)]
     fn decode_by_class<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -177,7 +177,7 @@ impl CandidateDecoder {
     pub(super) fn add_if_candidate<B: Element>(
         &mut self,
         scored: Scored,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
     ) {

@@ -9,7 +9,7 @@ use super::super::Params;
 use super::candidate::Scored;
 use super::decode::{BLOCK, CandidateDecoder, WIDTH};
 use super::score::Score;
-use crate::decoder::Layout;
+use crate::decoder::PlainLayout;
 use crate::tensor::Element;
 
 /// The number of low bits that hold the class in an element of [`CandidateDecoder::pairs`]; the bits above
@@ -53,7 +53,7 @@ impl CandidateDecoder {
     #[inline(always)]
     pub(super) fn decode_pairs<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -69,7 +69,7 @@ impl CandidateDecoder {
     #[inline(always)]
     fn pairs_by_anchor<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -115,7 +115,7 @@ impl CandidateDecoder {
     #[inline(always)]
     fn pairs_by_class<B: Element, S: Score>(
         &mut self,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
         scores: &[S],
@@ -158,7 +158,7 @@ impl CandidateDecoder {
         [anchor, class]: [usize; 2],
         objectness: Option<f32>,
         score: S,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         boxes: &[B],
     ) {

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 
 use super::interface::ImageAddresses;
 use super::upload::{Cached, Upload};
-use crate::decoder::Layout;
+use crate::decoder::PlainLayout;
 use crate::device::{Location, Ready, Stream};
 use crate::engine::EngineError;
 use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
@@ -75,7 +75,7 @@ pub(super) struct Provided {
 
 impl<'t, 'a> Inputs<'t, 'a> {
     /// Maps the tensors that `layout` reads.
-    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, TensorError> {
+    pub fn new(tensors: &'t [TensorView<'a>], layout: &PlainLayout) -> Result<Self, TensorError> {
         let mut inputs = ArrayVec::new();
         for tensor in layout.tensors().map(|index| &tensors[index]) {
             let memory = match tensor.has_separate_images() {

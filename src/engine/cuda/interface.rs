@@ -4,7 +4,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::decoder::{self, Layout};
+use crate::decoder::{self, PlainLayout};
 use crate::engine::{Detection, Params};
 use crate::tensor::ElementType;
 
@@ -24,7 +24,7 @@ impl Precision {
     pub fn of(element: ElementType) -> Self {
         match element {
             ElementType::F16 => Self::F16,
-            ElementType::F32 | ElementType::Other(_) => Self::F32,
+            _ => Self::F32,
         }
     }
 
@@ -151,7 +151,7 @@ pub(super) const COMPLETE: u32 = 1;
 
 impl KernelParams {
     /// The parameters for a workspace with memory for `capacity` candidates per image.
-    pub fn new(source: &Source, layout: &Layout, params: &Params, capacity: u32) -> Self {
+    pub fn new(source: &Source, layout: &PlainLayout, params: &Params, capacity: u32) -> Self {
         let objectness = layout.objectness.as_ref();
         let thresholds = &params.thresholds;
         let visible = params.visible;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use super::validate::validate;
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
-use crate::decoder::Layout;
+use crate::decoder::{Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
 use graph::{Graph, GraphConfig};
@@ -87,6 +87,7 @@ impl Cuda {
     ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
         validate(tensors, layout, params)?;
+        let Some(layout) = &layout.plain(tensors) else { unimplemented!("a later commit") };
         let inputs = Inputs::new(tensors, layout)?;
         let mut work = self.on.run_batch(tensors, &inputs, layout, params);
         if let Err(EngineError::OtherDevice { is, .. }) = work
@@ -108,6 +109,8 @@ impl Cuda {
             engine: self.name(),
             images: &self.on.images,
             detections: self.on.results.detections(),
+            columns: &[],
+            column_components: 0,
             device: work,
         }
     }
@@ -185,7 +188,7 @@ impl OnDevice {
         &mut self,
         tensors: &[TensorView<'_>],
         inputs: &Inputs<'_, '_>,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
     ) -> Result<DeviceWork, EngineError> {
         let roles = [layout.boxes.tensor, layout.scores.tensor];
@@ -226,7 +229,7 @@ impl OnDevice {
         &mut self,
         capacity: u32,
         source: &Source,
-        layout: &Layout,
+        layout: &PlainLayout,
         params: &Params,
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Layouts: where the numbers of a detector's output are, and what they mean.
+//!
+//! A [`Layout`] is data. It has four parts, which engines apply to each anchor in this order:
+//!
+//! | part | described by |
+//! | --- | --- |
+//! | which anchors | [`Group`]s, one for each level of a feature pyramid, and a field that counts the valid anchors |
+//! | score | [`ScoreRule`], and the fields of scores, objectness and class |
+//! | box | [`BoxRule`], the field of the box, and the [`Reference`] that it is relative to |
+//! | columns | [`Column`]s: further numbers that survivors carry along |
+//!
+//! The documentation of the [engines](crate::engine) states the rules. Layouts without transforms are
+//! [plain](PlainLayout): engines have faster code for them.
+
+mod box_rule;
+mod coordinates;
+mod error;
+mod field;
+mod plain;
+mod score_rule;
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+
+pub use box_rule::{Axes, BoxFormat, BoxRule, BoxTransform, Grid, MAX_SIZES, Reference};
+pub use coordinates::Coordinates;
+pub use error::LayoutError;
+pub use field::Field;
+pub use plain::PlainLayout;
+pub use score_rule::{Activation, Combination, ScoreRule};
+
+use super::MAX_INPUTS;
+
+/// The greatest number of groups of a layout.
+pub const MAX_GROUPS: usize = 8;
+
+/// The greatest number of columns of a layout.
+pub const MAX_COLUMNS: usize = 4;
+
+/// The greatest number of components of all columns together.
+pub const MAX_COLUMN_COMPONENTS: usize = 1024;
+
+/// Where a detector's numbers are and what they mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The name of the decoder that made the layout.
+    pub decoder: &'static str,
+    /// The number of images in the tensors. Each image is decoded and suppressed separately.
+    pub images: usize,
+    /// The number of classes: every class is less than it.
+    pub classes: usize,
+    /// The anchors of an image. An anchor is one location for which the model predicts a box. Anchors are
+    /// numbered through all groups.
+    pub groups: Vec<Group>,
+    /// How scores are computed.
+    pub score: ScoreRule,
+    /// How boxes are computed.
+    pub boxes: BoxRule,
+    /// The number of valid anchors of an image, one component of anchor 0: anchors from there on are not read.
+    /// `None` if all are valid.
+    pub count: Option<Field>,
+    /// What survivors carry along.
+    pub columns: Vec<Column>,
+    /// The table of [`Reference::Table`]: center x, center y, width, height.
+    pub priors: Option<Arc<[[f32; 4]]>>,
+    /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
+    pub normalized: bool,
+}
+
+/// Anchors whose numbers are in the same fields, such as those of one level of a feature pyramid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The number of anchors of an image.
+    pub anchors: usize,
+    /// The components of the box: [`BoxRule::components`] of them.
+    pub boxes: Field,
+    /// The scores: [`ScoreRule::columns`] components.
+    pub scores: Field,
+    /// The score that there is any object: one component.
+    pub objectness: Option<Field>,
+    /// The class of the anchor's only score: one component, a whole number. `None` if each class has a score.
+    pub class: Option<Field>,
+    /// What boxes are relative to.
+    pub reference: Reference,
+    /// The field of each of [`Layout::columns`].
+    pub columns: Vec<Field>,
+}
+
+/// Numbers that a survivor carries along, such as keypoints or the coefficients of a mask. They are not changed
+/// but for quantization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The name.
+    pub name: &'static str,
+    /// The number of components.
+    pub components: usize,
+}
+
+impl Layout {
+    /// The number of anchors of an image.
+    pub fn anchors(&self) -> usize {
+        self.groups.iter().fold(0, |sum, group| sum.saturating_add(group.anchors))
+    }
+
+    /// The number of columns' components that each survivor carries along.
+    pub fn column_components(&self) -> usize {
+        self.columns.iter().fold(0, |sum, column| sum.saturating_add(column.components))
+    }
+
+    /// Whether the class is a number in a tensor, rather than the position of the best score.
+    pub fn has_class_field(&self) -> bool {
+        self.groups.iter().any(|group| group.class.is_some())
+    }
+
+    /// Whether anchors are rows of one tensor, and have no objectness.
+    pub fn has_rows_without_objectness(&self) -> bool {
+        let is_row = |group: &Group| {
+            group.objectness.is_none()
+                && group.boxes.tensor == group.scores.tensor
+                && group.boxes.component_stride == 1
+        };
+        self.groups.iter().all(is_row)
+    }
+
+    /// Whether parameters and labels are the same for both layouts.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
+    pub fn has_same_params(&self, other: &Self) -> bool {
+        (self.decoder, self.classes, self.normalized)
+            == (other.decoder, other.classes, other.normalized)
+    }
+
+    /// The fields, with the name and the number of components of each, and the number of anchors that have them.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField<'_>> {
+        let count = self.count.as_ref().map(|field| NamedField::new("count", field, 1, 1));
+        self.groups.iter().flat_map(|group| self.fields_of(group)).chain(count)
+    }
+
+    /// The fields of a group.
+    fn fields_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = NamedField<'a>> {
+        let field =
+            |name, field, components| NamedField::new(name, field, components, group.anchors);
+        let priors = match &group.reference {
+            Reference::Priors(priors) => Some(field("priors", priors, 4)),
+            Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
+        };
+        let columns = group.columns.iter().zip(&self.columns);
+        [
+            Some(field("boxes", &group.boxes, self.boxes.components())),
+            Some(field("scores", &group.scores, self.score.columns())),
+            group.objectness.as_ref().map(|objectness| field("objectness", objectness, 1)),
+            group.class.as_ref().map(|class| field("class", class, 1)),
+            priors,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(columns.map(move |(of, column)| field("column", of, column.components)))
+    }
+
+    /// The indices of the tensors that the layout reads, without duplicates, in the order in which fields name
+    /// them.
+    pub fn tensors(&self) -> ArrayVec<usize, MAX_INPUTS> {
+        let mut tensors = ArrayVec::new();
+        for NamedField { field, .. } in self.fields() {
+            if !tensors.contains(&field.tensor) && !tensors.is_full() {
+                tensors.push(field.tensor);
+            }
+        }
+        tensors
+    }
+
+    /// Replaces the number of the role in each field by the index of the tensor for that role.
+    pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
+        let set = |field: &mut Field| field.tensor = tensors[field.tensor];
+        self.count.iter_mut().for_each(set);
+        for group in &mut self.groups {
+            set(&mut group.boxes);
+            set(&mut group.scores);
+            group.objectness.iter_mut().chain(&mut group.class).for_each(set);
+            group.columns.iter_mut().for_each(set);
+            if let Reference::Priors(priors) = &mut group.reference {
+                set(priors);
+            }
+        }
+        self
+    }
+}
+
+/// A field of a layout, with what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedField<'a> {
+    pub name: &'static str,
+    pub field: &'a Field,
+    pub components: usize,
+    pub anchors: usize,
+}
+
+impl<'a> NamedField<'a> {
+    fn new(name: &'static str, field: &'a Field, components: usize, anchors: usize) -> Self {
+        Self { name, field, components, anchors }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the scores in tensors to the score of a candidate.
+
+/// The function that turns a tensor's scores into probabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Activation {
+    /// None: they are probabilities, or have no unit.
+    #[default]
+    None = 0,
+    /// The logistic function, of each score by itself, and of objectness.
+    Sigmoid = 1,
+    /// Softmax over all scores of an anchor, that of the background included. Objectness is not changed.
+    Softmax = 2,
+}
+
+impl Activation {
+    /// The name, as in layout files and the property `score-activation`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Sigmoid => "sigmoid",
+            Self::Softmax => "softmax",
+        }
+    }
+}
+
+/// How objectness and the score of a class are combined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Combination {
+    /// Their product.
+    #[default]
+    Product = 0,
+    /// The square root of the product of both, each limited to 0 to 1.
+    SquareRoot = 1,
+}
+
+/// How the score of a candidate is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScoreRule {
+    /// The number of scores of an anchor that are of classes, at least one. It is one if the class has a field of
+    /// its own ([`Group::class`](super::Group::class)).
+    pub components: usize,
+    /// The class of the first score.
+    pub first_class: u32,
+    /// Whether the field has one more score before those of classes: that of the background, which is never the
+    /// best.
+    pub background: bool,
+    /// The function that turns scores into probabilities.
+    pub activation: Activation,
+    /// How objectness, if there is any, is combined with the score.
+    pub combination: Combination,
+}
+
+impl ScoreRule {
+    /// The rule of `classes` scores that are final.
+    pub fn of_classes(classes: usize) -> Self {
+        Self {
+            components: classes,
+            first_class: 0,
+            background: false,
+            activation: Activation::None,
+            combination: Combination::Product,
+        }
+    }
+
+    /// The number of scores in the tensor per anchor.
+    pub fn columns(&self) -> usize {
+        self.components.saturating_add(usize::from(self.background))
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The formulas of rules 3 and 5 of the [engines](super), for one anchor: its score and its corners.
+//!
+//! In: the anchor's numbers, the rules of the layout. Out: single precision, each operation rounded by itself, in
+//! the order written here. kernels/layout.cuh has the same formulas.
+
+use super::functions::{exp, sigmoid};
+use crate::decoder::layout::{
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Grid, ScoreRule,
+};
+
+/// The score of a candidate from the best score `best`, which is one of `scores`, and objectness.
+///
+/// `scores` are all scores of the anchor, with that of the background; they are read for softmax only.
+#[inline(always)]
+pub(super) fn score(
+    rule: &ScoreRule,
+    objectness: Option<f32>,
+    best: f32,
+    scores: impl Iterator<Item = f32> + Clone,
+) -> f32 {
+    let probability = match rule.activation {
+        Activation::None => best,
+        Activation::Sigmoid => sigmoid(best),
+        Activation::Softmax => softmax(best, scores),
+    };
+    let combined = match (objectness, rule.combination) {
+        (None, _) => probability,
+        (Some(objectness), Combination::Product) => objectness * probability,
+        (Some(objectness), Combination::SquareRoot) => {
+            (limited(objectness) * limited(probability)).sqrt()
+        }
+    };
+    // Minus zero becomes zero.
+    combined + 0.0
+}
+
+/// Objectness as it enters the score.
+#[inline(always)]
+pub(super) fn objectness(rule: &ScoreRule, stored: f32) -> f32 {
+    match rule.activation {
+        Activation::Sigmoid => sigmoid(stored),
+        Activation::None | Activation::Softmax => stored,
+    }
+}
+
+/// `number`, limited to 0 to 1. NaN becomes 0.
+#[inline(always)]
+fn limited(number: f32) -> f32 {
+    let above = if number > 0.0 { number } else { 0.0 };
+    if above < 1.0 { above } else { 1.0 }
+}
+
+/// The softmax of `of`, one of `logits`.
+#[inline(always)]
+fn softmax(of: f32, logits: impl Iterator<Item = f32> + Clone) -> f32 {
+    let greatest =
+        logits.clone().fold(f32::NEG_INFINITY, |max, logit| if logit > max { logit } else { max });
+    let sum = logits.fold(0.0, |sum, logit| sum + exp(logit - greatest));
+    exp(of - greatest) / sum
+}
+
+/// The expectation of the distribution over 0, 1, 2 and so on with these logits.
+#[inline(always)]
+fn expectation(bins: usize, logit: impl Fn(usize) -> f32) -> f32 {
+    let logits = (0..bins).map(&logit);
+    let greatest =
+        logits.clone().fold(f32::NEG_INFINITY, |max, logit| if logit > max { logit } else { max });
+    let (mut sum, mut weighted) = (0.0, 0.0);
+    for (bin, logit) in logits.enumerate() {
+        let weight = exp(logit - greatest);
+        sum += weight;
+        weighted += weight * bin as f32;
+    }
+    weighted / sum
+}
+
+/// What the box of an anchor is relative to: a point and a size, along x and y.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Prior {
+    pub point: [f32; 2],
+    pub size: [f32; 2],
+}
+
+impl Prior {
+    /// That of an anchor of a grid of `anchors`.
+    #[inline(always)]
+    pub fn of_cell(grid: &Grid, anchor: usize, anchors: usize) -> Self {
+        let per_cell = grid.per_cell.max(1);
+        let (cell, index) = match grid.by_cell {
+            true => (anchor / per_cell, anchor % per_cell),
+            false => {
+                let cells = (anchors / per_cell).max(1);
+                (anchor % cells, anchor / cells)
+            }
+        };
+        let columns = grid.columns.max(1);
+        let [x, y] = [cell % columns, cell / columns].map(|position| position as f32 + grid.offset);
+        let size = grid.sizes.get(index).copied().unwrap_or(grid.stride);
+        Self { point: [x * grid.stride[0], y * grid.stride[1]], size }
+    }
+
+    /// From the four numbers of a prior in the order of `axes`.
+    #[inline(always)]
+    pub fn of_numbers(axes: Axes, numbers: [f32; 4]) -> Self {
+        let [a, b, c, d] = numbers;
+        match axes {
+            Axes::Xy => Self { point: [a, b], size: [c, d] },
+            Axes::Yx => Self { point: [b, a], size: [d, c] },
+        }
+    }
+}
+
+/// The corners of a box: x1, y1, x2, y2. `number` reads the numbers of the box in the tensor.
+#[inline(always)]
+pub(super) fn corners(
+    rule: &BoxRule,
+    prior: Option<Prior>,
+    [sx, sy]: [f32; 2],
+    number: impl Fn(usize) -> f32,
+) -> [f32; 4] {
+    let component = |index: usize| match rule.transform {
+        BoxTransform::Expectation => expectation(rule.bins, |bin| number(index * rule.bins + bin)),
+        BoxTransform::None | BoxTransform::Exp | BoxTransform::Sigmoid => number(index),
+    };
+    let [first, second] = match rule.axes {
+        Axes::Xy => [0, 1],
+        Axes::Yx => [1, 0],
+    };
+    let [of_position, of_size] = rule.variances;
+    let position = |index: usize, axis: usize| {
+        let value = component(index) * of_position;
+        let value = match rule.transform {
+            BoxTransform::Sigmoid => 2.0 * sigmoid(value) - 0.5,
+            BoxTransform::None | BoxTransform::Exp | BoxTransform::Expectation => value,
+        };
+        prior.map_or(value, |prior| prior.point[axis] + value * prior.size[axis])
+    };
+    let size = |index: usize, axis: usize| {
+        let value = component(index) * of_size;
+        let value = match rule.transform {
+            BoxTransform::Exp => exp(value),
+            BoxTransform::Sigmoid => {
+                let twice = 2.0 * sigmoid(value);
+                twice * twice
+            }
+            BoxTransform::None | BoxTransform::Expectation => value,
+        };
+        prior.map_or(value, |prior| value * prior.size[axis])
+    };
+    match rule.format {
+        BoxFormat::Corners => [
+            position(first, 0) * sx,
+            position(second, 1) * sy,
+            position(2 + first, 0) * sx,
+            position(2 + second, 1) * sy,
+        ],
+        BoxFormat::Center => {
+            let (x, y) = (position(first, 0) * sx, position(second, 1) * sy);
+            let half_width = size(2 + first, 0) * sx * 0.5;
+            let half_height = size(2 + second, 1) * sy * 0.5;
+            [x - half_width, y - half_height, x + half_width, y + half_height]
+        }
+        BoxFormat::Square => {
+            let (x, y) = (position(first, 0) * sx, position(second, 1) * sy);
+            [x, y, x + size(2, 0) * sx, y + size(2, 1) * sy]
+        }
+        BoxFormat::Distances => {
+            let Prior { point, size } = prior.unwrap_or(Prior { point: [0.0; 2], size: [1.0; 2] });
+            let distance = |index: usize, axis: usize| component(index) * of_position * size[axis];
+            [
+                (point[0] - distance(first, 0)) * sx,
+                (point[1] - distance(second, 1)) * sy,
+                (point[0] + distance(2 + first, 0)) * sx,
+                (point[1] + distance(2 + second, 1)) * sy,
+            ]
+        }
+    }
+}
