@@ -30,7 +30,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{Field, Layout, PlainLayout};
+use gstnmsfilter::internals::decoder::{Field, PlainLayout};
 use gstnmsfilter::internals::engine::{
     Detection, Engine, ImageOutcome, Params, Reference, SizeLimits,
 };

@@ -313,7 +313,11 @@ mod tests {
         let mut evidence = Evidence::default();
         for &survivors in frames {
             let (candidates, rejected) = (survivors.len(), 0);
-            evidence.add(&ImageOutcome { survivors, candidates, rejected }, ANCHORS, MODEL);
+            evidence.add(
+                &ImageOutcome { survivors, columns: &[], candidates, rejected },
+                ANCHORS,
+                MODEL,
+            );
         }
         evidence
     }
@@ -328,7 +332,7 @@ mod tests {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
-        let frame = ImageOutcome { survivors: &survivors, candidates, rejected };
+        let frame = ImageOutcome { survivors: &survivors, columns: &[], candidates, rejected };
         evidence.add(&frame, ANCHORS, MODEL);
         evidence.of_boxes(&reading("yolov8"))
     }
@@ -409,7 +413,8 @@ mod tests {
         let model = [16.0, 16.0];
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
         let mut evidence = Evidence::default();
-        let frame = ImageOutcome { survivors: &survivors, candidates: 1, rejected: 0 };
+        let frame =
+            ImageOutcome { survivors: &survivors, columns: &[], candidates: 1, rejected: 0 };
         evidence.add(&frame, ANCHORS, model);
         assert_eq!(evidence.of_boxes(&Reading { model, ..reading("windows") }), None);
     }
@@ -435,7 +440,8 @@ mod tests {
         let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
         let mut evidence = Evidence::default();
         for _ in 0..3 {
-            let frame = ImageOutcome { survivors: &survivors, candidates, rejected: 0 };
+            let frame =
+                ImageOutcome { survivors: &survivors, columns: &[], candidates, rejected: 0 };
             evidence.add(&frame, anchors, MODEL);
         }
         evidence.of_boxes(&reading)
