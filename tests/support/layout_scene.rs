@@ -390,7 +390,7 @@ fn stored(numbers: &[f32], element: ElementType, quantization: Option<Quantizati
         ElementType::U8 => numbers.iter().map(|n| quantized(n) as u8).collect(),
         ElementType::I32 => numbers.iter().flat_map(|&n| (n as i32).to_ne_bytes()).collect(),
         ElementType::I64 => numbers.iter().flat_map(|&n| (n as i64).to_ne_bytes()).collect(),
-        ElementType::Other(_) => unreachable!("the element type can be read"),
+        _ => unreachable!("the element type can be read"),
     };
     let mut words = vec![0u64; bytes.len().div_ceil(8)];
     bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
