@@ -86,7 +86,7 @@ DEVICE float half_to_float(uint16_t half) {
 
 // Two numbers rounded to nearest half precision in one word, `low` in the lower 16 bits.
 DEVICE uint32_t pack_half2(float low, float high) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDACC__) || defined(__CUDA__)
     uint32_t both;
     asm("{\n"
         "    .reg .b16 l, h;\n"
