@@ -50,6 +50,8 @@
 mod auto;
 mod cpu;
 pub mod cuda;
+#[cfg(any(test, feature = "internals"))]
+pub mod functions;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;
