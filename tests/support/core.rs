@@ -7,6 +7,7 @@ pub mod data;
 pub mod engines;
 #[cfg(feature = "gstreamer")]
 pub mod frame;
+pub mod layout_scene;
 pub mod library;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;

@@ -5,6 +5,7 @@
 pub mod data;
 pub mod emulated;
 pub mod engines;
+pub mod layout_scene;
 pub mod library;
 pub mod onnx;
 pub mod pipeline;
