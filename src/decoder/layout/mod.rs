@@ -114,6 +114,12 @@ impl Layout {
         self.groups.iter().any(|group| group.class.is_some())
     }
 
+    /// Whether boxes are relative to the table of priors.
+    pub(crate) fn has_table(&self) -> bool {
+        let is_table = |group: &Group| matches!(group.reference, Reference::Table(_));
+        self.groups.iter().any(is_table)
+    }
+
     /// Whether anchors are rows of one tensor, and have no objectness.
     pub fn has_rows_without_objectness(&self) -> bool {
         let is_row = |group: &Group| {
