@@ -13,7 +13,7 @@ use super::session::{FrameResult, Session};
 use super::stats::FrameCounts;
 use crate::input::deepstream::{Batch, Reader};
 use crate::output::deepstream::{FrameRegions, Task};
-use crate::output::{self, Kinds};
+use crate::output::{self, Kinds, Region};
 
 impl Session {
     /// Processes `buffer` if it has a batch of DeepStream whose frames have tensors, else returns `None`.
@@ -90,17 +90,18 @@ impl Session {
                 batch: all_frames,
             };
             self.update_plan(element, input, pts)?;
+            let mapping = input.mapping(&self.settings)?;
             let plan = self.plan.as_ref().expect("update_plan has made it");
-            let part = plan.frame(size, model);
-            let outcome = self.engine.run(&views, &plan.choice.layout, &part.params)?;
+            let params = plan.params(&mapping);
+            let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
             for (frame, image) in frames.iter().zip(outcome.images()) {
                 let first = self.regions.len();
-                let regions = image.survivors.iter().filter_map(|d| part.mapping.region(d));
+                let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
                 self.regions.extend(regions);
                 self.batch_regions.push((frame.index, first..self.regions.len()));
             }
             counts.add(&outcome);
-            self.contradictions.add(element, &outcome, part.anchors(&plan.choice.layout), pts);
+            self.contradictions.add(element, &outcome, plan.anchors(params), pts);
         }
         self.batch_regions.sort_unstable_by_key(|(index, _)| *index);
         Ok(counts)

@@ -11,7 +11,6 @@ use crate::decoder::ChoiceError;
 use crate::deepstream::DeepStreamError;
 use crate::engine::EngineError;
 use crate::input::InputError;
-use crate::output::MappingError;
 
 /// Why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
@@ -27,8 +26,6 @@ pub(super) enum FrameError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
-    Mapping(#[from] MappingError),
-    #[error(transparent)]
     ClassRule(#[from] ClassRuleError),
     #[error("regions cannot be attached: {0}")]
     Attach(#[from] glib::BoolError),
@@ -42,7 +39,7 @@ impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) => {
+            Self::Settings(_) | Self::ClassRule(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),

@@ -15,7 +15,7 @@ use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::pending_settings::PendingSettings;
-use super::plan::{Plan, PlanInput};
+use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::tensor_model::TensorModel;
@@ -45,7 +45,7 @@ pub(super) struct Session {
     is_nvmm: bool,
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
-    pub(super) plan: Option<Plan>,
+    pub(super) plan: Option<StreamPlan>,
     /// The regions of all frames of the buffer.
     pub(super) regions: Vec<Region>,
     /// For each frame of a batch with tensors: its index, and which of `regions` are its regions.
@@ -199,17 +199,18 @@ impl Session {
             PlanInput { tensors: &views, frame: self.frame_size, model, family, batch: None };
         self.update_plan(element, input, pts)?;
         let size = self.frame_size.ok_or(FrameError::NoCaps)?;
+        let mapping = input.mapping(&self.settings)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
-        let frame = plan.frame(size, model);
-        let outcome = self.engine.run(&views, &plan.choice.layout, &frame.params)?;
+        let params = plan.params(&mapping);
+        let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
 
         self.regions.clear();
         // Every survivor has a region: the engine rejects boxes outside of the frame.
         self.regions
-            .extend(outcome.image(0).survivors.iter().filter_map(|d| frame.mapping.region(d)));
+            .extend(outcome.image(0).survivors.iter().filter_map(|d| Region::of(d, &mapping)));
         let mut counts = FrameCounts::default();
         counts.add(&outcome);
-        self.contradictions.add(element, &outcome, frame.anchors(&plan.choice.layout), pts);
+        self.contradictions.add(element, &outcome, plan.anchors(params), pts);
         drop(views);
         drop((tensors, sets));
         self.attach(element, buffer, size)?;
@@ -250,7 +251,7 @@ impl Session {
         input: PlanInput<'_>,
         pts: Option<gst::ClockTime>,
     ) -> Result<(), FrameError> {
-        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(input));
+        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(input, &self.settings));
         if let Some(mut pending) = self.pending.take() {
             if !matches || !pending.is_rejected() {
                 match self.plan_for(input, &pending.settings) {
@@ -292,13 +293,17 @@ impl Session {
     }
 
     /// The plan for `input` with `settings`.
-    fn plan_for(&self, input: PlanInput<'_>, settings: &Settings) -> Result<Plan, FrameError> {
-        Plan::new(input, settings, &self.labels, &*self.engine)
+    fn plan_for(
+        &self,
+        input: PlanInput<'_>,
+        settings: &Settings,
+    ) -> Result<StreamPlan, FrameError> {
+        StreamPlan::new(input, settings, &self.labels, &*self.engine)
     }
 
-    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: Plan) {
-        let frame = input.frame.expect("the plan was made with the size of the frame");
-        let (choice, part) = (&plan.choice, plan.frame_of(input));
+    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: StreamPlan) {
+        let mapping = input.mapping(&self.settings).expect("the plan was made with it");
+        let (choice, frame) = (plan.choice(), mapping.frame());
         gst::info!(
             CAT,
             obj = element,
@@ -314,7 +319,7 @@ impl Session {
             if input.tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
         );
         let labels = self.labels.count();
-        let (model, model_source) = (part.mapping.model(), self.settings.model_size(input.model).1);
+        let (model, model_source) = (mapping.model(), self.settings.model_size(input.model).1);
         let (letterbox, letterbox_source) = self.settings.letterbox(input.model);
         gst::debug!(
             CAT,
@@ -325,10 +330,10 @@ impl Session {
             letterbox.name(),
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
-        gst::debug!(CAT, obj = element, "{:?}, {:?}", part.params, part.mapping);
-        let found = contradictions::of_plan(&plan, input, &self.settings, &self.labels);
-        self.contradictions.begin(element, plan.reading(input), &found);
-        self.labels.set_decoder(choice.decoder);
+        gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
+        let found = contradictions::of_plan(&plan, input, &mapping, &self.settings, &self.labels);
+        self.contradictions.begin(element, plan.reading(&mapping), &found);
+        self.labels.set_decoder(plan.choice().decoder);
         self.plan = Some(plan);
     }
 }
