@@ -4,6 +4,7 @@
 //! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
 //! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
 //! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`.
+//! `sink` attaches the regions of all frames of a buffer.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
@@ -11,13 +12,14 @@ pub(crate) mod deepstream;
 mod label;
 mod region;
 mod roi;
+pub(crate) mod sink;
 
 use gst::glib;
 
 #[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;
 pub use label::Labels;
-pub use region::Region;
+pub use region::{FrameRegions, Region};
 #[cfg(feature = "internals")]
 pub use roi::roi_type;
 

@@ -2,15 +2,13 @@
 //! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
 //! element message with its domain and code.
 
-use gst::glib;
-
 use super::class_rules::ClassRuleError;
 use super::settings::SettingsError;
 use super::unread_family::UnreadFamily;
 use crate::decoder::ChoiceError;
-use crate::deepstream::DeepStreamError;
 use crate::engine::EngineError;
 use crate::input::InputError;
+use crate::output::sink::OutputError;
 
 /// Why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
@@ -27,10 +25,8 @@ pub(super) enum FrameError {
     Settings(#[from] SettingsError),
     #[error(transparent)]
     ClassRule(#[from] ClassRuleError),
-    #[error("regions cannot be attached: {0}")]
-    Attach(#[from] glib::BoolError),
     #[error(transparent)]
-    DeepStream(#[from] DeepStreamError),
+    Output(#[from] OutputError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
 }
@@ -43,13 +39,16 @@ impl FrameError {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
-            Self::Input(_) | Self::Choice(_) | Self::UnreadFamily { .. } | Self::DeepStream(_) => {
+            Self::Input(_)
+            | Self::Choice(_)
+            | Self::UnreadFamily { .. }
+            | Self::Output(OutputError::DeepStream(_)) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_device_error() => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Engine(_) | Self::Attach(_) => {
+            Self::Engine(_) | Self::Output(OutputError::Attach(_)) => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }
         }
