@@ -15,6 +15,7 @@ use gstnmsfilter::internals::engine::{
     Params, Reference, SizeLimits,
 };
 use gstnmsfilter::internals::geometry::Bounds;
+use gstnmsfilter::internals::plan::{Place, Plan};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
@@ -81,7 +82,13 @@ fn frame(
     let mut layout = match decoder::choose(&tensors, None, options) {
         _ if bytes.one_in(16) => any_layout(bytes),
         Ok(choice) if bytes.one_in(8) => altered(bytes, frames, choice.layout),
-        Ok(choice) => choice.layout,
+        Ok(choice) => {
+            // Coordinates in pixels have no scale.
+            let mut plan = Plan::new(&tensors, choice, params.clone());
+            let (layout, at_place) = plan.at(Place::Input(params.scale));
+            params = at_place.clone();
+            layout.clone()
+        }
         Err(error) => {
             counts.one(format!("engines: refused: {}", kind(&error)));
             return Ok(());

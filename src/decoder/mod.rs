@@ -16,9 +16,9 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
+pub use choose::{Choice, ChoiceError, choose};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use choose::{Choice, Reason, contradicting_id};
-pub use choose::{ChoiceError, choose};
+pub use choose::{Reason, contradicting_id};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
 
 use crate::tensor::TensorView;

@@ -131,10 +131,6 @@ impl Layout {
     }
 
     /// Whether parameters and labels are the same for both layouts.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub fn has_same_params(&self, other: &Self) -> bool {
         (self.decoder, self.classes, self.normalized)
             == (other.decoder, other.classes, other.normalized)

@@ -4,14 +4,14 @@
 //! In: what a plan was made of. Out: a [`SettingContradiction`] for each setting that is in force, although
 //! something else is known. No number of a tensor is needed.
 
-use super::super::plan::{Plan, PlanInput};
+use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
 use crate::decoder::{self, Scores};
 use crate::engine::ClassThresholds;
-use crate::geometry::Letterbox;
+use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
-use crate::output::{Labels, Mapping};
+use crate::output::Labels;
 
 /// A setting, and what it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -51,22 +51,22 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
     NoClass { classes: String, count: usize, decoder: &'static str },
 }
 
-/// The contradictions of `settings`, with which `plan` was made for `input`.
+/// The contradictions of `settings`, with which `plan` was made for `input`, whose frames have this `mapping`.
 pub(in crate::elements::nmsfilter) fn of_plan(
-    plan: &Plan,
+    plan: &StreamPlan,
     input: PlanInput<'_>,
+    mapping: &Mapping,
     settings: &Settings,
     labels: &Labels,
 ) -> Vec<SettingContradiction> {
-    let frame = plan.frame_of(input);
-    let is_normalized = plan.choice.layout.normalized;
-    let thresholds = &frame.params.thresholds;
+    let is_normalized = plan.choice().layout.normalized;
+    let thresholds = &plan.params(mapping).thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
     let decoder_or_labels =
         of_decoder(plan, input, settings, labels).or_else(|| of_labels(plan, thresholds, labels));
     [
         decoder_or_labels,
-        of_letterbox(settings, input.model, &frame.mapping),
+        of_letterbox(settings, input.model, mapping),
         of_model_size(settings, input.model, is_normalized),
         of_thresholds(plan, thresholds, settings),
     ]
@@ -77,33 +77,33 @@ pub(in crate::elements::nmsfilter) fn of_plan(
 
 /// Fewer labels than classes are right if the classes without one are excluded.
 fn of_labels(
-    plan: &Plan,
+    plan: &StreamPlan,
     thresholds: &ClassThresholds,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
     let (origin, count) = (labels.source()?, labels.count());
-    let classes = plan.choice.layout.classes;
+    let classes = plan.choice().layout.classes;
     let without_label = count as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || count == classes || (count < classes && are_excluded()) {
         return None;
     }
-    let decoder = plan.choice.decoder.name();
+    let decoder = plan.choice().decoder.name();
     Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
 }
 
 fn of_decoder(
-    plan: &Plan,
+    plan: &StreamPlan,
     input: PlanInput<'_>,
     settings: &Settings,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
-    let decoder = plan.choice.decoder.name();
+    let decoder = plan.choice().decoder.name();
     if let Some(family) = input.family {
         return Some(SettingContradiction::Family { decoder, family });
     }
     let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    let (tensor, other) = decoder::contradicting_id(input.tensors, &plan.choice, options)?;
+    let (tensor, other) = decoder::contradicting_id(input.tensors, plan.choice(), options)?;
     let (tensor, other) = (tensor.to_string(), other.name());
     Some(SettingContradiction::Id { decoder, tensor, other })
 }
@@ -139,11 +139,11 @@ fn of_model_size(
 }
 
 fn of_thresholds(
-    plan: &Plan,
+    plan: &StreamPlan,
     thresholds: &ClassThresholds,
     settings: &Settings,
 ) -> Option<SettingContradiction> {
-    let (decoder, count) = (plan.choice.decoder, plan.choice.layout.classes);
+    let (decoder, count) = (plan.choice().decoder, plan.choice().layout.classes);
     let lowest = thresholds.lowest(count);
     let classes = settings.classes.clone().unwrap_or_default();
     if lowest == f32::INFINITY && !classes.is_empty() {
