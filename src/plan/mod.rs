@@ -12,7 +12,7 @@ pub use place::Place;
 
 use crate::decoder::{Choice, Layout};
 use crate::engine::{ClassThresholds, Params};
-use crate::tensor::{ElementType, Shape, TensorView};
+use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 
 /// The greatest number of places whose parameters are kept.
 const MAX_PLACES: usize = 64;
@@ -31,12 +31,15 @@ pub struct Plan {
 struct Signature {
     id: String,
     element: ElementType,
+    quantization: Option<Quantization>,
     shape: Shape,
 }
 
 impl PartialEq<TensorView<'_>> for Signature {
     fn eq(&self, tensor: &TensorView<'_>) -> bool {
-        self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
+        self.id == tensor.id
+            && (self.element, self.quantization) == (tensor.element, tensor.quantization)
+            && self.shape == tensor.shape
     }
 }
 
@@ -132,6 +135,7 @@ impl Plan {
                 signature.id = tensor.id.to_owned();
             }
             signature.element = tensor.element;
+            signature.quantization = tensor.quantization;
             signature.shape = tensor.shape.clone();
         }
     }
