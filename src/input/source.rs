@@ -19,20 +19,18 @@ pub(crate) struct Sources {
 }
 
 /// The images of a buffer.
-pub(crate) enum Images<'a> {
+#[derive(Clone, Copy)]
+pub(crate) enum Images<'i, 'a> {
     /// The buffer is a frame, and its tensors are those of one image.
-    Frame(FrameImage<'a>),
+    Frame {
+        tensors: &'i Tensors<'a>,
+        /// Width and height in the caps; `None` before caps.
+        size: Option<[u32; 2]>,
+        /// The model's input, from the tensors' model description.
+        model: ModelInput,
+    },
     /// The buffer has a batch of DeepStream, of which at least one frame has tensors.
-    Batch(Batch<'a>),
-}
-
-/// A frame, as a batch of one.
-pub(crate) struct FrameImage<'a> {
-    pub tensors: Tensors<'a>,
-    /// Width and height in the caps; `None` before caps.
-    pub size: Option<[u32; 2]>,
-    /// The model's input, from the tensors' model description.
-    pub model: ModelInput,
+    Batch(&'i Batch<'a>),
 }
 
 /// Images that are decoded in one run: all have the same place in their frames.
@@ -44,31 +42,29 @@ pub(crate) struct ImageGroup<'i, 'a> {
     pub model: ModelInput,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation per buffer")]
 enum GroupTensors<'i, 'a> {
     Frame(&'i Tensors<'a>),
     Batch(BatchTensors<'i>),
 }
 
-impl<'a> Images<'a> {
+impl<'i, 'a> Images<'i, 'a> {
     /// The number of frames of the batch of DeepStream, with and without tensors; `None` without a batch.
-    pub fn batch(&self) -> Option<usize> {
+    pub fn batch(self) -> Option<usize> {
         match self {
-            Self::Frame(_) => None,
+            Self::Frame { .. } => None,
             Self::Batch(batch) => Some(batch.found.all_frames),
         }
     }
 
     /// The images in groups.
-    pub fn groups(&self) -> impl Iterator<Item = ImageGroup<'_, 'a>> {
+    pub fn groups(self) -> impl Iterator<Item = ImageGroup<'i, 'a>> {
         let (frame, batch) = match self {
-            Self::Frame(frame) => (Some(frame), None),
+            Self::Frame { tensors, size, model } => {
+                (Some(ImageGroup { tensors: GroupTensors::Frame(tensors), size, model }), None)
+            }
             Self::Batch(batch) => (None, Some(batch)),
         };
-        let frame = frame.into_iter().map(|FrameImage { tensors, size, model }| ImageGroup {
-            tensors: GroupTensors::Frame(tensors),
-            size: *size,
-            model: *model,
-        });
         let batch = batch.into_iter().flat_map(|batch| {
             batch.groups().map(move |group| {
                 let first = &batch.frames()[group.start];
@@ -79,7 +75,7 @@ impl<'a> Images<'a> {
                 }
             })
         });
-        frame.chain(batch)
+        frame.into_iter().chain(batch)
     }
 }
 

@@ -45,9 +45,9 @@ pub(crate) enum OutputError {
 
 impl Target {
     /// The buffer or the batch that `images` were read from.
-    pub fn of(images: &Images<'_>) -> Self {
+    pub fn of(images: Images<'_, '_>) -> Self {
         match images {
-            Images::Frame(frame) => Self::Frame(frame.size),
+            Images::Frame { size, .. } => Self::Frame(size),
             Images::Batch(batch) => {
                 let only_frame = (batch.found.all_frames == 1).then(|| batch.frames()[0].size);
                 Self::Batch { unique_id: batch.found.unique_id, only_frame }

@@ -6,8 +6,6 @@
 
 mod place;
 
-use arrayvec::ArrayVec;
-
 pub use place::Place;
 
 use crate::decoder::{Choice, Layout};
@@ -23,7 +21,7 @@ pub struct Plan {
     choice: Choice,
     /// The parameters before [`Place::apply`].
     params: Params,
-    places: ArrayVec<(Place, Params), MAX_PLACES>,
+    places: Vec<(Place, Params)>,
 }
 
 /// What the choice of a decoder depends on, for one tensor.
@@ -47,7 +45,7 @@ impl Plan {
     /// A plan for `tensors`, for which `choice` was made. Lengths in `params` are in pixels of the frames, or of the
     /// model's input if images are in no frame; what depends on the place is set by [`at`](Self::at).
     pub fn new(tensors: &[TensorView<'_>], choice: Choice, params: Params) -> Self {
-        let mut plan = Self { tensors: Vec::new(), choice, params, places: ArrayVec::new() };
+        let mut plan = Self { tensors: Vec::new(), choice, params, places: Vec::new() };
         plan.set_signatures(tensors);
         plan
     }
@@ -104,7 +102,7 @@ impl Plan {
     pub fn at(&mut self, place: Place) -> (&Layout, &Params) {
         let position = self.places.iter().position(|(known, _)| *known == place);
         let index = position.unwrap_or_else(|| {
-            if self.places.is_full() {
+            if self.places.len() == MAX_PLACES {
                 self.places.clear();
             }
             let mut params = self.params.clone();
@@ -214,6 +212,7 @@ mod tests {
             let place = Place::Input([width as f32, 1.0]);
             plan.at(place);
             assert!(plan.params(&place).is_some());
+            assert!(plan.places.len() <= MAX_PLACES);
         }
     }
 

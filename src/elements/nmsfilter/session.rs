@@ -22,7 +22,7 @@ use crate::engine::{Engine, EngineError};
 use crate::input::InputError;
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
-use crate::input::source::{FrameImage, Images, Sources};
+use crate::input::source::{Images, Sources};
 use crate::output::sink::{Sink, Target};
 use crate::output::{FrameRegions, Kinds, Labels, Region};
 use crate::tensor::TensorError;
@@ -140,16 +140,32 @@ impl Session {
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameResult, FrameError> {
+        let Some((counts, target)) = self.decode(element, buffer)? else {
+            return Ok(FrameResult::WithoutTensors);
+        };
+        self.attach(element, buffer, target)?;
+        self.planner.decoded = true;
+        let limit = self.planner.settings().max_detections;
+        self.warnings.max_detections(element, limit, counts.most_survivors);
+        Ok(FrameResult::Decoded(counts))
+    }
+
+    /// Reads the images of `buffer` and finds the regions of its frames; `None` if it has no tensors.
+    fn decode(
+        &mut self,
+        element: &NmsFilter,
+        buffer: &gst::BufferRef,
+    ) -> Result<Option<(FrameCounts, Target)>, FrameError> {
         let Self { planner, sources, warnings, .. } = self;
-        let pts = buffer.pts();
         self.frames = 1;
         let batch = sources.batches.read(buffer, self.caps, !planner.decoded)?;
         if let Some(batch) = &batch {
             self.frames = batch.found.all_frames;
             warnings.batch(element, batch, planner.settings());
         }
-        let images = match batch.filter(|batch| !batch.frames().is_empty()) {
-            Some(batch) => {
+        let tensors;
+        let images = match &batch {
+            Some(batch) if !batch.frames().is_empty() => {
                 planner.set_model(None)?;
                 if planner.plan().is_none() {
                     let (version, found) = (batch.version(), batch.found);
@@ -157,15 +173,16 @@ impl Session {
                 }
                 Images::Batch(batch)
             }
-            None => {
-                let (tensors, sets) = sources.tensor_sets.read(buffer)?;
+            _ => {
+                let sets;
+                (tensors, sets) = sources.tensor_sets.read(buffer)?;
                 warnings.other_sets(element, sources.tensor_sets.selection(), &sets);
                 warnings.unread_tensors(element, tensors.len(), tensors.unread());
                 if tensors.is_empty() {
-                    return Ok(FrameResult::WithoutTensors);
+                    return Ok(None);
                 }
                 let model = planner.set_model(tensors.model())?;
-                Images::Frame(FrameImage { tensors, size: self.caps.size, model })
+                Images::Frame { tensors: &tensors, size: self.caps.size, model }
             }
         };
 
@@ -180,7 +197,7 @@ impl Session {
                 family: planner.family(),
                 batch: images.batch(),
             };
-            let (plan, mapping) = planner.update(element, &*self.engine, input, pts)?;
+            let (plan, mapping) = planner.update(element, &*self.engine, input, buffer.pts())?;
             let params = plan.params(&mapping);
             let anchors = plan.anchors(params);
             let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
@@ -190,18 +207,11 @@ impl Session {
                 self.regions.add(frame, regions);
             }
             counts.add(&outcome);
-            planner.contradictions.add(element, &outcome, anchors, pts);
+            planner.contradictions.add(element, &outcome, anchors, buffer.pts());
         }
         self.regions.sort_frames();
         counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);
-        let target = Target::of(&images);
-        drop(images);
-
-        self.attach(element, buffer, target)?;
-        self.planner.decoded = true;
-        let limit = self.planner.settings().max_detections;
-        self.warnings.max_detections(element, limit, counts.most_survivors);
-        Ok(FrameResult::Decoded(counts))
+        Ok(Some((counts, Target::of(images))))
     }
 
     /// Attaches the regions, and removes the tensors unless `keep-tensors` is set.
