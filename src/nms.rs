@@ -42,7 +42,10 @@ use crate::engine;
 use crate::plan::{Place, Plan};
 use crate::tensor::TensorView;
 
-pub use crate::decoder::{BoxFormat, ChoiceError, Coordinates, LayoutError, Options};
+pub use crate::decoder::layout::Activation;
+pub use crate::decoder::{
+    BoxFormat, ChoiceError, Coordinates, DescriptionError, LayoutError, Options,
+};
 pub use crate::engine::{
     Backend, ClassThresholds, Detection, DeviceWork, EngineError, ImageOutcome, MAX_IMAGES, Method,
     Outcome, Params, SizeLimits,
@@ -111,7 +114,7 @@ impl Nms {
 
     /// The names that [`set_decoder`](Self::set_decoder) takes.
     pub fn decoders() -> impl Iterator<Item = &'static str> {
-        decoder::DECODERS.into_iter().map(|decoder| decoder.name())
+        decoder::decoders().iter().map(|decoder| decoder.name())
     }
 
     /// Reads tensors by the decoder of this name, whatever their ids; `None` chooses by id or shape, which
@@ -131,6 +134,17 @@ impl Nms {
         Ok(())
     }
 
+    /// Reads tensors by a layout file's text, whatever their ids. The text stays in memory until the process ends,
+    /// once for each text.
+    ///
+    /// # Errors
+    /// If the text is no description of a layout. The message has the line.
+    pub fn set_layout(&mut self, text: &str) -> Result<(), DescriptionError> {
+        self.decoder = Some(decoder::from_text(text)?);
+        self.plan = None;
+        Ok(())
+    }
+
     /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of the same ids, element
     /// types and shapes.
     ///
@@ -142,7 +156,8 @@ impl Nms {
         if !(0.0..=1.0).contains(&threshold) {
             return Err(NmsError::IouThreshold { got: threshold.to_string() });
         }
-        let options = self.options;
+        let is_set = self.model_size != [1.0; 2];
+        let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
         let choose = || decoder::choose(tensors, self.decoder, options);
         let is_usable = match &mut self.plan {
             Some((made_with, plan)) if *made_with == options => plan.adapt(tensors, choose)?,

@@ -202,6 +202,7 @@ impl Settings {
             num_classes: self.num_classes as usize,
             labels,
             batch,
+            ..decoder::Options::default()
         }
     }
 
