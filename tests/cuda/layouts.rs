@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use gstnmsfilter::internals::decoder::layout::{
-    BoxFormat, BoxRule, Column, Field, Group, Layout, Reference as BoxReference, ScoreRule,
+    Activation, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
+    Reference as BoxReference, ScoreRule,
 };
 use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use gstnmsfilter::internals::engine::{
@@ -273,6 +274,87 @@ fn elements_of_all_types_and_bits_in_up_to_eight_groups_give_the_bits_of_the_ref
     println!("{scenes} scenes: {survivors} survivors, {numbers} numbers of columns, {nans} NaN");
     assert_eq!(groups, 8);
     assert!(survivors > scenes as usize && numbers > scenes as usize && nans > 0);
+}
+
+/// Whether a candidate is dropped or rejected can depend on any score of the softmax. The kernel leaves out the
+/// sum where the score of the background shows that the candidate is dropped.
+#[test]
+#[ignore = "needs a GPU"]
+fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_reference() {
+    engines::require_gpu();
+    const ANCHORS: usize = 90;
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut rng = Rng::with_seed(8);
+    let (mut rejected, mut survivors) = (0, 0);
+    for case in 0..48 {
+        let [is_column, has_objectness, multi_label, is_root] =
+            [0, 1, 2, 3].map(|bit| case & 1 << bit != 0);
+        let components = [1, 3, 12][case / 16];
+        // Background, classes, objectness, corners.
+        let width = components + 6;
+        let mut numbers = Vec::new();
+        for _ in 0..ANCHORS {
+            numbers.push(*rng.choice(&[-3.0, 9.0, 9.0, f32::INFINITY, f32::NAN]).unwrap());
+            let special = rng.usize(0..2 * components);
+            numbers.extend((0..components).map(|class| match class == special {
+                true => *rng.choice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap(),
+                false => rng.f32() * 4.0,
+            }));
+            numbers.push(*rng.choice(&[-1.0, 0.3, 1.0]).unwrap());
+            let [x, y] = [rng.f32() * 300.0, rng.f32() * 300.0];
+            numbers.extend([x, y, x + 30.0, y + 30.0]);
+        }
+        if is_column {
+            let rows = numbers.clone();
+            for (at, number) in numbers.iter_mut().enumerate() {
+                *number = rows[at % ANCHORS * width + at / ANCHORS];
+            }
+        }
+        let (anchor_stride, component_stride) = if is_column { (1, ANCHORS) } else { (width, 1) };
+        let field = |first: usize| Field {
+            tensor: 0,
+            offset: first * component_stride,
+            image_stride: 0,
+            anchor_stride,
+            component_stride,
+        };
+        let layout = Layout {
+            decoder: "softmax",
+            images: 1,
+            classes: components,
+            groups: vec![Group {
+                anchors: ANCHORS,
+                boxes: field(components + 2),
+                scores: field(0),
+                objectness: has_objectness.then(|| field(components + 1)),
+                class: None,
+                reference: BoxReference::None,
+                columns: Vec::new(),
+            }],
+            score: ScoreRule {
+                background: true,
+                activation: Activation::Softmax,
+                combination: if is_root { Combination::SquareRoot } else { Combination::Product },
+                ..ScoreRule::of_classes(components)
+            },
+            boxes: BoxRule::decoded(BoxFormat::Corners),
+            count: None,
+            columns: Vec::new(),
+            priors: None,
+            normalized: false,
+        };
+        let tensors = [TensorView::from_slice("rows", &[numbers.len()], &numbers)];
+        for threshold in [0.3, 0.0, -0.5] {
+            let thresholds = ClassThresholds::uniform(threshold);
+            let params = Params { multi_label, thresholds, ..Params::default() };
+            let expected = reference.run(&tensors, &layout, &params).unwrap();
+            let found = cuda.run(&tensors, &layout, &params).unwrap();
+            assert_equal(&expected, &found, &format!("{layout:#?} {params:?}"));
+            rejected += found.image(0).rejected;
+            survivors += found.image(0).survivors.len();
+        }
+    }
+    assert!(rejected > 1_000 && survivors > 1_000, "{rejected} {survivors}");
 }
 
 /// A tensor of boxes of 4 numbers, a score and `columns` numbers in each row, all different.
