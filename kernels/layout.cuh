@@ -164,6 +164,7 @@ DEVICE float combined_score(const LayoutParams &layout, float objectness, float 
 // What the box of an anchor is relative to.
 struct Prior {
     float point[2], size[2];
+    float cell[2]; // what positions are multiplied by with TRANSFORM_SIGMOID: the size of the cell
 };
 
 DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
@@ -183,6 +184,8 @@ DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
     const bool has_size = index < group.size_count;
     prior.size[0] = has_size ? group.sizes[index][0] : group.stride[0];
     prior.size[1] = has_size ? group.sizes[index][1] : group.stride[1];
+    prior.cell[0] = group.stride[0];
+    prior.cell[1] = group.stride[1];
     return prior;
 }
 
@@ -190,9 +193,9 @@ DEVICE Prior prior_of_numbers(const LayoutGroup &group, uint32_t axes, uint32_t 
     float numbers[4];
     LayoutNumbers(group.priors).load_some(anchor, 0, 1, 4, numbers);
     if (group.reference == REFERENCE_PRIORS && axes == AXES_YX) {
-        return {{numbers[1], numbers[0]}, {numbers[3], numbers[2]}};
+        return {{numbers[1], numbers[0]}, {numbers[3], numbers[2]}, {numbers[3], numbers[2]}};
     }
-    return {{numbers[0], numbers[1]}, {numbers[2], numbers[3]}};
+    return {{numbers[0], numbers[1]}, {numbers[2], numbers[3]}, {numbers[2], numbers[3]}};
 }
 
 // The components of a box, which are expectations or the tensor's numbers.
@@ -221,14 +224,16 @@ DEVICE float4 box_components(const LayoutParams &layout, const LayoutGroup &grou
 struct BoxAxis {
     const LayoutParams &layout;
     bool has_prior;
-    float point, size;
+    float point, size, cell;
 
     DEVICE float position(float component) const {
         float value = mul_rn(component, layout.variances[0]);
+        float unit = size;
         if (layout.transform == TRANSFORM_SIGMOID) {
             value = sub_rn(mul_rn(2.0f, sigmoid(value)), 0.5f);
+            unit = cell;
         }
-        return has_prior ? add_rn(point, mul_rn(value, size)) : value;
+        return has_prior ? add_rn(point, mul_rn(value, unit)) : value;
     }
 
     DEVICE float length(float component) const {
@@ -273,7 +278,7 @@ struct BoxAxis {
 // Rule 5: the corners of an anchor, which is counted in its group.
 DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
                           const LayoutGroup &group, uint32_t anchor, float4 &box) {
-    Prior prior = {{0.0f, 0.0f}, {1.0f, 1.0f}};
+    Prior prior = {{0.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
     const bool has_prior = group.reference != REFERENCE_NONE;
     if (group.reference == REFERENCE_GRID) {
         prior = prior_of_cell(group, anchor);
@@ -290,8 +295,8 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     if (layout.box_format == SQUARE) {
         box.w = box.z;
     }
-    const BoxAxis x = {layout, has_prior, prior.point[0], prior.size[0]};
-    const BoxAxis y = {layout, has_prior, prior.point[1], prior.size[1]};
+    const BoxAxis x = {layout, has_prior, prior.point[0], prior.size[0], prior.cell[0]};
+    const BoxAxis y = {layout, has_prior, prior.point[1], prior.size[1], prior.cell[1]};
     x.corners(params.scale[0], box.x, box.z);
     y.corners(params.scale[1], box.y, box.w);
     return check_box(params, box);
