@@ -112,14 +112,15 @@ struct BestOfPart {
 // false where it is certain that the score of the candidate is below `lowest`: without the sum.
 //
 // The sum has exp(0), so it is 1 or more unless it is NaN. Then the exponential of the class is not
-// less than its probability, and no operation after it decreases where its operand increases.
+// less than its probability, and no operation after it decreases where its operand increases. A
+// product with negative objectness does, but is not less than objectness, which has reached `lowest`.
 DEVICE bool best_softmax(const LayoutParams &layout, const LayoutNumbers &scores, uint32_t anchor,
                          float objectness, float best, bool is_invalid, float lowest,
                          float &probability) {
     const float background = layout.background != 0 ? scores.load(anchor, 0) : LOWEST_SCORE;
     const float greatest = background > best ? background : best;
     const float power = exponential(sub_rn(best, greatest));
-    if (!is_invalid && background < INFINITE_SCORE && objectness >= 0.0f &&
+    if (!is_invalid && background < INFINITE_SCORE &&
         combined_score(layout, objectness, power) < lowest) {
         return false;
     }

@@ -224,14 +224,12 @@ DEVICE float4 box_components(const LayoutParams &layout, const LayoutGroup &grou
 struct BoxAxis {
     const LayoutParams &layout;
     bool has_prior;
-    float point, size, cell;
+    float point, size, unit; // unit: what positions are multiplied by
 
     DEVICE float position(float component) const {
         float value = mul_rn(component, layout.variances[0]);
-        float unit = size;
         if (layout.transform == TRANSFORM_SIGMOID) {
             value = sub_rn(mul_rn(2.0f, sigmoid(value)), 0.5f);
-            unit = cell;
         }
         return has_prior ? add_rn(point, mul_rn(value, unit)) : value;
     }
@@ -295,8 +293,11 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     if (layout.box_format == SQUARE) {
         box.w = box.z;
     }
-    const BoxAxis x = {layout, has_prior, prior.point[0], prior.size[0], prior.cell[0]};
-    const BoxAxis y = {layout, has_prior, prior.point[1], prior.size[1], prior.cell[1]};
+    const bool is_of_cell = layout.transform == TRANSFORM_SIGMOID;
+    const float unit_x = is_of_cell ? prior.cell[0] : prior.size[0];
+    const float unit_y = is_of_cell ? prior.cell[1] : prior.size[1];
+    const BoxAxis x = {layout, has_prior, prior.point[0], prior.size[0], unit_x};
+    const BoxAxis y = {layout, has_prior, prior.point[1], prior.size[1], unit_y};
     x.corners(params.scale[0], box.x, box.z);
     y.corners(params.scale[1], box.y, box.w);
     return check_box(params, box);
