@@ -13,8 +13,8 @@ use arrayvec::ArrayVec;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
 use super::layout::{
-    self, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer,
-    network, tensor, user,
+    self, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer, network,
+    tensor, user,
 };
 use super::record::Record;
 use crate::tensor::ElementType;

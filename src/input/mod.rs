@@ -94,6 +94,12 @@ impl<'t> std::ops::Deref for TensorViews<'t> {
     }
 }
 
+impl<'t> std::ops::DerefMut for TensorViews<'t> {
+    fn deref_mut(&mut self) -> &mut [TensorView<'t>] {
+        &mut self.0
+    }
+}
+
 impl<'a> Tensors<'a> {
     /// Reads the tensors of `buffer` from every kind of metadata.
     ///

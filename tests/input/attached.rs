@@ -176,7 +176,8 @@ fn malformed_metadata_is_an_error_with_the_reason() {
         assert!(message.ends_with(&expected), "{message}");
     }
     let message = error(|s| s.set("type", "float"));
-    let expected = "tensor foreign: expected type to be one of f32, f16, i8, u8, i32, i64, got float;";
+    let expected =
+        "tensor foreign: expected type to be one of f32, f16, i8, u8, i32, i64, got float;";
     assert!(message.contains(expected), "{message}");
     let message = error(|s| s.set("dims", gst::Array::new([2i32])));
     assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
@@ -274,7 +275,8 @@ fn the_scale_of_other_programs_is_a_double_or_a_float() {
 fn a_scale_or_zero_point_that_is_none_is_an_error() {
     for scale in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
         let message = error(|s| s.set("scale", scale));
-        let expected = "tensor foreign: expected a scale above 0 and a zero point from -65536 to 65536, got ";
+        let expected =
+            "tensor foreign: expected a scale above 0 and a zero point from -65536 to 65536, got ";
         assert!(message.contains(expected), "{message}");
     }
     let message = error(|s| {

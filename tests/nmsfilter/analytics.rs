@@ -212,7 +212,10 @@ mod tensor_meta {
         let tensors = attached.views();
         assert_eq!(tensors[0].to_string(), "a (i16 2)");
         let error = tensors[0].elements().unwrap_err().to_string();
-        assert!(error.contains("expected elements of type f32, f16, i8, u8, i32 or i64"), "{error}");
+        assert!(
+            error.contains("expected elements of type f32, f16, i8, u8, i32 or i64"),
+            "{error}"
+        );
     }
 
     #[test]

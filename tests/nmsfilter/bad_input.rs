@@ -169,7 +169,10 @@ fn an_unsupported_element_type_is_an_error() {
     };
     let mut buffer = gst::Buffer::new();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err().to_string();
-    assert_contains(&error, &["windows (i16 1x4)", "expected elements of type f32, f16, i8, u8, i32 or i64"]);
+    assert_contains(
+        &error,
+        &["windows (i16 1x4)", "expected elements of type f32, f16, i8, u8, i32 or i64"],
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod label_counts;
 mod model;
 mod notices;
 mod overlap;
+mod quantization;
 mod recorded_readings;
 mod regions;
 mod settings;

@@ -79,7 +79,7 @@ impl Session {
         for group in batch.groups() {
             let frames = &batch.frames()[group.clone()];
             let tensors = batch.tensors(group);
-            let views = tensors.views();
+            let mut views = tensors.views();
             let (size, model) = (frames[0].size, batch.model_input(&frames[0]));
             let all_frames = Some(batch.found.all_frames);
             let input = PlanInput {
@@ -92,6 +92,7 @@ impl Session {
             self.update_plan(element, input, pts)?;
             let plan = self.plan.as_ref().expect("update_plan has made it");
             let part = plan.frame(size, model);
+            plan.quantization.apply(&mut views);
             let outcome = self.engine.run(&views, &plan.choice.layout, &part.params)?;
             for (frame, image) in frames.iter().zip(outcome.images()) {
                 let first = self.regions.len();

@@ -5,6 +5,7 @@
 use gst::glib;
 
 use super::class_rules::ClassRuleError;
+use super::quantization::QuantizationError;
 use super::settings::SettingsError;
 use super::unread_family::UnreadFamily;
 use crate::decoder::ChoiceError;
@@ -30,6 +31,8 @@ pub(super) enum FrameError {
     Mapping(#[from] MappingError),
     #[error(transparent)]
     ClassRule(#[from] ClassRuleError),
+    #[error(transparent)]
+    Quantization(#[from] QuantizationError),
     #[error("regions cannot be attached: {0}")]
     Attach(#[from] glib::BoolError),
     #[error(transparent)]
@@ -42,7 +45,7 @@ impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) => {
+            Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) | Self::Quantization(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),

@@ -166,6 +166,14 @@ pub struct NmsFilter {
         mutable_playing
     )]
     #[property(
+        name = "quantization", get, set, type = Option<String>, member = quantization,
+        nick = "Quantization",
+        blurb = "Scale and zero point of tensors of type i8 or u8, as in output0:0.00390625:-128,boxes:0.5:3: \
+                 an element q stands for (q - zero point) x scale (unset: those of the tensors' metadata, \
+                 which this replaces). A comma in an id is written \\,",
+        mutable_playing
+    )]
+    #[property(
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
         blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \

@@ -21,6 +21,7 @@ mod imp;
 mod list;
 mod pending_settings;
 mod plan;
+mod quantization;
 mod session;
 mod settings;
 mod stats;

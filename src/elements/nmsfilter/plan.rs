@@ -10,19 +10,22 @@ use arrayvec::ArrayVec;
 use super::class_rules;
 use super::contradictions::Reading;
 use super::error::FrameError;
+use super::quantization::QuantizationRules;
 use super::settings::Settings;
 use super::unread_family::UnreadFamily;
 use crate::decoder::{self, Choice, Reason};
 use crate::engine::{ClassThresholds, Engine, Params};
 use crate::input::model::ModelInput;
 use crate::output::{Labels, Mapping};
-use crate::tensor::{ElementType, Shape, TensorView};
+use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 
 /// How to process frames until the shapes of tensors, their model, the settings or the caps change.
 pub(super) struct Plan {
     tensors: Vec<Signature>,
     /// Whether the tensors are of a batch of DeepStream, and have more than one frame.
     batch: Option<bool>,
+    /// What `quantization` sets. Tensors that the plan is used for must have it.
+    pub quantization: QuantizationRules,
     pub choice: Choice,
     /// One for each size of frames and input of a model, which differ within a batch if the muxer does not scale
     /// frames, or the batches of several inference elements are muxed.
@@ -65,12 +68,16 @@ impl PlanInput<'_> {
 struct Signature {
     id: String,
     element: ElementType,
+    quantization: Option<Quantization>,
     shape: Shape,
 }
 
 impl PartialEq<TensorView<'_>> for Signature {
     fn eq(&self, tensor: &TensorView<'_>) -> bool {
-        self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
+        self.id == tensor.id
+            && self.element == tensor.element
+            && self.quantization == tensor.quantization
+            && self.shape == tensor.shape
     }
 }
 
@@ -88,7 +95,9 @@ impl Plan {
     ) -> Result<Self, FrameError> {
         settings.check()?;
         settings.check_attach(input.batch)?;
-        let choice = choose(input, settings, labels)?;
+        let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
+        quantization.check(input.tensors)?;
+        let choice = choose(input, &quantization, settings, labels)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
@@ -100,7 +109,7 @@ impl Plan {
         let frame = FramePlan::new(size, &choice, settings, input.model, thresholds)?;
         engine.supports(&choice.layout, &frame.params)?;
         let (batch, frames) = (input.has_more_frames(), ArrayVec::from_iter([frame]));
-        let mut plan = Self { tensors: Vec::new(), batch, choice, frames };
+        let mut plan = Self { tensors: Vec::new(), batch, quantization, choice, frames };
         plan.set_signatures(input.tensors);
         Ok(plan)
     }
@@ -122,7 +131,7 @@ impl Plan {
             return Ok(false);
         }
         if !self.has_signatures(input.tensors) {
-            let choice = choose(input, settings, labels)?;
+            let choice = choose(input, &self.quantization, settings, labels)?;
             if !self.choice.layout.has_same_params(&choice.layout) {
                 return Ok(false);
             }
@@ -161,6 +170,7 @@ impl Plan {
             (&self.choice.layout, self.frame_of(input));
         Reading {
             decoder: self.choice.decoder,
+            class_field: layout.has_class_field(),
             rows_without_objectness: layout.has_rows_without_objectness(),
             classes: layout.classes,
             threshold: params.thresholds.lowest(layout.classes),
@@ -190,6 +200,7 @@ impl Plan {
                 signature.id = tensor.id.to_owned();
             }
             signature.element = tensor.element;
+            signature.quantization = tensor.quantization;
             signature.shape = tensor.shape.clone();
         }
     }
@@ -221,17 +232,19 @@ impl FramePlan {
 /// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
 fn choose(
     input: PlanInput<'_>,
+    quantization: &QuantizationRules,
     settings: &Settings,
     labels: &Labels,
 ) -> Result<Choice, FrameError> {
+    let tensors = quantization.applied(input.tensors);
     let options = settings.decoder_options(labels.count(), input.batch.is_some());
     let wanted = settings.decoder.decoder();
-    let choice = decoder::choose(input.tensors, wanted, options);
+    let choice = decoder::choose(&tensors, wanted, options);
     let Some(family) = input.family else { return Ok(choice?) };
     match choice {
         Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
         _ => {
-            let tensors = input.tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let tensors = tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
             Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
         }
     }

@@ -192,7 +192,7 @@ impl Session {
             self.labels.set_model(&self.model.info().labels);
             self.plan = None;
         }
-        let views = tensors.views();
+        let mut views = tensors.views();
         let model = self.model.info().input();
         let family = UnreadFamily::of(self.model.info());
         let input =
@@ -201,6 +201,7 @@ impl Session {
         let size = self.frame_size.ok_or(FrameError::NoCaps)?;
         let plan = self.plan.as_ref().expect("update_plan has made it");
         let frame = plan.frame(size, model);
+        plan.quantization.apply(&mut views);
         let outcome = self.engine.run(&views, &plan.choice.layout, &frame.params)?;
 
         self.regions.clear();

@@ -7,7 +7,8 @@
 use super::super::plan::{Plan, PlanInput};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
-use crate::decoder::{self, Scores};
+use crate::decoder::layout::Activation;
+use crate::decoder::{self, Layout, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::geometry::Letterbox;
 use crate::input::model::ModelInput;
@@ -26,6 +27,13 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
          correct the tensor's id"
     )]
     Id { decoder: &'static str, tensor: String, other: &'static str },
+    #[error(
+        "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {classes_noun}, but \
+         six are usually a box, a score and a class; set decoder=end2end, or num-classes={classes} if the model has \
+         as many",
+        classes_noun = if *classes == 1 { "class" } else { "classes" }
+    )]
+    SixColumns { decoder: &'static str, tensor: String, classes: usize },
     #[error("decoder {decoder} reads the tensors, but {family}")]
     Family { decoder: &'static str, family: UnreadFamily },
     #[error(
@@ -49,7 +57,18 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
         count - 1
     )]
     NoClass { classes: String, count: usize, decoder: &'static str },
+    #[error(
+        "the scores in tensor {tensor} are multiples of its scale {scale}, but scores of decoder {decoder} are \
+         probabilities from 0 to 1, so most of them are lost; export the model with a scale for the scores alone, \
+         or not quantized, or correct quantization"
+    )]
+    CoarseScores { tensor: String, scale: f32, decoder: &'static str },
 }
+
+/// The scale of quantized probabilities is 1/255 if a tensor has no other numbers. From this step on, thresholds and
+/// the order of candidates have no meaning: a tensor has such a scale if it also has coordinates in pixels, or the
+/// numbers of classes.
+const COARSE_STEP: f32 = 0.05;
 
 /// The contradictions of `settings`, with which `plan` was made for `input`.
 pub(in crate::elements::nmsfilter) fn of_plan(
@@ -58,6 +77,8 @@ pub(in crate::elements::nmsfilter) fn of_plan(
     settings: &Settings,
     labels: &Labels,
 ) -> Vec<SettingContradiction> {
+    let tensors = plan.quantization.applied(input.tensors);
+    let input = PlanInput { tensors: &tensors, ..input };
     let frame = plan.frame_of(input);
     let is_normalized = plan.choice.layout.normalized;
     let thresholds = &frame.params.thresholds;
@@ -69,6 +90,7 @@ pub(in crate::elements::nmsfilter) fn of_plan(
         of_letterbox(settings, input.model, &frame.mapping),
         of_model_size(settings, input.model, is_normalized),
         of_thresholds(plan, thresholds, settings),
+        of_steps(plan, input),
     ]
     .into_iter()
     .flatten()
@@ -103,9 +125,25 @@ fn of_decoder(
         return Some(SettingContradiction::Family { decoder, family });
     }
     let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    let (tensor, other) = decoder::contradicting_id(input.tensors, &plan.choice, options)?;
-    let (tensor, other) = (tensor.to_string(), other.name());
-    Some(SettingContradiction::Id { decoder, tensor, other })
+    if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, &plan.choice, options) {
+        let (tensor, other) = (tensor.to_string(), other.name());
+        return Some(SettingContradiction::Id { decoder, tensor, other });
+    }
+    let classes = plan.choice.layout.classes;
+    let is_confirmed = plan.choice.reason == Reason::Id || options.known_classes() == Some(classes);
+    let tensor = rows_of_six(&plan.choice.layout).filter(|_| !is_confirmed)?;
+    let tensor = input.tensors[tensor].to_string();
+    Some(SettingContradiction::SixColumns { decoder, tensor, classes })
+}
+
+/// The tensor whose rows are anchors of six numbers, if the last ones are scores, or objectness and a score, and not
+/// a class.
+fn rows_of_six(layout: &Layout) -> Option<usize> {
+    let [group] = &layout.groups[..] else { return None };
+    let (boxes, scores) = (&group.boxes, &group.scores);
+    let is_row =
+        boxes.component_stride == 1 && boxes.anchor_stride == 6 && boxes.tensor == scores.tensor;
+    (is_row && group.class.is_none()).then_some(boxes.tensor)
 }
 
 /// A letterbox that is only assumed, because the tensors do not have all of it, contradicts nothing. Nor does one
@@ -155,4 +193,24 @@ fn of_thresholds(
     };
     (lowest > 1.0 && decoder.scores() == Scores::Probabilities)
         .then(|| SettingContradiction::Threshold { properties, lowest, decoder: decoder.name() })
+}
+
+/// Scores that are logits in the tensor can have such steps.
+fn of_steps(plan: &Plan, input: PlanInput<'_>) -> Option<SettingContradiction> {
+    let (decoder, layout) = (plan.choice.decoder, &plan.choice.layout);
+    if decoder.scores() != Scores::Probabilities || layout.score.activation != Activation::None {
+        return None;
+    }
+    let scores =
+        layout.groups.iter().flat_map(|group| [Some(&group.scores), group.objectness.as_ref()]);
+    scores.flatten().find_map(|field| {
+        let tensor = &input.tensors[field.tensor];
+        let scale = tensor.quantization?.scale();
+        let (tensor, decoder) = (tensor.to_string(), decoder.name());
+        (scale >= COARSE_STEP).then_some(SettingContradiction::CoarseScores {
+            tensor,
+            scale,
+            decoder,
+        })
+    })
 }
