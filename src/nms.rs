@@ -41,7 +41,10 @@ use crate::decoder;
 use crate::engine;
 use crate::tensor::TensorView;
 
-pub use crate::decoder::{BoxFormat, ChoiceError, Coordinates, LayoutError, Options};
+pub use crate::decoder::layout::Activation;
+pub use crate::decoder::{
+    BoxFormat, ChoiceError, Coordinates, DescriptionError, LayoutError, Options,
+};
 pub use crate::engine::{
     Backend, ClassThresholds, Detection, DeviceWork, EngineError, ImageOutcome, MAX_IMAGES, Method,
     Outcome, Params, SizeLimits,
@@ -106,7 +109,7 @@ impl Nms {
 
     /// The names that [`set_decoder`](Self::set_decoder) takes.
     pub fn decoders() -> impl Iterator<Item = &'static str> {
-        decoder::DECODERS.into_iter().map(|decoder| decoder.name())
+        decoder::decoders().iter().map(|decoder| decoder.name())
     }
 
     /// Reads tensors by the decoder of this name, whatever their ids; `None` chooses by id or shape, which
@@ -122,6 +125,16 @@ impl Nms {
             })
         };
         self.decoder = name.map(find).transpose()?;
+        Ok(())
+    }
+
+    /// Reads tensors by a layout file's text, whatever their ids. The text stays in memory until the process ends,
+    /// once for each text.
+    ///
+    /// # Errors
+    /// If the text is no description of a layout. The message has the line.
+    pub fn set_layout(&mut self, text: &str) -> Result<(), DescriptionError> {
+        self.decoder = Some(decoder::from_text(text)?);
         Ok(())
     }
 

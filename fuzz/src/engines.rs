@@ -72,6 +72,7 @@ fn frame(
         num_classes: bytes.pick(&[0, 0, 0, 0, 1, 2, 80, 65_536]),
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
         batch: frames == Frames::Batches && !bytes.one_in(8),
+        ..Options::default()
     };
     counts.one("engines: frames");
     let mut layout = match decoder::choose(&tensors, None, options) {

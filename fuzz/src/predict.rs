@@ -183,6 +183,7 @@ impl Plan {
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
             batch: false,
+            ..Options::default()
         };
         let decoder = decoder::by_name(&settings.nick("decoder"));
         let choice = decoder::choose(tensors, decoder, options).map_err(|error| kind(&error))?;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `boxes`: boxes and scores in two tensors, as SSD, RetinaNet and most other detectors
-//! export them after decoding anchors. The format of the boxes is [`Options::box_format`].
+//! export them after decoding anchors, and with labels in a third tensor, as postprocessed outputs have them. The
+//! format of the boxes is [`Options::box_format`].
 
 use super::layout::{Layout, LayoutError, PlainLayout};
 use super::matrix::{
     Matrix, check_batch, check_classes, check_element_type, check_images, check_lengths,
     shape_error,
 };
-use super::{Decoder, Options, Role, Scores};
-use crate::tensor::TensorView;
+use super::{Decoder, Form, MAX_CLASSES, Options, Role, Scores};
+use crate::tensor::{ElementType, TensorView};
 
 /// Reads boxes `[N,4]` or `[N,3]` and scores `[N]` or `[N,C]`.
 pub struct Boxes;
@@ -18,12 +19,22 @@ impl Decoder for Boxes {
         "boxes"
     }
 
-    fn expects(&self) -> &'static str {
-        "boxes [N,4] ([N,3] with box-format=square) and scores [N] or [N,C]"
+    fn expects(&self) -> &str {
+        "boxes [N,4] ([N,3] with box-format=square) and scores [N] or [N,C]; with scores [N] also labels [N]"
     }
 
-    fn roles(&self) -> &'static [Role] {
-        &[Role { name: "boxes", ids: &["boxes"] }, Role { name: "scores", ids: &["scores"] }]
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&LabeledBoxes, &Boxes]
+    }
+
+    fn scores(&self) -> Scores {
+        Scores::OfTheModel
+    }
+}
+
+impl Form for Boxes {
+    fn roles(&self) -> &[Role] {
+        const { &[Role::of_ids("boxes", &["boxes"]), Role::of_ids("scores", &["scores"])] }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
@@ -67,8 +78,53 @@ impl Decoder for Boxes {
         }
         .into())
     }
+}
 
-    fn scores(&self) -> Scores {
-        Scores::OfTheModel
+/// Reads boxes `[N,4]` or `[N,3]`, scores `[N]` and the class of each box as integers or floating-point numbers `[N]`.
+struct LabeledBoxes;
+
+impl Form for LabeledBoxes {
+    fn roles(&self) -> &[Role] {
+        const {
+            &[
+                Role::of_ids("boxes", &["boxes"]),
+                Role::of_ids("scores", &["scores"]),
+                Role::of_ids("labels", &["labels"]),
+            ]
+        }
+    }
+
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
+        let (scores, labels) = (tensors[1], tensors[2]);
+        let mut layout = Boxes.layout(&tensors[..2], options)?;
+        if layout.classes != 1 {
+            return Err(shape_error(scores, &Boxes));
+        }
+        let is_integer = matches!(
+            labels.element,
+            ElementType::I32 | ElementType::I64 | ElementType::I8 | ElementType::U8
+        );
+        if !is_integer {
+            check_element_type(labels)?;
+        }
+        let (images, rows) = match *labels.shape {
+            [n] => (1, n),
+            [images, n] | [images, n, 1] if images == layout.images => (images, n),
+            [n, 1] => (1, n),
+            _ => return Err(shape_error(labels, &Boxes)),
+        };
+        check_images((tensors[0], layout.images), (labels, images))?;
+        check_lengths((tensors[0], layout.anchors()), (labels, rows))?;
+        // Any class that a model can have: labels are checked one by one.
+        layout.classes = if options.num_classes > 0 { options.num_classes } else { MAX_CLASSES };
+        for group in &mut layout.groups {
+            group.class = Some(Matrix { images, rows, columns: 1 }.anchors_in_rows(2, 0));
+        }
+        Ok(layout)
+    }
+
+    /// Other outputs, such as indices, have the shape of labels.
+    fn is_found_by_shape(&self) -> bool {
+        false
     }
 }

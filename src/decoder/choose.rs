@@ -7,24 +7,28 @@
 //! 1. *By id.* The first decoder for all of whose roles there is a tensor with a known id. If
 //!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`
 //!    does not select `boxes`.
-//! 2. *By decoder.* If `decoder` is set and the ids are unknown: the only assignment of tensors to
-//!    roles that fits that decoder. Several are an error.
+//! 2. *By decoder*, if `decoder` is set and the ids are unknown, in this order: the tensors with names that outputs of
+//!    this decoder usually have, with or without [`ONNX_PREFIX`]; the only assignment of tensors to roles that fits
+//!    that decoder; the tensors at the positions that outputs of this decoder have. Several assignments are an error.
 //! 3. *By shape.* If `decoder` is `auto` and the ids are unknown, a decoder is chosen only if no
-//!    other model family has such an output ([`Decoder::is_unambiguous`]): a YOLOv8 output as
+//!    other model family has such an output ([`Form::is_unambiguous`]): a YOLOv8 output as
 //!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
-//!    80 (COCO). It must be the only such tensor, and no two tensors may fit `boxes` or
-//!    `ultraface`. Everything else that some decoder could read is an error that lists the
+//!    80 (COCO). It must be the only such tensor, and no two tensors may fit another decoder.
+//!    Everything else that some decoder could read is an error that lists the
 //!    decoders. Therefore:
 //!    - `[1,N,4]` alone is not read as `windows`;
 //!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
-//!      of YOLO-NAS, and the outputs of UltraFace have these shapes;
-//!    - `[1,N,5+C]` is not read as `yolov5` or `yolox`: the raw output of YOLOX has the same shape and
-//!      another formula;
+//!      of YOLO-NAS, offsets of SSD and RetinaFace, and the outputs of UltraFace have these shapes;
+//!    - `[1,N,5+C]` is not read as `yolov5` or `yolox`: the outputs of both before their decode step have the same
+//!      shape and another formula;
 //!    - `[1,N,4+C]` is not read as a transposed `yolov8`: RT-DETR (`[1,300,84]`, normalized),
 //!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have that
 //!      shape;
 //!    - `[1,K,N]` with `K` other than `4+C` is not read: pose, segmentation and oriented-box models
-//!      add rows with another meaning.
+//!      add rows with another meaning;
+//!    - tensors for each stride are not read: decoders differ in half a cell.
+//!
+//! A decoder can have several [forms](Form), of which the first that fits is used.
 //!
 //! The known number of classes is [`Options::num_classes`], or the number of labels if that is 0. In all three
 //! ways, tensors with another number of classes than `num_classes` are an error; another number of labels is
@@ -34,7 +38,7 @@ use std::fmt;
 
 use arrayvec::ArrayVec;
 
-use super::{DECODERS, Decoder, Layout, LayoutError, MAX_INPUTS, Options};
+use super::{Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, decoders};
 use crate::tensor::TensorView;
 
 /// A decoder and its layout of the buffer's tensors.
@@ -57,7 +61,10 @@ pub struct Choice {
 pub enum Reason {
     /// The tensors have ids of this decoder.
     Id,
-    /// The ids are unknown; the shapes fit this decoder, which either was set or is the only possible one.
+    /// The decoder was set, and the tensors have names that its outputs usually have.
+    Name,
+    /// The ids are unknown; the shapes fit this decoder, which either was set or is the only possible one. If it was
+    /// set, the positions of the tensors count, too.
     Shape,
 }
 
@@ -65,6 +72,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Id => "by tensor id",
+            Self::Name => "by the names of tensors",
             Self::Shape => "by tensor shape",
         })
     }
@@ -121,6 +129,16 @@ pub enum ChoiceError {
 /// The index of the tensor for each role of a decoder.
 type Assignment = ArrayVec<usize, MAX_INPUTS>;
 
+/// What precedes the names of outputs that are no ids.
+pub const ONNX_PREFIX: &str = "onnx/";
+
+/// The greatest number of tensors that are tried for a form's roles. Sixteen roles for sixteen tensors of different
+/// shapes take 136; beyond this number most shapes are equal.
+const MAX_STEPS: usize = 1000;
+
+/// The greatest number of assignments that are counted.
+const MAX_FITS: usize = 16;
+
 /// Chooses the decoder for `tensors`: `wanted`, or if that is `None`, the one whose ids the tensors
 /// have, or else the only one that the shapes allow (see the documentation of this module).
 ///
@@ -132,18 +150,43 @@ pub fn choose(
     wanted: Option<&'static dyn Decoder>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let decoders =
-        DECODERS.into_iter().filter(|decoder| wanted.is_none_or(|w| w.name() == decoder.name()));
-    for decoder in decoders {
-        if let Some(assignment) = assignment_by_id(tensors, decoder)? {
-            let layout = layout(tensors, decoder, &assignment, options)?;
-            return Ok(Choice { decoder, layout, reason: Reason::Id });
+    match &wanted {
+        Some(decoder) => {
+            if let Some(choice) = by_id(tensors, *decoder, options)? {
+                return Ok(choice);
+            }
+            by_decoder(tensors, *decoder, options)
+        }
+        None => {
+            for &decoder in decoders() {
+                if let Some(choice) = by_id(tensors, decoder, options)? {
+                    return Ok(choice);
+                }
+            }
+            by_shape(tensors, options)
         }
     }
-    match wanted {
-        Some(decoder) => by_decoder(tensors, decoder, options),
-        None => by_shape(tensors, options),
+}
+
+/// Chooses the first form of `decoder` for all of whose roles there is a tensor with a known id.
+fn by_id(
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
+    options: Options,
+) -> Result<Option<Choice>, ChoiceError> {
+    let mut other_shape = None;
+    for &form in decoder.forms() {
+        let Some(assignment) = assignment_by_id(tensors, form)? else { continue };
+        match layout(tensors, decoder, form, &assignment, options) {
+            Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
+            // Another form can have the same ids.
+            Err(error @ LayoutError::Shape { .. }) => {
+                other_shape.get_or_insert(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
+    other_shape.map_or(Ok(None), |error| Err(error.into()))
 }
 
 /// A tensor that `choice` reads although its id is that of another decoder, with that decoder; `None` also if
@@ -157,13 +200,15 @@ pub fn contradicting_id<'t, 'm>(
     choice: &Choice,
     options: Options,
 ) -> Option<(&'t TensorView<'m>, &'static dyn Decoder)> {
-    let has_id =
-        |decoder: &dyn Decoder, id: &str| decoder.roles().iter().any(|role| role.ids.contains(&id));
+    let has_name = |decoder: &dyn Decoder, id: &str| {
+        decoder.forms().iter().flat_map(|form| form.roles()).any(|role| role.names.contains(&id))
+    };
     let (tensor, other) = choice.layout.tensors().into_iter().find_map(|index| {
         let tensor = &tensors[index];
-        let mut others = DECODERS.into_iter().filter(|decoder| decoder.name() != "boxes");
+        let mut others = decoders().iter().copied().filter(|decoder| decoder.name() != "boxes");
         let other = others.find(|decoder| has_id(*decoder, tensor.id))?;
-        (!has_id(choice.decoder, tensor.id)).then_some((tensor, other))
+        let is_expected = has_id(choice.decoder, tensor.id) || has_name(choice.decoder, tensor.id);
+        (!is_expected).then_some((tensor, other))
     })?;
     let is_same = choose(tensors, Some(other), options).is_ok_and(|by_id| {
         Layout { decoder: choice.layout.decoder, ..by_id.layout } == choice.layout
@@ -171,19 +216,57 @@ pub fn contradicting_id<'t, 'm>(
     (!is_same).then_some((tensor, other))
 }
 
-/// Chooses the only assignment of `tensors`, regardless of their ids, to the roles of `decoder`.
+/// Whether `choice` reads rows of six numbers as boxes of center form with the scores of one or two classes, and the
+/// number of classes is not set. Such rows are usually corners, score and class: the decoder `end2end`.
+#[cfg(feature = "internals")]
+pub fn may_be_end_to_end(choice: &Choice, options: Options) -> bool {
+    let is_row = |group: &super::layout::Group| {
+        (group.boxes.anchor_stride, group.boxes.component_stride) == (6, 1)
+            && group.boxes.tensor == group.scores.tensor
+            && group.class.is_none()
+    };
+    options.num_classes == 0
+        && choice.layout.boxes.format == super::BoxFormat::Center
+        && choice.layout.groups.iter().all(is_row)
+}
+
+/// Chooses tensors for the roles of `decoder`, whose ids they do not have.
 fn by_decoder(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let all: Vec<usize> = (0..tensors.len()).collect();
-    let Readings { mut fits, errors } = readings(tensors, &[decoder], &all, options);
-    match fits.len() {
-        1 => Ok(fits.remove(0)),
-        0 => Err(no_fit(tensors, Some(decoder), errors)),
-        _ => Err(several_readings(tensors, &fits)),
+    let mut misnamed = None;
+    for &form in decoder.forms() {
+        let Some(assignment) = assignment_by_name(tensors, form) else { continue };
+        match layout(tensors, decoder, form, &assignment, options) {
+            Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
+            Err(error) => {
+                misnamed.get_or_insert(error);
+            }
+        }
     }
+    let all: Vec<usize> = (0..tensors.len()).collect();
+    let mut errors = Vec::new();
+    for &form in decoder.forms() {
+        let mut readings = Readings::default();
+        readings.add(tensors, (decoder, form), &all, options);
+        errors.append(&mut readings.errors);
+        match readings.fits.len() {
+            1 if !readings.is_incomplete => return Ok(readings.fits.remove(0).0),
+            0 if !readings.is_incomplete => {}
+            fits => {
+                let by_index = assignment_by_index(tensors, form).and_then(|assignment| {
+                    layout(tensors, decoder, form, &assignment, options).ok()
+                });
+                return match by_index {
+                    Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
+                    None => Err(several_readings(tensors, decoder, fits)),
+                };
+            }
+        }
+    }
+    Err(misnamed.map_or_else(|| no_fit(tensors, Some(decoder), errors), ChoiceError::from))
 }
 
 /// Chooses the only unambiguous decoder for the tensors with unknown ids.
@@ -192,63 +275,145 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     // The error lists readings with any number of classes.
     let any_number =
         Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
-    let Readings { fits, errors } = readings(tensors, &DECODERS, &unknown, any_number);
+    let mut readings = Readings::default();
+    for &decoder in decoders() {
+        for &form in decoder.forms() {
+            readings.add(tensors, (decoder, form), &unknown, any_number);
+        }
+    }
+    let Readings { fits, errors, .. } = readings;
 
-    let pair = fits.iter().any(|fit| fit.decoder.roles().len() > 1);
-    let is_unambiguous =
-        |fit: &&Choice| !pair && fit.decoder.is_unambiguous(&fit.layout, options.known_classes());
-    let mut unambiguous: Vec<Choice> = fits.iter().filter(is_unambiguous).cloned().collect();
+    let pair = fits.iter().any(|(_, form)| form.roles().len() > 1);
+    let mut unambiguous: Vec<&Choice> = fits
+        .iter()
+        .filter(|(fit, form)| !pair && form.is_unambiguous(&fit.layout, options.known_classes()))
+        .map(|(fit, _)| fit)
+        .collect();
     match unambiguous.len() {
-        1 => return Ok(unambiguous.remove(0)),
+        1 => return Ok(unambiguous.remove(0).clone()),
         0 => {}
-        _ => return Err(several_readings(tensors, &unambiguous)),
+        count => return Err(several_readings(tensors, unambiguous[0].decoder, count)),
     }
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
     }
     match fits.is_empty() {
         true => Err(no_fit(tensors, None, errors)),
-        false => Err(ambiguous(tensors, &fits, options)),
+        false => Err(ambiguous(tensors, &fits, &errors, options)),
     }
+}
+
+/// Whether the id is an id of the decoder.
+fn has_id(decoder: &dyn Decoder, id: &str) -> bool {
+    decoder.forms().iter().flat_map(|form| form.roles()).any(|role| role.ids.contains(&id))
 }
 
 /// Whether the id is an id of any decoder.
 fn is_known(id: &str) -> bool {
-    DECODERS.iter().flat_map(|decoder| decoder.roles()).any(|role| role.ids.contains(&id))
+    decoders().iter().any(|decoder| has_id(*decoder, id))
 }
 
 /// The assignments of tensors to roles that fit, and the errors of those that do not.
+#[derive(Default)]
 struct Readings {
-    fits: Vec<Choice>,
+    fits: Vec<(Choice, &'static dyn Form)>,
     errors: Vec<LayoutError>,
+    /// Whether some assignments were not tried, because there are too many.
+    is_incomplete: bool,
 }
 
-/// Tries every assignment of the tensors with indices `among` to the roles of each of `decoders`.
-fn readings(
-    tensors: &[TensorView<'_>],
-    decoders: &[&'static dyn Decoder],
-    among: &[usize],
+impl Readings {
+    /// Tries the assignments of the tensors with indices `among` to the roles of a form.
+    fn add(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        of: (&'static dyn Decoder, &'static dyn Form),
+        among: &[usize],
+        options: Options,
+    ) {
+        if !of.1.is_found_by_shape() || among.len() < of.1.roles().len() {
+            return;
+        }
+        let mut search = Search {
+            tensors,
+            of,
+            among,
+            options,
+            assignment: Assignment::new(),
+            steps: 0,
+            fits: 0,
+            readings: self,
+        };
+        search.assign();
+    }
+}
+
+/// The search for the assignments that fit a form: a tensor for the first role, then one for the second, and so on,
+/// each only if the tensors so far fit each other.
+struct Search<'s, 't> {
+    tensors: &'s [TensorView<'t>],
+    of: (&'static dyn Decoder, &'static dyn Form),
+    among: &'s [usize],
     options: Options,
-) -> Readings {
-    let mut readings = Readings { fits: Vec::new(), errors: Vec::new() };
-    for &decoder in decoders {
-        for assignment in assignments(among, decoder.roles().len()) {
-            match layout(tensors, decoder, &assignment, options) {
-                Ok(layout) => readings.fits.push(Choice { decoder, layout, reason: Reason::Shape }),
-                Err(error) => readings.errors.push(error),
+    assignment: Assignment,
+    steps: usize,
+    fits: usize,
+    readings: &'s mut Readings,
+}
+
+impl Search<'_, '_> {
+    fn assign(&mut self) {
+        let (decoder, form) = self.of;
+        let roles = form.roles().len();
+        if self.assignment.len() == roles {
+            match layout(self.tensors, decoder, form, &self.assignment, self.options) {
+                Ok(layout) => {
+                    let choice = Choice { decoder, layout, reason: Reason::Shape };
+                    self.readings.fits.push((choice, form));
+                    self.fits += 1;
+                }
+                Err(error) => self.add_error(error),
             }
+            return;
+        }
+        for &index in self.among {
+            if self.assignment.contains(&index) {
+                continue;
+            }
+            if self.steps >= MAX_STEPS || self.fits >= MAX_FITS {
+                self.readings.is_incomplete = true;
+                return;
+            }
+            self.steps += 1;
+            self.assignment.push(index);
+            let is_last = self.assignment.len() == roles;
+            let checked = match is_last {
+                true => Ok(()),
+                false => form.check(&chosen(self.tensors, &self.assignment), self.options),
+            };
+            match checked {
+                Ok(()) => self.assign(),
+                Err(error) => self.add_error(error),
+            }
+            self.assignment.pop();
         }
     }
-    readings
+
+    /// Keeps an error. With many tensors, that one of them is not the first role's is no reason.
+    fn add_error(&mut self, error: LayoutError) {
+        if self.of.1.roles().len() <= 2 || matches!(error, LayoutError::ModelSize { .. }) {
+            self.readings.errors.push(error);
+        }
+    }
 }
 
 /// The assignment of tensors to roles by id; `None` if there is no tensor for a role.
 fn assignment_by_id(
     tensors: &[TensorView<'_>],
-    decoder: &'static dyn Decoder,
+    form: &dyn Form,
 ) -> Result<Option<Assignment>, ChoiceError> {
     let mut assignment = Assignment::new();
-    for role in decoder.roles() {
+    for role in form.roles() {
         let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
         let Some(index) = named.next() else {
             return Ok(None);
@@ -261,33 +426,51 @@ fn assignment_by_id(
     Ok(Some(assignment))
 }
 
-/// All assignments of different elements of `tensors` to `roles` roles.
-fn assignments(tensors: &[usize], roles: usize) -> Vec<Assignment> {
-    let mut all = vec![Assignment::new()];
-    for _ in 0..roles {
-        all = all
-            .iter()
-            .flat_map(|assignment| {
-                tensors.iter().filter(|i| !assignment.contains(i)).map(|&i| {
-                    let mut longer = assignment.clone();
-                    longer.push(i);
-                    longer
-                })
-            })
-            .collect();
+/// The assignment of tensors to roles by names: for each role the first of its names that a tensor has. `None` if
+/// there is no tensor for a role, or two.
+fn assignment_by_name(tensors: &[TensorView<'_>], form: &dyn Form) -> Option<Assignment> {
+    let mut assignment = Assignment::new();
+    for role in form.roles() {
+        let has = |index: &usize, name: &str| {
+            let id = tensors[*index].id;
+            id == name || id.strip_prefix(ONNX_PREFIX).is_some_and(|rest| rest == name)
+        };
+        let of_name = |name: &&str| -> Option<[Option<usize>; 2]> {
+            let mut named = (0..tensors.len()).filter(|index| has(index, name));
+            Some([Some(named.next()?), named.next()])
+        };
+        let [first, second] = role.ids.iter().chain(role.names).find_map(of_name)?;
+        let index = first.filter(|index| second.is_none() && !assignment.contains(index))?;
+        assignment.push(index);
     }
-    all
+    Some(assignment)
+}
+
+/// The assignment of tensors to roles by the positions that the form has.
+fn assignment_by_index(tensors: &[TensorView<'_>], form: &dyn Form) -> Option<Assignment> {
+    let index = |role: &super::Role| role.index.filter(|&index| index < tensors.len());
+    let assignment: Assignment = form.roles().iter().map(index).collect::<Option<_>>()?;
+    let is_different =
+        assignment.iter().enumerate().all(|(role, index)| !assignment[..role].contains(index));
+    is_different.then_some(assignment)
+}
+
+/// The tensors of an assignment.
+fn chosen<'s, 't>(
+    tensors: &'s [TensorView<'t>],
+    assignment: &[usize],
+) -> ArrayVec<&'s TensorView<'t>, MAX_INPUTS> {
+    assignment.iter().map(|&index| &tensors[index]).collect()
 }
 
 fn layout(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
+    form: &dyn Form,
     assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
-    let chosen: ArrayVec<&TensorView<'_>, MAX_INPUTS> =
-        assignment.iter().map(|&i| &tensors[i]).collect();
-    let layout = decoder.layout(&chosen, options)?.with_tensors(assignment);
+    let layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
     let (classes, expected) = (layout.classes, options.num_classes);
     if expected > 0 && classes != expected {
         let tensor = tensors[layout.groups[0].scores.tensor].to_string();
@@ -324,7 +507,7 @@ fn no_fit(
     let wanted = match wanted {
         Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects()),
         None => {
-            let all: Vec<String> = DECODERS
+            let all: Vec<String> = decoders()
                 .iter()
                 .map(|decoder| format!("{} ({})", decoder.name(), decoder.expects()))
                 .collect();
@@ -337,9 +520,11 @@ fn no_fit(
 /// The error for a tensor with an id of a decoder, if there is no tensor for another role of that decoder.
 fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
     let found = |ids: &[&str]| tensors.iter().find(|tensor| ids.contains(&tensor.id));
-    DECODERS.iter().find_map(|decoder| {
-        let tensor = decoder.roles().iter().find_map(|role| found(role.ids))?;
-        let missing = decoder.roles().iter().find(|role| found(role.ids).is_none())?;
+    decoders().iter().find_map(|decoder| {
+        // The form with the fewest tensors is the last one.
+        let roles = decoder.forms().last()?.roles();
+        let tensor = roles.iter().find_map(|role| found(role.ids))?;
+        let missing = roles.iter().find(|role| found(role.ids).is_none())?;
         Some(ChoiceError::Incomplete {
             tensor: tensor.to_string(),
             decoder: decoder.name(),
@@ -350,29 +535,48 @@ fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
 }
 
 /// The error for one decoder that fits several assignments of tensors to roles.
-fn several_readings(tensors: &[TensorView<'_>], fits: &[Choice]) -> ChoiceError {
+fn several_readings(
+    tensors: &[TensorView<'_>],
+    decoder: &dyn Decoder,
+    count: usize,
+) -> ChoiceError {
+    let name = decoder.name();
     ChoiceError::Ambiguous {
         tensors: list(tensors),
-        readings: format!("{} in {} ways", fits[0].decoder.name(), fits.len()),
+        readings: match count {
+            ..=1 | MAX_FITS.. => format!("{name} in many ways"),
+            _ => format!("{name} in {count} ways"),
+        },
         advice: "give the tensor that holds the detections an id that the decoder knows".to_owned(),
     }
 }
 
-/// The error for shapes that several model families have.
-fn ambiguous(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> ChoiceError {
+/// The error for shapes that several model families have. `errors` are those of readings that do not fit.
+fn ambiguous(
+    tensors: &[TensorView<'_>],
+    fits: &[(Choice, &'static dyn Form)],
+    errors: &[LayoutError],
+    options: Options,
+) -> ChoiceError {
     let mut readings: Vec<String> = fits
         .iter()
-        .map(|fit| match fit.decoder.roles() {
-            [_] if fit.decoder.name() != "windows" => {
+        .map(|(fit, form)| match form.roles() {
+            [_] if fit.decoder.name() != "windows" && !fit.layout.has_class_field() => {
                 format!("{} with {} classes", fit.decoder.name(), fit.layout.classes)
             }
             _ => fit.decoder.name().to_owned(),
         })
         .collect();
+    readings.extend(errors.iter().filter_map(|error| match error {
+        LayoutError::ModelSize { decoder, .. } => {
+            Some(format!("{decoder} (with model-width and model-height)"))
+        }
+        _ => None,
+    }));
     readings.dedup();
 
     let mut advice = "set the property decoder to the right one".to_owned();
-    if fits.iter().any(|fit| fit.decoder.name() == "yolov8") {
+    if fits.iter().any(|(fit, _)| fit.decoder.name() == "yolov8") {
         advice += match (options.num_classes, options.labels) {
             (0, 0) => ", and for yolov8 num-classes to the model's number of classes".to_owned(),
             (0, labels) => {
@@ -384,9 +588,9 @@ fn ambiguous(tensors: &[TensorView<'_>], fits: &[Choice], options: Options) -> C
         advice += "; outputs of pose, segmentation and oriented-box models (rows beyond 4+C) are \
                    not read";
     }
-    if fits.iter().any(|fit| fit.decoder.name() == "yolox") {
-        advice += "; an output of YOLOX is read only if its boxes are decoded (exported with \
-                   --decode_in_inference)";
+    if fits.iter().any(|(fit, _)| fit.decoder.name() == "yolox") {
+        advice += "; yolov5 and yolox are for decoded boxes (YOLOX exported with \
+                   --decode_in_inference), yolov5-raw and yolox-raw for others";
     }
     ChoiceError::Ambiguous { tensors: list(tensors), readings: readings.join(" or "), advice }
 }

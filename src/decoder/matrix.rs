@@ -69,7 +69,7 @@ impl Matrix {
 
 /// The error for a shape that the decoder does not support.
 pub(super) fn shape_error(tensor: &TensorView<'_>, decoder: &dyn Decoder) -> LayoutError {
-    let (decoder, expected) = (decoder.name(), decoder.expects());
+    let (decoder, expected) = (decoder.name(), decoder.expects().to_owned());
     LayoutError::Shape { tensor: tensor.to_string(), decoder, expected }
 }
 

@@ -2,12 +2,17 @@
 //! Decoders: the meaning of a model's raw output.
 //!
 //! In: the ids, element types and shapes of tensors. Out: a [`Layout`], which describes the elements that
-//! are the box, the scores and the objectness of each anchor; no element is read. There is one file
-//! per model family. [`choose`] finds the decoder for the tensors of a buffer. Engines read tensors
-//! by the layout alone.
+//! are the box, the scores and the objectness of each anchor; no element is read. [`choose`] finds the decoder for
+//! the tensors of a buffer. Engines read tensors by the layout alone.
+//!
+//! There is one file per form of a model family's output: a [description](description) as text in the folder
+//! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
+//! of a user's description.
 
 mod boxes;
 mod choose;
+pub mod description;
+mod families;
 pub mod layout;
 mod matrix;
 mod ultraface;
@@ -19,7 +24,13 @@ mod yolox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Choice, Reason, contradicting_id};
 pub use choose::{ChoiceError, choose};
+#[cfg(feature = "internals")]
+pub use choose::{ONNX_PREFIX, may_be_end_to_end};
+pub use description::DescriptionError;
+pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
+
+use std::sync::LazyLock;
 
 use crate::tensor::TensorView;
 
@@ -35,22 +46,10 @@ pub trait Decoder: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The expected shapes, for messages.
-    fn expects(&self) -> &'static str;
+    fn expects(&self) -> &str;
 
-    /// The tensors that the decoder reads, in the order in which [`layout`](Self::layout) takes them.
-    fn roles(&self) -> &'static [Role];
-
-    /// The layout of `tensors`, of which there is one per role.
-    ///
-    /// # Errors
-    /// If a shape or an element type does not fit.
-    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
-
-    /// Whether the shape alone is enough to choose this decoder, because no other model family has an output
-    /// of this layout. `classes` is the number of classes, if known.
-    fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
-        false
-    }
+    /// The forms of the output. The first that fits is used: forms with more tensors come first.
+    fn forms(&self) -> &[&'static dyn Form];
 
     /// What the scores are.
     #[cfg_attr(
@@ -68,6 +67,38 @@ pub trait Decoder: Send + Sync {
     )]
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
+    }
+}
+
+/// A form of a model family's output.
+pub trait Form: Send + Sync {
+    /// The tensors that are read, in the order in which [`layout`](Self::layout) takes them.
+    fn roles(&self) -> &[Role];
+
+    /// The layout of `tensors`, of which there is one per role.
+    ///
+    /// # Errors
+    /// If a shape or an element type does not fit.
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
+
+    /// Checks `tensors`, of which there is one for each of the first roles, as far as that is possible without the
+    /// others.
+    ///
+    /// # Errors
+    /// As [`layout`](Self::layout).
+    fn check(&self, _tensors: &[&TensorView<'_>], _options: Options) -> Result<(), LayoutError> {
+        Ok(())
+    }
+
+    /// Whether tensors are found by their shapes, if their ids are unknown.
+    fn is_found_by_shape(&self) -> bool {
+        true
+    }
+
+    /// Whether the shape alone is enough to choose this decoder, because no other model family has an output
+    /// of this layout. `classes` is the number of classes, if known.
+    fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
+        false
     }
 }
 
@@ -93,10 +124,22 @@ pub struct Role {
     pub name: &'static str,
     /// The tensor ids that producers use for it.
     pub ids: &'static [&'static str],
+    /// Names of outputs that models of other families have, too. They count only if the decoder is set.
+    pub names: &'static [&'static str],
+    /// The position among the buffer's tensors, which counts only if the decoder is set and neither names nor shapes
+    /// determine the tensor.
+    pub index: Option<usize>,
+}
+
+impl Role {
+    /// The role of the tensors with these ids.
+    const fn of_ids(name: &'static str, ids: &'static [&'static str]) -> Self {
+        Self { name, ids, names: &[], index: None }
+    }
 }
 
 /// Properties of the model's output that ids and shapes do not determine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Options {
     /// The box format of the decoder `boxes`; other decoders have a fixed one.
@@ -112,6 +155,11 @@ pub struct Options {
     /// Whether the first of three dimensions can be other than 1, for a batch of images. If not,
     /// such a shape is an error.
     pub batch: bool,
+    /// Width and height of the model's input in pixels; `None` if unknown. Decoders of grids need it.
+    pub model_size: Option<[f32; 2]>,
+    /// The function that turns scores into probabilities, of decoders that are [described](description) as text;
+    /// `None` for that of the description.
+    pub score_activation: Option<layout::Activation>,
 }
 
 impl Options {
@@ -123,16 +171,22 @@ impl Options {
 }
 
 /// All decoders, in the order in which tensor ids are compared.
-pub const DECODERS: [&dyn Decoder; 6] = [
-    &windows::Windows,
-    &boxes::Boxes,
-    &yolov5::Yolov5,
-    &yolov8::Yolov8,
-    &ultraface::UltraFace,
-    &yolox::Yolox,
-];
+pub fn decoders() -> &'static [&'static dyn Decoder] {
+    static DECODERS: LazyLock<Vec<&dyn Decoder>> = LazyLock::new(|| {
+        let in_rust: [&dyn Decoder; 6] = [
+            &windows::Windows,
+            &boxes::Boxes,
+            &yolov5::Yolov5,
+            &yolov8::Yolov8,
+            &ultraface::UltraFace,
+            &yolox::Yolox,
+        ];
+        in_rust.into_iter().chain(families::embedded()).collect()
+    });
+    &DECODERS
+}
 
 /// The decoder with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Decoder> {
-    DECODERS.into_iter().find(|decoder| decoder.name() == name)
+    decoders().iter().copied().find(|decoder| decoder.name() == name)
 }

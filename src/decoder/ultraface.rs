@@ -4,7 +4,7 @@
 
 use super::layout::{BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, check_images, check_lengths, shape_error};
-use super::{Decoder, Options, Role};
+use super::{Decoder, Form, Options, Role};
 use crate::tensor::TensorView;
 
 /// Reads scores `[1,N,2]` and boxes `[1,N,4]`.
@@ -15,25 +15,37 @@ impl Decoder for UltraFace {
         "ultraface"
     }
 
-    fn expects(&self) -> &'static str {
+    fn expects(&self) -> &str {
         "scores [1,N,2] (background, face) and boxes [1,N,4] (corners, 0 to 1)"
     }
 
-    fn roles(&self) -> &'static [Role] {
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&UltraFace]
+    }
+
+    fn label(&self, class: u32) -> Option<&'static str> {
+        (class == 0).then_some("face")
+    }
+}
+
+impl Form for UltraFace {
+    fn roles(&self) -> &[Role] {
         // GStreamer uses the ids of the 320 x 240 model for all sizes of the model.
-        &[
-            Role {
-                name: "scores",
-                ids: &["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
-            },
-            Role {
-                name: "boxes",
-                ids: &[
-                    "ssd-mobilenet-v1-variant-1-out-boxes",
-                    "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
-                ],
-            },
-        ]
+        const {
+            &[
+                Role::of_ids(
+                    "scores",
+                    &["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
+                ),
+                Role::of_ids(
+                    "boxes",
+                    &[
+                        "ssd-mobilenet-v1-variant-1-out-boxes",
+                        "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
+                    ],
+                ),
+            ]
+        }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
@@ -61,9 +73,5 @@ impl Decoder for UltraFace {
             normalized: options.coordinates != Coordinates::Pixels,
         }
         .into())
-    }
-
-    fn label(&self, class: u32) -> Option<&'static str> {
-        (class == 0).then_some("face")
     }
 }

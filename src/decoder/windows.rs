@@ -4,7 +4,7 @@
 
 use super::layout::{BoxFormat, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, shape_error};
-use super::{Decoder, Options, Role, Scores};
+use super::{Decoder, Form, Options, Role, Scores};
 use crate::tensor::TensorView;
 
 /// Reads one tensor `[N,4]`.
@@ -15,12 +15,27 @@ impl Decoder for Windows {
         "windows"
     }
 
-    fn expects(&self) -> &'static str {
+    fn expects(&self) -> &str {
         "one tensor [N,4] of rows x, y, side, score"
     }
 
-    fn roles(&self) -> &'static [Role] {
-        &[Role { name: "windows", ids: &["windows"] }]
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&Windows]
+    }
+
+    /// Those of the paper's detector exceed 1.
+    fn scores(&self) -> Scores {
+        Scores::Unbounded
+    }
+
+    fn label(&self, class: u32) -> Option<&'static str> {
+        (class == 0).then_some("object")
+    }
+}
+
+impl Form for Windows {
+    fn roles(&self) -> &[Role] {
+        const { &[Role::of_ids("windows", &["windows"])] }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
@@ -40,14 +55,5 @@ impl Decoder for Windows {
             normalized: options.coordinates.normalized(tensors[0]),
         }
         .into())
-    }
-
-    /// Those of the paper's detector exceed 1.
-    fn scores(&self) -> Scores {
-        Scores::Unbounded
-    }
-
-    fn label(&self, class: u32) -> Option<&'static str> {
-        (class == 0).then_some("object")
     }
 }

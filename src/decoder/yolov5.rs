@@ -4,7 +4,7 @@
 
 use super::layout::{BoxFormat, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, check_classes, shape_error};
-use super::{Decoder, Options, Role};
+use super::{Decoder, Form, Options, Role};
 use crate::tensor::TensorView;
 
 /// Reads one tensor `[1,N,5+C]`.
@@ -18,12 +18,18 @@ impl Decoder for Yolov5 {
         "yolov5"
     }
 
-    fn expects(&self) -> &'static str {
+    fn expects(&self) -> &str {
         "one tensor [1,N,5+C], N >= 5+C, of rows cx, cy, w, h, objectness, C class scores"
     }
 
-    fn roles(&self) -> &'static [Role] {
-        &[Role { name: "output", ids: &["yolo-v5-out", "yolo-v5-out-normalized"] }]
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&Yolov5]
+    }
+}
+
+impl Form for Yolov5 {
+    fn roles(&self) -> &[Role] {
+        const { &[Role::of_ids("output", &["yolo-v5-out", "yolo-v5-out-normalized"])] }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {

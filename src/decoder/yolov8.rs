@@ -4,7 +4,7 @@
 
 use super::layout::{BoxFormat, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, check_classes, shape_error};
-use super::{Decoder, Options, Role};
+use super::{Decoder, Form, Options, Role};
 use crate::tensor::TensorView;
 
 /// Reads one tensor: `[1,4+C,N]` as exported, or `[1,N,4+C]` as some converters transpose it.
@@ -18,12 +18,18 @@ impl Decoder for Yolov8 {
         "yolov8"
     }
 
-    fn expects(&self) -> &'static str {
+    fn expects(&self) -> &str {
         "one tensor [1,4+C,N] or [1,N,4+C] of cx, cy, w, h, C class scores"
     }
 
-    fn roles(&self) -> &'static [Role] {
-        &[Role { name: "output", ids: &["yolo-v8-out", "yolo-v8-out-normalized"] }]
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&Yolov8]
+    }
+}
+
+impl Form for Yolov8 {
+    fn roles(&self) -> &[Role] {
+        const { &[Role::of_ids("output", &["yolo-v8-out", "yolo-v8-out-normalized"])] }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {

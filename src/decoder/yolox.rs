@@ -10,7 +10,7 @@
 
 use super::layout::{Layout, LayoutError};
 use super::yolov5::rows_with_objectness;
-use super::{Decoder, Options, Role};
+use super::{Decoder, Form, Options, Role};
 use crate::tensor::TensorView;
 
 /// Reads one tensor `[1,N,5+C]`, `N >= 5+C`.
@@ -21,12 +21,18 @@ impl Decoder for Yolox {
         "yolox"
     }
 
-    fn expects(&self) -> &'static str {
+    fn expects(&self) -> &str {
         "one tensor [1,N,5+C], N >= 5+C, of rows cx, cy, w, h (decoded), objectness, C class scores"
     }
 
-    fn roles(&self) -> &'static [Role] {
-        &[Role { name: "output", ids: &["yolox-out"] }]
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&Yolox]
+    }
+}
+
+impl Form for Yolox {
+    fn roles(&self) -> &[Role] {
+        const { &[Role::of_ids("output", &["yolox-out"])] }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {

@@ -80,6 +80,8 @@ fn expectation(bins: usize, logit: impl Fn(usize) -> f32) -> f32 {
 pub(super) struct Prior {
     pub point: [f32; 2],
     pub size: [f32; 2],
+    /// What positions are multiplied by with [`BoxTransform::Sigmoid`]: the size of the cell.
+    pub cell: [f32; 2],
 }
 
 impl Prior {
@@ -97,17 +99,18 @@ impl Prior {
         let columns = grid.columns.max(1);
         let [x, y] = [cell % columns, cell / columns].map(|position| position as f32 + grid.offset);
         let size = grid.sizes.get(index).copied().unwrap_or(grid.stride);
-        Self { point: [x * grid.stride[0], y * grid.stride[1]], size }
+        Self { point: [x * grid.stride[0], y * grid.stride[1]], size, cell: grid.stride }
     }
 
     /// From the four numbers of a prior in the order of `axes`.
     #[inline(always)]
     pub fn of_numbers(axes: Axes, numbers: [f32; 4]) -> Self {
         let [a, b, c, d] = numbers;
-        match axes {
-            Axes::Xy => Self { point: [a, b], size: [c, d] },
-            Axes::Yx => Self { point: [b, a], size: [d, c] },
-        }
+        let (point, size) = match axes {
+            Axes::Xy => ([a, b], [c, d]),
+            Axes::Yx => ([b, a], [d, c]),
+        };
+        Self { point, size, cell: size }
     }
 }
 
@@ -130,11 +133,15 @@ pub(super) fn corners(
     let [of_position, of_size] = rule.variances;
     let position = |index: usize, axis: usize| {
         let value = component(index) * of_position;
-        let value = match rule.transform {
-            BoxTransform::Sigmoid => 2.0 * sigmoid(value) - 0.5,
-            BoxTransform::None | BoxTransform::Exp | BoxTransform::Expectation => value,
-        };
-        prior.map_or(value, |prior| prior.point[axis] + value * prior.size[axis])
+        match rule.transform {
+            BoxTransform::Sigmoid => {
+                let value = 2.0 * sigmoid(value) - 0.5;
+                prior.map_or(value, |prior| prior.point[axis] + value * prior.cell[axis])
+            }
+            BoxTransform::None | BoxTransform::Exp | BoxTransform::Expectation => {
+                prior.map_or(value, |prior| prior.point[axis] + value * prior.size[axis])
+            }
+        }
     };
     let size = |index: usize, axis: usize| {
         let value = component(index) * of_size;
@@ -166,7 +173,8 @@ pub(super) fn corners(
             [x, y, x + size(2, 0) * sx, y + size(2, 1) * sy]
         }
         BoxFormat::Distances => {
-            let Prior { point, size } = prior.unwrap_or(Prior { point: [0.0; 2], size: [1.0; 2] });
+            let (point, size) =
+                prior.map_or(([0.0; 2], [1.0; 2]), |prior| (prior.point, prior.size));
             let distance = |index: usize, axis: usize| component(index) * of_position * size[axis];
             [
                 (point[0] - distance(first, 0)) * sx,

@@ -12,7 +12,7 @@ use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_BOX_SIDE, Method, Outcome, Params,
 };
-use crate::decoder::layout::{Combination, Field, Group, Layout, Reference as BoxReference};
+use crate::decoder::layout::{Axes, Combination, Field, Group, Layout, Reference as BoxReference};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
 
@@ -201,8 +201,7 @@ fn decode(
         }
         BoxReference::Table(first) => {
             let table = layout.priors.as_ref().expect("`validate` has checked it");
-            let [x, y, width, height] = table[first + anchor];
-            Some(Prior { point: [x, y], size: [width, height] })
+            Some(Prior::of_numbers(Axes::Xy, table[first + anchor]))
         }
     };
     let [x1, y1, x2, y2] = formula::corners(&layout.boxes, prior, params.scale, |component| {

@@ -7,12 +7,9 @@
 use super::{EngineError, MAX_IMAGES, Params};
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
-    Field, Group, Layout, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, Reference,
+    Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, Reference,
 };
 use crate::tensor::{TensorError, TensorView};
-
-/// The greatest number of bins of [`Expectation`](crate::decoder::layout::BoxTransform::Expectation).
-const MAX_BINS: usize = 256;
 
 /// Checks that indices fit 32 bits, and that every element that `layout` addresses is within the shape of its
 /// tensor. Reads no element and, unless there is an error, does not allocate.

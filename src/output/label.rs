@@ -162,7 +162,7 @@ fn name<'a>(names: &'a [String], decoder: Option<&dyn Decoder>, class: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::DECODERS;
+    use crate::decoder::decoders;
 
     /// Writes a label file with this content and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn classes_are_found_by_the_labels_of_their_regions() {
         let labels = load("shown", b"person\n\nclass-0\nperson").unwrap();
-        let class = |label: &str| labels.class(label, DECODERS[0], 6);
+        let class = |label: &str| labels.class(label, decoders()[0], 6);
         assert_eq!(class("person"), Some(0));
         assert_eq!(
             (class("class-1"), class("class-0"), class("class-5")),
@@ -221,7 +221,7 @@ mod tests {
         for none in ["", "class-2", "class-6", "class-01", "class-+1", "class-", "object"] {
             assert_eq!(class(none), None, "{none}");
         }
-        let (none, windows) = (Labels::default(), DECODERS[0]);
+        let (none, windows) = (Labels::default(), decoders()[0]);
         assert_eq!(windows.label(0), Some("object"));
         assert_eq!(none.class("object", windows, 1), Some(0));
         assert_eq!(

@@ -5,4 +5,7 @@
 mod support;
 
 mod choice;
+mod description;
+mod layout_files;
+mod models2026;
 mod yolox;

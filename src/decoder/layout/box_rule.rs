@@ -14,7 +14,8 @@
 //! distances   low = p - v0 s              high = p + v1 s
 //! ```
 //!
-//! Without a reference, `p` is 0 and `s` is 1. These formulas, with one order of operations for all engines, are
+//! With [`BoxTransform::Sigmoid`], positions are relative to the size of the grid's cell in place of `s`, as in
+//! YOLOv5, whose anchors have sizes of their own. Without a reference, `p` is 0 and `s` is 1. These formulas, with one order of operations for all engines, are
 //! stated in the documentation of the [engines](crate::engine).
 
 use arrayvec::ArrayVec;

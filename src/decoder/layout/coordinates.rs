@@ -21,8 +21,13 @@ pub enum Coordinates {
 impl Coordinates {
     /// Whether the coordinates of `tensor` are normalized, if its decoder does not define it.
     pub(in crate::decoder) fn normalized(self, tensor: &TensorView<'_>) -> bool {
+        self.normalized_or(false, tensor)
+    }
+
+    /// The same of a decoder whose coordinates are normalized if `default` is true.
+    pub(in crate::decoder) fn normalized_or(self, default: bool, tensor: &TensorView<'_>) -> bool {
         match self {
-            Self::Auto => tensor.id.ends_with("-normalized"),
+            Self::Auto => default || tensor.id.ends_with("-normalized"),
             Self::Pixels => false,
             Self::Normalized => true,
         }

@@ -16,7 +16,66 @@ pub enum LayoutError {
         /// The decoder's name.
         decoder: &'static str,
         /// The expected shapes.
-        expected: &'static str,
+        expected: String,
+    },
+    /// The number of anchors is not that of the grids of the model's input.
+    #[error(
+        "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of \
+         stride {strides} on a model input of {model}; set model-width and model-height to the \
+         model's input"
+    )]
+    Grid {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// The number of anchors by the shape.
+        found: usize,
+        /// The number of anchors by the grids.
+        expected: usize,
+        /// The strides, as displayed.
+        strides: String,
+        /// The size of the model's input, as displayed.
+        model: String,
+    },
+    /// The decoder needs the size of the model's input, which is not known.
+    #[error(
+        "tensor {tensor}: decoder {decoder} needs the size of the model's input; \
+         set model-width and model-height"
+    )]
+    ModelSize {
+        /// A tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+    },
+    /// Two tensors have different numbers of anchors.
+    #[error(
+        "tensor {first} has {first_anchors} anchors, tensor {second} has {second_anchors}; \
+         expected the same number"
+    )]
+    Anchors {
+        /// A tensor, as displayed.
+        first: String,
+        /// The number of anchors by its shape.
+        first_anchors: usize,
+        /// Another tensor, as displayed.
+        second: String,
+        /// The number of anchors by its shape.
+        second_anchors: usize,
+    },
+    /// The layout file does not have a prior for each anchor.
+    #[error(
+        "tensor {tensor}: it has {found} anchors, but the layout file has {priors} priors; \
+         expected one for each anchor"
+    )]
+    Priors {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of anchors by the shape.
+        found: usize,
+        /// The number of priors.
+        priors: usize,
     },
     /// The first of three dimensions is not 1, and [`Options::batch`] is not set.
     #[error(
@@ -125,7 +184,8 @@ impl LayoutError {
             Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
-            Self::NotQuantized { .. } => Some(1),
+            Self::Grid { .. } | Self::ModelSize { .. } => Some(0),
+            Self::NotQuantized { .. } | Self::Anchors { .. } | Self::Priors { .. } => Some(1),
             Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
         }
     }

@@ -42,6 +42,9 @@ pub const MAX_COLUMNS: usize = 4;
 /// The greatest number of components of all columns together.
 pub const MAX_COLUMN_COMPONENTS: usize = 1024;
 
+/// The greatest number of bins of [`BoxTransform::Expectation`].
+pub const MAX_BINS: usize = 256;
+
 /// Where a detector's numbers are and what they mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {

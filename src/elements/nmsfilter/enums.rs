@@ -225,7 +225,7 @@ mod tests {
         let class = glib::EnumClass::new::<Decoder>();
         let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
         let names: Vec<_> = std::iter::once("auto")
-            .chain(decoder::DECODERS.map(|decoder| decoder.name()))
+            .chain(decoder::decoders().iter().map(|decoder| decoder.name()))
             .collect();
         assert_eq!(nicks, names);
     }

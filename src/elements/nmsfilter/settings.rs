@@ -188,6 +188,7 @@ impl Settings {
             num_classes: self.num_classes as usize,
             labels,
             batch,
+            ..decoder::Options::default()
         }
     }
 

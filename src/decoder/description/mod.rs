@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Descriptions: layouts of model families as text.
+//!
+//! In: a text such as the files in src/decoder/families, or a user's file. Out: a [`Description`], which finds the
+//! [`Layout`] for tensors of given shapes. No element is read.
+//!
+//! # Format
+//! Lines of `key = value`, in sections that begin with `[kind name]`. Text after `#` is a comment. This describes
+//! the output of YOLOX without its decode step:
+//!
+//! ```text
+//! name = yolox-raw
+//! about = rows of x and y from the cell, logarithms of width and height, objectness, C class scores
+//!
+//! [tensor output]                # a tensor of the model, and how the sections below call it
+//! names = output, output0        # the producer's names for it
+//! shape = N,5+C                  # N anchors, C classes; a batch dimension and dimensions of 1 are left out
+//!
+//! [anchors]
+//! strides = 8 16 32              # three grids of cells, one after the other; N follows from the model's input
+//!
+//! [score]
+//! scores = output 5              # C scores, from column 5 on
+//! objectness = output 4
+//!
+//! [box]
+//! box = output 0                 # four numbers, from column 0 on
+//! format = center
+//! transform = exp
+//! ```
+//!
+//! A field is the name of a tensor and its first column: a number, `C`, or a sum such as `C+32`; 0 if it is left
+//! out. How many columns it has follows from what it is.
+//!
+//! | section | key | value |
+//! | --- | --- | --- |
+//! | (none) | `name` | the name in messages |
+//! | | `about` | what the tensors have, for messages |
+//! | | `label` | the name of class 0, where the model has one class |
+//! | | `values` | what scores are: `probabilities` (the default), `model` (they depend on the model), `any` |
+//! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number |
+//! | | `ids` | tensor ids, separated by commas, by which the decoder is chosen |
+//! | | `names` | other names, by which tensors are found if the decoder is set; the same with `onnx/` before them |
+//! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
+//! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
+//! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level |
+//! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
+//! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up` |
+//! | | `offset` | the point of a cell, from its upper left corner, in cells: 0 (the default), 0.5 |
+//! | | `per-cell` | anchors of a cell, one number for all levels or one for each; 1 by default |
+//! | | `order` | `cell` (the default): the anchors of a cell follow one another; `anchor`: the first ones of all cells come first |
+//! | | `sizes` | instead of `per-cell`: the sizes of a cell's anchors, such as `10x13 16x30`, of several levels separated by commas; in the unit of the boxes |
+//! | | `priors` | field with the boxes that boxes are relative to: center and size |
+//! | | `count` | field with the number of valid anchors |
+//! | `[score]` | `scores` | required; field with C scores, or one |
+//! | | `class` | field with the class of the only score |
+//! | | `objectness` | field |
+//! | | `combine` | `product` (the default) or `square-root` of objectness and score |
+//! | | `activation` | `none` (the default), `sigmoid`, `softmax`; the property `score-activation` counts instead |
+//! | | `background` | `yes` if the first of the scores is that of the background |
+//! | | `first-class` | the class of the first score that is not the background's; 0 by default |
+//! | `[box]` | `box` | required; field |
+//! | | `format` | `corners` (the default), `center`, `square`, `distances` |
+//! | | `axes` | `xy` (the default), `yx` |
+//! | | `transform` | `none` (the default), `exp`, `sigmoid`, `expectation` |
+//! | | `bins` | the numbers for each side with `expectation` |
+//! | | `variances` | the factors of positions and of sizes; 1 1 by default |
+//! | | `unit` | `pixels` (the default) of the model's input, `normalized`; the property `coordinates` counts instead, unless boxes are relative to a grid |
+//! | `[column NAME]` | `numbers` | required; field with numbers that survivors carry along |
+//! | | `count` | required; how many |
+//! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
+//!
+//! The [module of layouts](super::layout) has the formulas.
+
+mod apply;
+mod error;
+mod parse;
+mod shape;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+
+pub use error::DescriptionError;
+pub use parse::MAX_LENGTH;
+
+use self::shape::{Count, Pattern};
+use super::layout::{Activation, BoxRule, Combination, MAX_GROUPS, MAX_SIZES};
+use super::{MAX_INPUTS, Role, Scores};
+
+/// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
+#[derive(Clone, Debug)]
+pub struct Description<'a> {
+    name: &'a str,
+    about: Option<&'a str>,
+    label: Option<&'a str>,
+    values: Scores,
+    tensors: Vec<TensorRule<'a>>,
+    anchors: AnchorRule,
+    score: ScoreFields,
+    boxes: BoxFields,
+    columns: Vec<ColumnRule<'a>>,
+    priors: Option<Arc<[[f32; 4]]>>,
+}
+
+/// A section `tensor`.
+#[derive(Clone, Debug)]
+struct TensorRule<'a> {
+    name: &'a str,
+    shapes: Vec<Pattern>,
+    /// Whether there is one for each level.
+    per_level: bool,
+    /// For each tensor: its ids, other names, and position.
+    names: Vec<TensorNames<'a>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct TensorNames<'a> {
+    ids: Vec<Cow<'a, str>>,
+    names: Vec<Cow<'a, str>>,
+    index: Option<usize>,
+}
+
+/// Columns of a tensor.
+#[derive(Clone, Copy, Debug)]
+struct FieldRule {
+    /// The index of the section `tensor`.
+    tensor: usize,
+    column: Count,
+}
+
+/// The section `anchors`.
+#[derive(Clone, Debug)]
+struct AnchorRule {
+    levels: Levels,
+    rounds_up: bool,
+    offset: f32,
+    /// Of each level.
+    per_cell: ArrayVec<usize, MAX_GROUPS>,
+    by_cell: bool,
+    /// Of each level; empty if they are those of cells.
+    sizes: ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>,
+    priors: Option<FieldRule>,
+    count: Option<FieldRule>,
+}
+
+/// The grids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Levels {
+    None,
+    /// By the size of cells, in pixels.
+    Strides(ArrayVec<u32, MAX_GROUPS>),
+    /// By the number of cells in a row and in a column.
+    Cells(ArrayVec<u32, MAX_GROUPS>),
+}
+
+impl Levels {
+    /// The number of groups of anchors.
+    fn groups(&self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::Strides(levels) | Self::Cells(levels) => levels.len(),
+        }
+    }
+}
+
+/// The section `score`.
+#[derive(Clone, Debug)]
+struct ScoreFields {
+    scores: FieldRule,
+    class: Option<FieldRule>,
+    objectness: Option<FieldRule>,
+    combination: Combination,
+    activation: Activation,
+    background: bool,
+    first_class: u32,
+}
+
+/// The section `box`.
+#[derive(Clone, Debug)]
+struct BoxFields {
+    field: FieldRule,
+    rule: BoxRule,
+    normalized: bool,
+}
+
+/// A section `column`.
+#[derive(Clone, Debug)]
+struct ColumnRule<'a> {
+    name: &'a str,
+    field: FieldRule,
+    components: usize,
+}
+
+impl<'a> Description<'a> {
+    /// The name in messages.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The name of class 0, if the text has it.
+    pub fn label(&self) -> Option<&'a str> {
+        self.label
+    }
+
+    /// What the scores are.
+    pub fn values(&self) -> Scores {
+        self.values
+    }
+
+    /// The section and the level of each tensor.
+    fn sources(&self) -> ArrayVec<(usize, usize), MAX_INPUTS> {
+        let levels = |(index, tensor): (usize, &TensorRule<'_>)| {
+            (0..tensor.names.len()).map(move |level| (index, level)).collect::<Vec<_>>()
+        };
+        self.tensors.iter().enumerate().flat_map(levels).collect()
+    }
+
+    /// The tensors, for messages, such as `boxes [1,N,4] and scores [1,N,C]`.
+    pub fn expects(&self) -> String {
+        let tensors: Vec<String> = self.tensors.iter().map(TensorRule::expects).collect();
+        let tensors = match tensors.split_last() {
+            Some((last, [_, ..])) => {
+                format!("{} and {last}", tensors[..tensors.len() - 1].join(", "))
+            }
+            _ => tensors.join(""),
+        };
+        match self.about {
+            Some(about) => format!("{tensors} ({about})"),
+            None => tensors,
+        }
+    }
+}
+
+impl TensorRule<'_> {
+    fn expects(&self) -> String {
+        let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("[1,{shape}]")).collect();
+        let number = if self.per_level { " for each stride" } else { "" };
+        format!("{} {}{number}", self.name, shapes.join(" or "))
+    }
+}
+
+impl Description<'static> {
+    /// The tensors, as [`Role`]s. Their names stay in memory.
+    pub(super) fn roles(&self) -> Vec<Role> {
+        let leaked = |names: &[Cow<'static, str>]| -> &'static [&'static str] {
+            let each = |name: &Cow<'static, str>| match name {
+                Cow::Borrowed(name) => *name,
+                Cow::Owned(name) => &*name.clone().leak(),
+            };
+            names.iter().map(each).collect::<Vec<_>>().leak()
+        };
+        let roles = self.tensors.iter().flat_map(|tensor| {
+            tensor.names.iter().map(|of_level| Role {
+                name: tensor.name,
+                ids: leaked(&of_level.ids),
+                names: leaked(&of_level.names),
+                index: of_level.index,
+            })
+        });
+        roles.collect()
+    }
+}

@@ -1,0 +1,707 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the text of a description to a [`Description`].
+//!
+//! In: any text. Out: a description whose parts fit each other, or an error with the line. The time is in proportion
+//! to the length of the text.
+
+use std::borrow::Cow;
+
+use arrayvec::ArrayVec;
+
+use super::error::Quoted;
+use super::shape::{CellOrder, Count, Pattern};
+use super::{
+    AnchorRule, BoxFields, ColumnRule, Description, DescriptionError, FieldRule, Levels,
+    ScoreFields, TensorNames, TensorRule,
+};
+use crate::decoder::layout::{
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, MAX_BINS,
+    MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, MAX_SIZES,
+};
+use crate::decoder::{MAX_CLASSES, MAX_INPUTS, Scores};
+
+/// The greatest length of a text in bytes. Priors of 100,000 anchors fit.
+pub const MAX_LENGTH: usize = 4 << 20;
+
+/// The greatest numbers of sections, of keys of a section, and of names of a tensor.
+const MAX_SECTIONS: usize = 64;
+const MAX_KEYS: usize = 32;
+const MAX_NAMES: usize = 64;
+
+/// The greatest stride, and the greatest number of cells in a row.
+const MAX_STRIDE: u32 = 65_535;
+
+type Parsed<T> = Result<T, DescriptionError>;
+
+impl<'a> Description<'a> {
+    /// The description in `text`.
+    ///
+    /// # Errors
+    /// If the text is longer than [`MAX_LENGTH`], or is not in the [format](super).
+    pub fn parse(text: &'a str) -> Parsed<Self> {
+        let Sections { mut top, mut named, priors } = Sections::split(text)?;
+        let last = text.lines().count().max(1);
+        let name = top.required("name")?.value;
+        let about = top.take("about").map(|entry| entry.value);
+        let label = top.take("label").map(|entry| entry.value);
+        let values = top.word(
+            "values",
+            Scores::Probabilities,
+            &[
+                ("probabilities", Scores::Probabilities),
+                ("model", Scores::OfTheModel),
+                ("any", Scores::Unbounded),
+            ],
+        )?;
+        top.finish(&["name", "about", "label", "values"])?;
+
+        let mut anchor_keys = take_section(&mut named, "anchors")?;
+        let levels = levels(&mut anchor_keys)?;
+        let mut tensors: Vec<TensorRule<'a>> = Vec::new();
+        for keys in all_sections(&mut named, "tensor") {
+            let line = keys.line;
+            let tensor = tensor(keys, &levels)?;
+            if tensors.iter().any(|other| other.name == tensor.name) {
+                let text = format!("a second section [tensor {}]", Quoted(tensor.name));
+                return Err(DescriptionError::new(line, text + "; expected one for each name"));
+            }
+            tensors.push(tensor);
+        }
+        let inputs: usize = tensors.iter().map(|tensor| tensor.names.len()).sum();
+        if !(1..=MAX_INPUTS).contains(&inputs) {
+            let text = format!("expected 1 to {MAX_INPUTS} tensors, got {inputs}");
+            return Err(DescriptionError::new(last, text));
+        }
+        let mut fields = Fields { tensors: &tensors, used: vec![false; tensors.len()] };
+
+        let mut keys = take_section(&mut named, "box")?;
+        let (boxes, box_line) = (boxes(&mut keys, &mut fields, &levels)?, keys.line);
+        keys.finish(&["box", "format", "axes", "transform", "bins", "variances", "unit"])?;
+        let line = anchor_keys.line;
+        let anchors = anchors(&mut anchor_keys, levels, &mut fields)?;
+        anchor_keys.finish(&[
+            "strides", "cells", "rounding", "offset", "per-cell", "order", "sizes", "priors",
+            "count",
+        ])?;
+        let references = usize::from(anchors.levels != Levels::None)
+            + usize::from(anchors.priors.is_some())
+            + usize::from(priors.is_some());
+        if references > 1 {
+            let text = "expected one of strides, cells, priors and a section [priors], got several";
+            return Err(DescriptionError::new(line, text));
+        }
+        if references == 0 && boxes.rule.format == BoxFormat::Distances {
+            let text =
+                "format: distances need anchors; expected strides, cells or priors in [anchors]";
+            return Err(DescriptionError::new(box_line, text));
+        }
+
+        let mut keys = take_section(&mut named, "score")?;
+        let score = score(&mut keys, &mut fields)?;
+        keys.finish(&[
+            "scores",
+            "class",
+            "objectness",
+            "combine",
+            "activation",
+            "background",
+            "first-class",
+        ])?;
+
+        let mut columns: Vec<ColumnRule<'a>> = Vec::new();
+        for mut keys in all_sections(&mut named, "column") {
+            let column = column(&mut keys, &mut fields)?;
+            let line = keys.line;
+            keys.finish(&["numbers", "count"])?;
+            columns.push(column);
+            let components: usize = columns.iter().map(|column| column.components).sum();
+            if columns.len() > MAX_COLUMNS || components > MAX_COLUMN_COMPONENTS {
+                let text = format!(
+                    "expected at most {MAX_COLUMNS} columns with {MAX_COLUMN_COMPONENTS} numbers together"
+                );
+                return Err(DescriptionError::new(line, text));
+            }
+        }
+        if let Some(other) = named.first() {
+            return Err(DescriptionError::expected(
+                other.line,
+                "section",
+                "[tensor NAME], [anchors], [score], [box], [column NAME] or [priors]",
+                other.kind,
+            ));
+        }
+        if let Some(unused) = fields.used.iter().position(|used| !used) {
+            let name = Quoted(tensors[unused].name);
+            let text = format!("tensor {name} is in no field; remove its section, or use it");
+            return Err(DescriptionError::new(last, text));
+        }
+        Ok(Self { name, about, label, values, tensors, anchors, score, boxes, columns, priors })
+    }
+}
+
+/// A line `key = value`.
+#[derive(Clone, Copy, Debug)]
+struct Entry<'a> {
+    line: usize,
+    key: &'a str,
+    value: &'a str,
+}
+
+impl Entry<'_> {
+    fn error(&self, expected: &str) -> DescriptionError {
+        DescriptionError::expected(self.line, self.key, expected, self.value)
+    }
+}
+
+/// The lines of a section.
+#[derive(Debug)]
+struct Keys<'a> {
+    line: usize,
+    kind: &'a str,
+    name: &'a str,
+    entries: Vec<Entry<'a>>,
+}
+
+/// The sections of a text.
+struct Sections<'a> {
+    /// The lines before the first section.
+    top: Keys<'a>,
+    named: Vec<Keys<'a>>,
+    priors: Option<std::sync::Arc<[[f32; 4]]>>,
+}
+
+impl<'a> Sections<'a> {
+    fn split(text: &'a str) -> Parsed<Self> {
+        if text.len() > MAX_LENGTH {
+            let reason = format!("expected at most {MAX_LENGTH} bytes of text, got {}", text.len());
+            return Err(DescriptionError::new(1, reason));
+        }
+        let mut sections = vec![Keys { line: 1, kind: "", name: "", entries: Vec::new() }];
+        let mut priors: Option<Vec<[f32; 4]>> = None;
+        let mut is_in_priors = false;
+        for (index, line) in text.lines().enumerate() {
+            let (number, line) = (index + 1, line.split('#').next().unwrap_or_default().trim());
+            if line.is_empty() {
+                continue;
+            }
+            if let Some(header) = line.strip_prefix('[') {
+                let expected = "[KIND] or [KIND NAME]";
+                let error = || DescriptionError::expected(number, "section", expected, line);
+                let mut words = header.strip_suffix(']').ok_or_else(error)?.split_whitespace();
+                let kind = words.next().ok_or_else(error)?;
+                let name = words.next().unwrap_or_default();
+                if words.next().is_some()
+                    || (["tensor", "column"].contains(&kind) == name.is_empty())
+                {
+                    return Err(error());
+                }
+                is_in_priors = kind == "priors";
+                if is_in_priors {
+                    priors.get_or_insert_default();
+                    continue;
+                }
+                if sections.len() > MAX_SECTIONS {
+                    let reason = format!("expected at most {MAX_SECTIONS} sections");
+                    return Err(DescriptionError::new(number, reason));
+                }
+                sections.push(Keys { line: number, kind, name, entries: Vec::new() });
+            } else if let Some(rows) = priors.as_mut().filter(|_| is_in_priors) {
+                rows.push(prior(number, line)?);
+            } else {
+                let (key, value) = line.split_once('=').ok_or_else(|| {
+                    DescriptionError::expected(number, "line", "KEY = VALUE or [SECTION]", line)
+                })?;
+                let entry = Entry { line: number, key: key.trim(), value: value.trim() };
+                let entries = &mut sections.last_mut().expect("there is the first one").entries;
+                if entry.value.is_empty() {
+                    return Err(entry.error("a value"));
+                }
+                if entries.iter().any(|other| other.key == entry.key) {
+                    let reason =
+                        format!("a second {}; expected one in a section", Quoted(entry.key));
+                    return Err(DescriptionError::new(number, reason));
+                }
+                if entries.len() >= MAX_KEYS {
+                    let reason = format!("expected at most {MAX_KEYS} keys in a section");
+                    return Err(DescriptionError::new(number, reason));
+                }
+                entries.push(entry);
+            }
+        }
+        let named = sections.split_off(1);
+        let top = sections.pop().expect("there is the first one");
+        Ok(Self { top, named, priors: priors.map(Into::into) })
+    }
+}
+
+/// A row of the section `priors`.
+fn prior(line: usize, text: &str) -> Parsed<[f32; 4]> {
+    let numbers: ArrayVec<f32, 4> = text
+        .split_whitespace()
+        .take(5)
+        .map_while(|word| word.parse().ok().filter(|number: &f32| number.is_finite()))
+        .take(4)
+        .collect();
+    let count = text.split_whitespace().take(5).count();
+    numbers.into_inner().ok().filter(|_| count == 4).ok_or_else(|| {
+        DescriptionError::expected(line, "prior", "center x, center y, width and height", text)
+    })
+}
+
+/// The sections of a kind, in the order of the text.
+fn all_sections<'a>(named: &mut Vec<Keys<'a>>, kind: &str) -> Vec<Keys<'a>> {
+    named.extract_if(.., |keys| keys.kind == kind).collect()
+}
+
+/// The only section of a kind; without entries if there is none.
+fn take_section<'a>(named: &mut Vec<Keys<'a>>, kind: &'static str) -> Parsed<Keys<'a>> {
+    let mut found = all_sections(named, kind).into_iter();
+    let first = found.next();
+    match found.next() {
+        Some(second) => {
+            let reason = format!("a second section [{kind}]; expected one");
+            Err(DescriptionError::new(second.line, reason))
+        }
+        None => Ok(first.unwrap_or(Keys { line: 1, kind, name: "", entries: Vec::new() })),
+    }
+}
+
+impl<'a> Keys<'a> {
+    fn take(&mut self, key: &str) -> Option<Entry<'a>> {
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.swap_remove(index))
+    }
+
+    fn required(&mut self, key: &str) -> Parsed<Entry<'a>> {
+        let (line, section) = (self.line, self.title());
+        self.take(key)
+            .ok_or_else(|| DescriptionError::new(line, format!("{section} needs {key} = ...")))
+    }
+
+    fn title(&self) -> String {
+        match (self.kind, self.name) {
+            ("", _) => "the file".to_owned(),
+            (kind, "") => format!("section [{}]", Quoted(kind)),
+            (kind, name) => format!("section [{kind} {}]", Quoted(name)),
+        }
+    }
+
+    /// One of several words.
+    fn word<T: Copy>(&mut self, key: &str, default: T, words: &[(&str, T)]) -> Parsed<T> {
+        let Some(entry) = self.take(key) else { return Ok(default) };
+        let found = words.iter().find(|(word, _)| *word == entry.value);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            entry.error(&words.join(", "))
+        })
+    }
+
+    fn is_yes(&mut self, key: &str) -> Parsed<bool> {
+        self.word(key, false, &[("yes", true), ("no", false)])
+    }
+
+    /// Whole numbers in a range, separated by spaces.
+    fn whole_numbers<const COUNT: usize>(
+        &mut self,
+        key: &str,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Parsed<Option<(Entry<'a>, ArrayVec<u32, COUNT>)>> {
+        let Some(entry) = self.take(key) else { return Ok(None) };
+        let mut numbers = ArrayVec::new();
+        for word in entry.value.split_whitespace() {
+            let number = word.parse().ok().filter(|number| range.contains(number));
+            let is_added = number.is_some_and(|number| numbers.try_push(number).is_ok());
+            if !is_added {
+                let (from, to) = (range.start(), range.end());
+                return Err(entry.error(&match COUNT {
+                    1 => format!("a whole number from {from} to {to}"),
+                    _ => format!("1 to {COUNT} whole numbers from {from} to {to}"),
+                }));
+            }
+        }
+        Ok(Some((entry, numbers)))
+    }
+
+    fn whole_number(
+        &mut self,
+        key: &str,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Parsed<Option<u32>> {
+        Ok(self.whole_numbers::<1>(key, range)?.and_then(|(_, numbers)| numbers.first().copied()))
+    }
+
+    /// Checks that no key is left.
+    fn finish(self, known: &[&str]) -> Parsed<()> {
+        match self.entries.iter().min_by_key(|entry| entry.line) {
+            None => Ok(()),
+            Some(entry) => {
+                let known = known.join(", ");
+                let what = format!("key of {}", self.title());
+                let (line, key) = (entry.line, Quoted(entry.key));
+                Err(DescriptionError::new(line, format!("{what}: expected {known}, got \"{key}\"")))
+            }
+        }
+    }
+}
+
+/// The grids of the section `anchors`.
+fn levels(keys: &mut Keys<'_>) -> Parsed<Levels> {
+    let strides = keys.whole_numbers("strides", 1..=MAX_STRIDE)?;
+    let cells = keys.whole_numbers("cells", 1..=MAX_STRIDE)?;
+    match (strides, cells) {
+        (None, None) => Ok(Levels::None),
+        (Some((_, strides)), None) => Ok(Levels::Strides(strides)),
+        (None, Some((_, cells))) => Ok(Levels::Cells(cells)),
+        (Some(_), Some((entry, _))) => Err(entry.error("strides or cells, not both")),
+    }
+}
+
+fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
+    let name = keys.name;
+    let shape = keys.required("shape")?;
+    let mut shapes = Vec::new();
+    for text in shape.value.split(" or ").take(MAX_SIZES) {
+        shapes.push(Pattern::parse(text).map_err(|expected| shape.error(expected))?);
+    }
+    let per_level = keys.is_yes("per-level")?;
+    let has_grid = *levels != Levels::None;
+    if per_level && !has_grid {
+        let reason = "per-level: expected strides or cells in [anchors]";
+        return Err(DescriptionError::new(keys.line, reason));
+    }
+    let is_of_level = per_level || (has_grid && levels.groups() == 1);
+    if !is_of_level && shapes.iter().any(|shape| shape.cell_order().is_some()) {
+        return Err(shape.error("N, or per-level = yes for H and W"));
+    }
+    let count = if per_level { levels.groups() } else { 1 };
+    let mut names = vec![TensorNames::default(); count];
+    if let Some(entry) = keys.take("ids") {
+        for (level, ids) in name_list(entry, levels, count)?.into_iter().enumerate() {
+            names[level].ids = ids;
+        }
+    }
+    if let Some(entry) = keys.take("names") {
+        for (level, list) in name_list(entry, levels, count)?.into_iter().enumerate() {
+            names[level].names = list;
+        }
+    }
+    if let Some((entry, indices)) = keys.whole_numbers::<MAX_GROUPS>("index", 0..=255)? {
+        if indices.len() != count {
+            return Err(entry.error(&format!("{count} numbers, one for each tensor")));
+        }
+        for (of_level, index) in names.iter_mut().zip(indices) {
+            of_level.index = Some(index as usize);
+        }
+    }
+    keys.finish(&["ids", "names", "shape", "index", "per-level"])?;
+    Ok(TensorRule { name, shapes, per_level, names })
+}
+
+/// Names separated by commas, for each of `count` tensors. Those of several tensors contain `{stride}`, or are
+/// lists.
+fn name_list<'a>(
+    entry: Entry<'a>,
+    levels: &Levels,
+    count: usize,
+) -> Parsed<Vec<Vec<Cow<'a, str>>>> {
+    let mut lists = vec![Vec::new(); count];
+    for (index, name) in entry.value.split(',').map(str::trim).enumerate() {
+        if index >= MAX_NAMES || name.is_empty() {
+            return Err(entry.error(&format!("1 to {MAX_NAMES} names separated by commas")));
+        }
+        match levels {
+            Levels::Strides(strides) if count > 1 && name.contains("{stride}") => {
+                for (list, stride) in lists.iter_mut().zip(strides) {
+                    list.push(Cow::Owned(name.replace("{stride}", &stride.to_string())));
+                }
+            }
+            _ => {
+                // One more than are expected is enough to find that there are too many.
+                let words: Vec<&str> = match count {
+                    1 => vec![name],
+                    _ => name.split_whitespace().take(count + 1).collect(),
+                };
+                if words.len() != count {
+                    let expected = format!("names with {{stride}}, or lists of {count} names");
+                    return Err(entry.error(&expected));
+                }
+                for (list, word) in lists.iter_mut().zip(words) {
+                    list.push(Cow::Borrowed(word));
+                }
+            }
+        }
+    }
+    Ok(lists)
+}
+
+/// The tensors that fields can be of.
+struct Fields<'t, 'a> {
+    tensors: &'t [TensorRule<'a>],
+    used: Vec<bool>,
+}
+
+impl Fields<'_, '_> {
+    /// The field of `key`, with `components` numbers of an anchor, or of the image.
+    fn of(
+        &mut self,
+        keys: &mut Keys<'_>,
+        key: &str,
+        components: impl FnOnce(&TensorRule<'_>) -> Count,
+    ) -> Parsed<Option<FieldRule>> {
+        let Some(entry) = keys.take(key) else { return Ok(None) };
+        let mut words = entry.value.splitn(2, char::is_whitespace);
+        let name = words.next().unwrap_or_default();
+        let Some(tensor) = self.tensors.iter().position(|tensor| tensor.name == name) else {
+            return Err(entry.error("the name of a section [tensor NAME], and a column"));
+        };
+        let column = match words.next() {
+            None => Count::default(),
+            Some(text) => Count::parse(text.trim())
+                .ok_or_else(|| entry.error("a column such as 4, C or C+32 after the tensor"))?,
+        };
+        self.used[tensor] = true;
+        let rule = &self.tensors[tensor];
+        let components = components(rule);
+        for shape in &rule.shapes {
+            let numbers = shape.numbers();
+            let needs_classes = column.has_classes || components.has_classes;
+            // Both sides are linear in the number of classes.
+            let is_inside = |classes| {
+                column.of(classes).saturating_add(components.of(classes)) <= numbers.of(classes)
+            };
+            if (needs_classes && !numbers.has_classes) || !is_inside(1) || !is_inside(MAX_CLASSES) {
+                return Err(entry.error(&format!(
+                    "{} from column {} on to be within the tensor's shape {shape}",
+                    Numbers(components),
+                    Numbers(column),
+                )));
+            }
+        }
+        Ok(Some(FieldRule { tensor, column }))
+    }
+
+    /// The same of a field of each anchor.
+    fn of_anchors(
+        &mut self,
+        keys: &mut Keys<'_>,
+        key: &str,
+        components: impl FnOnce(&TensorRule<'_>) -> Count,
+    ) -> Parsed<Option<FieldRule>> {
+        let entry = keys.entries.iter().find(|entry| entry.key == key).copied();
+        let field = self.of(keys, key, components)?;
+        if let (Some(field), Some(entry)) = (field, entry) {
+            if !self.tensors[field.tensor].shapes.iter().all(Pattern::has_anchors) {
+                return Err(entry.error("a tensor whose shape has N, or H and W"));
+            }
+        }
+        Ok(field)
+    }
+}
+
+fn constant(constant: usize) -> Count {
+    Count { constant, has_classes: false }
+}
+
+/// A number of columns in a message.
+struct Numbers(Count);
+
+impl std::fmt::Display for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Count { constant, has_classes: false } => write!(f, "{constant}"),
+            Count { constant: 0, has_classes: true } => f.write_str("C"),
+            Count { constant, has_classes: true } => write!(f, "{constant}+C"),
+        }
+    }
+}
+
+fn missing(keys: &Keys<'_>, key: &str) -> DescriptionError {
+    DescriptionError::new(keys.line, format!("{} needs {key} = ...", keys.title()))
+}
+
+fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> Parsed<BoxFields> {
+    let formats = [BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square, BoxFormat::Distances]
+        .map(|format| (format.name(), format));
+    let format = keys.word("format", BoxFormat::Corners, &formats)?;
+    let axes = keys.word("axes", Axes::Xy, &[("xy", Axes::Xy), ("yx", Axes::Yx)])?;
+    let transform_line = keys.entries.iter().find(|entry| entry.key == "transform").copied();
+    let transform = keys.word(
+        "transform",
+        BoxTransform::None,
+        &[
+            ("none", BoxTransform::None),
+            ("exp", BoxTransform::Exp),
+            ("sigmoid", BoxTransform::Sigmoid),
+            ("expectation", BoxTransform::Expectation),
+        ],
+    )?;
+    let bins = keys.whole_number("bins", 2..=MAX_BINS as u32)?.map(|bins| bins as usize);
+    if let (Some(entry), true) =
+        (transform_line, (transform == BoxTransform::Expectation) != bins.is_some())
+    {
+        return Err(entry.error("bins with expectation, and only there"));
+    }
+    let mut rule = BoxRule { axes, transform, bins: bins.unwrap_or(1), ..BoxRule::decoded(format) };
+    if let Some(entry) = keys.take("variances") {
+        let mut words = entry.value.split_whitespace();
+        let mut number = || words.next()?.parse().ok().filter(|number: &f32| number.is_normal());
+        let numbers = number().and_then(|of_positions| Some([of_positions, number()?]));
+        rule.variances = numbers
+            .filter(|_| words.next().is_none())
+            .ok_or_else(|| entry.error("two numbers, for positions and for sizes"))?;
+    }
+    let unit = keys.entries.iter().find(|entry| entry.key == "unit").copied();
+    let normalized = keys.word("unit", false, &[("pixels", false), ("normalized", true)])?;
+    match (levels, unit) {
+        (Levels::Strides(_), Some(entry)) if normalized => {
+            return Err(entry.error("pixels, the unit of strides"));
+        }
+        (Levels::Cells(_), _) if !normalized => {
+            return Err(DescriptionError::new(
+                keys.line,
+                "section [box] needs unit = normalized with cells",
+            ));
+        }
+        _ => {}
+    }
+    let components = rule.components();
+    let field = fields.of_anchors(keys, "box", |_| constant(components))?;
+    Ok(BoxFields { field: field.ok_or_else(|| missing(keys, "box"))?, rule, normalized })
+}
+
+fn anchors(keys: &mut Keys<'_>, levels: Levels, fields: &mut Fields<'_, '_>) -> Parsed<AnchorRule> {
+    let groups = levels.groups();
+    let has_grid = levels != Levels::None;
+    // Each of these keys is about cells of a grid.
+    let of_cells = ["rounding", "offset", "per-cell", "order", "sizes"];
+    let entry = keys.entries.iter().find(|entry| !has_grid && of_cells.contains(&entry.key));
+    if let Some(entry) = entry {
+        return Err(entry.error("strides or cells in the same section"));
+    }
+    let rounds_up = keys.word("rounding", false, &[("down", false), ("up", true)])?;
+    let offset = match keys.take("offset") {
+        None => 0.0,
+        Some(entry) => {
+            let number = entry.value.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+            number.ok_or_else(|| entry.error("a number from 0 to 1"))?
+        }
+    };
+    let per_cell = keys.whole_numbers::<MAX_GROUPS>("per-cell", 1..=256)?;
+    let sizes =
+        keys.take("sizes").map(|entry| sizes(entry, groups)).transpose()?.unwrap_or_default();
+    let per_cell: ArrayVec<usize, MAX_GROUPS> = match per_cell {
+        Some((entry, _)) if !sizes.is_empty() => {
+            return Err(entry.error("per-cell or sizes, not both"));
+        }
+        Some((entry, numbers)) => match numbers.as_slice() {
+            [number] => (0..groups).map(|_| *number as usize).collect(),
+            numbers if numbers.len() == groups => {
+                numbers.iter().map(|number| *number as usize).collect()
+            }
+            _ => return Err(entry.error(&format!("one number, or {groups}, one for each level"))),
+        },
+        None if sizes.is_empty() => (0..groups).map(|_| 1).collect(),
+        None => sizes.iter().map(ArrayVec::len).collect(),
+    };
+    let order = keys.entries.iter().find(|entry| entry.key == "order").copied();
+    let mut by_cell = keys.word("order", true, &[("cell", true), ("anchor", false)])?;
+    for shape in fields.tensors.iter().flat_map(|tensor| &tensor.shapes) {
+        let Some(of_shape) = shape.cell_order() else { continue };
+        if !shape.has_per_cell() {
+            if per_cell.iter().any(|&number| number != 1) {
+                let reason = format!("shape {shape}: expected A for several anchors of a cell");
+                return Err(DescriptionError::new(keys.line, reason));
+            }
+            continue;
+        }
+        let of_shape = of_shape == CellOrder::CellFirst;
+        if let (Some(entry), true) = (order, of_shape != by_cell) {
+            return Err(entry.error("the order of the tensors' shapes"));
+        }
+        by_cell = of_shape;
+    }
+    let priors = fields.of_anchors(keys, "priors", |_| constant(4))?;
+    let count = fields.of(keys, "count", |_| constant(1))?;
+    if count.is_some_and(|count| fields.tensors[count.tensor].per_level) {
+        return Err(DescriptionError::new(
+            keys.line,
+            "count: expected one tensor, not one for each level",
+        ));
+    }
+    Ok(AnchorRule { levels, rounds_up, offset, per_cell, by_cell, sizes, priors, count })
+}
+
+/// The sizes of anchors of a cell, for each of `groups` levels.
+fn sizes(
+    entry: Entry<'_>,
+    groups: usize,
+) -> Parsed<ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>> {
+    let error = || {
+        entry.error(&format!(
+            "1 to {MAX_SIZES} sizes such as 10x13 for each of {groups} levels, separated by commas"
+        ))
+    };
+    let side = |text: &str| text.parse().ok().filter(|side: &f32| side.is_normal() && *side > 0.0);
+    let mut levels = ArrayVec::new();
+    for level in entry.value.split(',') {
+        let mut sizes = ArrayVec::new();
+        for word in level.split_whitespace() {
+            let (width, height) = word.split_once('x').unwrap_or((word, word));
+            let size = side(width).zip(side(height)).ok_or_else(error)?;
+            sizes.try_push([size.0, size.1]).map_err(|_| error())?;
+        }
+        if sizes.is_empty() {
+            return Err(error());
+        }
+        levels.try_push(sizes).map_err(|_| error())?;
+    }
+    if levels.len() != groups {
+        return Err(error());
+    }
+    Ok(levels)
+}
+
+fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields> {
+    let combination = keys.word(
+        "combine",
+        Combination::Product,
+        &[("product", Combination::Product), ("square-root", Combination::SquareRoot)],
+    )?;
+    let activations = [Activation::None, Activation::Sigmoid, Activation::Softmax]
+        .map(|activation| (activation.name(), activation));
+    let activation = keys.word("activation", Activation::None, &activations)?;
+    let background = keys.is_yes("background")?;
+    let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
+    let class_entry = keys.entries.iter().find(|entry| entry.key == "class").copied();
+    let class = fields.of_anchors(keys, "class", |_| constant(1))?;
+    let scores_entry = keys.entries.iter().find(|entry| entry.key == "scores").copied();
+    let scores = fields.of_anchors(keys, "scores", |tensor| {
+        let has_classes = tensor.shapes.iter().any(|shape| shape.numbers().has_classes);
+        // `C` includes the background.
+        match has_classes && class.is_none() {
+            true => Count { constant: 0, has_classes: true },
+            false => constant(1 + usize::from(background)),
+        }
+    })?;
+    let scores = scores.ok_or_else(|| missing(keys, "scores"))?;
+    let shapes = &fields.tensors[scores.tensor].shapes;
+    let has_classes = |shape: &Pattern| shape.numbers().has_classes;
+    if let (Some(entry), false) =
+        (scores_entry, shapes.iter().all(|shape| has_classes(shape) == has_classes(&shapes[0])))
+    {
+        return Err(entry.error("C in every shape of the tensor, or in none"));
+    }
+    if let (Some(entry), true) = (class_entry, background || first_class > 0) {
+        return Err(entry.error("no background and no first-class where the class has a field"));
+    }
+    let objectness = fields.of_anchors(keys, "objectness", |_| constant(1))?;
+    Ok(ScoreFields { scores, class, objectness, combination, activation, background, first_class })
+}
+
+fn column<'a>(keys: &mut Keys<'a>, fields: &mut Fields<'_, '_>) -> Parsed<ColumnRule<'a>> {
+    let count = keys.whole_number("count", 1..=MAX_COLUMN_COMPONENTS as u32)?;
+    let components = count.ok_or_else(|| missing(keys, "count"))? as usize;
+    let field = fields.of_anchors(keys, "numbers", |_| constant(components))?;
+    let field = field.ok_or_else(|| missing(keys, "numbers"))?;
+    Ok(ColumnRule { name: keys.name, field, components })
+}
