@@ -21,11 +21,11 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use choose::{Choice, Reason, contradicting_id};
-pub use choose::{ChoiceError, choose};
 #[cfg(feature = "internals")]
-pub use choose::{ONNX_PREFIX, may_be_end_to_end};
+pub use choose::ONNX_PREFIX;
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+pub use choose::{Choice, Reason, contradicting_id, may_be_end_to_end};
+pub use choose::{ChoiceError, choose};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};

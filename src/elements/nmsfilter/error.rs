@@ -5,6 +5,7 @@
 use gst::glib;
 
 use super::class_rules::ClassRuleError;
+use super::layout_file::LayoutFileError;
 use super::quantization::QuantizationError;
 use super::settings::SettingsError;
 use super::unread_family::UnreadFamily;
@@ -33,6 +34,8 @@ pub(super) enum FrameError {
     ClassRule(#[from] ClassRuleError),
     #[error(transparent)]
     Quantization(#[from] QuantizationError),
+    #[error(transparent)]
+    LayoutFile(#[from] LayoutFileError),
     #[error("regions cannot be attached: {0}")]
     Attach(#[from] glib::BoolError),
     #[error(transparent)]
@@ -45,7 +48,11 @@ impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) | Self::Quantization(_) => {
+            Self::Settings(_)
+            | Self::Mapping(_)
+            | Self::ClassRule(_)
+            | Self::Quantization(_)
+            | Self::LayoutFile(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),

@@ -18,6 +18,7 @@ pub mod enums;
 mod error;
 mod frame_counter;
 mod imp;
+mod layout_file;
 mod list;
 mod pending_settings;
 mod plan;

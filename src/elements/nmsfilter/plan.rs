@@ -13,7 +13,7 @@ use super::error::FrameError;
 use super::quantization::QuantizationRules;
 use super::settings::Settings;
 use super::unread_family::UnreadFamily;
-use crate::decoder::{self, Choice, Reason};
+use crate::decoder::{self, Choice, Decoder, Reason};
 use crate::engine::{ClassThresholds, Engine, Params};
 use crate::input::model::ModelInput;
 use crate::output::{Labels, Mapping};
@@ -26,6 +26,8 @@ pub(super) struct Plan {
     batch: Option<bool>,
     /// What `quantization` sets. Tensors that the plan is used for must have it.
     pub quantization: QuantizationRules,
+    /// The decoder that is set.
+    wanted: Option<&'static dyn Decoder>,
     pub choice: Choice,
     /// One for each size of frames and input of a model, which differ within a batch if the muxer does not scale
     /// frames, or the batches of several inference elements are muxed.
@@ -97,7 +99,8 @@ impl Plan {
         settings.check_attach(input.batch)?;
         let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
         quantization.check(input.tensors)?;
-        let choice = choose(input, &quantization, settings, labels)?;
+        let wanted = settings.wanted_decoder()?;
+        let choice = choose(input, wanted, &quantization, settings, labels)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
@@ -109,7 +112,7 @@ impl Plan {
         let frame = FramePlan::new(size, &choice, settings, input.model, thresholds)?;
         engine.supports(&choice.layout, &frame.params)?;
         let (batch, frames) = (input.has_more_frames(), ArrayVec::from_iter([frame]));
-        let mut plan = Self { tensors: Vec::new(), batch, quantization, choice, frames };
+        let mut plan = Self { tensors: Vec::new(), batch, quantization, wanted, choice, frames };
         plan.set_signatures(input.tensors);
         Ok(plan)
     }
@@ -131,7 +134,7 @@ impl Plan {
             return Ok(false);
         }
         if !self.has_signatures(input.tensors) {
-            let choice = choose(input, &self.quantization, settings, labels)?;
+            let choice = choose(input, self.wanted, &self.quantization, settings, labels)?;
             if !self.choice.layout.has_same_params(&choice.layout) {
                 return Ok(false);
             }
@@ -232,13 +235,14 @@ impl FramePlan {
 /// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
 fn choose(
     input: PlanInput<'_>,
+    wanted: Option<&'static dyn Decoder>,
     quantization: &QuantizationRules,
     settings: &Settings,
     labels: &Labels,
 ) -> Result<Choice, FrameError> {
     let tensors = quantization.applied(input.tensors);
-    let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    let wanted = settings.decoder.decoder();
+    let options =
+        settings.decoder_options(labels.count(), input.batch.is_some(), input.model, input.frame);
     let choice = decoder::choose(&tensors, wanted, options);
     let Some(family) = input.family else { return Ok(choice?) };
     match choice {

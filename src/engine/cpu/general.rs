@@ -15,7 +15,9 @@ use super::candidate::add_box;
 use super::decode::{Best, CandidateDecoder, Found, Scan};
 use super::score::Score;
 use crate::decoder::MAX_INPUTS;
-use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
+use crate::decoder::layout::{
+    Activation, Axes, Combination, Field, Group, Layout, Reference, ScoreRule,
+};
 use crate::tensor::{Elements, HostImages, Quantization, TensorView};
 
 /// The tensors of a layout in host memory.
@@ -330,10 +332,10 @@ impl GroupDecoder<'_> {
                 let numbers = [0, 1, 2, 3].map(|component| priors.at(anchor, component));
                 Prior::of_numbers(layout.boxes.axes, numbers)
             }),
-            Reference::Table(first) => layout.priors.as_ref().map(|priors| {
-                let [x, y, width, height] = priors[first + anchor];
-                Prior { point: [x, y], size: [width, height] }
-            }),
+            Reference::Table(first) => layout
+                .priors
+                .as_ref()
+                .map(|priors| Prior::of_numbers(Axes::Xy, priors[first + anchor])),
         };
         let number = |component| self.boxes.at(anchor, component);
         let corners = formula::corners(&layout.boxes, prior, params.scale, number);

@@ -4,11 +4,12 @@
 //! In: what a plan was made of. Out: a [`SettingContradiction`] for each setting that is in force, although
 //! something else is known. No number of a tensor is needed.
 
+use super::super::enums::Decoder;
 use super::super::plan::{Plan, PlanInput};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
 use crate::decoder::layout::Activation;
-use crate::decoder::{self, Layout, Reason, Scores};
+use crate::decoder::{self, Choice, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::geometry::Letterbox;
 use crate::input::model::ModelInput;
@@ -63,6 +64,10 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
          or not quantized, or correct quantization"
     )]
     CoarseScores { tensor: String, scale: f32, decoder: &'static str },
+    #[error(
+        "layout-file is set, but decoder {decoder} reads the tensors; set decoder=layout, or unset layout-file"
+    )]
+    UnusedLayoutFile { decoder: &'static str },
 }
 
 /// The scale of quantized probabilities is 1/255 if a tensor has no other numbers. From this step on, thresholds and
@@ -91,6 +96,7 @@ pub(in crate::elements::nmsfilter) fn of_plan(
         of_model_size(settings, input.model, is_normalized),
         of_thresholds(plan, thresholds, settings),
         of_steps(plan, input),
+        of_layout_file(plan, settings),
     ]
     .into_iter()
     .flatten()
@@ -124,26 +130,20 @@ fn of_decoder(
     if let Some(family) = input.family {
         return Some(SettingContradiction::Family { decoder, family });
     }
-    let options = settings.decoder_options(labels.count(), input.batch.is_some());
+    let options =
+        settings.decoder_options(labels.count(), input.batch.is_some(), input.model, input.frame);
+    let Choice { layout, reason, .. } = &plan.choice;
     if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, &plan.choice, options) {
         let (tensor, other) = (tensor.to_string(), other.name());
         return Some(SettingContradiction::Id { decoder, tensor, other });
     }
-    let classes = plan.choice.layout.classes;
-    let is_confirmed = plan.choice.reason == Reason::Id || options.known_classes() == Some(classes);
-    let tensor = rows_of_six(&plan.choice.layout).filter(|_| !is_confirmed)?;
-    let tensor = input.tensors[tensor].to_string();
+    let classes = layout.classes;
+    let is_confirmed = *reason == Reason::Id || options.known_classes() == Some(classes);
+    if is_confirmed || !decoder::may_be_end_to_end(&plan.choice, options) {
+        return None;
+    }
+    let tensor = input.tensors[layout.groups[0].boxes.tensor].to_string();
     Some(SettingContradiction::SixColumns { decoder, tensor, classes })
-}
-
-/// The tensor whose rows are anchors of six numbers, if the last ones are scores, or objectness and a score, and not
-/// a class.
-fn rows_of_six(layout: &Layout) -> Option<usize> {
-    let [group] = &layout.groups[..] else { return None };
-    let (boxes, scores) = (&group.boxes, &group.scores);
-    let is_row =
-        boxes.component_stride == 1 && boxes.anchor_stride == 6 && boxes.tensor == scores.tensor;
-    (is_row && group.class.is_none()).then_some(boxes.tensor)
 }
 
 /// A letterbox that is only assumed, because the tensors do not have all of it, contradicts nothing. Nor does one
@@ -213,4 +213,10 @@ fn of_steps(plan: &Plan, input: PlanInput<'_>) -> Option<SettingContradiction> {
             decoder,
         })
     })
+}
+
+fn of_layout_file(plan: &Plan, settings: &Settings) -> Option<SettingContradiction> {
+    let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
+    (is_set && settings.decoder != Decoder::Layout)
+        .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice.decoder.name() })
 }
