@@ -35,3 +35,5 @@
 #include "map.cuh"
 #include "reduce.cuh"
 #include "publish.cuh"
+#include "decode_layout.cuh"
+#include "publish_columns.cuh"

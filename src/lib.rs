@@ -45,6 +45,7 @@ pub mod internals;
 pub mod nms;
 #[cfg(feature = "gstreamer")]
 mod output;
+mod plan;
 #[cfg(feature = "gstreamer")]
 mod plugin;
 pub mod tensor;

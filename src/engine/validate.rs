@@ -37,7 +37,7 @@ pub(super) fn validate(
     if !is_class_in_range && !layout.has_class_field() {
         return Err(EngineError::Classes { classes: scores });
     }
-    let pairs = anchors as u64 * scores as u64;
+    let pairs = (anchors as u64).saturating_mul(scores as u64);
     if params.multi_label && u32::try_from(pairs).is_err() {
         return Err(EngineError::Pairs { anchors, classes: scores });
     }

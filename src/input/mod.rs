@@ -6,7 +6,7 @@
 //! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
 //! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
 //! memory, and [`model`] the tensors' model description. `selection` reads the tensors of one
-//! of several inference elements.
+//! of several inference elements, and `source` has what is read as images with their places.
 
 mod buffer_memory;
 pub mod cuda_memory;
@@ -16,6 +16,7 @@ pub(crate) mod deepstream;
 mod error;
 pub mod model;
 pub(crate) mod selection;
+pub(crate) mod source;
 #[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
 

@@ -24,7 +24,7 @@ fn compare(
     (scene, tensors, seed): (&LayoutScene, &[TensorView<'_>], u64),
     sums: &mut Sums,
 ) {
-    let LayoutScene { layout, params, .. } = scene;
+    let (layout, params) = (&scene.layout, &scene.params);
     let expected = reference.run(tensors, layout, params).unwrap_or_else(|error| {
         panic!("seed {seed}: the reference: {error}");
     });

@@ -12,6 +12,7 @@ pub mod library;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;
 pub mod project;
+pub mod random_layout;
 pub mod scene;
 pub mod skip;
 

@@ -12,6 +12,7 @@ pub mod pipeline;
 pub mod play;
 pub mod process;
 pub mod project;
+pub mod random_layout;
 pub mod scene;
 pub mod scratch;
 pub mod skip;

@@ -475,7 +475,7 @@ impl BaseTransformImpl for NmsFilter {
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
                 if let Some(session) = &mut *lock(&self.session) {
                     // An error is that of the copy, too, and is reported when that is read.
-                    let _ = session.deepstream.complete_copy(shared, copy.make_mut());
+                    let _ = session.complete_copy(shared, copy.make_mut());
                 }
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))
             }

@@ -10,7 +10,6 @@
 //! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.
 
-mod batch;
 mod class_rules;
 mod contradictions;
 mod debug_category;
@@ -22,6 +21,7 @@ mod layout_file;
 mod list;
 mod pending_settings;
 mod plan;
+mod planner;
 mod quantization;
 mod session;
 mod settings;

@@ -13,9 +13,9 @@ use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, StructureLayoutError, Version};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
-use crate::geometry;
+use crate::geometry::{self, Bounds, Mapping, MappingError};
 use crate::input::model::ModelInput;
-use crate::output::{HAS_ANALYTICS, Mapping};
+use crate::output::HAS_ANALYTICS;
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +117,22 @@ pub(super) enum SettingsError {
     NothingForBatch { attach: &'static str, frames: usize },
     #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]
     NothingForFrame,
+    #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
+    HalfModel(u32, u32),
+    #[error("letterbox needs the size of the model's input: set model-width and model-height")]
+    LetterboxWithoutModel,
+    #[error(transparent)]
+    Frame(MappingError),
+}
+
+impl From<MappingError> for SettingsError {
+    fn from(error: MappingError) -> Self {
+        match error {
+            MappingError::HalfModel(width, height) => Self::HalfModel(width, height),
+            MappingError::LetterboxWithoutModel => Self::LetterboxWithoutModel,
+            MappingError::NoFrame(..) => Self::Frame(error),
+        }
+    }
 }
 
 /// Where a value is from, in the log.
@@ -225,7 +241,7 @@ impl Settings {
 
     /// The size of the model's input, and where it is from: the properties, else the tensors, else, as 0x0,
     /// the frame. If only one of the properties is set, they do not go together, which is an error of
-    /// [`Mapping::new`].
+    /// [`mapping`](Self::mapping).
     pub fn model_size(&self, model: ModelInput) -> ([u32; 2], &'static str) {
         match ([self.model_width, self.model_height], model.size) {
             ([0, 0], Some(size)) => (size, FROM_TENSORS),
@@ -244,17 +260,21 @@ impl Settings {
         }
     }
 
-    /// The engine's parameters for a layout and a mapping.
-    pub fn params(
-        &self,
-        layout: &decoder::Layout,
-        mapping: &Mapping,
-        thresholds: ClassThresholds,
-    ) -> Params {
-        let min = mapping.sides_in_model(self.min_size);
+    /// The mapping from the model's input to frames of the size `frame`.
+    ///
+    /// # Errors
+    /// If only one of `model-width` and `model-height` is set, if the frame is letterboxed and the size of the model's
+    /// input is not known, or if the frame has no pixels.
+    pub fn mapping(&self, frame: [u32; 2], model: ModelInput) -> Result<Mapping, SettingsError> {
+        Ok(Mapping::new(frame, self.model_size(model).0, self.letterbox(model).0)?)
+    }
+
+    /// The engine's parameters, of which the plan sets those that depend on the place. Lengths are in pixels of the
+    /// frame.
+    pub fn params(&self, thresholds: ClassThresholds) -> Params {
         let max = match self.max_size {
             0.0 => SizeLimits::ANY.max,
-            limit => mapping.sides_in_model(limit),
+            limit => [limit; 2],
         };
         Params {
             method: self.method.into(),
@@ -264,10 +284,10 @@ impl Settings {
             pixel_offset: self.pixel_offset as f32,
             class_agnostic: self.class_agnostic,
             thresholds,
-            sizes: SizeLimits { min, max },
-            visible: mapping.visible(),
+            sizes: SizeLimits { min: [self.min_size; 2], max },
+            visible: Bounds::ANY,
             multi_label: self.multi_label,
-            scale: if layout.normalized { mapping.model() } else { [1.0; 2] },
+            scale: [1.0; 2],
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
         }
@@ -283,19 +303,9 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();
-        let mapping = Mapping::new([640, 480], [0, 0], geometry::Letterbox::None).unwrap();
-        let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
-        let choice = decoder::choose(
-            &[tensor],
-            None,
-            settings.decoder_options(0, false, ModelInput::default(), None),
-        )
-        .unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
-        // `visible` is the frame, for which the engine has no default.
-        let visible = mapping.visible();
-        let expected = Params { visible, max_detections: 1000, ..Params::default() };
-        assert_eq!(settings.params(&choice.layout, &mapping, thresholds), expected);
+        let expected = Params { max_detections: 1000, ..Params::default() };
+        assert_eq!(settings.params(thresholds), expected);
     }
 
     /// The element does not start with this error, so it must be reported before any other.

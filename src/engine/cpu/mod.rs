@@ -239,7 +239,7 @@ mod tests {
         let mut portable = Cpu::default();
         portable.decoder.decode_portable(&plain, &params, &columns, &columns);
         portable.suppress_portable(&params);
-        assert_eq!(portable.decoder.found.candidates, dispatched.decoder.candidates);
+        assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);
         assert!(
             (20..900).contains(&dispatched.survivors.len()),

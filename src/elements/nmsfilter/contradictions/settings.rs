@@ -5,15 +5,15 @@
 //! something else is known. No number of a tensor is needed.
 
 use super::super::enums::Decoder;
-use super::super::plan::{Plan, PlanInput};
+use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
 use crate::decoder::layout::Activation;
 use crate::decoder::{self, Choice, Reason, Scores};
 use crate::engine::ClassThresholds;
-use crate::geometry::Letterbox;
+use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
-use crate::output::{Labels, Mapping};
+use crate::output::Labels;
 
 /// A setting, and what it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -75,24 +75,24 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
 /// numbers of classes.
 const COARSE_STEP: f32 = 0.05;
 
-/// The contradictions of `settings`, with which `plan` was made for `input`.
+/// The contradictions of `settings`, with which `plan` was made for `input`, whose frames have this `mapping`.
 pub(in crate::elements::nmsfilter) fn of_plan(
-    plan: &Plan,
+    plan: &StreamPlan,
     input: PlanInput<'_>,
+    mapping: &Mapping,
     settings: &Settings,
     labels: &Labels,
 ) -> Vec<SettingContradiction> {
-    let tensors = plan.quantization.applied(input.tensors);
+    let tensors = plan.quantization().applied(input.tensors);
     let input = PlanInput { tensors: &tensors, ..input };
-    let frame = plan.frame_of(input);
-    let is_normalized = plan.choice.layout.normalized;
-    let thresholds = &frame.params.thresholds;
+    let is_normalized = plan.choice().layout.normalized;
+    let thresholds = &plan.params(mapping).thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
     let decoder_or_labels =
         of_decoder(plan, input, settings, labels).or_else(|| of_labels(plan, thresholds, labels));
     [
         decoder_or_labels,
-        of_letterbox(settings, input.model, &frame.mapping),
+        of_letterbox(settings, input.model, mapping),
         of_model_size(settings, input.model, is_normalized),
         of_thresholds(plan, thresholds, settings),
         of_steps(plan, input),
@@ -105,41 +105,40 @@ pub(in crate::elements::nmsfilter) fn of_plan(
 
 /// Fewer labels than classes are right if the classes without one are excluded.
 fn of_labels(
-    plan: &Plan,
+    plan: &StreamPlan,
     thresholds: &ClassThresholds,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
     let (origin, count) = (labels.source()?, labels.count());
-    let classes = plan.choice.layout.classes;
+    let classes = plan.choice().layout.classes;
     let without_label = count as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || count == classes || (count < classes && are_excluded()) {
         return None;
     }
-    let decoder = plan.choice.decoder.name();
+    let decoder = plan.choice().decoder.name();
     Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
 }
 
 fn of_decoder(
-    plan: &Plan,
+    plan: &StreamPlan,
     input: PlanInput<'_>,
     settings: &Settings,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
-    let decoder = plan.choice.decoder.name();
+    let decoder = plan.choice().decoder.name();
     if let Some(family) = input.family {
         return Some(SettingContradiction::Family { decoder, family });
     }
-    let options =
-        settings.decoder_options(labels.count(), input.batch.is_some(), input.model, input.frame);
-    let Choice { layout, reason, .. } = &plan.choice;
-    if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, &plan.choice, options) {
+    let options = input.decoder_options(settings, labels);
+    let Choice { layout, reason, .. } = plan.choice();
+    if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, plan.choice(), options) {
         let (tensor, other) = (tensor.to_string(), other.name());
         return Some(SettingContradiction::Id { decoder, tensor, other });
     }
     let classes = layout.classes;
     let is_confirmed = *reason == Reason::Id || options.known_classes() == Some(classes);
-    if is_confirmed || !decoder::may_be_end_to_end(&plan.choice, options) {
+    if is_confirmed || !decoder::may_be_end_to_end(plan.choice(), options) {
         return None;
     }
     let tensor = input.tensors[layout.groups[0].boxes.tensor].to_string();
@@ -177,11 +176,11 @@ fn of_model_size(
 }
 
 fn of_thresholds(
-    plan: &Plan,
+    plan: &StreamPlan,
     thresholds: &ClassThresholds,
     settings: &Settings,
 ) -> Option<SettingContradiction> {
-    let (decoder, count) = (plan.choice.decoder, plan.choice.layout.classes);
+    let (decoder, count) = (plan.choice().decoder, plan.choice().layout.classes);
     let lowest = thresholds.lowest(count);
     let classes = settings.classes.clone().unwrap_or_default();
     if lowest == f32::INFINITY && !classes.is_empty() {
@@ -196,8 +195,8 @@ fn of_thresholds(
 }
 
 /// Scores that are logits in the tensor can have such steps.
-fn of_steps(plan: &Plan, input: PlanInput<'_>) -> Option<SettingContradiction> {
-    let (decoder, layout) = (plan.choice.decoder, &plan.choice.layout);
+fn of_steps(plan: &StreamPlan, input: PlanInput<'_>) -> Option<SettingContradiction> {
+    let Choice { decoder, layout, .. } = plan.choice();
     if decoder.scores() != Scores::Probabilities || layout.score.activation != Activation::None {
         return None;
     }
@@ -215,8 +214,8 @@ fn of_steps(plan: &Plan, input: PlanInput<'_>) -> Option<SettingContradiction> {
     })
 }
 
-fn of_layout_file(plan: &Plan, settings: &Settings) -> Option<SettingContradiction> {
+fn of_layout_file(plan: &StreamPlan, settings: &Settings) -> Option<SettingContradiction> {
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
     (is_set && settings.decoder != Decoder::Layout)
-        .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice.decoder.name() })
+        .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })
 }
