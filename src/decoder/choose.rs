@@ -256,8 +256,9 @@ fn by_decoder(
             1 if !readings.is_incomplete => return Ok(readings.fits.remove(0).0),
             0 if !readings.is_incomplete => {}
             fits => {
-                let by_index = assignment_by_index(tensors, form).and_then(|assignment| {
-                    layout(tensors, decoder, form, &assignment, options).ok()
+                let by_index = decoder.forms().iter().find_map(|form| {
+                    let assignment = assignment_by_index(tensors, *form)?;
+                    layout(tensors, decoder, *form, &assignment, options).ok()
                 });
                 return match by_index {
                     Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
@@ -401,7 +402,8 @@ impl Search<'_, '_> {
 
     /// Keeps an error. With many tensors, that one of them is not the first role's is no reason.
     fn add_error(&mut self, error: LayoutError) {
-        if self.of.1.roles().len() <= 2 || matches!(error, LayoutError::ModelSize { .. }) {
+        let is_of_all = matches!(error, LayoutError::Batch { .. } | LayoutError::ModelSize { .. });
+        if self.of.1.roles().len() <= 2 || is_of_all {
             self.readings.errors.push(error);
         }
     }
@@ -435,12 +437,14 @@ fn assignment_by_name(tensors: &[TensorView<'_>], form: &dyn Form) -> Option<Ass
             let id = tensors[*index].id;
             id == name || id.strip_prefix(ONNX_PREFIX).is_some_and(|rest| rest == name)
         };
+        // A number that is the name of one output of a model can be that of another output of another model.
         let of_name = |name: &&str| -> Option<[Option<usize>; 2]> {
-            let mut named = (0..tensors.len()).filter(|index| has(index, name));
+            let mut named =
+                (0..tensors.len()).filter(|index| has(index, name) && !assignment.contains(index));
             Some([Some(named.next()?), named.next()])
         };
         let [first, second] = role.ids.iter().chain(role.names).find_map(of_name)?;
-        let index = first.filter(|index| second.is_none() && !assignment.contains(index))?;
+        let index = first.filter(|_| second.is_none())?;
         assignment.push(index);
     }
     Some(assignment)
@@ -567,13 +571,19 @@ fn ambiguous(
             _ => fit.decoder.name().to_owned(),
         })
         .collect();
-    readings.extend(errors.iter().filter_map(|error| match error {
-        LayoutError::ModelSize { decoder, .. } => {
-            Some(format!("{decoder} (with model-width and model-height)"))
-        }
-        _ => None,
-    }));
     readings.dedup();
+    let mut of_grids: Vec<&str> = errors
+        .iter()
+        .filter_map(|error| match error {
+            LayoutError::ModelSize { decoder, .. } => Some(*decoder),
+            _ => None,
+        })
+        .collect();
+    of_grids.dedup();
+    if !of_grids.is_empty() {
+        let names = of_grids.join(", ");
+        readings.push(format!("one of {names} (with model-width and model-height)"));
+    }
 
     let mut advice = "set the property decoder to the right one".to_owned();
     if fits.iter().any(|(fit, _)| fit.decoder.name() == "yolov8") {

@@ -173,10 +173,11 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
     assert_eq!(
         text,
         "the buffer's tensors (out (f32 1x25200x85)) can be read as yolov5 with 80 classes or \
-         yolov8 with 81 classes or yolox with 80 classes; set the property decoder to the right \
+         yolov8 with 81 classes or yolox with 80 classes or detr with 81 classes or one of yolox-raw, \
+         yolov5-raw, nanodet (with model-width and model-height); set the property decoder to the right \
          one, and for yolov8 num-classes to the model's number of classes; outputs of pose, \
-         segmentation and oriented-box models (rows beyond 4+C) are not read; an output of YOLOX is \
-         read only if its boxes are decoded (exported with --decode_in_inference)"
+         segmentation and oriented-box models (rows beyond 4+C) are not read; yolov5 and yolox are for \
+         decoded boxes (YOLOX exported with --decode_in_inference), yolov5-raw and yolox-raw for others"
     );
     for (decoder, anchors, classes) in
         [("yolov5", 25200, 80), ("yolov8", 25200, 81), ("yolox", 25200, 80)]
@@ -194,7 +195,7 @@ fn boxes_with_scores_are_never_chosen_by_shape() {
         assert!(choose(&[("a", &[1, 30, 4]), ("b", scores)], Some("boxes")).is_ok());
     }
     let text = message(&[("a", &[1, 9, 2]), ("b", &[1, 9, 4])], None);
-    assert!(text.contains("boxes or ultraface; set the property decoder"), "{text}");
+    assert!(text.contains("boxes or ultraface or detr or one of retinaface (with"), "{text}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn it_is_chosen_by_its_id_or_by_name_only() {
     }
     let error = choose("out", &[1, 3549, 85], None).err().unwrap().to_string();
     assert!(error.contains("yolox with 80 classes"), "{error}");
-    assert!(error.contains("read only if its boxes are decoded"), "{error}");
+    assert!(error.contains("yolox are for decoded boxes"), "{error}");
 }
 
 #[test]

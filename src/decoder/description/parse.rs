@@ -58,6 +58,7 @@ impl<'a> Description<'a> {
         let mut anchor_keys = take_section(&mut named, "anchors")?;
         let levels = levels(&mut anchor_keys)?;
         let mut tensors: Vec<TensorRule<'a>> = Vec::new();
+        let mut tensor_lines = Vec::new();
         for keys in all_sections(&mut named, "tensor") {
             let line = keys.line;
             let tensor = tensor(keys, &levels)?;
@@ -66,6 +67,7 @@ impl<'a> Description<'a> {
                 return Err(DescriptionError::new(line, text + "; expected one for each name"));
             }
             tensors.push(tensor);
+            tensor_lines.push(line);
         }
         let inputs: usize = tensors.iter().map(|tensor| tensor.names.len()).sum();
         if !(1..=MAX_INPUTS).contains(&inputs) {
@@ -133,7 +135,7 @@ impl<'a> Description<'a> {
         if let Some(unused) = fields.used.iter().position(|used| !used) {
             let name = Quoted(tensors[unused].name);
             let text = format!("tensor {name} is in no field; remove its section, or use it");
-            return Err(DescriptionError::new(last, text));
+            return Err(DescriptionError::new(tensor_lines[unused], text));
         }
         Ok(Self { name, about, label, values, tensors, anchors, score, boxes, columns, priors })
     }
@@ -535,11 +537,16 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
             ("expectation", BoxTransform::Expectation),
         ],
     )?;
+    let bins_line = keys.entries.iter().find(|entry| entry.key == "bins").copied();
     let bins = keys.whole_number("bins", 2..=MAX_BINS as u32)?.map(|bins| bins as usize);
-    if let (Some(entry), true) =
-        (transform_line, (transform == BoxTransform::Expectation) != bins.is_some())
-    {
-        return Err(entry.error("bins with expectation, and only there"));
+    match (transform_line, bins_line) {
+        (Some(entry), None) if transform == BoxTransform::Expectation => {
+            return Err(entry.error("bins with expectation"));
+        }
+        (_, Some(entry)) if transform != BoxTransform::Expectation => {
+            return Err(entry.error("transform = expectation"));
+        }
+        _ => {}
     }
     let mut rule = BoxRule { axes, transform, bins: bins.unwrap_or(1), ..BoxRule::decoded(format) };
     if let Some(entry) = keys.take("variances") {
@@ -674,6 +681,9 @@ fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
     let class_entry = keys.entries.iter().find(|entry| entry.key == "class").copied();
     let class = fields.of_anchors(keys, "class", |_| constant(1))?;
+    if let (Some(entry), true) = (class_entry, background || first_class > 0) {
+        return Err(entry.error("no background and no first-class where the class has a field"));
+    }
     let scores_entry = keys.entries.iter().find(|entry| entry.key == "scores").copied();
     let scores = fields.of_anchors(keys, "scores", |tensor| {
         let has_classes = tensor.shapes.iter().any(|shape| shape.numbers().has_classes);
@@ -690,9 +700,6 @@ fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields
         (scores_entry, shapes.iter().all(|shape| has_classes(shape) == has_classes(&shapes[0])))
     {
         return Err(entry.error("C in every shape of the tensor, or in none"));
-    }
-    if let (Some(entry), true) = (class_entry, background || first_class > 0) {
-        return Err(entry.error("no background and no first-class where the class has a field"));
     }
     let objectness = fields.of_anchors(keys, "objectness", |_| constant(1))?;
     Ok(ScoreFields { scores, class, objectness, combination, activation, background, first_class })

@@ -177,8 +177,8 @@ pub enum Decoder {
     /// The paper's windows.
     #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
     Windows = 1,
-    /// Boxes and scores in two tensors.
-    #[enum_value(name = "Boxes [N,4] and scores [N] or [N,C]", nick = "boxes")]
+    /// Boxes and scores in two tensors, or with labels in a third.
+    #[enum_value(name = "Boxes [N,4] and scores [N] or [N,C], or labels", nick = "boxes")]
     Boxes = 2,
     /// YOLOv5.
     #[enum_value(name = "YOLOv5: [1,N,5+C]", nick = "yolov5")]
@@ -193,52 +193,52 @@ pub enum Decoder {
     #[enum_value(name = "YOLOX: [1,N,5+C] with decoded boxes", nick = "yolox")]
     Yolox = 6,
     /// YOLOv10, YOLO26.
-    #[enum_value(
-        name = "End to end: [1,N,6] of corners, score, class (YOLOv10, YOLO26)",
-        nick = "end2end"
-    )]
+    #[enum_value(name = "End to end: [1,N,6] of x1, y1, x2, y2, score, class", nick = "end2end")]
     End2end = 7,
     /// RT-DETR, RF-DETR, D-FINE, DEIM.
-    #[enum_value(name = "DETR: boxes [1,N,4] and logits [1,N,C], or [1,N,4+C]", nick = "detr")]
+    #[enum_value(name = "DETR: boxes [1,Q,4] and logits [1,Q,C], or [1,Q,4+C]", nick = "detr")]
     Detr = 8,
-    /// YOLOX, before its decode step.
-    #[enum_value(name = "YOLOX: [1,N,5+C] before its decode step", nick = "yolox-raw")]
+    /// YOLOX, not decoded.
+    #[enum_value(name = "YOLOX: [1,N,5+C] before the boxes are decoded", nick = "yolox-raw")]
     YoloxRaw = 9,
-    /// YOLOv5, before its decode step.
+    /// YOLOv5, not decoded.
     #[enum_value(
-        name = "YOLOv5: levels, or [1,N,5+C], before its decode step",
+        name = "YOLOv5: [1,N,5+C] or [1,3,H,W,5+C] before the boxes are decoded",
         nick = "yolov5-raw"
     )]
     Yolov5Raw = 10,
-    /// SSD.
-    #[enum_value(
-        name = "SSD: offsets [1,N,4], scores [1,N,1+C], with or without priors",
-        nick = "ssd"
-    )]
+    /// SSD, not decoded.
+    #[enum_value(name = "SSD: offsets [1,N,4], logits [1,N,1+C], priors", nick = "ssd")]
     Ssd = 11,
     /// RetinaFace.
     #[enum_value(name = "RetinaFace: offsets [1,N,4], scores [1,N,2]", nick = "retinaface")]
     RetinaFace = 12,
     /// YuNet.
-    #[enum_value(name = "YuNet: scores, objectness and boxes of each stride", nick = "yunet")]
+    #[enum_value(name = "YuNet: scores, objectness and boxes for 3 strides", nick = "yunet")]
     YuNet = 13,
     /// SCRFD.
-    #[enum_value(name = "SCRFD: scores and distances of each stride", nick = "scrfd")]
+    #[enum_value(name = "SCRFD: scores and distances for 3 strides", nick = "scrfd")]
     Scrfd = 14,
     /// NanoDet.
-    #[enum_value(name = "NanoDet: scores and bins of each stride, or of all", nick = "nanodet")]
+    #[enum_value(
+        name = "NanoDet: scores and 4 x 8 bins for 3 strides, or [1,N,C+32]",
+        nick = "nanodet"
+    )]
     NanoDet = 15,
     /// PicoDet.
-    #[enum_value(name = "PicoDet: scores and bins of each stride", nick = "picodet")]
+    #[enum_value(name = "PicoDet: scores and 4 x 8 bins for 4 strides", nick = "picodet")]
     PicoDet = 16,
-    /// SSD of TFLite and TensorFlow, postprocessed.
+    /// SSD, decoded and suppressed.
     #[enum_value(
-        name = "SSD, postprocessed: boxes, classes, scores, count",
+        name = "SSD with its postprocessing: boxes, classes, scores, count",
         nick = "ssd-postprocess"
     )]
     SsdPostprocess = 17,
-    /// TensorRT's EfficientNMS and BatchedNMS.
-    #[enum_value(name = "EfficientNMS: count, boxes, scores, classes", nick = "efficientnms")]
+    /// TensorRT's EfficientNMS.
+    #[enum_value(
+        name = "TensorRT's EfficientNMS and BatchedNMS: count, boxes, scores, classes",
+        nick = "efficientnms"
+    )]
     EfficientNms = 18,
     /// That of `layout-file`.
     #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]

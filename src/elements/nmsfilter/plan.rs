@@ -206,6 +206,7 @@ impl StreamPlan {
 }
 
 fn has_grid(layout: &Layout) -> bool {
-    let is_grid = |reference: &Reference| matches!(reference, Reference::Grid(_) | Reference::Table(_));
+    let is_grid =
+        |reference: &Reference| matches!(reference, Reference::Grid(_) | Reference::Table(_));
     layout.groups.iter().any(|group| is_grid(&group.reference))
 }

@@ -132,7 +132,8 @@ fn of_decoder(
     }
     let options = input.decoder_options(settings, labels);
     let Choice { layout, reason, .. } = plan.choice();
-    if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, plan.choice(), options) {
+    if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, plan.choice(), options)
+    {
         let (tensor, other) = (tensor.to_string(), other.name());
         return Some(SettingContradiction::Id { decoder, tensor, other });
     }
