@@ -21,11 +21,11 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
-pub use choose::{Choice, ChoiceError, choose};
 #[cfg(feature = "internals")]
-pub use choose::{ONNX_PREFIX, may_be_end_to_end};
+pub use choose::ONNX_PREFIX;
+pub use choose::{Choice, ChoiceError, choose};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use choose::{Reason, contradicting_id};
+pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};

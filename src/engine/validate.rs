@@ -72,8 +72,9 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     expect(
         layout.columns.len() <= MAX_COLUMNS
             && first.is_some_and(|group| group.columns.len() == layout.columns.len())
+            && layout.columns.iter().all(|column| column.components > 0)
             && layout.column_components() <= MAX_COLUMN_COMPONENTS,
-        "at most 4 columns of at most 1024 components together, and a field for each in every group",
+        "at most 4 columns of 1 to 1024 components together, and a field for each in every group",
     )?;
     expect(
         !layout.has_class_field() || layout.score.components == 1,

@@ -22,7 +22,7 @@ pub(crate) mod tensor_meta;
 
 use arrayvec::ArrayVec;
 
-use crate::tensor::{ElementType, Shape, Storage, TensorView};
+use crate::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use buffer_memory::BufferMemory;
 pub use error::InputError;
 
@@ -47,6 +47,8 @@ pub(crate) struct AttachedTensor<'a> {
     memory: Option<BufferMemory<'a>>,
     /// Caps that [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads.
     model: Option<&'a gst::Caps>,
+    /// `None` if the metadata has no scale.
+    quantization: Option<Quantization>,
 }
 
 #[cfg(feature = "v1_20")]
@@ -57,11 +59,16 @@ impl<'a> AttachedTensor<'a> {
         shape: Shape,
         buffer: Option<&'a gst::BufferRef>,
     ) -> Self {
-        Self { id, element, shape, memory: buffer.map(BufferMemory::new), model: None }
+        let memory = buffer.map(BufferMemory::new);
+        Self { id, element, shape, memory, model: None, quantization: None }
     }
 
     pub fn with_model(self, model: Option<&'a gst::Caps>) -> Self {
         Self { model, ..self }
+    }
+
+    pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {
+        Self { quantization, ..self }
     }
 }
 
@@ -72,6 +79,7 @@ impl AttachedTensor<'_> {
             None => Storage::Missing,
         };
         TensorView::new(self.id, self.element, self.shape.clone(), storage)
+            .with_quantization(self.quantization)
     }
 }
 
@@ -84,6 +92,12 @@ impl<'t> std::ops::Deref for TensorViews<'t> {
 
     fn deref(&self) -> &[TensorView<'t>] {
         &self.0
+    }
+}
+
+impl<'t> std::ops::DerefMut for TensorViews<'t> {
+    fn deref_mut(&mut self) -> &mut [TensorView<'t>] {
+        &mut self.0
     }
 }
 

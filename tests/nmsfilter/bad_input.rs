@@ -151,24 +151,28 @@ fn an_unsupported_element_type_is_an_error() {
         };
         let structure = meta.mut_structure();
         structure.set("id", "windows");
-        structure.set("type", "u8");
+        structure.set("type", "i4");
         structure.set("dims", gst::Array::new([1u64, 4]));
         structure.set("data", gst::Buffer::with_size(4).unwrap());
     });
     assert_contains(
         ended.error(),
-        &["tensor windows: expected elements of type f16 or f32, got u8"],
+        &["tensor windows: expected type to be one of f32, f16, i8, u8, i32, i64, got i4"],
     );
     let wrong = NewTensor {
         id: "windows".into(),
-        element: ElementType::Other("i32"),
+        element: ElementType::Other("i16"),
         shape: Shape::new(&[1, 4]).unwrap(),
         data: gst::Buffer::with_size(16).unwrap(),
         model: None,
+        quantization: None,
     };
     let mut buffer = gst::Buffer::new();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err().to_string();
-    assert_contains(&error, &["windows (i32 1x4)", "expected elements of type f16 or f32"]);
+    assert_contains(
+        &error,
+        &["windows (i16 1x4)", "expected elements of type f32, f16, i8, u8, i32 or i64"],
+    );
 }
 
 #[test]

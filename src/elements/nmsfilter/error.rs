@@ -3,6 +3,8 @@
 //! element message with its domain and code.
 
 use super::class_rules::ClassRuleError;
+use super::layout_file::LayoutFileError;
+use super::quantization::QuantizationError;
 use super::settings::SettingsError;
 use super::unread_family::UnreadFamily;
 use crate::decoder::ChoiceError;
@@ -26,6 +28,10 @@ pub(super) enum FrameError {
     #[error(transparent)]
     ClassRule(#[from] ClassRuleError),
     #[error(transparent)]
+    Quantization(#[from] QuantizationError),
+    #[error(transparent)]
+    LayoutFile(#[from] LayoutFileError),
+    #[error(transparent)]
     Output(#[from] OutputError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
@@ -35,7 +41,10 @@ impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Settings(_) | Self::ClassRule(_) => {
+            Self::Settings(_)
+            | Self::ClassRule(_)
+            | Self::Quantization(_)
+            | Self::LayoutFile(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),

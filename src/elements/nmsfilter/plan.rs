@@ -7,9 +7,11 @@
 use super::class_rules;
 use super::contradictions::Reading;
 use super::error::FrameError;
+use super::quantization::QuantizationRules;
 use super::settings::Settings;
 use super::unread_family::UnreadFamily;
-use crate::decoder::{self, Choice, Reason};
+use crate::decoder::layout::Reference;
+use crate::decoder::{self, Choice, Decoder, Layout, Reason};
 use crate::engine::{Engine, Params};
 use crate::geometry::Mapping;
 use crate::input::model::ModelInput;
@@ -22,6 +24,12 @@ pub(super) struct StreamPlan {
     plan: Plan,
     /// As [`PlanInput::has_more_frames`].
     batch: Option<bool>,
+    /// What `quantization` sets.
+    quantization: QuantizationRules,
+    /// The decoder that is set.
+    wanted: Option<&'static dyn Decoder>,
+    /// The size of the model's input for which the layout was made.
+    input_size: [f32; 2],
 }
 
 /// The tensors to plan for.
@@ -53,16 +61,27 @@ impl PlanInput<'_> {
         Ok(settings.mapping(frame, self.model)?)
     }
 
+    /// The decoder's options for these tensors.
+    pub fn decoder_options(&self, settings: &Settings, labels: &Labels) -> decoder::Options {
+        settings.decoder_options(labels.count(), self.batch.is_some(), self.model, self.frame)
+    }
+
     /// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
-    fn choose(&self, settings: &Settings, labels: &Labels) -> Result<Choice, FrameError> {
-        let options = settings.decoder_options(labels.count(), self.batch.is_some());
-        let wanted = settings.decoder.decoder();
-        let choice = decoder::choose(self.tensors, wanted, options);
+    fn choose(
+        &self,
+        wanted: Option<&'static dyn Decoder>,
+        quantization: &QuantizationRules,
+        settings: &Settings,
+        labels: &Labels,
+    ) -> Result<Choice, FrameError> {
+        let options = self.decoder_options(settings, labels);
+        let tensors = quantization.applied(self.tensors);
+        let choice = decoder::choose(&tensors, wanted, options);
         let Some(family) = self.family else { return Ok(choice?) };
         match choice {
             Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
             _ => {
-                let tensors = self.tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
+                let tensors = tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
                 Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
             }
         }
@@ -83,7 +102,10 @@ impl StreamPlan {
     ) -> Result<Self, FrameError> {
         settings.check()?;
         settings.check_attach(input.batch)?;
-        let choice = input.choose(settings, labels)?;
+        let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
+        quantization.check(input.tensors)?;
+        let wanted = settings.wanted_decoder()?;
+        let choice = input.choose(wanted, &quantization, settings, labels)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
@@ -91,11 +113,13 @@ impl StreamPlan {
             labels,
             &choice,
         )?;
-        let place = Place::Frame(input.mapping(settings)?);
+        let mapping = input.mapping(settings)?;
+        let (place, input_size) = (Place::Frame(mapping), mapping.model());
         let mut plan = Plan::new(input.tensors, choice, settings.params(thresholds));
         let (layout, params) = plan.at(place);
         engine.supports(layout, params)?;
-        Ok(Self { plan, batch: input.has_more_frames() })
+        let batch = input.has_more_frames();
+        Ok(Self { plan, batch, quantization, wanted, input_size })
     }
 
     /// Adapts the plan to tensors of other shapes, and to frames of another size, or of a model with another input, in a
@@ -110,22 +134,40 @@ impl StreamPlan {
         settings: &Settings,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
-        if self.batch != input.has_more_frames()
-            || !self.plan.adapt(input.tensors, || input.choose(settings, labels))?
-        {
+        let mapping = input.mapping(settings)?;
+        if self.batch != input.has_more_frames() || !self.has_input_size(&mapping) {
             return Ok(false);
         }
-        self.plan.at(Place::Frame(input.mapping(settings)?));
+        let Self { plan, quantization, wanted, .. } = self;
+        let choose = || input.choose(*wanted, quantization, settings, labels);
+        if !plan.adapt(input.tensors, choose)? {
+            return Ok(false);
+        }
+        self.input_size = mapping.model();
+        self.plan.at(Place::Frame(mapping));
         Ok(true)
     }
 
     /// Whether the plan was made for such tensors: their ids, element types and shapes, and the place of their images.
     /// `settings` must be those with which the plan was made.
     pub fn matches(&self, input: PlanInput<'_>, settings: &Settings) -> bool {
-        let has_place = |mapping| self.plan.params(&Place::Frame(mapping)).is_some();
+        let has_place = |mapping| {
+            self.plan.params(&Place::Frame(mapping)).is_some() && self.has_input_size(&mapping)
+        };
         self.batch == input.has_more_frames()
             && input.mapping(settings).is_ok_and(has_place)
             && self.plan.has_tensors(input.tensors)
+    }
+
+    /// Whether the layout is that of frames with this mapping: layouts of grids depend on the size of the model's
+    /// input.
+    fn has_input_size(&self, mapping: &Mapping) -> bool {
+        self.input_size == mapping.model() || !has_grid(&self.choice().layout)
+    }
+
+    /// What `quantization` sets. The engine needs tensors that have it.
+    pub fn quantization(&self) -> &QuantizationRules {
+        &self.quantization
     }
 
     /// The decoder and its layout.
@@ -144,6 +186,7 @@ impl StreamPlan {
         let Choice { decoder, layout, .. } = self.choice();
         Reading {
             decoder: *decoder,
+            class_field: layout.has_class_field(),
             rows_without_objectness: layout.has_rows_without_objectness(),
             classes: layout.classes,
             threshold: self.params(mapping).thresholds.lowest(layout.classes),
@@ -160,4 +203,10 @@ impl StreamPlan {
             false => layout.anchors(),
         }
     }
+}
+
+fn has_grid(layout: &Layout) -> bool {
+    let is_grid =
+        |reference: &Reference| matches!(reference, Reference::Grid(_) | Reference::Table(_));
+    layout.groups.iter().any(|group| is_grid(&group.reference))
 }

@@ -189,7 +189,7 @@ impl Session {
         let mut counts = FrameCounts::default();
         self.regions.clear();
         for group in images.groups() {
-            let views = group.views();
+            let mut views = group.views();
             let input = PlanInput {
                 tensors: &views,
                 frame: group.size,
@@ -200,6 +200,7 @@ impl Session {
             let (plan, mapping) = planner.update(element, &*self.engine, input, buffer.pts())?;
             let params = plan.params(&mapping);
             let anchors = plan.anchors(params);
+            plan.quantization().apply(&mut views);
             let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
             for (frame, image) in group.frames().zip(outcome.images()) {
                 // Every survivor has a region: the engine rejects boxes outside of the frame.

@@ -6,7 +6,9 @@
 
 use super::enums::{
     Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
+    ScoreActivation,
 };
+use super::layout_file::{self, LayoutFileError};
 use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, StructureLayoutError, Version};
 use crate::engine::SizeLimits;
@@ -35,6 +37,9 @@ pub(super) struct Settings {
     pub class_thresholds: Option<String>,
     pub min_size: f32,
     pub max_size: f32,
+    pub score_activation: ScoreActivation,
+    pub layout_file: Option<String>,
+    pub quantization: Option<String>,
     pub label_file: Option<String>,
     pub num_classes: u32,
     pub model_width: u32,
@@ -69,6 +74,9 @@ impl Default for Settings {
             class_thresholds: None,
             min_size: 0.0,
             max_size: 0.0,
+            score_activation: ScoreActivation::default(),
+            layout_file: None,
+            quantization: None,
             label_file: None,
             num_classes: 0,
             model_width: 0,
@@ -193,16 +201,41 @@ impl Settings {
         }
     }
 
-    /// Options that tensors do not contain; `labels` is the number of labels, and `batch` whether the tensors'
-    /// first dimension is that of a batch.
-    pub fn decoder_options(&self, labels: usize, batch: bool) -> decoder::Options {
+    /// The decoder that is set; `None` for `auto`.
+    ///
+    /// # Errors
+    /// If it is that of a file which cannot be used.
+    pub fn wanted_decoder(&self) -> Result<Option<&'static dyn decoder::Decoder>, LayoutFileError> {
+        match self.decoder {
+            Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
+            named => Ok(named.decoder()),
+        }
+    }
+
+    /// Options that tensors do not contain; `labels` is the number of labels, `batch` whether the tensors'
+    /// first dimension is that of a batch, `model` what is known of the model's input, and `frame` the size of the
+    /// frame.
+    pub fn decoder_options(
+        &self,
+        labels: usize,
+        batch: bool,
+        model: ModelInput,
+        frame: Option<[u32; 2]>,
+    ) -> decoder::Options {
+        let size = match self.model_size(model).0 {
+            [0, 0] => frame,
+            size => Some(size),
+        };
         decoder::Options {
             box_format: self.box_format.into(),
             coordinates: self.coordinates.into(),
             num_classes: self.num_classes as usize,
             labels,
             batch,
-            ..decoder::Options::default()
+            model_size: size
+                .filter(|size| !size.contains(&0))
+                .map(|size| size.map(|side| side as f32)),
+            score_activation: self.score_activation.activation(),
         }
     }
 
