@@ -122,7 +122,7 @@ fn an_invalid_file_is_an_error_with_its_name_the_line_and_the_reason() {
     ] {
         let (seen, ended) = stream(properties, &[]);
         assert!(seen.is_empty());
-        assert_eq!(ended.error(), expected);
+        assert!(ended.error().starts_with(expected), "{}", ended.error());
     }
 }
 

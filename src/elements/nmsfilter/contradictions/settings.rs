@@ -9,7 +9,7 @@ use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
 use crate::decoder::layout::Activation;
-use crate::decoder::{self, Choice, Reason, Scores};
+use crate::decoder::{self, Choice, MAX_CLASSES, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
@@ -110,7 +110,12 @@ fn of_labels(
     labels: &Labels,
 ) -> Option<SettingContradiction> {
     let (origin, count) = (labels.source()?, labels.count());
-    let classes = plan.choice().layout.classes;
+    let layout = &plan.choice().layout;
+    let classes = layout.classes;
+    // A class that is a number in a tensor can be any, if the number of classes is not set.
+    if layout.has_class_field() && classes == MAX_CLASSES {
+        return None;
+    }
     let without_label = count as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || count == classes || (count < classes && are_excluded()) {
