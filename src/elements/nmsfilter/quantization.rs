@@ -156,7 +156,8 @@ mod tests {
             TensorView::from_slice("a", &[4], &[0u8; 4]),
             TensorView::from_slice("b", &[4], &[0.0f32; 4]),
         ];
-        let check = |text| rules(text).unwrap().check(&tensors).map_err(|error| error.to_string());
+        let check =
+            |text: &str| rules(text).unwrap().check(&tensors).map_err(|error| error.to_string());
         assert_eq!(check("a:1:0"), Ok(()));
         for id in ["b", "c"] {
             assert_eq!(
