@@ -9,6 +9,7 @@
 //! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
 //! of a user's description.
 
+mod assign;
 mod boxes;
 mod choose;
 pub mod description;
@@ -24,11 +25,11 @@ mod yolox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Choice, Reason, contradicting_id};
 pub use choose::{ChoiceError, choose};
-#[cfg(feature = "internals")]
-pub use choose::{ONNX_PREFIX, may_be_end_to_end};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
+#[cfg(feature = "internals")]
+pub use {assign::ONNX_PREFIX, choose::may_be_end_to_end};
 
 use std::sync::LazyLock;
 

@@ -102,7 +102,10 @@ impl Description<'static> {
             // Any class that a model can have: the tensor's classes are checked one by one.
             Some(field) if options.num_classes == 0 => (MAX_CLASSES, self.input(field, 0)),
             Some(field) => (options.num_classes, self.input(field, 0)),
-            None => (score.first_class as usize + score.components, scores_tensor),
+            None => {
+                let classes = score.components.saturating_add(score.first_class as usize);
+                (classes, scores_tensor)
+            }
         };
         check_classes(tensors[classes_of], classes)?;
 
@@ -121,7 +124,7 @@ impl Description<'static> {
             let optional = |of: Option<FieldRule>| of.map(|of| field(of, 1)).transpose();
             // Without softmax, the score of the background is not read.
             let skipped = usize::from(self.score.background && !score.background);
-            let mut scores = field(self.score.scores, score.columns() + skipped)?;
+            let mut scores = field(self.score.scores, score.columns().saturating_add(skipped))?;
             scores.offset =
                 scores.offset.saturating_add(skipped.saturating_mul(scores.component_stride));
             let reference = match (grid, rule.priors, &self.priors) {
