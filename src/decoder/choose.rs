@@ -229,9 +229,11 @@ fn by_decoder(
         let Some(assignment) = assignment_by_name(tensors, form) else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
-            Err(error) => {
+            // Names such as `output` are those of many models.
+            Err(error @ LayoutError::Shape { .. }) => {
                 misnamed.get_or_insert(error);
             }
+            Err(error) => return Err(error.into()),
         }
     }
     let all: Vec<usize> = (0..tensors.len()).collect();
@@ -239,6 +241,15 @@ fn by_decoder(
     for &form in decoder.forms() {
         let mut readings = Readings::default();
         readings.add(tensors, (decoder, form), &all, options);
+        // Such tensors are those of this form. One of them must not be read as another form.
+        let is_of_form = |error: &&LayoutError| {
+            matches!(error, LayoutError::Anchors { .. } | LayoutError::Images { .. })
+        };
+        if let Some(error) = readings.errors.iter().find(is_of_form)
+            && readings.fits.is_empty()
+        {
+            return Err(error.clone().into());
+        }
         errors.append(&mut readings.errors);
         match readings.fits.len() {
             1 if !readings.is_incomplete => return Ok(readings.fits.remove(0).0),

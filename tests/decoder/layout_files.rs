@@ -629,6 +629,15 @@ fn different_numbers_of_anchors_are_an_error_with_both() {
     );
 }
 
+/// Logits of other boxes are not read as boxes with scores in one tensor.
+#[test]
+fn a_tensor_of_two_is_not_read_as_the_only_one() {
+    let text = message(&[("a", &[1, 9, 4]), ("b", &[1, 8, 80])], "detr", Options::default());
+    assert!(text.contains("has 9 anchors") && text.contains("has 8; expected"), "{text}");
+    let choice = choose(&[("b", &[1, 8, 80])], "detr", Options::default()).unwrap();
+    assert_eq!(choice.layout.classes, 76);
+}
+
 #[test]
 fn priors_can_be_in_the_file() {
     let text = "
