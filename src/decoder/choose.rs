@@ -243,7 +243,8 @@ fn by_decoder(
         readings.add(tensors, (decoder, form), &all, options);
         // Such tensors are those of this form. One of them must not be read as another form.
         let is_of_form = |error: &&LayoutError| {
-            matches!(error, LayoutError::Anchors { .. } | LayoutError::Images { .. })
+            use LayoutError::{Anchors, Images, ModelSize};
+            matches!(error, Anchors { .. } | Images { .. } | ModelSize { .. })
         };
         if let Some(error) = readings.errors.iter().find(is_of_form)
             && readings.fits.is_empty()

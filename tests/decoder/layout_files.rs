@@ -316,6 +316,10 @@ fn a_grid_of_another_model_size_is_an_error_with_both_numbers() {
          set model-width and model-height"
     );
     assert!(choose(&[("out", &[1, 8400, 85])], "yolox-raw", model_size(640.0)).is_ok());
+    let unnamed: [(&str, &[usize]); 3] =
+        [("a", &[1, 3, 8, 8, 7]), ("b", &[1, 3, 4, 4, 7]), ("c", &[1, 3, 2, 2, 7])];
+    let text = message(&unnamed, "yolov5-raw", Options::default());
+    assert!(text.contains("decoder yolov5-raw needs the size of the model's input"), "{text}");
     for size in [f32::NAN, f32::INFINITY, -1.0, 0.0, 1e30] {
         assert!(choose(&[("out", &[1, 8400, 85])], "yolox-raw", model_size(size)).is_err());
     }
