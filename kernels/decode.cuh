@@ -99,7 +99,27 @@ DEVICE Verdict make_score(const KernelParams &params, float objectness, float cl
     return CANDIDATE;
 }
 
-// Rules 5 and 6: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
+// Rules 5 and 6: the checks of the corners x1, y1, x2, y2.
+DEVICE Verdict check_box(const KernelParams &params, const float4 &box) {
+    if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
+        return REJECTED;
+    }
+    const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
+    if (width < 0.0f || height < 0.0f || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE) {
+        return REJECTED;
+    }
+    if (width == 0.0f || height == 0.0f || width < params.min_size[0] ||
+        height < params.min_size[1] || width > params.max_size[0] || height > params.max_size[1]) {
+        return DROPPED;
+    }
+    const float *const visible = params.visible;
+    if (box.z <= visible[0] || box.x >= visible[2] || box.w <= visible[1] || box.y >= visible[3]) {
+        return REJECTED;
+    }
+    return CANDIDATE;
+}
+
+// Rule 5: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
 DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
     const float sx = params.scale[0], sy = params.scale[1];
     box.x = mul_rn(box.x, sx);
@@ -120,22 +140,7 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
             box.w = add_rn(y, half_height);
         }
     }
-    if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
-        return REJECTED;
-    }
-    const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
-    if (width < 0.0f || height < 0.0f || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE) {
-        return REJECTED;
-    }
-    if (width == 0.0f || height == 0.0f || width < params.min_size[0] ||
-        height < params.min_size[1] || width > params.max_size[0] || height > params.max_size[1]) {
-        return DROPPED;
-    }
-    const float *const visible = params.visible;
-    if (box.z <= visible[0] || box.x >= visible[2] || box.w <= visible[1] || box.y >= visible[3]) {
-        return REJECTED;
-    }
-    return CANDIDATE;
+    return check_box(params, box);
 }
 
 // Copies the parameters to the header for map, reduce and publish. One thread of an image calls it.

@@ -53,6 +53,7 @@ FREESTANDING float __fadd_rn(float a, float b) { return __nvvm_add_rn_f(a, b); }
 FREESTANDING float __fsub_rn(float a, float b) { return __nvvm_add_rn_f(a, -b); }
 FREESTANDING float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
 FREESTANDING float __fdiv_rn(float a, float b) { return __nvvm_div_rn_f(a, b); }
+FREESTANDING float __fsqrt_rn(float a) { return __nvvm_sqrt_rn_f(a); }
 FREESTANDING float fminf(float a, float b) { return __nvvm_fmin_f(a, b); }
 FREESTANDING float fmaxf(float a, float b) { return __nvvm_fmax_f(a, b); }
 FREESTANDING unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }

@@ -19,6 +19,8 @@
 // addresses of their image, and map_batch also divides the queries among groups of warps. Both have
 // one source, with the template parameter `IsBatch`. Decode has one kernel for both.
 //
+// layout_params.cuh has the interface of the kernels for layouts that are not plain.
+//
 // Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
 // `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
 // dimension of the grid is the number of blocks per image, the second the number of images. Blocks

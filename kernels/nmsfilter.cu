@@ -6,7 +6,9 @@
 //   reduce    ranks and conflicts -> decisions
 //   publish   decisions -> survivors, by rank
 //
-// The last three exist for a single image, and as map_batch, reduce_batch and publish_batch.
+// The last three exist for a single image, and as map_batch, reduce_batch and publish_batch. Decode
+// exists for plain layouts, whose boxes and scores are final, and as decode_layout for all others;
+// publish also as publish_columns, for layouts whose survivors carry further numbers along.
 //
 // The candidates are the vertices of the conflict graph. Two of them are adjacent where they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
@@ -35,3 +37,5 @@
 #include "map.cuh"
 #include "reduce.cuh"
 #include "publish.cuh"
+#include "decode_layout.cuh"
+#include "publish_columns.cuh"

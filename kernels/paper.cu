@@ -31,7 +31,7 @@ paper_map(const float4 *windows, uint32_t n, float theta, uint8_t *matrix, uint3
         add_rn(sub_rn(fminf(add_rn(a.y, a.z), add_rn(b.y, b.z)), fmaxf(a.y, b.y)), 1.0f);
     const float side = add_rn(b.z, 1.0f);
     const bool is_disjoint = width <= 0.0f || height <= 0.0f;
-    const float overlap = is_disjoint ? 0.0f : __fdiv_rn(mul_rn(width, height), mul_rn(side, side));
+    const float overlap = is_disjoint ? 0.0f : div_rn(mul_rn(width, height), mul_rn(side, side));
     matrix[uint64_t(i) * capacity + j] = overlap < theta && b.z != 0.0f;
 }
 

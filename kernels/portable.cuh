@@ -67,6 +67,8 @@ DEVICE uint32_t lanes_before(uint32_t ballot) {
 DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
 DEVICE float sub_rn(float a, float b) { return __fsub_rn(a, b); }
 DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
+DEVICE float div_rn(float a, float b) { return __fdiv_rn(a, b); }
+DEVICE float sqrt_rn(float a) { return __fsqrt_rn(a); }
 
 DEVICE bool is_finite(float a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
 
@@ -84,7 +86,7 @@ DEVICE float half_to_float(uint16_t half) {
 
 // Two numbers rounded to nearest half precision in one word, `low` in the lower 16 bits.
 DEVICE uint32_t pack_half2(float low, float high) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDACC__) || defined(__CUDA__)
     uint32_t both;
     asm("{\n"
         "    .reg .b16 l, h;\n"

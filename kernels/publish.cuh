@@ -36,9 +36,16 @@ DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list
     }
 }
 
-template <bool IsBatch>
+// For layouts without columns.
+struct NoColumns {
+    DEVICE void write(const Workspace &, const SurvivorList &, uint32_t, uint32_t, uint64_t) const {
+    }
+};
+
+// `columns` writes what survivors carry along (publish_columns.cuh).
+template <bool IsBatch, typename Columns>
 DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *results,
-                              Detection *detections) {
+                              Detection *detections, const Columns &columns) {
     BLOCK_SHARED(SurvivorList, list);
     grid_dependency_wait();
     Header *const header = image_header<IsBatch>(workspaces, stride);
@@ -94,6 +101,8 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
         } else {
             write_survivors<true>(workspace, list, written, classes, to);
         }
+        columns.write(workspace, list, written, classes,
+                      uint64_t(image_index<IsBatch>()) * capacity + total);
         total += written;
         __syncthreads();
     }
@@ -117,9 +126,9 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
 
 KERNEL(PUBLISH_THREADS, 1)
 publish(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
-    publish_survivors<false>(workspaces, stride, results, detections);
+    publish_survivors<false>(workspaces, stride, results, detections, NoColumns());
 }
 KERNEL(PUBLISH_THREADS, 1)
 publish_batch(void *workspaces, uint64_t stride, ResultHeader *results, Detection *detections) {
-    publish_survivors<true>(workspaces, stride, results, detections);
+    publish_survivors<true>(workspaces, stride, results, detections, NoColumns());
 }

@@ -54,6 +54,10 @@ pub mod output {
     pub use crate::output::*;
 }
 
+pub mod plan {
+    pub use crate::plan::*;
+}
+
 #[cfg(feature = "gstreamer")]
 pub mod text {
     pub use crate::text::*;

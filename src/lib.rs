@@ -18,7 +18,9 @@
 //!                      \____ core: no GStreamer ____/
 //! ```
 //!
-//! `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and overlaps are.
+//! `plan` has what is computed once for many buffers: the decoder, its layout, and the engine's parameters for each
+//! place of images. `device` is the CUDA driver, `deepstream` NVIDIA DeepStream's metadata, `geometry` what boxes and
+//! overlaps are, and the mapping of boxes to a frame.
 //! `elements` has the elements, which connect these parts; those for tests and demonstrations are a package of
 //! their own, in demo/.
 #![warn(missing_docs)]
@@ -45,6 +47,7 @@ pub mod internals;
 pub mod nms;
 #[cfg(feature = "gstreamer")]
 mod output;
+mod plan;
 #[cfg(feature = "gstreamer")]
 mod plugin;
 pub mod tensor;

@@ -39,6 +39,7 @@
 
 use crate::decoder;
 use crate::engine;
+use crate::plan::{Place, Plan};
 use crate::tensor::TensorView;
 
 pub use crate::decoder::layout::Activation;
@@ -55,9 +56,12 @@ pub use crate::geometry::{Bounds, Overlap};
 pub struct Nms {
     engine: Box<dyn engine::Engine>,
     decoder: Option<&'static dyn decoder::Decoder>,
+    /// The plan for the tensors of the last run, and the options with which it was made.
+    plan: Option<(Options, Plan)>,
     /// What tensors do not contain.
     pub options: Options,
-    /// What to make candidates of and how to suppress them; [`run`](Self::run) sets [`Params::scale`].
+    /// What to make candidates of and how to suppress them; [`run`](Self::run) takes the scale from
+    /// [`model_size`](Self::model_size), and [`Params::scale`] has no effect.
     pub params: Params,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
     /// 1 gives normalized boxes.
@@ -101,6 +105,7 @@ impl Nms {
         Ok(Self {
             engine,
             decoder: None,
+            plan: None,
             options: Options::default(),
             params: Params::default(),
             model_size: [1.0; 2],
@@ -125,6 +130,7 @@ impl Nms {
             })
         };
         self.decoder = name.map(find).transpose()?;
+        self.plan = None;
         Ok(())
     }
 
@@ -135,10 +141,12 @@ impl Nms {
     /// If the text is no description of a layout. The message has the line.
     pub fn set_layout(&mut self, text: &str) -> Result<(), DescriptionError> {
         self.decoder = Some(decoder::from_text(text)?);
+        self.plan = None;
         Ok(())
     }
 
-    /// Decodes `tensors` and suppresses duplicates.
+    /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of the same ids, element
+    /// types and shapes.
     ///
     /// # Errors
     /// If no decoder reads the tensors, a tensor's memory cannot be read, the threshold of the overlap is not from 0
@@ -148,8 +156,19 @@ impl Nms {
         if !(0.0..=1.0).contains(&threshold) {
             return Err(NmsError::IouThreshold { got: threshold.to_string() });
         }
-        let choice = decoder::choose(tensors, self.decoder, self.options)?;
-        self.params.scale = if choice.layout.normalized { self.model_size } else { [1.0; 2] };
-        Ok(self.engine.run(tensors, &choice.layout, &self.params)?)
+        let is_set = self.model_size != [1.0; 2];
+        let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
+        let choose = || decoder::choose(tensors, self.decoder, options);
+        let is_usable = match &mut self.plan {
+            Some((made_with, plan)) if *made_with == options => plan.adapt(tensors, choose)?,
+            _ => false,
+        };
+        if !is_usable {
+            self.plan = Some((options, Plan::new(tensors, choose()?, self.params.clone())));
+        }
+        let (_, plan) = self.plan.as_mut().expect("it was made");
+        plan.set_params(&self.params);
+        let (layout, params) = plan.at(Place::Input(self.model_size));
+        Ok(self.engine.run(tensors, layout, params)?)
     }
 }

@@ -17,6 +17,7 @@ pub fn write(buffer: &mut gst::BufferRef, spec: &Spec, data: gst::Buffer, id: Op
         "i8" => TensorDataType::Int8,
         "u8" => TensorDataType::Uint8,
         "bf16" => TensorDataType::Bfloat16,
+        "i64" => TensorDataType::Int64,
         _ => TensorDataType::Int32,
     };
     let quark = id.map_or(0, raw::quark);

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use gstnmsfilter::internals::decoder::layout::Group;
+use gstnmsfilter::internals::decoder::layout::{Group, Reference as BoxReference};
 use gstnmsfilter::internals::decoder::{
     self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
 };
@@ -15,12 +15,14 @@ use gstnmsfilter::internals::engine::{
     Params, Reference, SizeLimits,
 };
 use gstnmsfilter::internals::geometry::Bounds;
+use gstnmsfilter::internals::plan::{Place, Plan};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
 use crate::bytes::Bytes;
 use crate::counts::Counts;
 use crate::predict::kind;
+use crate::random_layout::RandomLayout;
 use crate::tensors::{self, Spec};
 
 /// What the frames of a case hold.
@@ -75,10 +77,19 @@ fn frame(
         ..Options::default()
     };
     counts.one("engines: frames");
+    if bytes.one_in(3) {
+        return random_layout(bytes, params, cpu, counts);
+    }
     let mut layout = match decoder::choose(&tensors, None, options) {
         _ if bytes.one_in(16) => any_layout(bytes),
         Ok(choice) if bytes.one_in(8) => altered(bytes, frames, choice.layout),
-        Ok(choice) => choice.layout,
+        Ok(choice) => {
+            // Coordinates in pixels have no scale.
+            let mut plan = Plan::new(&tensors, choice, params.clone());
+            let (layout, at_place) = plan.at(Place::Input(params.scale));
+            params = at_place.clone();
+            layout.clone()
+        }
         Err(error) => {
             counts.one(format!("engines: refused: {}", kind(&error)));
             return Ok(());
@@ -92,8 +103,41 @@ fn frame(
         .into_iter()
         .fold(1, usize::saturating_mul);
     params.multi_label &= pairs < 20_000;
+    check(bytes, &tensors, &layout, &params, cpu, counts)
+}
 
-    let expected = run(&mut Reference::default(), &tensors, &layout, &params)?;
+/// A frame of a random layout of any kind, whose tensors fit, or do not because one number was changed.
+fn random_layout(
+    bytes: &mut Bytes<'_>,
+    mut params: Params,
+    cpu: &mut Cpu,
+    counts: &mut Counts,
+) -> Result<(), Failure> {
+    counts.one("engines: random layouts");
+    let random = RandomLayout::new(&mut bytes.rng());
+    let tensors = random.views();
+    let mut layout = random.layout.clone();
+    if bytes.one_in(3) {
+        layout = altered(bytes, Frames::Batches, layout);
+    }
+    if bytes.one_in(6) {
+        any_images(bytes, &mut layout);
+    }
+    // The reference compares all candidates of an image with all.
+    params.multi_label &= layout.anchors().saturating_mul(layout.score.components) < 20_000;
+    check(bytes, &tensors, &layout, &params, cpu, counts)
+}
+
+/// Runs every engine, and the images of a batch one by one.
+fn check(
+    bytes: &mut Bytes<'_>,
+    tensors: &[TensorView<'_>],
+    layout: &Layout,
+    params: &Params,
+    cpu: &mut Cpu,
+    counts: &mut Counts,
+) -> Result<(), Failure> {
+    let expected = run(&mut Reference::default(), tensors, layout, params)?;
     let context = || format!("{tensors:?}, {layout:?}, {params:?}");
     match &expected {
         Ok(found) => {
@@ -107,14 +151,14 @@ fn frame(
         }
         Err(error) => counts.one(format!("engines: refused by all: {}", kind(error))),
     }
-    check_images(&expected, &tensors, &layout, &params, context)?;
-    compare("cpu", &expected, &run(cpu, &tensors, &layout, &params)?, context)?;
+    check_images(&expected, tensors, layout, params, context)?;
+    compare("cpu", &expected, &run(cpu, tensors, layout, params)?, context)?;
     // An emulated GPU is slow.
     if bytes.one_in(4) {
         let on_cuda = |cuda: &mut Cuda| {
             counts.one("engines: frames on cuda");
-            let found = run(cuda, &tensors, &layout, &params)?;
-            match cuda.supports(&layout, &params) {
+            let found = run(cuda, tensors, layout, params)?;
+            match cuda.supports(layout, params) {
                 Ok(()) => compare("cuda", &expected, &found, context),
                 Err(error) => {
                     counts.one("engines: not supported by cuda");
@@ -137,6 +181,7 @@ fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<TensorView<'a>> {
 #[derive(Clone, Debug)]
 struct Found {
     survivors: Vec<Detection>,
+    columns: Vec<f32>,
     candidates: usize,
     rejected: usize,
 }
@@ -144,8 +189,10 @@ struct Found {
 impl Found {
     /// Whether both are equal to the bit.
     fn is(&self, other: &Self) -> bool {
-        let [a, b] =
-            [self, other].map(|found| bytemuck::cast_slice::<Detection, u8>(&found.survivors));
+        let [a, b] = [self, other].map(|found| {
+            let survivors = bytemuck::cast_slice::<Detection, u8>(&found.survivors);
+            (survivors, bytemuck::cast_slice::<f32, u8>(&found.columns))
+        });
         (self.candidates, self.rejected, a) == (other.candidates, other.rejected, b)
     }
 }
@@ -173,6 +220,7 @@ fn run(
     }
     let found = outcome.images().map(|image| Found {
         survivors: image.survivors.to_vec(),
+        columns: image.columns.to_vec(),
         candidates: image.candidates,
         rejected: image.rejected,
     });
@@ -222,11 +270,18 @@ fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
     };
     let mut alone = Layout { images: 1, ..layout.clone() };
     for group in &mut alone.groups {
-        let Group { boxes, scores, objectness, class, columns, .. } = group;
+        let Group { boxes, scores, objectness, class, columns, reference, .. } = group;
         let fields = [boxes, scores].into_iter().chain(objectness).chain(class).chain(columns);
-        for field in fields {
+        let priors = match reference {
+            BoxReference::Priors(priors) => Some(priors),
+            BoxReference::None | BoxReference::Grid(_) | BoxReference::Table(_) => None,
+        };
+        for field in fields.chain(priors) {
             *field = of_image(*field)?;
         }
+    }
+    if let Some(count) = &mut alone.count {
+        *count = of_image(*count)?;
     }
     Some(alone)
 }
@@ -362,15 +417,19 @@ fn any_images(bytes: &mut Bytes<'_>, layout: &mut Layout) {
 
 /// A decoder's layout with one number changed, so that it may still fit.
 fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout {
-    let group = &mut layout.groups[0];
-    let field = match bytes.below(3) {
-        0 => &mut group.boxes,
-        1 => &mut group.scores,
-        _ => group.objectness.get_or_insert(group.scores),
+    let last = layout.groups.len() - 1;
+    let group = &mut layout.groups[bytes.below(last + 1)];
+    let (rule, boxes) = (&mut layout.score, &mut layout.boxes);
+    let field = match bytes.below(8) {
+        0..3 => &mut group.boxes,
+        3..5 => &mut group.scores,
+        5 => group.objectness.get_or_insert(group.scores),
+        6 => group.class.get_or_insert(group.scores),
+        _ => group.columns.first_mut().unwrap_or(&mut group.boxes),
     };
     let numbers = match frames {
-        Frames::SingleImages => 6,
-        Frames::Batches => 7,
+        Frames::SingleImages => 8,
+        Frames::Batches => 9,
     };
     let number = match bytes.below(numbers) {
         0 => &mut field.tensor,
@@ -379,6 +438,8 @@ fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout 
         3 => &mut field.component_stride,
         4 => &mut group.anchors,
         5 => &mut layout.classes,
+        6 => &mut rule.components,
+        7 => &mut boxes.bins,
         _ => &mut field.image_stride,
     };
     *number = match bytes.below(4) {

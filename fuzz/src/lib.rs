@@ -18,6 +18,9 @@ mod numbers;
 mod overlay;
 mod predict;
 mod properties;
+#[path = "../../tests/support/random_layout.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
+mod random_layout;
 mod raw;
 mod replay;
 pub mod seeds;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use gst::glib;
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{self, META_NAME};
+use gstnmsfilter::tensor::ElementType;
 
 use crate::bytes::Bytes;
 use crate::raw;
@@ -112,7 +113,7 @@ impl Attached {
             return false;
         }
         let fits = self.spec.dims.len() <= gstnmsfilter::tensor::MAX_DIMENSIONS;
-        let is_known = ["f32", "f16"].contains(&self.spec.element);
+        let is_known = ElementType::from_name(self.spec.element).is_some();
         matches!(self.defect, Defect::None | Defect::Further) && fits && is_known
     }
 

@@ -14,8 +14,9 @@ use gstnmsfilter::internals::deepstream::layout::StructureLayout;
 use gstnmsfilter::internals::engine::{
     ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::output::{HAS_ANALYTICS, Mapping, Region};
+use gstnmsfilter::internals::geometry::{Bounds, Letterbox, Mapping};
+use gstnmsfilter::internals::output::{HAS_ANALYTICS, Region};
+use gstnmsfilter::internals::plan;
 use gstnmsfilter::tensor::TensorView;
 
 use crate::engines;
@@ -166,9 +167,8 @@ fn has_both_kinds(buffer: &gst::BufferRef) -> bool {
 
 /// What is derived from settings, tensors and caps.
 struct Plan {
-    choice: Choice,
+    plan: plan::Plan,
     mapping: Mapping,
-    params: Params,
     as_regions: bool,
     keeps_tensors: bool,
     by_earlier_settings: bool,
@@ -192,26 +192,27 @@ impl Plan {
         let mapping = Mapping::new(frame, model, letterbox(settings));
         let mapping = mapping.map_err(|error| kind(&error))?;
         let thresholds = thresholds(settings, &known.labels, &choice)?;
-        let scale = if choice.layout.normalized { mapping.model() } else { [1.0; 2] };
-        let params = params(settings, &mapping, thresholds, scale);
+        let mut plan = plan::Plan::new(tensors, choice, params(settings, thresholds));
+        let (layout, params) = plan.at(plan::Place::Frame(mapping));
         if known.backend == "cuda" {
-            let supports = |cuda: &mut Cuda| cuda.supports(&choice.layout, &params);
+            let supports = |cuda: &mut Cuda| cuda.supports(layout, params);
             let supported = engines::with_cuda(supports).unwrap_or(Ok(()));
             supported.map_err(|error| kind(&error))?;
         }
         let as_regions = settings.nicks("attach").iter().any(|kind| kind == "roi");
         let keeps_tensors = settings.get("keep-tensors");
-        Ok(Self { choice, mapping, params, as_regions, keeps_tensors, by_earlier_settings: false })
+        Ok(Self { plan, mapping, as_regions, keeps_tensors, by_earlier_settings: false })
     }
 
-    fn decoded(&self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let Choice { decoder, layout, .. } = &self.choice;
+    fn decoded(mut self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
+        let decoder = self.plan.choice().decoder;
+        let (layout, params) = self.plan.at(plan::Place::Frame(self.mapping));
         let mut reference = Reference::default();
-        let outcome = reference.run(tensors, layout, &self.params).map_err(|error| kind(&error))?;
+        let outcome = reference.run(tensors, layout, params).map_err(|error| kind(&error))?;
         let image = outcome.image(0);
         let region = |survivor| {
-            let region = self.mapping.region(survivor).expect("every survivor is visible");
-            (region, name_of(region.class, &known.labels, *decoder))
+            let region = Region::of(survivor, &self.mapping).expect("every survivor is visible");
+            (region, name_of(region.class, &known.labels, decoder))
         };
         Ok(Decoded {
             candidates: image.candidates as u64,
@@ -303,12 +304,8 @@ fn overlap(settings: &Snapshot) -> Overlap {
     })
 }
 
-fn params(
-    settings: &Snapshot,
-    mapping: &Mapping,
-    thresholds: ClassThresholds,
-    scale: [f32; 2],
-) -> Params {
+/// The parameters, with lengths in pixels of the frame.
+fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
     let cap = |name| settings.get::<u32>(name) as usize;
     let max = settings.get::<f32>("max-size");
     Params {
@@ -321,11 +318,11 @@ fn params(
         multi_label: settings.get("multi-label"),
         thresholds,
         sizes: SizeLimits {
-            min: mapping.sides_in_model(settings.get("min-size")),
-            max: if max == 0.0 { [f32::INFINITY; 2] } else { mapping.sides_in_model(max) },
+            min: [settings.get("min-size"); 2],
+            max: [if max == 0.0 { f32::INFINITY } else { max }; 2],
         },
-        visible: mapping.visible(),
-        scale,
+        visible: Bounds::ANY,
+        scale: [1.0; 2],
         max_candidates: cap("max-candidates"),
         max_detections: cap("max-detections"),
     }

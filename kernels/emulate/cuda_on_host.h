@@ -420,6 +420,7 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return sqrtf(a); }
 inline uint16_t float_to_half(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
 inline int __popc(uint32_t a) { return __builtin_popcount(a); }
 inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }

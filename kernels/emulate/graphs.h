@@ -95,7 +95,7 @@ static bool is_accessible(const ResampleParams &params, uint32_t element_bytes) 
 static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
     const Index threads{node.function->threads};
-    if (kernel >= 14) {
+    if (kernel >= 18) {
         run_resample(node, seed);
         return;
     }
@@ -125,8 +125,36 @@ static void run(const Node &node, uint64_t seed) {
         });
         return;
     }
+    if (kernel == 14 || kernel == 15) {
+        const KernelParams params = parameter<KernelParams>(node, 0);
+        void *const workspace = parameter<void *>(node, 1);
+        const uint64_t stride = parameter<uint64_t>(node, 2);
+        const LayoutParams layout = parameter<LayoutParams>(node, 3);
+        if (node.grid.x != layout_blocks(layout) || node.grid.y != params.images ||
+            params.multi_label != kernel - 14 || params.classes != layout.components) {
+            cuda_on_host::fail("decode is not launched as layout_params.cuh describes");
+        }
+        cuda_on_host::launch(node.grid, threads, 3, seed, [&] {
+            (kernel == 14 ? decode_layout : decode_layout_multi)(params, workspace, stride, layout);
+        });
+        return;
+    }
     void *const workspace = parameter<void *>(node, 0);
     const uint64_t stride = parameter<uint64_t>(node, 1);
+    if (kernel >= 16) {
+        ResultHeader *const results = parameter<ResultHeader *>(node, 2);
+        Detection *const detections = parameter<Detection *>(node, 3);
+        const ColumnParams columns = parameter<ColumnParams>(node, 4);
+        float *const rows = parameter<float *>(node, 5);
+        if (kernel == 16 && node.grid.y != 1) {
+            cuda_on_host::fail("several images on a kernel for a single image");
+        }
+        cuda_on_host::launch(node.grid, threads, 1, seed, [&] {
+            (kernel == 16 ? publish_columns : publish_columns_batch)(workspace, stride, results,
+                                                                     detections, columns, rows);
+        });
+        return;
+    }
     const bool is_batch = kernel >= 11;
     if (!is_batch && node.grid.y != 1) {
         cuda_on_host::fail("several images on a kernel for a single image");

@@ -26,9 +26,67 @@ inline void decode(const KernelParams &params, Precisions precisions, void *work
                                                                              stride);
 }
 
+// A field of a plain layout as one of any layout.
+inline LayoutField as_layout_field(const FieldParams &field, uint64_t images, bool is_f16) {
+    LayoutField made = {};
+    made.address = field.address;
+    made.images = images;
+    made.image_stride = field.image_stride * (is_f16 ? 2 : 4);
+    made.anchor_stride = field.anchor_stride;
+    made.component_stride = field.component_stride;
+    made.element = is_f16 ? ELEMENT_F16 : ELEMENT_F32;
+    return made;
+}
+
+// The plain layout of `params`, in two groups of anchors.
+inline LayoutParams as_layout(const KernelParams &params, Precisions precisions) {
+    LayoutParams layout;
+    memset((void *)&layout, 0, sizeof layout);
+    layout.group_count = 2;
+    layout.has_objectness = params.has_objectness;
+    layout.components = layout.classes = params.classes;
+    layout.box_format = params.box_format;
+    layout.bins = 1;
+    layout.variances[0] = layout.variances[1] = 1.0f;
+    uint32_t anchors = 0, blocks = 0;
+    for (uint32_t i = 0; i < layout.group_count; i++) {
+        LayoutGroup &group = layout.groups[i];
+        const auto field = [&](const FieldParams &of, uint64_t images, bool is_f16) {
+            LayoutField made = as_layout_field(of, images, is_f16);
+            made.address += anchors * of.anchor_stride * (is_f16 ? 2 : 4);
+            return made;
+        };
+        group.boxes = field(params.boxes, params.box_images, precisions.boxes_f16);
+        group.scores = field(params.scores, params.score_images, precisions.scores_f16);
+        group.objectness = field(params.objectness, params.score_images, precisions.scores_f16);
+        group.first_anchor = anchors;
+        group.anchors = i == 0 ? params.anchors / 3 : params.anchors - anchors;
+        group.first_block = blocks;
+        group.lanes = params.lanes_per_anchor;
+        anchors += group.anchors;
+        blocks += group_blocks(group.anchors, group.lanes);
+    }
+    return layout;
+}
+
+// The boxes of a layout as its columns.
+inline ColumnParams box_columns(const LayoutParams &layout) {
+    ColumnParams columns;
+    memset((void *)&columns, 0, sizeof columns);
+    columns.group_count = layout.group_count;
+    columns.column_count = 1;
+    columns.components = layout.box_format == SQUARE ? 3 : 4;
+    for (uint32_t i = 0; i < layout.group_count; i++) {
+        columns.fields[i][0] = layout.groups[i].boxes;
+        columns.first_anchor[i] = layout.groups[i].first_anchor;
+    }
+    return columns;
+}
+
 // One launch of the four kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at
 // a time. Parameters are those of interface.cuh. The kernels for batches run single images, too,
-// with odd seeds.
+// with odd seeds, and the kernels for any layout run plain ones with every third seed. Their columns
+// are written to memory of exactly their size, and not compared.
 inline void run(const KernelParams &params, Precisions precisions, void *workspace, uint64_t stride,
                 ResultHeader *results, Detection *detections, uint32_t multiprocessors,
                 uint32_t resident, uint64_t seed) {
@@ -37,12 +95,29 @@ inline void run(const KernelParams &params, Precisions precisions, void *workspa
     const uint32_t blocks = params.multi_label
                                 ? decode_multi_blocks(params.anchors, params.classes)
                                 : decode_blocks(params.anchors, params.lanes_per_anchor);
-    launch(Index{blocks, images}, Index{DECODE_THREADS}, resident, seed,
-           [&] { decode(params, precisions, workspace, stride); });
+    if (seed % 3 == 0) {
+        const LayoutParams layout = as_layout(params, precisions);
+        launch(Index{layout_blocks(layout), images}, Index{DECODE_THREADS}, resident, seed, [&] {
+            (params.multi_label ? decode_layout_multi : decode_layout)(params, workspace, stride,
+                                                                       layout);
+        });
+    } else {
+        launch(Index{blocks, images}, Index{DECODE_THREADS}, resident, seed,
+               [&] { decode(params, precisions, workspace, stride); });
+    }
     launch(Index{map_blocks(multiprocessors, capacity, images), images}, Index{MAP_THREADS},
            resident, seed + 1, [&] { (is_batch ? map_batch : map)(workspace, stride); });
     launch(Index{reduce_blocks(multiprocessors, capacity, images), images}, Index{REDUCE_THREADS},
            resident, seed + 2, [&] { (is_batch ? reduce_batch : reduce)(workspace, stride); });
+    if (seed % 3 == 0) {
+        const ColumnParams columns = box_columns(as_layout(params, precisions));
+        std::vector<float> rows(columns_bytes(capacity, images, columns.components) / sizeof(float));
+        launch(Index{1, images}, Index{PUBLISH_THREADS}, resident, seed + 3, [&] {
+            (is_batch ? publish_columns_batch : publish_columns)(workspace, stride, results,
+                                                                 detections, columns, rows.data());
+        });
+        return;
+    }
     launch(Index{1, images}, Index{PUBLISH_THREADS}, resident, seed + 3, [&] {
         (is_batch ? publish_batch : publish)(workspace, stride, results, detections);
     });

@@ -22,14 +22,14 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
+#[cfg(feature = "internals")]
+pub use assign::ONNX_PREFIX;
+pub use choose::{Choice, ChoiceError, choose};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use choose::{Choice, Reason, contradicting_id};
-pub use choose::{ChoiceError, choose};
+pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
-#[cfg(feature = "internals")]
-pub use {assign::ONNX_PREFIX, choose::may_be_end_to_end};
 
 use std::sync::LazyLock;
 

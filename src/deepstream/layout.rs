@@ -15,6 +15,8 @@ use std::ffi::CStr;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::tensor::ElementType;
+
 /// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
 pub const META_TAG: &CStr = c"nvdsmeta";
 
@@ -420,36 +422,23 @@ impl StructureLayout {
     }
 }
 
-/// `NvDsInferDataType`: the type of a layer's elements, and its name for messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataType {
-    /// `FLOAT`
-    F32,
-    /// `HALF`
-    F16,
-    /// Any other type, with its name.
-    Other(&'static str),
-}
+/// The values of `NvDsInferDataType` and the element types of such layers, in the order of their numbers. `INT64`
+/// and `UINT8` are of 8.0 and later.
+pub const DATA_TYPES: [(&str, ElementType); 6] = [
+    ("FLOAT", ElementType::F32),
+    ("HALF", ElementType::F16),
+    ("INT8", ElementType::I8),
+    ("INT32", ElementType::I32),
+    ("INT64", ElementType::I64),
+    ("UINT8", ElementType::U8),
+];
 
-impl DataType {
-    /// The values of `NvDsInferDataType` and their names, in the order of their numbers. `INT64` and
-    /// `UINT8` are of 8.0 and later.
-    pub const VALUES: [(&str, Self); 6] = [
-        ("FLOAT", Self::F32),
-        ("HALF", Self::F16),
-        ("INT8", Self::Other("i8")),
-        ("INT32", Self::Other("i32")),
-        ("INT64", Self::Other("i64")),
-        ("UINT8", Self::Other("u8")),
-    ];
-
-    /// The type with this number.
-    pub fn of(number: i32) -> Self {
-        usize::try_from(number)
-            .ok()
-            .and_then(|number| Self::VALUES.get(number))
-            .map_or(Self::Other("unknown"), |&(_, data_type)| data_type)
-    }
+/// The element type of a layer whose `NvDsInferDataType` has this number.
+pub fn element_type(number: i32) -> ElementType {
+    usize::try_from(number)
+        .ok()
+        .and_then(|number| DATA_TYPES.get(number))
+        .map_or(ElementType::Other("a type this plugin does not know"), |&(_, element)| element)
 }
 
 #[cfg(test)]

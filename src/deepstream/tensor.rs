@@ -13,10 +13,11 @@ use arrayvec::ArrayVec;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
 use super::layout::{
-    DataType, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer,
-    network, tensor, user,
+    self, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer, network,
+    tensor, user,
 };
 use super::record::Record;
+use crate::tensor::ElementType;
 
 /// The greatest number of output layers that is read: more than any model has.
 const MAX_LAYERS: usize = 1024;
@@ -175,9 +176,9 @@ impl<'a> LayerMeta<'a> {
     }
 
     /// The type of the elements.
-    pub fn data_type(&self) -> DataType {
+    pub fn element_type(&self) -> ElementType {
         // SAFETY: the layer has this field in every layout.
-        DataType::of(unsafe { self.layer.read(layer::TYPE) })
+        layout::element_type(unsafe { self.layer.read(layer::TYPE) })
     }
 
     /// The dimensions without the batch, and the number of elements.

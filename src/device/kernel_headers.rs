@@ -1,35 +1,71 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares Rust's constants and layouts with the headers of the kernels, in tests.
+//! Compares Rust's constants, layouts and functions with the headers of the kernels, in tests.
 //!
-//! In: a C++ program of assertions that includes headers of `kernels/`. Out: the test fails if the host's
-//! compiler refuses it.
+//! In: a C++ program that includes headers of `kernels/`. Out: the test fails if the host's compiler refuses
+//! the program; the output of the program. Without a compiler the test is skipped.
 
+use std::path::Path;
 use std::process::Command;
 
 /// Fails with the compiler's messages where it refuses `program`.
 pub fn compile(program: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("main");
-    let name = test.replace("::", "-");
-    let folder = std::env::temp_dir().join(format!("nmsfilter-{}-{name}", std::process::id()));
+    in_folder(|folder| {
+        let file = folder.join("layout.cpp");
+        std::fs::write(&file, program).unwrap();
+        compiler(Command::new(name()).arg("-fsyntax-only").arg(&file));
+    });
+}
+
+/// Compiles `file`, a path in this repository, and returns the output of the program; `None` without a compiler.
+/// Fails with the compiler's messages where it refuses the file.
+pub fn run(file: &str, arguments: &[&str]) -> Option<String> {
+    in_folder(|folder| {
+        let program = folder.join("program");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let mut command = Command::new(name());
+        // Multiplications and additions are not contracted, as in the kernels.
+        command.args(["-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]);
+        command.args(["-Wno-unknown-pragmas", "-o"]).arg(&program).args(["-x", "c++"]).arg(source);
+        compiler(&mut command).then(|| {
+            let output = Command::new(&program).args(arguments).output().unwrap();
+            assert!(output.status.success(), "{file}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        })
+    })
+}
+
+/// The name of the compiler.
+fn name() -> String {
+    std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
+}
+
+/// Calls `work` with a temporary folder of the test's own.
+fn in_folder<T>(work: impl FnOnce(&Path) -> T) -> T {
+    let test = test_name().replace("::", "-");
+    let folder = std::env::temp_dir().join(format!("nmsfilter-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("layout.cpp");
-    std::fs::write(&file, program).unwrap();
-    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-    let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
-    let compiled = Command::new(&compiler)
-        .args(["-std=c++17", "-fsyntax-only", "-I", kernels])
-        .arg(&file)
-        .output();
+    let result = work(&folder);
     std::fs::remove_dir_all(&folder).unwrap();
-    match compiled {
+    result
+}
+
+fn test_name() -> String {
+    std::thread::current().name().unwrap_or("main").to_owned()
+}
+
+/// Runs the compiler; false if there is none.
+fn compiler(command: &mut Command) -> bool {
+    let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+    match command.args(["-std=c++17", "-I", kernels]).output() {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            true
         }
         // In the form that tests/run.sh reads.
         Err(error) => {
-            let program = env!("CARGO_CRATE_NAME");
-            println!("SKIPPED: {program}::{test}: the C++ compiler {compiler}: {error}");
+            let (program, test) = (env!("CARGO_CRATE_NAME"), test_name());
+            println!("SKIPPED: {program}::{test}: the C++ compiler {}: {error}", name());
+            false
         }
     }
 }

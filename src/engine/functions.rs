@@ -1,8 +1,448 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Temporary.
-pub(crate) fn exp(x: f32) -> f32 {
-    x.exp()
+//! The exponential function and the sigmoid, with the same bits on every platform.
+//!
+//! Mathematical libraries and GPUs have functions whose results differ in the last bits. The functions of this
+//! module consist of additions, subtractions, multiplications and divisions of IEEE 754 single precision, each
+//! rounded by itself (no fused multiply-add), in a fixed order. `kernels/functions.cuh` has the same operations
+//! in the same order for GPUs. The square root is correctly rounded by IEEE 754: `f32::sqrt`, and `sqrt_rn` in
+//! `kernels/portable.cuh`.
+//!
+//! # The exponential function
+//! With n the integer nearest to x / ln 2, and r = x - n ln 2, which is at most about ln 2 / 2 in magnitude,
+//!
+//! ```text
+//! exp(x) = 2^n exp(r),    exp(r) = 1 + (r + r^2 P(r))
+//! ```
+//!
+//! - n: x log2(e) is rounded to an integer by the addition of 1.5 x 2^23, where the spacing of f32 is 1. The
+//!   subtraction of the same number is exact.
+//! - r: ln 2 is the sum of `LN2_HIGH`, its first 15 bits, and `LN2_LOW`. n has at most 8 bits, so
+//!   n x `LN2_HIGH` and its difference from x are exact. r has the rounding errors of n x `LN2_LOW` and of the
+//!   last subtraction.
+//! - P: a polynomial of degree 4, computed by Horner's method. Its `COEFFICIENTS` minimize the greatest relative
+//!   error of 1 + r + r^2 P(r) for |r| <= ln 2 / 2 + 10^-5. They were computed by Lawson's algorithm (iteratively
+//!   reweighted least squares, 4001 Chebyshev nodes), then rounded to f32 one at a time, from the lowest degree;
+//!   after each the others were computed anew. The greatest relative error of the polynomial in exact arithmetic
+//!   is 3.14e-9, which is 0.053 x 2^-24.
+//! - 2^n: two factors, 2^(n / 2) rounded down and the rest. The first product is exact, so that a subnormal
+//!   result is rounded once. The second product overflows to infinity. n is in -150 to 128, because x is limited
+//!   to -104 to 89, where the results are zero and infinity already.
+//!
+//! # The sigmoid
+//! sigmoid(x) = 1 / (1 + exp(-x)). Where exp(-x) overflows, x < -88.72283, the sigmoid is 0; the exact value is less
+//! than 3e-39.
+//!
+//! # Properties
+//! Both functions are monotonic: x <= y implies exp(x) <= exp(y) and sigmoid(x) <= sigmoid(y), with rounding
+//! included. So engines may compare logits before the activation ([`logit_threshold`]). NaN gives the NaN
+//! with the bits 0x7fc00000.
+//!
+//! The greatest errors, in units in the last place of the exact result, are 0.989 for [`exp`], and 2.481 for
+//! [`sigmoid`] where exp(-x) is finite.
+//!
+//! The test `all_numbers` measures errors and monotonicity over all f32. The exact values are those of f64 functions
+//! of the platform's library. `checksums_of_all_numbers` compares the bits with those of `kernels/functions.cuh`
+//! on the host, and `tests/gpu/run.sh` with those on a GPU.
+
+/// The first 15 bits of ln 2: 0x1.62e4p-1.
+const LN2_HIGH: f32 = 0.693_145_75;
+/// ln 2 - [`LN2_HIGH`]: 0x1.7f7d1cp-20.
+const LN2_LOW: f32 = 1.428_606_8e-6;
+/// 1.5 x 2^23
+const ROUND_TO_INTEGER: f32 = 12_582_912.0;
+/// The coefficients of P, from the lowest degree.
+const COEFFICIENTS: [f32; 5] =
+    [0.499_999_94, 0.166_665_23, 0.041_668_292, 0.008_368_533, 0.001_381_829];
+
+/// The NaN that the functions return. Which bits a NaN has after arithmetic differs between platforms.
+const NAN: f32 = f32::from_bits(0x7fc0_0000);
+
+/// The exponential function.
+#[inline]
+pub fn exp(x: f32) -> f32 {
+    if x.is_nan() {
+        return NAN;
+    }
+    let x = if x > 89.0 { 89.0 } else { x };
+    let x = if x < -104.0 { -104.0 } else { x };
+    let shifted = x * std::f32::consts::LOG2_E + ROUND_TO_INTEGER;
+    let n = shifted - ROUND_TO_INTEGER;
+    let r = (x - n * LN2_HIGH) - n * LN2_LOW;
+    let [c0, c1, c2, c3, c4] = COEFFICIENTS;
+    let p = (((c4 * r + c3) * r + c2) * r + c1) * r + c0;
+    let power = 1.0 + (r + (r * r) * p);
+    // Consecutive numbers near 1.5 x 2^23 have consecutive bits.
+    let n = shifted.to_bits().wrapping_sub(ROUND_TO_INTEGER.to_bits()) as i32;
+    let half = n >> 1;
+    power * power_of_two(half) * power_of_two(n - half)
 }
-pub(crate) fn sigmoid(x: f32) -> f32 {
+
+/// 2^n, for n from -126 to 127.
+#[inline]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits(((n + 127) as u32) << 23)
+}
+
+/// The logistic function, 1 / (1 + exp(-x)).
+#[inline]
+pub fn sigmoid(x: f32) -> f32 {
+    if x.is_nan() {
+        return NAN;
+    }
     1.0 / (1.0 + exp(-x))
+}
+
+/// The threshold of logits that has the effect of `threshold` on their sigmoids: the least x with
+/// `sigmoid(x) >= threshold`.
+///
+/// `sigmoid(x) < threshold` exactly if `x < logit_threshold(threshold)`, for every x, NaN included. The exception is
+/// infinity with a `threshold` greater than 1: its sigmoid, 1, is below the threshold, but the result is infinity, and
+/// infinity is not below it. Callers that admit infinite logits have to make that distinction.
+///
+/// The result is minus infinity if `threshold` is NaN, zero or less: no sigmoid is below it.
+pub fn logit_threshold(threshold: f32) -> f32 {
+    if threshold.is_nan() || threshold <= 0.0 {
+        return f32::NEG_INFINITY;
+    }
+    // sigmoid(below) < threshold, and sigmoid(result) >= threshold or result is infinity.
+    let (mut below, mut result) = (order(f32::NEG_INFINITY), order(f32::INFINITY));
+    while result - below > 1 {
+        let middle = below + (result - below) / 2;
+        if sigmoid(from_order(middle)) < threshold {
+            below = middle;
+        } else {
+            result = middle;
+        }
+    }
+    from_order(result)
+}
+
+/// An integer that increases with the number: x < y implies order(x) < order(y).
+fn order(x: f32) -> u32 {
+    let bits = x.to_bits();
+    if x.is_sign_negative() { !bits } else { bits | 1 << 31 }
+}
+
+/// The inverse of [`order`].
+fn from_order(order: u32) -> f32 {
+    f32::from_bits(if order >> 31 == 0 { !order } else { order ^ 1 << 31 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::ops::RangeInclusive;
+    use std::thread;
+
+    use half::f16;
+
+    use super::*;
+    use crate::device::kernel_headers;
+
+    /// The greatest errors that the documentation of this module states.
+    const GREATEST_ERRORS: Errors = Errors { exp: 0.989, sigmoid: 2.481 };
+
+    /// Errors in units in the last place.
+    #[derive(Clone, Copy, Debug)]
+    struct Errors {
+        exp: f64,
+        sigmoid: f64,
+    }
+
+    impl Errors {
+        const ZERO: Self = Self { exp: 0.0, sigmoid: 0.0 };
+
+        fn greatest(self, other: Self) -> Self {
+            Self { exp: self.exp.max(other.exp), sigmoid: self.sigmoid.max(other.sigmoid) }
+        }
+
+        fn assert_at_most(self, greatest: Self) {
+            assert!(self.exp <= greatest.exp, "{self:?}");
+            assert!(self.sigmoid <= greatest.sigmoid, "{self:?}");
+        }
+    }
+
+    /// The distance from the exact value, in units in its last place as an f32. Infinity counts as 2^128, its
+    /// place if the exponent had no limit.
+    fn error(result: f32, exact: f64) -> f64 {
+        const OVERFLOW: f64 = (1_u128 << 127) as f64 * 2.0;
+        let exact = exact.min(OVERFLOW);
+        let exponent = (exact.to_bits() >> 52).max(1023 - 126) - 23;
+        (f64::from(result).min(OVERFLOW) - exact).abs() / f64::from_bits(exponent << 52)
+    }
+
+    /// The greatest errors over numbers in ascending order. Fails where a result is less than the result before.
+    fn check(numbers: impl Iterator<Item = f32>) -> Errors {
+        let mut errors = Errors::ZERO;
+        let mut before: Option<(f32, f32, f32)> = None;
+        for x in numbers {
+            let (e, s) = (exp(x), sigmoid(x));
+            if let Some((y, exp_y, sigmoid_y)) = before {
+                assert!(e >= exp_y, "exp({x:e}) is {e:e}, exp({y:e}) is {exp_y:e}");
+                assert!(s >= sigmoid_y, "sigmoid({x:e}) is {s:e}, sigmoid({y:e}) is {sigmoid_y:e}");
+            }
+            before = Some((x, e, s));
+            let power = f64::from(x).exp();
+            let sigmoid = if x < -88.722_83 {
+                assert_eq!(s.to_bits(), 0, "sigmoid({x:e})");
+                0.0
+            } else {
+                error(s, 1.0 / (1.0 + 1.0 / power))
+            };
+            errors = errors.greatest(Errors { exp: error(e, power), sigmoid });
+        }
+        errors
+    }
+
+    /// All numbers, in ascending order, as [`order`] has them.
+    const ALL: RangeInclusive<u32> = 0x007f_ffff..=0xff80_0000;
+
+    fn next(x: f32) -> f32 {
+        from_order(order(x) + 1)
+    }
+
+    fn previous(x: f32) -> f32 {
+        from_order(order(x) - 1)
+    }
+
+    #[test]
+    fn order_is_ascending_and_has_an_inverse() {
+        assert_eq!(from_order(*ALL.start()), f32::NEG_INFINITY);
+        assert_eq!(from_order(*ALL.end()), f32::INFINITY);
+        let numbers =
+            [f32::NEG_INFINITY, f32::MIN, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY];
+        for pair in numbers.windows(2) {
+            assert!(order(pair[0]) < order(pair[1]), "{pair:?}");
+        }
+        for x in numbers {
+            assert_eq!(from_order(order(x)).to_bits(), x.to_bits());
+        }
+    }
+
+    #[test]
+    fn special_values_of_exp() {
+        for (x, expected) in [
+            (0.0, 1.0),
+            (-0.0, 1.0),
+            (1e-45, 1.0),
+            (1.0, std::f32::consts::E),
+            (f32::INFINITY, f32::INFINITY),
+            (f32::MAX, f32::INFINITY),
+            (f32::NEG_INFINITY, 0.0),
+            (f32::MIN, 0.0),
+            // ln(2^128), and ln(2^-150), where results are rounded to infinity and to zero.
+            (88.722_84, f32::INFINITY),
+            (-103.972_1, 0.0),
+            (-103.972_07, f32::from_bits(1)),
+        ] {
+            assert_eq!(exp(x).to_bits(), f32::to_bits(expected), "exp({x:e}) is {:e}", exp(x));
+        }
+        assert!(exp(88.722_83).is_finite());
+    }
+
+    #[test]
+    fn special_values_of_sigmoid() {
+        for (x, expected) in [
+            (0.0, 0.5),
+            (-0.0, 0.5),
+            (f32::INFINITY, 1.0),
+            (f32::MAX, 1.0),
+            (f32::NEG_INFINITY, 0.0),
+            (f32::MIN, 0.0),
+        ] {
+            assert_eq!(sigmoid(x).to_bits(), f32::to_bits(expected), "sigmoid({x:e})");
+        }
+        assert!(sigmoid(-88.722_83) > 0.0);
+        assert_eq!(sigmoid(-88.722_84).to_bits(), 0);
+    }
+
+    #[test]
+    fn nan_gives_one_nan() {
+        for bits in [0x7fc0_0000_u32, 0xffc0_0000, 0x7f80_0001, 0xff80_0001, 0x7fff_ffff, !0] {
+            let x = f32::from_bits(bits);
+            assert_eq!(exp(x).to_bits(), 0x7fc0_0000, "exp of {bits:#x}");
+            assert_eq!(sigmoid(x).to_bits(), 0x7fc0_0000, "sigmoid of {bits:#x}");
+        }
+    }
+
+    #[test]
+    fn every_f16_is_monotonic_and_within_the_error() {
+        let mut numbers: Vec<f32> =
+            (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f32()).collect();
+        numbers.retain(|number| !number.is_nan());
+        numbers.sort_by(f32::total_cmp);
+        assert_eq!(numbers.len(), 63_490);
+        check(numbers.into_iter()).assert_at_most(GREATEST_ERRORS);
+    }
+
+    #[test]
+    fn a_sample_is_monotonic_and_within_the_error() {
+        check(ALL.step_by(409).map(from_order)).assert_at_most(GREATEST_ERRORS);
+    }
+
+    /// Where n changes, the polynomial continues at its other end.
+    #[test]
+    fn numbers_around_halves_of_ln_2_are_monotonic_and_within_the_error() {
+        for n in -151..=128 {
+            let middle = order(((f64::from(n) + 0.5) * std::f64::consts::LN_2) as f32);
+            check((middle - 2_000..=middle + 2_000).map(from_order))
+                .assert_at_most(GREATEST_ERRORS);
+        }
+    }
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn all_numbers() {
+        const BLOCKS: u32 = 64;
+        let length = (ALL.end() - ALL.start()).div_ceil(BLOCKS);
+        let errors = in_threads(BLOCKS, |block| {
+            // Blocks have their first and last numbers in common with their neighbors.
+            let first = ALL.start() + block * length;
+            let last = ALL.end().min(&first.saturating_add(length)).to_owned();
+            check((first..=last).map(from_order))
+        });
+        let errors = errors.into_iter().fold(Errors::ZERO, Errors::greatest);
+        println!("the greatest errors: {errors:?}");
+        errors.assert_at_most(GREATEST_ERRORS);
+        // The documentation has the errors rounded up.
+        let Errors { exp, sigmoid } = GREATEST_ERRORS;
+        assert!(errors.exp > exp - 0.001 && errors.sigmoid > sigmoid - 0.001, "{errors:?}");
+    }
+
+    /// The results of `work` for the numbers below `count`.
+    fn in_threads<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let next = std::sync::atomic::AtomicU32::new(0);
+        let next = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let worker = || {
+            std::iter::repeat_with(next)
+                .take_while(|&index| index < count)
+                .map(|index| (index, work(index)))
+                .collect::<Vec<_>>()
+        };
+        let mut results: Vec<(u32, T)> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        results.sort_by_key(|&(index, _)| index);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    #[test]
+    fn a_logit_is_below_its_threshold_where_its_sigmoid_is() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut thresholds = vec![f32::from_bits(1), f32::MIN_POSITIVE, 0.5, 1.0, previous(1.0)];
+        thresholds.extend((0..=100).map(|percent| percent as f32 / 100.0));
+        thresholds.extend((0..1_000).map(|_| random.f32()));
+        thresholds.extend((0..1_000).map(|_| f32::from_bits(random.u32(..1.0_f32.to_bits()))));
+        for t in thresholds {
+            let logit = logit_threshold(t);
+            let mut logits = vec![f32::NEG_INFINITY, f32::INFINITY, f32::NAN, f32::MIN, f32::MAX];
+            logits.extend((0..20).map(|_| f32::from_bits(random.u32(..))));
+            logits.extend((0..20).map(|_| random.f32() * 40.0 - 20.0));
+            if logit.is_finite() {
+                logits.extend([previous(logit), logit, next(logit)]);
+                assert!(sigmoid(logit) >= t && sigmoid(previous(logit)) < t, "{t:e}: {logit:e}");
+            }
+            for x in logits {
+                assert_eq!(sigmoid(x) < t, x < logit, "{x:e} with {t:e}, {logit:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn thresholds_that_all_or_no_sigmoids_reach() {
+        for t in [f32::NAN, f32::NEG_INFINITY, -1.0, -0.0, 0.0] {
+            assert_eq!(logit_threshold(t), f32::NEG_INFINITY, "{t:e}");
+        }
+        for t in [next(1.0), 2.0, f32::INFINITY] {
+            assert_eq!(logit_threshold(t), f32::INFINITY, "{t:e}");
+        }
+        assert!(logit_threshold(1.0) < 20.0);
+    }
+
+    /// The inputs of a checksum: f16 or f32, whose bits are first + index x stride.
+    struct Set {
+        name: String,
+        is_half: bool,
+        first: u32,
+        stride: u32,
+        count: u32,
+    }
+
+    /// Every f16, and a sample of f32.
+    fn small_sets() -> [Set; 2] {
+        let (stride, first) = (409, 0);
+        [
+            Set { name: "f16".to_owned(), is_half: true, first, stride: 1, count: 1 << 16 },
+            Set {
+                name: "sample".to_owned(),
+                is_half: false,
+                first,
+                stride,
+                count: !0 / stride + 1,
+            },
+        ]
+    }
+
+    /// All f32, by the first five of their bits.
+    fn blocks() -> impl Iterator<Item = Set> {
+        (0..32).map(|block| Set {
+            name: format!("{block:02x}"),
+            is_half: false,
+            first: block << 27,
+            stride: 1,
+            count: 1 << 27,
+        })
+    }
+
+    /// The line that `tests/gpu/functions.cu` prints, which explains the checksums.
+    fn checksums(set: &Set) -> String {
+        let mut sums = [0_u64; 3];
+        for index in 0..set.count {
+            let bits = set.first.wrapping_add(index.wrapping_mul(set.stride));
+            let x = match set.is_half {
+                true => f16::from_bits(bits as u16).to_f32(),
+                false => f32::from_bits(bits),
+            };
+            let radicand = f32::from_bits((bits & 0x7fff_ffff).min(0x7f80_0000));
+            for (sum, result) in sums.iter_mut().zip([exp(x), sigmoid(x), radicand.sqrt()]) {
+                let word = u64::from(index) << 32 | u64::from(result.to_bits());
+                let product = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                *sum = sum.wrapping_add(product ^ product >> 32);
+            }
+        }
+        let mut line = set.name.clone();
+        for sum in sums {
+            write!(line, " {sum:016x}").unwrap();
+        }
+        line + "\n"
+    }
+
+    /// The expected lines.
+    fn expected() -> String {
+        let path = "tests/fixtures/functions/checksums.txt";
+        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn checksums_of_f16_and_of_a_sample() {
+        let ours: String = small_sets().iter().map(checksums).collect();
+        let expected: String = expected().split_inclusive('\n').take(2).collect();
+        assert_eq!(ours, expected);
+        if let Some(theirs) = kernel_headers::run("tests/gpu/functions.cu", &[]) {
+            assert_eq!(theirs, expected);
+        }
+    }
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn checksums_of_all_numbers() {
+        let sets: Vec<Set> = small_sets().into_iter().chain(blocks()).collect();
+        let ours = in_threads(sets.len() as u32, |index| checksums(&sets[index as usize])).concat();
+        assert_eq!(ours, expected());
+        if let Some(theirs) = kernel_headers::run("tests/gpu/functions.cu", &["all"]) {
+            assert_eq!(theirs, ours);
+        }
+    }
 }

@@ -66,7 +66,7 @@ mod auto;
 mod cpu;
 pub mod cuda;
 mod formula;
-pub(crate) mod functions;
+pub mod functions;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;

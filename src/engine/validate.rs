@@ -37,7 +37,7 @@ pub(super) fn validate(
     if !is_class_in_range && !layout.has_class_field() {
         return Err(EngineError::Classes { classes: scores });
     }
-    let pairs = anchors as u64 * scores as u64;
+    let pairs = (anchors as u64).saturating_mul(scores as u64);
     if params.multi_label && u32::try_from(pairs).is_err() {
         return Err(EngineError::Pairs { anchors, classes: scores });
     }
@@ -72,8 +72,9 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     expect(
         layout.columns.len() <= MAX_COLUMNS
             && first.is_some_and(|group| group.columns.len() == layout.columns.len())
+            && layout.columns.iter().all(|column| column.components > 0)
             && layout.column_components() <= MAX_COLUMN_COMPONENTS,
-        "at most 4 columns of at most 1024 components together, and a field for each in every group",
+        "at most 4 columns of 1 to 1024 components together, and a field for each in every group",
     )?;
     expect(
         !layout.has_class_field() || layout.score.components == 1,

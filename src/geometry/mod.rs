@@ -4,19 +4,23 @@
 //!
 //! In: corners and areas, in pixels of the model's input. Out: whether a box intersects [`Bounds`], and the
 //! [`Overlap`] measures with the bounds that let engines skip pairs of boxes. [`Letterbox`] has the rules by
-//! which a frame is scaled to the model's input.
+//! which a frame is scaled to the model's input, and [`Mapping`] maps boxes back to the frame.
 
 mod bounds;
-#[cfg(feature = "gstreamer")]
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod letterbox;
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+mod mapping;
 pub mod overlap;
 
 pub use bounds::Bounds;
-#[cfg(feature = "gstreamer")]
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use letterbox::{Fit, Letterbox};
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+pub use mapping::{Mapping, MappingError};
 pub use overlap::Overlap;
 
-/// An axis-aligned box by its edges, in pixels of the model's input.
+/// An axis-aligned box by its edges, in pixels of the model's input, or of the frame to which it was mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Corners {
     /// Left edge.

@@ -346,16 +346,33 @@ fn fix_outputs(
         binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
     }
     let values = session.run_binding(&binding).map_err(|error| run_error(provider, &[], &error))?;
-    let fixed = |output: &OutputSpec| {
+    let of_run = |output: &OutputSpec| {
         let shape = values[&*output.name].shape();
         let sides: Vec<usize> =
             shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
-        match sides.contains(&0) {
-            false => Ok(FixedOutput { output: output.clone(), shape: sides }),
-            true => Err(varying(output)),
+        // The first dimension of one picture is 1.
+        let is_same =
+            |(index, (&dim, &side)): (usize, (&i64, &usize))| dim >= 0 || (index == 0 && side == 1);
+        let is_certain = output.dims.iter().zip(&sides).enumerate().all(is_same);
+        if !sides.contains(&0) && (is_certain || !output.is_optional()) {
+            return Ok(Some(FixedOutput { output: output.clone(), shape: sides }));
         }
+        if !output.is_optional() {
+            return Err(varying(output));
+        }
+        let (name, dims) = (&output.name, model::dims_text(&output.dims));
+        gst::info!(
+            CAT,
+            "output {name} is not attached: its dimensions {dims} depend on the picture"
+        );
+        Ok(None)
     };
-    model.outputs.iter().map(fixed).collect()
+    let outputs = model.outputs.iter().filter_map(|output| of_run(output).transpose());
+    let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+    match (&outputs[..], &model.outputs[..]) {
+        ([], [first, ..]) => Err(varying(first)),
+        _ => Ok(outputs),
+    }
 }
 
 fn varying(output: &OutputSpec) -> InferenceError {

@@ -64,7 +64,7 @@ impl OutputSet {
                 DynTensor::new(allocator, output.onnx(), shape.as_slice()).map_err(failed)?;
             binding.bind_output(&*output.name, &mut value).map_err(failed)?;
             let elements: usize = shape.iter().product();
-            let len = elements * output.element.size().expect("outputs are f32 or f16");
+            let len = elements * output.element.size().expect("the type of an output can be read");
             let memory = Elements { value, len };
             let memory = match (gpu, &ready) {
                 (Some(gpu), Some(ready)) => memory.on_device(gpu, ready),

@@ -5,17 +5,23 @@
 //! [`Tensors::of`](super::Tensors::of).
 //!
 //! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can
-//! write it without headers of this crate. Its structure has four fields, and two optional
+//! write it without headers of this crate. Its structure has four fields, and four optional
 //! ones:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `id` | string | the name of the model's output |
-//! | `type` | string | `f32` or `f16` |
+//! | `type` | string | `f32`, `f16`, `i8`, `u8`, `i32` or `i64` |
 //! | `dims` | array of uint64 | dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, row-major |
 //! | `model` | caps | what is known of the model ([`model`](super::model)); optional |
 //! | `source` | string | the name of the element that attached it; optional |
+//! | `scale` | double or float | the step of a quantized tensor; optional |
+//! | `zero-point` | int | the element that stands for 0, if there is a scale; optional, 0 by default |
+//!
+//! An element `q` of type `i8` or `u8` stands for the number `(q - zero-point) * scale`. Elements of other types are
+//! the numbers themselves. Tensors of the types `i16`, `u16`, `u32`, `u64`, `f64`, `bf16` and `bool` cannot be read;
+//! they are left out if the decoder does not need them.
 //!
 //! Where several elements attach tensors, `source` distinguishes them: the tensors with the same source are those
 //! of one model.
@@ -29,7 +35,7 @@ use std::sync::OnceLock;
 use gst::glib::prelude::StaticType;
 
 use super::{AttachedTensor, InputError, Tensors};
-use crate::tensor::{Element, ElementType, MAX_DIMENSIONS, Shape, TensorError};
+use crate::tensor::{Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError};
 use crate::text;
 
 /// The metadata's registered name.
@@ -76,6 +82,8 @@ pub struct NewTensor {
     /// What is known of the model, as [`ModelInfo::to_caps`](super::model::ModelInfo::to_caps) makes it. The
     /// caps are shared, not copied. Of the tensors of a buffer, one with a model is enough.
     pub model: Option<gst::Caps>,
+    /// The numbers that elements of type i8 and u8 stand for.
+    pub quantization: Option<Quantization>,
 }
 
 impl NewTensor {
@@ -91,13 +99,19 @@ impl NewTensor {
     ) -> Result<Self, TensorError> {
         let shape = Shape::new(shape)
             .ok_or_else(|| TensorError::Dimensions { id: id.to_owned(), count: shape.len() })?;
-        Ok(Self { id: id.to_owned(), element, shape, data, model: None })
+        Ok(Self { id: id.to_owned(), element, shape, data, model: None, quantization: None })
     }
 
     /// The tensor of the model that `model` describes.
     #[must_use]
     pub fn with_model(self, model: gst::Caps) -> Self {
         Self { model: Some(model), ..self }
+    }
+
+    /// The tensor with quantized elements. It has no effect on elements other than i8 and u8.
+    #[must_use]
+    pub fn with_quantization(self, quantization: Quantization) -> Self {
+        Self { quantization: Some(quantization), ..self }
     }
 
     /// A tensor that owns `elements`. The number of elements is checked by [`attach`].
@@ -116,6 +130,7 @@ impl NewTensor {
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
         AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
             .with_model(self.model.as_ref())
+            .with_quantization(self.quantization)
     }
 }
 
@@ -131,7 +146,7 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
 /// Attaches `tensor` to `buffer`, after the tensors that are attached already.
 ///
 /// # Errors
-/// If the element type is neither f16 nor f32, or if the memory is smaller than the shape requires.
+/// If the element type cannot be read, or if the memory is smaller than the shape requires.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
     add(buffer, tensor, None)
 }
@@ -170,6 +185,10 @@ fn add(
     if let Some(source) = source {
         structure.set("source", source);
     }
+    if let Some(quantization) = tensor.quantization {
+        structure.set("scale", f64::from(quantization.scale()));
+        structure.set("zero-point", quantization.zero_point());
+    }
     Ok(())
 }
 
@@ -177,8 +196,8 @@ fn add(
 /// Tensors beyond its capacity are only counted.
 ///
 /// # Errors
-/// If a field of a structure other than `model` and `source` is missing, or a field has another type, or is
-/// text that is not UTF-8.
+/// If a field of a structure that is not optional is missing, or a field has another type, or is text that is not
+/// UTF-8, or a number that is no scale or zero point.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
@@ -251,8 +270,8 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
     let type_name = text_field(structure, "type")?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
         malformed(format!(
-            "tensor {id}: expected elements of type f16 or f32, got {type_name}; \
-             dequantize it upstream"
+            "tensor {id}: expected type to be one of {}, got {type_name}; convert it upstream",
+            ElementType::READABLE.map(ElementType::name).join(", ")
         ))
     })?;
 
@@ -274,7 +293,40 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
         true => Some(field::<&gst::Caps>(structure, "model")?),
         false => None,
     };
-    Ok(AttachedTensor::new(id, element, shape, Some(data)).with_model(model))
+    let quantization = quantization(structure, id)?;
+    let tensor = AttachedTensor::new(id, element, shape, Some(data));
+    Ok(tensor.with_model(model).with_quantization(quantization))
+}
+
+/// The fields `scale` and `zero-point`.
+fn quantization(
+    structure: &gst::StructureRef,
+    id: &str,
+) -> Result<Option<Quantization>, InputError> {
+    let malformed = |problem: String| InputError::Malformed { problem };
+    let zero_point = match structure.has_field("zero-point") {
+        true => Some(field::<i32>(structure, "zero-point")?),
+        false => None,
+    };
+    if !structure.has_field("scale") {
+        return match zero_point {
+            None => Ok(None),
+            Some(_) => Err(malformed(format!("tensor {id}: the field zero-point needs scale"))),
+        };
+    }
+    // A float is as common as a double: both are read.
+    let scale = match structure.get::<f32>("scale") {
+        Ok(scale) => scale,
+        Err(_) => field::<f64>(structure, "scale")? as f32,
+    };
+    let zero_point = zero_point.unwrap_or(0);
+    Quantization::new(scale, zero_point).map(Some).ok_or_else(|| {
+        malformed(format!(
+            "tensor {id}: expected a scale above 0 and a zero point from -{max} to {max}, got {scale} and \
+             {zero_point}",
+            max = Quantization::MAX_ZERO_POINT
+        ))
+    })
 }
 
 /// The value of a field of type `T`.

@@ -6,7 +6,7 @@
 //! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
 //! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
 //! memory, and [`model`] the tensors' model description. `selection` reads the tensors of one
-//! of several inference elements.
+//! of several inference elements, and `source` has what is read as images with their places.
 
 mod buffer_memory;
 pub mod cuda_memory;
@@ -16,12 +16,13 @@ pub(crate) mod deepstream;
 mod error;
 pub mod model;
 pub(crate) mod selection;
+pub(crate) mod source;
 #[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
 
 use arrayvec::ArrayVec;
 
-use crate::tensor::{ElementType, Shape, Storage, TensorView};
+use crate::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use buffer_memory::BufferMemory;
 pub use error::InputError;
 
@@ -46,6 +47,8 @@ pub(crate) struct AttachedTensor<'a> {
     memory: Option<BufferMemory<'a>>,
     /// Caps that [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads.
     model: Option<&'a gst::Caps>,
+    /// `None` if the metadata has no scale.
+    quantization: Option<Quantization>,
 }
 
 #[cfg(feature = "v1_20")]
@@ -56,11 +59,16 @@ impl<'a> AttachedTensor<'a> {
         shape: Shape,
         buffer: Option<&'a gst::BufferRef>,
     ) -> Self {
-        Self { id, element, shape, memory: buffer.map(BufferMemory::new), model: None }
+        let memory = buffer.map(BufferMemory::new);
+        Self { id, element, shape, memory, model: None, quantization: None }
     }
 
     pub fn with_model(self, model: Option<&'a gst::Caps>) -> Self {
         Self { model, ..self }
+    }
+
+    pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {
+        Self { quantization, ..self }
     }
 }
 
@@ -71,6 +79,7 @@ impl AttachedTensor<'_> {
             None => Storage::Missing,
         };
         TensorView::new(self.id, self.element, self.shape.clone(), storage)
+            .with_quantization(self.quantization)
     }
 }
 
@@ -83,6 +92,12 @@ impl<'t> std::ops::Deref for TensorViews<'t> {
 
     fn deref(&self) -> &[TensorView<'t>] {
         &self.0
+    }
+}
+
+impl<'t> std::ops::DerefMut for TensorViews<'t> {
+    fn deref_mut(&mut self) -> &mut [TensorView<'t>] {
+        &mut self.0
     }
 }
 

@@ -7,15 +7,6 @@
 use super::{Labels, Region};
 use crate::deepstream::{BatchMeta, DeepStreamError, NewObject};
 
-/// The regions of a frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameRegions<'a> {
-    /// The index of the frame in the batch's list.
-    pub frame: usize,
-    /// Its regions, in descending rank.
-    pub regions: &'a [Region],
-}
-
 /// What to do with the frames of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
@@ -28,20 +19,20 @@ pub(crate) struct Task {
 }
 
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
-/// lock is held. `frames` are in ascending order.
+/// lock is held. `frames` have the index of each frame in the batch's list, in ascending order.
 ///
 /// # Errors
 /// If the metadata is damaged, or DeepStream provides no object.
 pub(crate) fn attach<'r>(
     batch: BatchMeta<'_>,
-    frames: impl IntoIterator<Item = FrameRegions<'r>>,
+    frames: impl IntoIterator<Item = (usize, &'r [Region])>,
     labels: &mut Labels,
     task: Task,
 ) -> Result<(), DeepStreamError> {
     let batch = batch.lock();
     let mut frames = frames.into_iter().peekable();
     for (index, frame) in batch.frames()?.enumerate() {
-        let Some(FrameRegions { regions, .. }) = frames.next_if(|next| next.frame == index) else {
+        let Some((_, regions)) = frames.next_if(|(next, _)| *next == index) else {
             continue;
         };
         let frame = frame?;

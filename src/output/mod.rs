@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From surviving detections to metadata of the video frame.
 //!
-//! In: detections in pixels of the model's input. Out: metadata on the buffer. [`Mapping`] converts
-//! a box to pixels of the video frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
+//! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
+//! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
 //! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`.
+//! `sink` attaches the regions of all frames of a buffer.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
 pub(crate) mod deepstream;
 mod label;
-mod mapping;
+mod region;
 mod roi;
+pub(crate) mod sink;
 
 use gst::glib;
 
 #[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;
 pub use label::Labels;
-pub use mapping::{Mapping, MappingError, Region};
+pub use region::{FrameRegions, Region};
 #[cfg(feature = "internals")]
 pub use roi::roi_type;
 

@@ -46,9 +46,14 @@ impl ElementType {
     pub const READABLE: [Self; 6] =
         [Self::F32, Self::F16, Self::I8, Self::U8, Self::I32, Self::I64];
 
-    /// The type with this name among [`READABLE`](Self::READABLE), as in the plugin's own metadata.
+    /// Types that cannot be read, so that their tensors can be skipped: `Other` with these names.
+    const NOT_READABLE: [&str; 7] = ["f64", "bf16", "i16", "u16", "u32", "u64", "bool"];
+
+    /// The type with this name, as in the plugin's own metadata: one of [`READABLE`](Self::READABLE), or
+    /// [`Other`](Self::Other) for a common type that cannot be read. `None` if no type has this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::READABLE.into_iter().find(|element| element.name() == name)
+        let other = || Self::NOT_READABLE.into_iter().find(|other| *other == name).map(Self::Other);
+        Self::READABLE.into_iter().find(|element| element.name() == name).or_else(other)
     }
 
     /// Whether the elements are floating-point numbers that can be read.

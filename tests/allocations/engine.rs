@@ -3,6 +3,7 @@
 
 use gstnmsfilter::internals::decoder;
 use gstnmsfilter::internals::engine::{Method, Params};
+use gstnmsfilter::nms::{Backend, Nms};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;
@@ -53,4 +54,26 @@ fn the_engine_allocates_nothing_for_images_in_memories_of_their_own_once_warm() 
     };
     run();
     assert_eq!(allocations(run), 0);
+}
+
+/// The ids are unknown, and without a plan the decoder would be chosen by shape each time.
+#[test]
+fn nms_makes_its_plan_once() {
+    let columns = vec![0.5f32; 84 * 100];
+    let tensors = [
+        TensorView::from_slice("out", &[1, 84, 100], &columns),
+        TensorView::from_slice("other", &[9], &columns[..9]),
+    ];
+    let backend = if engines::on_gpu() { Backend::Cuda } else { Backend::Cpu };
+    let mut nms = Nms::new(backend, Some(0)).unwrap();
+    nms.params.thresholds.per_class = vec![0.5, f32::NAN];
+    let mut run = |per_class: f32| {
+        nms.params.thresholds.per_class[0] = per_class;
+        assert!(nms.run(&tensors).unwrap().image(0).candidates > 0);
+    };
+    run(0.5);
+    // Also with other parameters.
+    for threshold in [0.5, 0.25, 0.25] {
+        assert_eq!(allocations(|| run(threshold)), 0);
+    }
 }

@@ -30,8 +30,7 @@ pub fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<New
         };
         let data = gst::Buffer::from_mut_slice(bytes.to_vec());
         let (element, shape) = (tensor.element, tensor.shape.clone());
-        let id = tensor.id.to_owned();
-        uploader.upload(&NewTensor { id, element, shape, data, model: None }).unwrap()
+        uploader.upload(&NewTensor::new(tensor.id, element, &shape, data).unwrap()).unwrap()
     };
     tensors.iter().map(copy).collect()
 }

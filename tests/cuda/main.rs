@@ -11,6 +11,7 @@ mod device_tensors;
 mod engine;
 mod foreign_memory;
 mod images;
+mod layouts;
 mod memory;
 mod outcome;
 mod resample;

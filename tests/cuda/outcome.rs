@@ -4,7 +4,7 @@
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::internals::decoder::{self, Layout};
 use gstnmsfilter::internals::engine::Outcome;
-use gstnmsfilter::tensor::{ElementType, Shape, TensorView};
+use gstnmsfilter::tensor::{ElementType, TensorView};
 
 /// The number of random scenes.
 pub fn scenes() -> u64 {
@@ -21,8 +21,7 @@ pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
 
 /// A tensor of f32 in the memory of a buffer.
 pub fn tensor_in(id: &str, shape: &[usize], data: &gst::BufferRef) -> NewTensor {
-    let (element, shape) = (ElementType::F32, Shape::new(shape).unwrap());
-    NewTensor { id: id.to_owned(), element, shape, data: data.to_owned(), model: None }
+    NewTensor::new(id, ElementType::F32, shape, data.to_owned()).unwrap()
 }
 
 /// The layout of tensors that have ids.

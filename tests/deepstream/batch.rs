@@ -13,8 +13,8 @@ use gstnmsfilter::internals::decoder::{self, Options};
 use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::output::{Mapping, Region};
+use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
+use gstnmsfilter::internals::output::Region;
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
 
@@ -327,7 +327,7 @@ impl Scene {
             let (id, class) = (self.models[model].unique_id, region.class as i32);
             object(id, class, region.confidence, rect, &format!("class-{class}"))
         };
-        survivors.iter().filter_map(|survivor| mapping.region(survivor)).map(object).collect()
+        survivors.iter().filter_map(|survivor| Region::of(survivor, &mapping)).map(object).collect()
     }
 }
 

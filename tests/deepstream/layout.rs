@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use gstnmsfilter::internals::deepstream::layout::{
-    DataType, LABEL_SIZE, LAYOUTS, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META,
-    UNTRACKED_OBJECT_ID, Version,
+    DATA_TYPES, LABEL_SIZE, LAYOUTS, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META,
+    UNTRACKED_OBJECT_ID, Version, element_type,
 };
 
 use crate::libraries::{VERSIONS, nvidia_headers};
@@ -42,9 +42,9 @@ fn assertions(layout: &StructureLayout) -> String {
     if let Some(roi_meta) = layout.roi_meta {
         equal("NVDS_ROI_META", roi_meta as u64);
     }
-    for (number, (name, data_type)) in (0..).zip(DataType::VALUES) {
+    for (number, (name, expected)) in (0..).zip(DATA_TYPES) {
         equal(name, number);
-        assert_eq!(DataType::of(number as i32), data_type);
+        assert_eq!(element_type(number as i32), expected);
     }
     program
 }

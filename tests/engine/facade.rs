@@ -104,3 +104,35 @@ fn normalized_coordinates_are_multiplied_by_the_model_size_and_pixels_are_not() 
     let pixels = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
     assert_eq!(one(&mut nms, &pixels), [100.0, 50.0, 180.0, 130.0]);
 }
+
+/// A plan of earlier tensors or settings would give other survivors.
+#[test]
+fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
+    let mut nms = nms();
+    let anchors = |nms: &mut Nms, tensors: &[TensorView<'_>]| -> Vec<u32> {
+        let outcome = nms.run(tensors).unwrap();
+        outcome.image(0).survivors.iter().map(|survivor| survivor.anchor).collect()
+    };
+    let windows = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
+    assert_eq!(anchors(&mut nms, &windows), [0]);
+    nms.params.iou_threshold = 1.0;
+    assert_eq!(anchors(&mut nms, &windows), [0, 1]);
+    nms.params.thresholds.default = 0.8;
+    assert_eq!(anchors(&mut nms, &windows), [0]);
+    nms.params.thresholds.per_class = vec![0.95];
+    assert!(anchors(&mut nms, &windows).is_empty());
+    nms.params.thresholds.per_class[0] = f32::NAN;
+    assert_eq!(anchors(&mut nms, &windows), [0, 1]);
+    // One window, then a model of another family.
+    let one = [TensorView::from_slice("windows", &[1, 4], &IMAGE)];
+    assert_eq!(anchors(&mut nms, &one), [0]);
+    let rows = [9.0, 9.0, 4.0, 4.0, 0.9f32].map(|number| [number; 8]).concat();
+    let yolov8 = [TensorView::from_slice("yolo-v8-out", &[1, 5, 8], &rows)];
+    assert_eq!(corners(&nms.run(&yolov8).unwrap().image(0).survivors[0]), [7.0, 7.0, 11.0, 11.0]);
+    // An error does not change what follows.
+    nms.options.num_classes = 3;
+    assert!(nms.run(&yolov8).is_err());
+    assert!(nms.run(&windows).is_err());
+    nms.options.num_classes = 0;
+    assert_eq!(anchors(&mut nms, &windows), [0, 1]);
+}

@@ -9,6 +9,7 @@ mod candidates;
 mod facade;
 mod images;
 mod layout;
+mod layouts;
 mod nvinfer;
 mod paper;
 mod properties;

@@ -7,6 +7,7 @@
 #   suite      every test program with backend=cuda, but for those that are steps of their own
 #   inference  the inference element: needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
 #   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; the time of batches
+#   functions  checksums of the functions in kernels/functions.cuh, over all f32; needs nvcc
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
@@ -17,9 +18,9 @@
 #   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
 #              evaluation.tar.gz in $OUT or FOLDER
 #
-# Exit status: 0 if nothing failed. Needs an NVIDIA driver; sanitize and speed need nvcc, too.
+# Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions, sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,20s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,22s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -104,6 +105,17 @@ deepstream() {
 with_standin() {
     LD_LIBRARY_PATH=$1 NMSFILTER_TEST_STANDIN=$1 NMSFILTER_TEST_DEEPSTREAM=${2:0:1}.${2:1} \
         program deepstream "${@:3}"
+}
+
+functions() {
+    local expected=tests/fixtures/functions/checksums.txt
+    if nvcc -std=c++17 -O2 tests/gpu/functions.cu -o "$work/functions" &&
+        "$work/functions" all | diff "$expected" -; then
+        echo "$(wc -l <"$expected") checksums are equal"
+    else
+        echo "functions: FAILED: expected the checksums in $expected"
+        failed+=(functions)
+    fi
 }
 
 scenes() {

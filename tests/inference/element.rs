@@ -79,6 +79,8 @@ impl WithInfo {
 pub enum Values {
     F32(Vec<f32>),
     F16(Vec<half::f16>),
+    /// Of any integer type.
+    Integers(Vec<i64>),
 }
 
 /// A tensor that was attached.
@@ -94,7 +96,7 @@ impl Tensor {
     pub fn f32(&self) -> &[f32] {
         match &self.values {
             Values::F32(values) => values,
-            Values::F16(_) => panic!("{} is f16", self.id),
+            other => panic!("{} is {other:?}", self.id),
         }
     }
 }
@@ -109,7 +111,11 @@ pub fn tensors(buffer: &gst::BufferRef) -> Vec<Tensor> {
         values: match view.elements().unwrap() {
             Elements::F32(values) => Values::F32(values.to_vec()),
             Elements::F16(values) => Values::F16(values.to_vec()),
-            other => panic!("expected f32 or f16, got {other:?}"),
+            Elements::I8(values) => Values::Integers(values.iter().map(|&v| v.into()).collect()),
+            Elements::U8(values) => Values::Integers(values.iter().map(|&v| v.into()).collect()),
+            Elements::I32(values) => Values::Integers(values.iter().map(|&v| v.into()).collect()),
+            Elements::I64(values) => Values::Integers(values.to_vec()),
+            other => panic!("expected elements that can be read, got {other:?}"),
         },
     };
     views.iter().map(tensor).collect()

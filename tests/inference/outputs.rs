@@ -10,7 +10,7 @@ use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 use crate::alone;
 use crate::element::{self, Values, WithInfo, file, has_onnx_runtime, ids, stat, tensors};
 use crate::frames::{self, Picture, tensors_of};
-use crate::support::onnx::{Element, Node, OnnxModel, Tensor};
+use crate::support::onnx::{Dims, Element, Node, OnnxModel, Tensor};
 use crate::support::onnx::{constants, identity, identity_f16_output, two_outputs};
 use crate::support::pipeline::{self, intercept, parse, watch};
 use crate::support::process::resident;
@@ -88,18 +88,49 @@ fn all_outputs_are_attached_in_the_order_of_the_model() {
     assert_eq!(negative.f32(), opposite);
 }
 
+/// A model that gives its input as it is, and cast to `element`.
+fn with_cast(element: Element, dims: impl Into<Dims>) -> OnnxModel {
+    OnnxModel::new()
+        .input("input", Element::F32, DIMS)
+        .node(Node::new("Cast", &["input"], &["number"]).int("to", element as i64))
+        .node(Node::new("Identity", &["input"], &["scores"]))
+        .output("number", element, dims)
+        .output("scores", Element::F32, DIMS)
+}
+
 #[test]
-fn outputs_of_integers_are_not_attached() {
+fn outputs_of_integers_are_attached_with_their_type() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let frame = frame();
+    for element in [Element::U8, Element::I8, Element::I32, Element::I64] {
+        // Half of the range, for i8.
+        let model = file(&with_cast(element, DIMS));
+        let found = tensors_of(&frame, &model, "range=0,127.5");
+        let [number, scores] = found.try_into().expect("two outputs");
+        assert_eq!((&*number.id, &*scores.id), ("onnx/number", "onnx/scores"));
+        let expected = scores.f32().iter().map(|&value| value as i64).collect();
+        assert_eq!(number.values, Values::Integers(expected), "{element:?}");
+    }
+}
+
+/// Integers whose number depends on the picture, as the indices of an operator for suppression.
+#[test]
+fn integers_of_varying_dimensions_are_left_out() {
     if !has_onnx_runtime() {
         return;
     }
     let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
-        .node(Node::new("Cast", &["input"], &["number"]).int("to", Element::I64 as i64))
+        .node(Node::new("NonZero", &["input"], &["indices"]))
         .node(Node::new("Identity", &["input"], &["scores"]))
-        .output("number", Element::I64, DIMS)
+        .output("indices", Element::I64, "4,?")
         .output("scores", Element::F32, DIMS);
     assert_eq!(ids_of(&file(&model)), ["onnx/scores"]);
+    // The first dimension is that of the batch.
+    let fixed = with_cast(Element::I64, "batch,3,12,16");
+    assert_eq!(ids_of(&file(&fixed)), ["onnx/number", "onnx/scores"]);
 }
 
 #[test]

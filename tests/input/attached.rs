@@ -5,7 +5,7 @@
 use gst::glib;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, remove};
-use gstnmsfilter::tensor::{ElementType, Elements, Shape, TensorError};
+use gstnmsfilter::tensor::{ElementType, Elements, Quantization, Shape, TensorError};
 use half::f16;
 
 use crate::support::pipeline::{init, intercept, parse, run, watch};
@@ -133,9 +133,9 @@ fn a_tensor_larger_than_its_memory_is_not_attached() {
     wrong.shape = Shape::new(&[usize::MAX, 2]).unwrap();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
     assert!(error.to_string().contains("multiply to more elements than memory can hold"));
-    wrong.element = ElementType::Other("i8");
+    wrong.element = ElementType::Other("i16");
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err();
-    assert!(error.to_string().contains("expected elements of type f16 or f32"));
+    assert!(error.to_string().contains("expected elements of type f32, f16, i8, u8, i32 or i64"));
     assert!(ids(&buffer).is_empty());
 }
 
@@ -175,8 +175,9 @@ fn malformed_metadata_is_an_error_with_the_reason() {
         let expected = format!("the field {field} has the unexpected type gdouble");
         assert!(message.ends_with(&expected), "{message}");
     }
-    let message = error(|s| s.set("type", "f64"));
-    let expected = "tensor foreign: expected elements of type f16 or f32, got f64; dequantize";
+    let message = error(|s| s.set("type", "float"));
+    let expected =
+        "tensor foreign: expected type to be one of f32, f16, i8, u8, i32, i64, got float;";
     assert!(message.contains(expected), "{message}");
     let message = error(|s| s.set("dims", gst::Array::new([2i32])));
     assert!(message.contains("expected dims of type uint64, got gint"), "{message}");
@@ -195,6 +196,103 @@ fn malformed_metadata_is_an_error_with_the_reason() {
     assert_eq!(message, "metadata NmsFilterTensor: the field data is NULL");
     let message = error(|s| s.set("dims", gst::Array::new([1u64; 9])));
     assert_eq!(message, "tensor foreign: expected at most 8 dimensions, got 9");
+}
+
+#[test]
+fn integers_are_read_back() {
+    init();
+    let mut buffer = gst::Buffer::new();
+    let buffer = buffer.get_mut().unwrap();
+    attach(buffer, &NewTensor::from_vec("a", &[2], vec![-128i8, 127]).unwrap()).unwrap();
+    attach(buffer, &NewTensor::from_vec("b", &[2], vec![0u8, 255]).unwrap()).unwrap();
+    attach(buffer, &NewTensor::from_vec("c", &[2], vec![i32::MIN, 7]).unwrap()).unwrap();
+    attach(buffer, &NewTensor::from_vec("d", &[2], vec![i64::MIN, 7]).unwrap()).unwrap();
+    let attached = Tensors::of(buffer).unwrap();
+    let tensors = attached.views();
+    let texts: Vec<_> = tensors.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["a (i8 2)", "b (u8 2)", "c (i32 2)", "d (i64 2)"]);
+    assert!(matches!(tensors[0].elements().unwrap(), Elements::I8([-128, 127])));
+    assert!(matches!(tensors[1].elements().unwrap(), Elements::U8([0, 255])));
+    assert!(matches!(tensors[2].elements().unwrap(), Elements::I32([i32::MIN, 7])));
+    assert!(matches!(tensors[3].elements().unwrap(), Elements::I64([i64::MIN, 7])));
+}
+
+#[test]
+fn a_tensor_of_a_type_that_cannot_be_read_is_left_to_the_decoder() {
+    for name in ["f64", "bf16", "i16", "u16", "u32", "u64", "bool"] {
+        let buffer = foreign(|s| s.set("type", name));
+        let attached = Tensors::of(&buffer).unwrap();
+        assert_eq!(attached.views()[0].to_string(), format!("foreign ({name} 2)"));
+        assert!(matches!(
+            attached.views()[0].elements().unwrap_err(),
+            TensorError::ElementType { .. }
+        ));
+    }
+}
+
+#[test]
+fn quantized_tensors_have_scale_and_zero_point() {
+    init();
+    let mut buffer = gst::Buffer::new();
+    let buffer = buffer.get_mut().unwrap();
+    let quantization = Quantization::new(0.003_906_32, -128).unwrap();
+    let tensor = NewTensor::from_vec("out", &[2], vec![-128i8, 127]).unwrap();
+    attach(buffer, &tensor.clone().with_quantization(quantization)).unwrap();
+    attach(buffer, &tensor).unwrap();
+    let attached = Tensors::of(buffer).unwrap();
+    assert_eq!(attached.views()[0].quantization, Some(quantization));
+    assert_eq!(attached.views()[1].quantization, None);
+}
+
+/// The quantization of a tensor of another program.
+fn foreign_quantization(write: impl FnOnce(&mut gst::StructureRef)) -> Option<Quantization> {
+    let buffer = foreign(|s| {
+        s.set("type", "u8");
+        write(s);
+    });
+    Tensors::of(&buffer).unwrap().views()[0].quantization
+}
+
+#[test]
+fn the_scale_of_other_programs_is_a_double_or_a_float() {
+    let expected = Quantization::new(0.1, 0);
+    assert_eq!(foreign_quantization(|s| s.set("scale", 0.1f64)), expected);
+    assert_eq!(foreign_quantization(|s| s.set("scale", 0.1f32)), expected);
+    let both = foreign_quantization(|s| {
+        s.set("scale", 0.1f64);
+        s.set("zero-point", 114i32);
+    });
+    assert_eq!(both, Quantization::new(0.1, 114));
+    // Elements that are numbers themselves have none.
+    let of_floats = foreign_quantization(|s| {
+        s.set("scale", 0.1f64);
+        s.set("type", "f32");
+    });
+    assert_eq!(of_floats, None);
+}
+
+#[test]
+fn a_scale_or_zero_point_that_is_none_is_an_error() {
+    for scale in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+        let message = error(|s| s.set("scale", scale));
+        let expected =
+            "tensor foreign: expected a scale above 0 and a zero point from -65536 to 65536, got ";
+        assert!(message.contains(expected), "{message}");
+    }
+    let message = error(|s| {
+        s.set("scale", 0.5f64);
+        s.set("zero-point", 65537);
+    });
+    assert!(message.ends_with("got 0.5 and 65537"), "{message}");
+    let message = error(|s| s.set("scale", 1i32));
+    assert!(message.ends_with("the field scale has the unexpected type gint"), "{message}");
+    let message = error(|s| {
+        s.set("scale", 0.5f64);
+        s.set("zero-point", 3.0f64);
+    });
+    assert!(message.ends_with("the field zero-point has the unexpected type gdouble"), "{message}");
+    let message = error(|s| s.set("zero-point", 3i32));
+    assert!(message.ends_with("tensor foreign: the field zero-point needs scale"), "{message}");
 }
 
 /// Sets a field of type string to bytes that are not UTF-8. `gst_structure_set` does not accept them,

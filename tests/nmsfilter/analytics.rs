@@ -207,12 +207,33 @@ mod tensor_meta {
     fn unsupported_element_types_are_listed_by_name_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
-        add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int32, &[2], 8)]);
+        add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int16, &[2], 4)]);
         let attached = Tensors::of(&buffer).unwrap();
         let tensors = attached.views();
-        assert_eq!(tensors[0].to_string(), "a (i32 2)");
+        assert_eq!(tensors[0].to_string(), "a (i16 2)");
         let error = tensors[0].elements().unwrap_err().to_string();
-        assert!(error.contains("expected elements of type f16 or f32"), "{error}");
+        assert!(
+            error.contains("expected elements of type f32, f16, i8, u8, i32 or i64"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn integers_are_read() {
+        init();
+        for (data_type, size, text) in [
+            (TensorDataType::Int8, 1, "a (i8 2)"),
+            (TensorDataType::Uint8, 1, "a (u8 2)"),
+            (TensorDataType::Int32, 4, "a (i32 2)"),
+            (TensorDataType::Int64, 8, "a (i64 2)"),
+        ] {
+            let mut buffer = gst::Buffer::new();
+            add(buffer.get_mut().unwrap(), vec![tensor("a", data_type, &[2], 2 * size)]);
+            let attached = Tensors::of(&buffer).unwrap();
+            let tensors = attached.views();
+            assert_eq!(tensors[0].to_string(), text);
+            assert!(tensors[0].elements().is_ok());
+        }
     }
 
     #[test]

@@ -123,10 +123,10 @@ fn a_tensor_of_another_rank_is_an_error() {
         &message,
         &["yolo-v8-out (f32 84)", "decoder yolov8 expects one tensor [1,4+C,N]"],
     );
-    let message = error("", vec![tensor("out", &[1, 3, 5, 7], vec![0.0; 105])]);
+    let message = error("", vec![tensor("out", &[2, 3, 84, 5], vec![0.0; 2520])]);
     assert_contains(
         &message,
-        &["no tensor fits any decoder", "windows (one tensor [N,4]", "out (f32 1x3x5x7)"],
+        &["no tensor fits any decoder", "windows (one tensor [N,4]", "out (f32 2x3x84x5)"],
     );
 }
 
@@ -151,24 +151,28 @@ fn an_unsupported_element_type_is_an_error() {
         };
         let structure = meta.mut_structure();
         structure.set("id", "windows");
-        structure.set("type", "u8");
+        structure.set("type", "i4");
         structure.set("dims", gst::Array::new([1u64, 4]));
         structure.set("data", gst::Buffer::with_size(4).unwrap());
     });
     assert_contains(
         ended.error(),
-        &["tensor windows: expected elements of type f16 or f32, got u8"],
+        &["tensor windows: expected type to be one of f32, f16, i8, u8, i32, i64, got i4"],
     );
     let wrong = NewTensor {
         id: "windows".into(),
-        element: ElementType::Other("i32"),
+        element: ElementType::Other("i16"),
         shape: Shape::new(&[1, 4]).unwrap(),
         data: gst::Buffer::with_size(16).unwrap(),
         model: None,
+        quantization: None,
     };
     let mut buffer = gst::Buffer::new();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err().to_string();
-    assert_contains(&error, &["windows (i32 1x4)", "expected elements of type f16 or f32"]);
+    assert_contains(
+        &error,
+        &["windows (i16 1x4)", "expected elements of type f32, f16, i8, u8, i32 or i64"],
+    );
 }
 
 #[test]
@@ -207,7 +211,7 @@ fn an_ambiguous_shape_is_an_error_that_says_which_properties_to_set() {
     let message = error("", pair());
     assert_contains(
         &message,
-        &["read as windows or boxes or ultraface or detr or", "set the property decoder"],
+        &["read as windows or boxes or ultraface or detr; set the property decoder"],
     );
     let two = vec![tensor("a", &[9, 4], vec![0.0; 36]), tensor("b", &[7, 4], vec![0.0; 28])];
     assert_contains(

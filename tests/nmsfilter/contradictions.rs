@@ -331,8 +331,9 @@ fn an_end_to_end_output_that_is_read_as_one_with_suppression_to_do() {
     rows[..6].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9, 5.0]);
     rows[6..12].copy_from_slice(&[300.0, 200.0, 400.0, 460.0, 0.8, 0.0]);
     let output = [tensor("onnx/output0", &[1, 300, 6], rows)];
-    assert_warns("decoder=yolov5", &output, &["a score is 4.5, but scores of decoder yolov5"]);
-    assert_warns("decoder=yolov8", &output, &["a score is 5, but scores of decoder yolov8"]);
+    let six = "set decoder=end2end, or num-classes=";
+    assert_warns("decoder=yolov5", &output, &[six, "a score is 4.5, but scores of decoder yolov5"]);
+    assert_warns("decoder=yolov8", &output, &[six, "a score is 5, but scores of decoder yolov8"]);
 }
 
 #[test]
@@ -396,22 +397,50 @@ fn thresholds_that_no_score_reaches() {
     assert_warns("classes=79,91", &tensors, &[]);
 }
 
+/// Rows of six numbers as an end-to-end model has them: corners, score and class.
+fn six_columns(id: &str, anchors: usize, objects: &[Object]) -> NewTensor {
+    let mut elements = vec![0.0; 6 * anchors];
+    for (row, &(edges, score, class)) in elements.chunks_mut(6).zip(objects) {
+        row[..4].copy_from_slice(&edges);
+        row[4..].copy_from_slice(&[score, class as f32]);
+    }
+    tensor(id, &[1, anchors, 6], elements)
+}
+
+#[test]
+fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
+    for anchors in [300, 8400] {
+        let none = [six_columns("output0", anchors, &[])];
+        for (decoder, classes) in
+            [("yolov8", "2 classes"), ("yolov5", "1 class"), ("yolox", "1 class")]
+        {
+            let text = format!(
+                "decoder {decoder} reads rows of six numbers in tensor output0 (f32 1x{anchors}x6) as a box and \
+                 {classes}, but six are usually a box, a score and a class; set decoder=end2end, or num-classes="
+            );
+            // With the first frame, even if it has no objects.
+            let posted = stream(1, &format!("decoder={decoder}"), none.to_vec());
+            let [(0, warning)] = &posted[..] else { panic!("{posted:?}") };
+            assert!(warning.contains(&text), "{warning}");
+            let count = classes.split(' ').next().unwrap();
+            assert_warns(&format!("decoder={decoder} num-classes={count}"), &none, &[]);
+            let file = labels(count.parse().unwrap());
+            let properties = format!("decoder={decoder} label-file={}", file.display());
+            assert_warns(&properties, &none, &[]);
+        }
+    }
+    assert_warns("", &[six_columns("yolo-v5-out", 300, &[])], &[]);
+}
+
 #[test]
 fn a_model_of_a_family_that_is_not_read_is_an_error_that_names_it() {
     init();
     let rows = tensor("onnx/output0", &[1, 300, 6], vec![0.0; 1800]);
-    for (info, expected) in [
-        (
-            ModelInfo::default().with_task("detect").with_end2end(true),
-            "they are of an end-to-end model (end2end): models of this family are not read; export it with \
-             end2end=False",
-        ),
-        (
-            ModelInfo::default().with_task("pose"),
-            "they are of a pose model (task pose): models of this family are not read; use a model of the task \
+    for (info, expected) in [(
+        ModelInfo::default().with_task("pose"),
+        "they are of a pose model (task pose): models of this family are not read; use a model of the task \
              detect",
-        ),
-    ] {
+    )] {
         let tensor = rows.clone().with_model(info.to_caps().unwrap());
         let message = error("", vec![tensor.clone()]);
         let tensors = "the buffer's tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
@@ -420,7 +449,7 @@ fn a_model_of_a_family_that_is_not_read_is_an_error_that_names_it() {
         let warning = format!("decoder yolov5 reads the tensors, but {expected}");
         assert_warns("decoder=yolov5", &[tensor], &[&warning]);
     }
-    let detect = ModelInfo::default().with_task("detect").to_caps().unwrap();
+    let detect = ModelInfo::default().with_task("detect").with_end2end(true).to_caps().unwrap();
     let message = error("", vec![rows.with_model(detect)]);
     assert!(message.contains("set the property decoder to the right one"), "{message}");
     // A shape that is otherwise enough.

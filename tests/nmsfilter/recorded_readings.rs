@@ -10,6 +10,7 @@ use crate::support::pipeline::{parse, run};
 use crate::support::scratch::ScratchFile;
 
 /// A part of each warning.
+const SIX_COLUMNS: &str = "reads rows of six numbers in tensor";
 const SCORE: &str = "are probabilities from 0 to 1, so the tensors are of another model family";
 const UNBOUNDED: &str = "scores above 1 are not probabilities";
 const NORMALIZED: &str = "within the first pixel";
@@ -41,7 +42,10 @@ const RECORDINGS: &[Recording] = &[
         tensors: &["output0"],
         input: [640, 640],
         right: &[],
-        wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
+        wrong: &[
+            ("decoder=yolov8", &[SIX_COLUMNS, SCORE]),
+            ("decoder=yolov5", &[SIX_COLUMNS, SCORE]),
+        ],
     },
     Recording {
         case: "01_six_yolo26/street",
@@ -49,9 +53,9 @@ const RECORDINGS: &[Recording] = &[
         input: [640, 640],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SCORE]),
-            ("decoder=yolov5", &[SCORE]),
-            ("decoder=yolov5 coordinates=normalized", &[REJECTED]),
+            ("decoder=yolov8", &[SIX_COLUMNS, SCORE]),
+            ("decoder=yolov5", &[SIX_COLUMNS, SCORE]),
+            ("decoder=yolov5 coordinates=normalized", &[SIX_COLUMNS, REJECTED]),
         ],
     },
     Recording {
@@ -60,9 +64,9 @@ const RECORDINGS: &[Recording] = &[
         input: [640, 640],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SCORE, NORMALIZED]),
-            ("decoder=yolov5", &[SCORE, NORMALIZED]),
-            ("decoder=yolov5 coordinates=normalized", &[SCORE]),
+            ("decoder=yolov8", &[SIX_COLUMNS, SCORE, NORMALIZED]),
+            ("decoder=yolov5", &[SIX_COLUMNS, SCORE, NORMALIZED]),
+            ("decoder=yolov5 coordinates=normalized", &[SIX_COLUMNS, SCORE]),
         ],
     },
     Recording {
@@ -71,8 +75,8 @@ const RECORDINGS: &[Recording] = &[
         input: [320, 320],
         right: &[],
         wrong: &[
-            ("decoder=yolov8", &[SCORE, NORMALIZED]),
-            ("decoder=yolov5", &[SCORE, NORMALIZED]),
+            ("decoder=yolov8", &[SIX_COLUMNS, SCORE, NORMALIZED]),
+            ("decoder=yolov5", &[SIX_COLUMNS, SCORE, NORMALIZED]),
         ],
     },
     // Rows beyond 4+C: coefficients, keypoints, an angle.

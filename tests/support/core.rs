@@ -7,10 +7,12 @@ pub mod data;
 pub mod engines;
 #[cfg(feature = "gstreamer")]
 pub mod frame;
+pub mod layout_scene;
 pub mod library;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;
 pub mod project;
+pub mod random_layout;
 pub mod scene;
 pub mod skip;
 

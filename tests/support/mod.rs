@@ -5,12 +5,14 @@
 pub mod data;
 pub mod emulated;
 pub mod engines;
+pub mod layout_scene;
 pub mod library;
 pub mod onnx;
 pub mod pipeline;
 pub mod play;
 pub mod process;
 pub mod project;
+pub mod random_layout;
 pub mod scene;
 pub mod scratch;
 pub mod skip;

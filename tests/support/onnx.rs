@@ -20,7 +20,8 @@
 //! | `TensorShapeProto` | `dim` 1, of `dim_value` 1 or `dim_param` 2 |
 //! | `TensorProto` | `dims` 1, `data_type` 2, `name` 8, `raw_data` 9 |
 //!
-//! The element types are `TensorProto.DataType`: `FLOAT` 1, `UINT8` 2, `INT64` 7, `FLOAT16` 10.
+//! The element types are `TensorProto.DataType`: `FLOAT` 1, `UINT8` 2, `INT8` 3, `INT32` 6, `INT64` 7,
+//! `FLOAT16` 10, `DOUBLE` 11.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::path::Path;
@@ -35,8 +36,11 @@ const OPSET: u64 = 13;
 pub enum Element {
     F32 = 1,
     U8 = 2,
+    I8 = 3,
+    I32 = 6,
     I64 = 7,
     F16 = 10,
+    F64 = 11,
 }
 
 /// A dimension of an input or output.
@@ -319,9 +323,9 @@ pub fn identity_f16_output(dims: impl Into<Dims>) -> OnnxModel {
     cast(dims.into(), Element::F16)
 }
 
-/// The model whose `output` (i64) is its `input` (f32), rounded toward zero.
-pub fn int64_output(dims: impl Into<Dims>) -> OnnxModel {
-    cast(dims.into(), Element::I64)
+/// The model whose `output` (f64) is its `input` (f32).
+pub fn f64_output(dims: impl Into<Dims>) -> OnnxModel {
+    cast(dims.into(), Element::F64)
 }
 
 fn cast(dims: Dims, to: Element) -> OnnxModel {

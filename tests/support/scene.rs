@@ -495,7 +495,7 @@ fn anchor(
     anchor
 }
 
-fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
+pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
     let mut thresholds = ClassThresholds::uniform(*rng.choice(&[0.0, 0.1, 0.25, 0.5]).unwrap());
     if rng.u32(0..4) == 0 {
         thresholds.per_class = (0..rng.usize(0..classes + 2))

@@ -93,6 +93,7 @@ impl RawTensor {
             shape: self.shape(),
             data: pooled.buffer.clone(),
             model: None,
+            quantization: None,
         };
         if self.pool.len() < MAX_POOLED {
             self.pool.push(pooled);

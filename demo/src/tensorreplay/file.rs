@@ -90,11 +90,7 @@ impl TensorFile {
             FileKind::Raw => {
                 let no_shape = || RecordingError::NoShape { path: path.to_owned() };
                 let shape = options.shape.clone().ok_or_else(no_shape)?;
-                let element = match options.raw_type {
-                    RawType::F32 => ElementType::F32,
-                    RawType::F16 => ElementType::F16,
-                };
-                split_tensors(path, &bytes, element, shape, options)?
+                split_tensors(path, &bytes, options.raw_type.into(), shape, options)?
             }
         };
         Ok(Self { tensors, count })
@@ -193,12 +189,7 @@ fn split_tensors(
     let held = bytes.len();
     let (file, dims) = (path.to_owned(), shape.to_string());
     match (needed, held) {
-        (0, 0) => {
-            return Ok((
-                NewTensor { id, element, shape, data: gst::Buffer::new(), model: None },
-                1,
-            ));
-        }
+        (0, 0) => return Ok((NewTensor::new(&id, element, &shape, gst::Buffer::new())?, 1)),
         (0, _) => return Err(RecordingError::NoElements { path: file, held, shape: dims }),
         (_, 0) => {
             return Err(RecordingError::Empty { path: file, needed, element, shape: dims });
@@ -212,7 +203,7 @@ fn split_tensors(
     // its element size.
     let mut data = gst::Buffer::with_size(held).map_err(|_| too_large())?;
     data.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
-    Ok((NewTensor { id, element, shape, data, model: None }, (held / needed) as u64))
+    Ok((NewTensor::new(&id, element, &shape, data)?, (held / needed) as u64))
 }
 
 /// The name of the file without folder and extension.

@@ -37,6 +37,7 @@ use gst::glib;
 use gst::prelude::*;
 
 use gstnmsfilter::format_type_name as format;
+use gstnmsfilter::tensor::ElementType;
 
 glib::wrapper! {
     /// The element `tensorreplay`.
@@ -56,6 +57,31 @@ pub enum RawType {
     /// Half precision.
     #[enum_value(name = "Half precision, native byte order", nick = "f16")]
     F16 = 1,
+    /// Signed, 8 bits.
+    #[enum_value(name = "Signed integers of 8 bits", nick = "i8")]
+    I8 = 2,
+    /// Unsigned, 8 bits.
+    #[enum_value(name = "Unsigned integers of 8 bits", nick = "u8")]
+    U8 = 3,
+    /// Signed, 32 bits.
+    #[enum_value(name = "Signed integers of 32 bits, native byte order", nick = "i32")]
+    I32 = 4,
+    /// Signed, 64 bits.
+    #[enum_value(name = "Signed integers of 64 bits, native byte order", nick = "i64")]
+    I64 = 5,
+}
+
+impl From<RawType> for ElementType {
+    fn from(raw: RawType) -> Self {
+        match raw {
+            RawType::F32 => Self::F32,
+            RawType::F16 => Self::F16,
+            RawType::I8 => Self::I8,
+            RawType::U8 => Self::U8,
+            RawType::I32 => Self::I32,
+            RawType::I64 => Self::I64,
+        }
+    }
 }
 
 /// Registers the element with `plugin`.

@@ -37,7 +37,7 @@ pub(super) enum HeaderError {
     NotText,
     #[error("its header lacks {0}; save the array with numpy.save")]
     Lacks(&'static str),
-    #[error("expected elements '<f4' or '<f2', got {found}; {advice}")]
+    #[error("expected elements '<f4', '<f2', '|i1', '|u1', '<i4' or '<i8', got {found}; {advice}")]
     Element { found: String, advice: &'static str },
     #[error("expected elements in C order, got Fortran order; save numpy.ascontiguousarray(array)")]
     FortranOrder,
@@ -71,8 +71,6 @@ impl HeaderError {
 /// The name of an element type that is not supported, and how to convert it.
 fn describe_elements(descr: &str) -> (String, &'static str) {
     const TO_SINGLE: &str = "save array.astype(numpy.float32)";
-    const DEQUANTIZE: &str = "they may be quantized: save (array - zero_point) * scale, with the \
-        model's scale and zero point, as numpy.float32";
     let Some(descr) = enclosed(descr, '\'', '\'') else {
         // A structured type is a list of its fields.
         let list: String =
@@ -87,10 +85,9 @@ fn describe_elements(descr: &str) -> (String, &'static str) {
         ("f4", true) => (name("big-endian float32"), "save array.astype('<f4')"),
         ("f2", true) => (name("big-endian float16"), "save array.astype('<f2')"),
         ("f8", _) => (name("float64"), TO_SINGLE),
-        ("i1", _) => (name("int8"), DEQUANTIZE),
-        ("u1", _) => (name("uint8"), DEQUANTIZE),
-        ("i2", _) => (name("int16"), DEQUANTIZE),
-        ("i8", _) => (name("int64"), TO_SINGLE),
+        ("i4", true) => (name("big-endian int32"), "save array.astype('<i4')"),
+        ("i8", true) => (name("big-endian int64"), "save array.astype('<i8')"),
+        ("i2", _) => (name("int16"), "save array.astype(numpy.int32)"),
         ("b1", _) => (name("bool"), TO_SINGLE),
         ("O", _) => (name("Python objects"), "save one numeric array of numpy.float32"),
         _ => (format!("'{descr}'"), TO_SINGLE),
@@ -125,6 +122,10 @@ impl Header {
         let element = match enclosed(descr, '\'', '\'') {
             Some("<f4") => ElementType::F32,
             Some("<f2") => ElementType::F16,
+            Some("|i1") => ElementType::I8,
+            Some("|u1") => ElementType::U8,
+            Some("<i4") => ElementType::I32,
+            Some("<i8") => ElementType::I64,
             _ => return Err(HeaderError::for_element_type(descr)),
         };
         let dims = value_of_key(text, "'shape':").and_then(|rest| enclosed(rest, '(', ')'));

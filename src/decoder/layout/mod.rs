@@ -117,6 +117,12 @@ impl Layout {
         self.groups.iter().any(|group| group.class.is_some())
     }
 
+    /// Whether boxes are relative to the table of priors.
+    pub(crate) fn has_table(&self) -> bool {
+        let is_table = |group: &Group| matches!(group.reference, Reference::Table(_));
+        self.groups.iter().any(is_table)
+    }
+
     /// Whether anchors are rows of one tensor, and have no objectness.
     pub fn has_rows_without_objectness(&self) -> bool {
         let is_row = |group: &Group| {
@@ -128,10 +134,6 @@ impl Layout {
     }
 
     /// Whether parameters and labels are the same for both layouts.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub fn has_same_params(&self, other: &Self) -> bool {
         (self.decoder, self.classes, self.normalized)
             == (other.decoder, other.classes, other.normalized)

@@ -33,12 +33,6 @@ pub struct PlainLayout {
 }
 
 impl PlainLayout {
-    /// The indices of the tensors that the layout reads, without duplicates.
-    pub(crate) fn tensors(&self) -> impl Iterator<Item = usize> {
-        let second = (self.scores.tensor != self.boxes.tensor).then_some(self.scores.tensor);
-        std::iter::once(self.boxes.tensor).chain(second)
-    }
-
     /// The layout of image `image`, as a batch of one image: of the memory of that image in those of `tensors`
     /// whose images are in separate allocations, of the memory of all images in the others.
     pub(crate) fn of_image(&self, image: usize, tensors: &[TensorView<'_>]) -> Self {

@@ -2,9 +2,9 @@
 //! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
 //!
 //! In: the texts of the properties, the labels and the decoder. Out: the score threshold of each class. A name
-//! that consists of digits is always the number of a class, even if a label is the
-//! same. Commas separate entries; `\,` is a comma of a label, and `\\` a backslash.
+//! that consists of digits is always the number of a class, even if a label is the same.
 
+use super::list::entries;
 use crate::decoder::{Choice, MAX_CLASSES};
 use crate::engine::ClassThresholds;
 use crate::output::Labels;
@@ -62,23 +62,6 @@ pub(super) fn thresholds(
     Ok(rules)
 }
 
-/// The entries of a list, without white space around them; empty ones are left out.
-fn entries(list: Option<&str>) -> impl Iterator<Item = String> {
-    let mut entries = vec![String::new()];
-    let mut characters = list.unwrap_or_default().chars().peekable();
-    while let Some(character) = characters.next() {
-        let entry = entries.last_mut().expect("there is a first entry");
-        match character {
-            ',' => entries.push(String::new()),
-            '\\' => {
-                entry.push(characters.next_if(|next| [',', '\\'].contains(next)).unwrap_or('\\'))
-            }
-            character => entry.push(character),
-        }
-    }
-    entries.into_iter().map(|entry| entry.trim().to_owned()).filter(|entry| !entry.is_empty())
-}
-
 fn class(
     property: &'static str,
     name: &str,
@@ -123,20 +106,6 @@ mod tests {
         let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
         thresholds(0.25, classes, class_thresholds, labels, &choice)
-    }
-
-    #[test]
-    fn a_comma_or_backslash_after_a_backslash_is_part_of_an_entry() {
-        for (list, expected) in [
-            (r"cup\, glass,7", &["cup, glass", "7"][..]),
-            (r"a\\,b", &[r"a\", "b"]),
-            (r"a\b,c\", &[r"a\b", r"c\"]),
-            (r" \, ,,\\", &[",", r"\"]),
-            ("", &[]),
-        ] {
-            assert_eq!(entries(Some(list)).collect::<Vec<_>>(), expected, "{list}");
-        }
-        assert_eq!(entries(None).count(), 0);
     }
 
     #[test]

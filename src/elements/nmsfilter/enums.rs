@@ -6,6 +6,7 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 
+use crate::decoder::layout::Activation;
 use crate::output::Kinds;
 use crate::type_names::format;
 use crate::{decoder, engine, geometry};
@@ -239,10 +240,45 @@ pub enum Decoder {
         nick = "efficientnms"
     )]
     EfficientNms = 18,
+    /// That of `layout-file`.
+    #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]
+    Layout = 19,
+}
+
+/// The function that turns the tensors' scores into probabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterScoreActivation", allow_name_conflict)]
+pub enum ScoreActivation {
+    /// That of the decoder.
+    #[default]
+    #[enum_value(name = "That of the decoder", nick = "auto")]
+    Auto = 0,
+    /// None.
+    #[enum_value(name = "None: the scores are final", nick = "none")]
+    None = 1,
+    /// The logistic function.
+    #[enum_value(name = "Sigmoid: each score is a logit", nick = "sigmoid")]
+    Sigmoid = 2,
+    /// Softmax.
+    #[enum_value(name = "Softmax: the scores of an anchor are logits", nick = "softmax")]
+    Softmax = 3,
+}
+
+impl ScoreActivation {
+    /// The value of the core; `None` for `auto`.
+    pub fn activation(self) -> Option<Activation> {
+        match self {
+            Self::Auto => None,
+            Self::None => Some(Activation::None),
+            Self::Sigmoid => Some(Activation::Sigmoid),
+            Self::Softmax => Some(Activation::Softmax),
+        }
+    }
 }
 
 impl Decoder {
-    /// The decoder of that name; `None` for `auto`.
+    /// The decoder of that name; `None` for `auto` and for `layout`, whose decoder is that of a file.
     pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
         let class = glib::EnumClass::new::<Self>();
         decoder::by_name(class.value(self.into_glib())?.nick())
@@ -269,9 +305,25 @@ mod tests {
     }
 
     #[test]
+    fn the_activation_property_has_the_values_of_the_core_and_auto() {
+        let class = glib::EnumClass::new::<ScoreActivation>();
+        for value in [
+            ScoreActivation::Auto,
+            ScoreActivation::None,
+            ScoreActivation::Sigmoid,
+            ScoreActivation::Softmax,
+        ] {
+            let nick = class.value(value.into_glib()).unwrap().nick();
+            assert_eq!(nick, value.activation().map_or("auto", Activation::name));
+        }
+    }
+
+    #[test]
     fn the_decoder_property_has_a_value_for_every_decoder() {
         let class = glib::EnumClass::new::<Decoder>();
-        let nicks: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
+        let all = class.values().iter().map(|value| value.nick());
+        // That of a file.
+        let nicks: Vec<_> = all.filter(|nick| *nick != "layout").collect();
         let names: Vec<_> = std::iter::once("auto")
             .chain(decoder::decoders().iter().map(|decoder| decoder.name()))
             .collect();

@@ -2,16 +2,15 @@
 //! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
 //! element message with its domain and code.
 
-use gst::glib;
-
 use super::class_rules::ClassRuleError;
+use super::layout_file::LayoutFileError;
+use super::quantization::QuantizationError;
 use super::settings::SettingsError;
 use super::unread_family::UnreadFamily;
 use crate::decoder::ChoiceError;
-use crate::deepstream::DeepStreamError;
 use crate::engine::EngineError;
 use crate::input::InputError;
-use crate::output::MappingError;
+use crate::output::sink::OutputError;
 
 /// Why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +26,13 @@ pub(super) enum FrameError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
-    Mapping(#[from] MappingError),
-    #[error(transparent)]
     ClassRule(#[from] ClassRuleError),
-    #[error("regions cannot be attached: {0}")]
-    Attach(#[from] glib::BoolError),
     #[error(transparent)]
-    DeepStream(#[from] DeepStreamError),
+    Quantization(#[from] QuantizationError),
+    #[error(transparent)]
+    LayoutFile(#[from] LayoutFileError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
 }
@@ -42,17 +41,23 @@ impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::Settings(_) | Self::Mapping(_) | Self::ClassRule(_) => {
+            Self::Settings(_)
+            | Self::ClassRule(_)
+            | Self::Quantization(_)
+            | Self::LayoutFile(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
-            Self::Input(_) | Self::Choice(_) | Self::UnreadFamily { .. } | Self::DeepStream(_) => {
+            Self::Input(_)
+            | Self::Choice(_)
+            | Self::UnreadFamily { .. }
+            | Self::Output(OutputError::DeepStream(_)) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }
             Self::Engine(error) if error.is_device_error() => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Engine(_) | Self::Attach(_) => {
+            Self::Engine(_) | Self::Output(OutputError::Attach(_)) => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }
         }

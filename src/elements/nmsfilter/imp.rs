@@ -19,6 +19,7 @@ use gst_base::subclass::prelude::*;
 use super::debug_category::CAT;
 use super::enums::{
     Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
+    ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
 use super::session::{FrameResult, Session};
@@ -163,6 +164,31 @@ pub struct NmsFilter {
         minimum = 0.0, default = Settings::default().max_size,
         nick = "Max size",
         blurb = "Maximum width and height of a candidate in pixels of the frame (0: no limit)",
+        mutable_playing
+    )]
+    #[property(
+        name = "score-activation", get, set, type = ScoreActivation, member = score_activation,
+        builder(Settings::default().score_activation)
+            .nick("Score activation")
+            .blurb(
+                "Function that turns the tensors' scores into probabilities; the decoders windows, yolov5, yolov8, \
+                 ultraface and yolox have none",
+            )
+            .mutable_playing()
+    )]
+    #[property(
+        name = "layout-file", get, set, type = Option<String>, member = layout_file,
+        nick = "Layout file",
+        blurb = "Text file in UTF-8 that describes the tensors, for decoder=layout only: which are the boxes and the \
+                 scores, and how they are computed",
+        mutable_playing
+    )]
+    #[property(
+        name = "quantization", get, set, type = Option<String>, member = quantization,
+        nick = "Quantization",
+        blurb = "Scale and zero point of tensors of type i8 or u8, as in output0:0.00390625:-128,boxes:0.5:3: \
+                 an element q stands for (q - zero point) x scale (unset: those of the tensors' metadata, \
+                 which this replaces). A comma in an id is written \\,",
         mutable_playing
     )]
     #[property(
@@ -362,6 +388,9 @@ impl BaseTransformImpl for NmsFilter {
                 ["built without the feature v1_24"]
             ));
         }
+        settings.wanted_decoder().map_err(|error| {
+            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
+        })?;
         let version = settings.deepstream_version().map_err(|error| {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
         })?;
@@ -446,7 +475,7 @@ impl BaseTransformImpl for NmsFilter {
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
                 if let Some(session) = &mut *lock(&self.session) {
                     // An error is that of the copy, too, and is reported when that is read.
-                    let _ = session.deepstream.complete_copy(shared, copy.make_mut());
+                    let _ = session.complete_copy(shared, copy.make_mut());
                 }
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))
             }

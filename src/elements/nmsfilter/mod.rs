@@ -10,7 +10,6 @@
 //! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.
 
-mod batch;
 mod class_rules;
 mod contradictions;
 mod debug_category;
@@ -18,8 +17,12 @@ pub mod enums;
 mod error;
 mod frame_counter;
 mod imp;
+mod layout_file;
+mod list;
 mod pending_settings;
 mod plan;
+mod planner;
+mod quantization;
 mod session;
 mod settings;
 mod stats;

@@ -1,43 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is computed once for many frames.
+//! The plan for the tensors of a stream.
 //!
-//! In: shapes of tensors, settings, the tensors' model description, labels and the frame's size.
-//! Out: decoder and layout, and for each size of frames and each input of a model the mapping to the frame and
-//! engine parameters.
-
-use arrayvec::ArrayVec;
+//! In: the tensors of a run, settings, the tensors' model description, labels and the size of the frames. Out: the
+//! core's [`Plan`], or an error with the properties to set.
 
 use super::class_rules;
 use super::contradictions::Reading;
 use super::error::FrameError;
+use super::quantization::QuantizationRules;
 use super::settings::Settings;
 use super::unread_family::UnreadFamily;
-use crate::decoder::{self, Choice, Reason};
-use crate::engine::{ClassThresholds, Engine, Params};
+use crate::decoder::layout::Reference;
+use crate::decoder::{self, Choice, Decoder, Layout, Reason};
+use crate::engine::{Engine, Params};
+use crate::geometry::Mapping;
 use crate::input::model::ModelInput;
-use crate::output::{Labels, Mapping};
-use crate::tensor::{ElementType, Shape, TensorView};
+use crate::output::Labels;
+use crate::plan::{Place, Plan};
+use crate::tensor::TensorView;
 
-/// How to process frames until the shapes of tensors, their model, the settings or the caps change.
-pub(super) struct Plan {
-    tensors: Vec<Signature>,
-    /// Whether the tensors are of a batch of DeepStream, and have more than one frame.
+/// The plan, until the tensors, their model, the settings or the caps change.
+pub(super) struct StreamPlan {
+    plan: Plan,
+    /// As [`PlanInput::has_more_frames`].
     batch: Option<bool>,
-    pub choice: Choice,
-    /// One for each size of frames and input of a model, which differ within a batch if the muxer does not scale
-    /// frames, or the batches of several inference elements are muxed.
-    frames: ArrayVec<FramePlan, MAX_FRAME_PLANS>,
+    /// What `quantization` sets.
+    quantization: QuantizationRules,
+    /// The decoder that is set.
+    wanted: Option<&'static dyn Decoder>,
+    /// The size of the model's input for which the layout was made.
+    input_size: [f32; 2],
 }
-
-/// What depends on the size of the frame and on the model's input.
-pub(super) struct FramePlan {
-    model: ModelInput,
-    pub mapping: Mapping,
-    pub params: Params,
-}
-
-/// The greatest number of [`FramePlan`]s that are kept.
-const MAX_FRAME_PLANS: usize = 64;
 
 /// The tensors to plan for.
 #[derive(Clone, Copy)]
@@ -58,24 +51,45 @@ impl PlanInput<'_> {
     fn has_more_frames(&self) -> Option<bool> {
         self.batch.map(|frames| frames > 1)
     }
-}
 
-/// What the choice of a decoder depends on, for one tensor.
-#[derive(Default)]
-struct Signature {
-    id: String,
-    element: ElementType,
-    shape: Shape,
-}
+    /// The mapping from the model's input to the frames.
+    ///
+    /// # Errors
+    /// If the size of the frames or of the model's input is not known, or a frame has no pixels.
+    pub fn mapping(&self, settings: &Settings) -> Result<Mapping, FrameError> {
+        let frame = self.frame.ok_or(FrameError::NoCaps)?;
+        Ok(settings.mapping(frame, self.model)?)
+    }
 
-impl PartialEq<TensorView<'_>> for Signature {
-    fn eq(&self, tensor: &TensorView<'_>) -> bool {
-        self.id == tensor.id && self.element == tensor.element && self.shape == tensor.shape
+    /// The decoder's options for these tensors.
+    pub fn decoder_options(&self, settings: &Settings, labels: &Labels) -> decoder::Options {
+        settings.decoder_options(labels.count(), self.batch.is_some(), self.model, self.frame)
+    }
+
+    /// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
+    fn choose(
+        &self,
+        wanted: Option<&'static dyn Decoder>,
+        quantization: &QuantizationRules,
+        settings: &Settings,
+        labels: &Labels,
+    ) -> Result<Choice, FrameError> {
+        let options = self.decoder_options(settings, labels);
+        let tensors = quantization.applied(self.tensors);
+        let choice = decoder::choose(&tensors, wanted, options);
+        let Some(family) = self.family else { return Ok(choice?) };
+        match choice {
+            Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
+            _ => {
+                let tensors = tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
+                Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
+            }
+        }
     }
 }
 
-impl Plan {
-    /// Chooses the decoder for the tensors of `input` and derives the engine's parameters.
+impl StreamPlan {
+    /// The plan for `input`.
     ///
     /// # Errors
     /// If settings, tensors and the frame cannot be used together, or the engine does not support
@@ -88,7 +102,10 @@ impl Plan {
     ) -> Result<Self, FrameError> {
         settings.check()?;
         settings.check_attach(input.batch)?;
-        let choice = choose(input, settings, labels)?;
+        let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
+        quantization.check(input.tensors)?;
+        let wanted = settings.wanted_decoder()?;
+        let choice = input.choose(wanted, &quantization, settings, labels)?;
         let thresholds = class_rules::thresholds(
             settings.score_threshold,
             settings.classes.as_deref(),
@@ -96,19 +113,18 @@ impl Plan {
             labels,
             &choice,
         )?;
-        let size = input.frame.ok_or(FrameError::NoCaps)?;
-        let frame = FramePlan::new(size, &choice, settings, input.model, thresholds)?;
-        engine.supports(&choice.layout, &frame.params)?;
-        let (batch, frames) = (input.has_more_frames(), ArrayVec::from_iter([frame]));
-        let mut plan = Self { tensors: Vec::new(), batch, choice, frames };
-        plan.set_signatures(input.tensors);
-        Ok(plan)
+        let mapping = input.mapping(settings)?;
+        let (place, input_size) = (Place::Frame(mapping), mapping.model());
+        let mut plan = Plan::new(input.tensors, choice, settings.params(thresholds));
+        let (layout, params) = plan.at(place);
+        engine.supports(layout, params)?;
+        let batch = input.has_more_frames();
+        Ok(Self { plan, batch, quantization, wanted, input_size })
     }
 
-    /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame
-    /// to frame, and to frames of another size, or of a model with another input, in a batch. Returns false if they
-    /// need a new plan. `settings` and `labels` must be those with which the plan was made. Does not allocate if the
-    /// tensors' ids and the sizes of frames are known.
+    /// Adapts the plan to tensors of other shapes, and to frames of another size, or of a model with another input, in a
+    /// batch. Returns false if they need a new plan. `settings` and `labels` must be those with which the plan was
+    /// made. Does not allocate if the tensors' ids and the sizes of frames are known.
     ///
     /// # Errors
     /// If no decoder reads the tensors, or the frame has no pixels.
@@ -118,121 +134,79 @@ impl Plan {
         settings: &Settings,
         labels: &Labels,
     ) -> Result<bool, FrameError> {
-        if self.batch != input.has_more_frames() {
+        let mapping = input.mapping(settings)?;
+        if self.batch != input.has_more_frames() || !self.has_input_size(&mapping) {
             return Ok(false);
         }
-        if !self.has_signatures(input.tensors) {
-            let choice = choose(input, settings, labels)?;
-            if !self.choice.layout.has_same_params(&choice.layout) {
-                return Ok(false);
-            }
-            self.choice = choice;
-            self.set_signatures(input.tensors);
+        let Self { plan, quantization, wanted, .. } = self;
+        let choose = || input.choose(*wanted, quantization, settings, labels);
+        if !plan.adapt(input.tensors, choose)? {
+            return Ok(false);
         }
-        let size = input.frame.ok_or(FrameError::NoCaps)?;
-        if self.position(size, input.model).is_none() {
-            let thresholds = self.frames[0].params.thresholds.clone();
-            let frame = FramePlan::new(size, &self.choice, settings, input.model, thresholds)?;
-            if self.frames.is_full() {
-                self.frames.truncate(1);
-            }
-            self.frames.push(frame);
-        }
+        self.input_size = mapping.model();
+        self.plan.at(Place::Frame(mapping));
         Ok(true)
     }
 
-    /// Whether the plan was made for such tensors: their ids, element types and shapes, the size of the frame, and
-    /// the model's input.
-    pub fn matches(&self, input: PlanInput<'_>) -> bool {
+    /// Whether the plan was made for such tensors: their ids, element types and shapes, and the place of their images.
+    /// `settings` must be those with which the plan was made.
+    pub fn matches(&self, input: PlanInput<'_>, settings: &Settings) -> bool {
+        let has_place = |mapping| {
+            self.plan.params(&Place::Frame(mapping)).is_some() && self.has_input_size(&mapping)
+        };
         self.batch == input.has_more_frames()
-            && input.frame.is_some_and(|size| self.position(size, input.model).is_some())
-            && self.has_signatures(input.tensors)
+            && input.mapping(settings).is_ok_and(has_place)
+            && self.plan.has_tensors(input.tensors)
     }
 
-    /// The part for frames of this size and model, for which the plan was made or adapted.
-    pub fn frame(&self, size: [u32; 2], model: ModelInput) -> &FramePlan {
-        let position = self.position(size, model);
-        &self.frames[position.expect("the plan was made for frames of this size and model")]
+    /// Whether the layout is that of frames with this mapping: layouts of grids depend on the size of the model's
+    /// input.
+    fn has_input_size(&self, mapping: &Mapping) -> bool {
+        self.input_size == mapping.model() || !has_grid(&self.choice().layout)
     }
 
-    /// How the tensors of `input`, for which the plan was made or adapted, are read.
-    pub fn reading(&self, input: PlanInput<'_>) -> Reading {
-        let (layout, FramePlan { mapping, params, .. }) =
-            (&self.choice.layout, self.frame_of(input));
+    /// What `quantization` sets. The engine needs tensors that have it.
+    pub fn quantization(&self) -> &QuantizationRules {
+        &self.quantization
+    }
+
+    /// The decoder and its layout.
+    pub fn choice(&self) -> &Choice {
+        self.plan.choice()
+    }
+
+    /// The engine's parameters for frames with this mapping, for which the plan was made or adapted.
+    pub fn params(&self, mapping: &Mapping) -> &Params {
+        let params = self.plan.params(&Place::Frame(*mapping));
+        params.expect("the plan was made for frames of this size and model")
+    }
+
+    /// How tensors are read.
+    pub fn reading(&self, mapping: &Mapping) -> Reading {
+        let Choice { decoder, layout, .. } = self.choice();
         Reading {
-            decoder: self.choice.decoder,
+            decoder: *decoder,
+            class_field: layout.has_class_field(),
             rows_without_objectness: layout.has_rows_without_objectness(),
             classes: layout.classes,
-            threshold: params.thresholds.lowest(layout.classes),
+            threshold: self.params(mapping).thresholds.lowest(layout.classes),
             normalized: layout.normalized,
             model: mapping.model(),
         }
     }
 
-    /// The part for the frames of `input`, for which the plan was made or adapted.
-    pub fn frame_of(&self, input: PlanInput<'_>) -> &FramePlan {
-        self.frame(input.frame.expect("the plan was made with the size of the frame"), input.model)
-    }
-
-    fn position(&self, size: [u32; 2], model: ModelInput) -> Option<usize> {
-        self.frames.iter().position(|frame| frame.mapping.frame() == size && frame.model == model)
-    }
-
-    fn has_signatures(&self, tensors: &[TensorView<'_>]) -> bool {
-        self.tensors.len() == tensors.len()
-            && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
-    }
-
-    fn set_signatures(&mut self, tensors: &[TensorView<'_>]) {
-        self.tensors.resize_with(tensors.len(), Signature::default);
-        for (signature, tensor) in self.tensors.iter_mut().zip(tensors) {
-            if signature.id != tensor.id {
-                signature.id = tensor.id.to_owned();
-            }
-            signature.element = tensor.element;
-            signature.shape = tensor.shape.clone();
-        }
-    }
-}
-
-impl FramePlan {
     /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
-    pub fn anchors(&self, layout: &decoder::Layout) -> usize {
-        match self.params.multi_label && !layout.has_class_field() {
+    pub fn anchors(&self, params: &Params) -> usize {
+        let layout = &self.choice().layout;
+        match params.multi_label && !layout.has_class_field() {
             true => layout.anchors().saturating_mul(layout.score.components),
             false => layout.anchors(),
         }
     }
-
-    fn new(
-        size: [u32; 2],
-        choice: &Choice,
-        settings: &Settings,
-        model: ModelInput,
-        thresholds: ClassThresholds,
-    ) -> Result<Self, FrameError> {
-        let (model_size, letterbox) = (settings.model_size(model).0, settings.letterbox(model).0);
-        let mapping = Mapping::new(size, model_size, letterbox)?;
-        let params = settings.params(&choice.layout, &mapping, thresholds);
-        Ok(Self { model, mapping, params })
-    }
 }
 
-/// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
-fn choose(
-    input: PlanInput<'_>,
-    settings: &Settings,
-    labels: &Labels,
-) -> Result<Choice, FrameError> {
-    let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    let wanted = settings.decoder.decoder();
-    let choice = decoder::choose(input.tensors, wanted, options);
-    let Some(family) = input.family else { return Ok(choice?) };
-    match choice {
-        Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
-        _ => {
-            let tensors = input.tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
-            Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
-        }
-    }
+fn has_grid(layout: &Layout) -> bool {
+    let is_grid =
+        |reference: &Reference| matches!(reference, Reference::Grid(_) | Reference::Table(_));
+    layout.groups.iter().any(|group| is_grid(&group.reference))
 }

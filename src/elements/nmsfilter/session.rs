@@ -1,63 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of the element between start and stop, and the processing of a frame.
+//! The state of the element between start and stop, and the processing of a buffer.
 //!
-//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of the frame. The
-//! steps are those of the source folders: input, decoder (through the plan), engine, output. Batches of
-//! DeepStream are processed in [`batch`](super::batch).
+//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of its frames. The steps are those of
+//! the source folders: a source reads images from the buffer, each group of them is decoded in one run of the engine
+//! (by the plan, `planner.rs`), and the sink attaches the regions of each frame. A video frame is a batch of one.
 
 use std::fmt;
-use std::ops::Range;
 
 use gst::glib;
 
 use super::NmsFilter;
-use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
 use super::error::FrameError;
-use super::pending_settings::PendingSettings;
-use super::plan::{Plan, PlanInput};
+use super::plan::PlanInput;
+use super::planner::Planner;
 use super::settings::Settings;
 use super::stats::FrameCounts;
-use super::tensor_model::TensorModel;
 use super::timeout::Timeout;
-use super::unread_family::UnreadFamily;
 use super::warnings::Warnings;
 use crate::engine::{Engine, EngineError};
+use crate::input::InputError;
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
-use crate::output::{self, Kinds, Labels, Region};
-use crate::tensor::{TensorError, TensorView};
+use crate::input::source::{Images, Sources};
+use crate::output::sink::{Sink, Target};
+use crate::output::{FrameRegions, Kinds, Labels, Region};
+use crate::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
-    pub(super) engine: Box<dyn Engine>,
-    pub(super) labels: Labels,
-    pub(super) model: TensorModel,
-    pub(super) deepstream: deepstream::Reader,
-    tensor_sets: SetReader,
-    /// The settings in force. Once a frame is decoded, they are always valid for the stream.
-    pub(super) settings: Settings,
-    /// Settings that were set later and are not in force.
-    pending: Option<PendingSettings>,
-    /// Width and height; `None` before caps.
-    pub(super) frame_size: Option<[u32; 2]>,
-    /// Whether the frames are in NVMM memory.
-    is_nvmm: bool,
-    /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
-    /// and for another model.
-    pub(super) plan: Option<Plan>,
-    /// The regions of all frames of the buffer.
-    pub(super) regions: Vec<Region>,
-    /// For each frame of a batch with tensors: its index, and which of `regions` are its regions.
-    pub(super) batch_regions: Vec<(usize, Range<usize>)>,
+    engine: Box<dyn Engine>,
+    planner: Planner,
+    sources: Sources,
+    caps: BatchCaps,
+    regions: FrameRegions,
     /// The number of frames of the last buffer.
-    pub(super) frames: usize,
-    /// Whether any frame has been decoded.
-    pub(super) decoded: bool,
+    frames: usize,
     /// Started when the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Timeout>,
     pub(super) warnings: Warnings,
-    pub(super) contradictions: Contradictions,
 }
 
 /// The result of processing the frames of a buffer.
@@ -74,38 +55,26 @@ impl Session {
     pub fn new(
         engine: Box<dyn Engine>,
         labels: Labels,
-        deepstream: deepstream::Reader,
+        batches: deepstream::Reader,
         settings: Settings,
     ) -> Self {
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             engine,
-            labels,
-            model: TensorModel::default(),
-            deepstream,
-            tensor_sets: SetReader::new(selection),
-            settings,
-            pending: None,
-            frame_size: None,
-            is_nvmm: false,
-            plan: None,
-            regions: Vec::new(),
-            batch_regions: Vec::new(),
+            planner: Planner::new(labels, settings),
+            sources: Sources { batches, tensor_sets: SetReader::new(selection) },
+            caps: BatchCaps::default(),
+            regions: FrameRegions::default(),
             frames: 0,
-            decoded: false,
             gpu_failed: None,
             warnings: Warnings::default(),
-            contradictions: Contradictions::default(),
         }
     }
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
-        let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
-        if latest != settings {
-            self.pending = Some(PendingSettings::new(settings.clone(), self.pending.take()));
-        }
+        self.planner.update_settings(settings);
     }
 
     /// The GPU failure after which the engine continued on the CPU; returned once. `pts` is the timestamp of
@@ -130,19 +99,25 @@ impl Session {
 
     /// Sets the size of the following frames, and whether they are in NVMM memory.
     pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
-        self.frame_size = Some(frame);
-        self.is_nvmm = is_nvmm;
-        self.plan = None;
+        self.caps = BatchCaps { size: Some(frame), is_nvmm };
+        self.planner.discard_plan();
     }
 
-    /// What the caps have for batches of DeepStream.
-    pub(super) fn batch_caps(&self) -> BatchCaps {
-        BatchCaps { size: self.frame_size, is_nvmm: self.is_nvmm }
+    /// Adds to `copy` what DeepStream does not copy from `original`.
+    ///
+    /// # Errors
+    /// If DeepStream's libraries cannot be used, or the metadata is damaged.
+    pub fn complete_copy(
+        &mut self,
+        original: &gst::BufferRef,
+        copy: &mut gst::BufferRef,
+    ) -> Result<(), InputError> {
+        self.sources.batches.complete_copy(original, copy)
     }
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        self.contradictions.judge(element);
+        self.planner.contradictions.judge(element);
     }
 
     /// The number of frames of the last buffer.
@@ -152,7 +127,7 @@ impl Session {
 
     /// The label of each survivor of the last buffer that was decoded.
     pub fn labels(&mut self) -> impl Iterator<Item = glib::Quark> {
-        self.regions.iter().map(|region| self.labels.quark(region.class))
+        self.regions.all().iter().map(|region| self.planner.labels.quark(region.class))
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
@@ -165,57 +140,79 @@ impl Session {
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameResult, FrameError> {
-        self.frames = 1;
-        let mut deepstream = std::mem::take(&mut self.deepstream);
-        let result = self.process_batch(element, buffer, &mut deepstream);
-        self.deepstream = deepstream;
-        match result? {
-            Some(result) => Ok(result),
-            None => self.process_frame(element, buffer),
-        }
+        let Some((counts, target)) = self.decode(element, buffer)? else {
+            return Ok(FrameResult::WithoutTensors);
+        };
+        self.attach(element, buffer, target)?;
+        self.planner.decoded = true;
+        let limit = self.planner.settings().max_detections;
+        self.warnings.max_detections(element, limit, counts.most_survivors);
+        Ok(FrameResult::Decoded(counts))
     }
 
-    /// Processes the tensors of a buffer that DeepStream has not attached.
-    fn process_frame(
+    /// Reads the images of `buffer` and finds the regions of its frames; `None` if it has no tensors.
+    fn decode(
         &mut self,
         element: &NmsFilter,
-        buffer: &mut gst::BufferRef,
-    ) -> Result<FrameResult, FrameError> {
-        let pts = buffer.pts();
-        let (tensors, sets) = self.tensor_sets.read(buffer)?;
-        self.warnings.other_sets(element, self.tensor_sets.selection(), &sets);
-        self.warnings.unread_tensors(element, tensors.len(), tensors.unread());
-        if tensors.is_empty() {
-            return Ok(FrameResult::WithoutTensors);
+        buffer: &gst::BufferRef,
+    ) -> Result<Option<(FrameCounts, Target)>, FrameError> {
+        let Self { planner, sources, warnings, .. } = self;
+        self.frames = 1;
+        let batch = sources.batches.read(buffer, self.caps, !planner.decoded)?;
+        if let Some(batch) = &batch {
+            self.frames = batch.found.all_frames;
+            warnings.batch(element, batch, planner.settings());
         }
-        if self.model.update(tensors.model())? {
-            self.labels.set_model(&self.model.info().labels);
-            self.plan = None;
-        }
-        let views = tensors.views();
-        let model = self.model.info().input();
-        let family = UnreadFamily::of(self.model.info());
-        let input =
-            PlanInput { tensors: &views, frame: self.frame_size, model, family, batch: None };
-        self.update_plan(element, input, pts)?;
-        let size = self.frame_size.ok_or(FrameError::NoCaps)?;
-        let plan = self.plan.as_ref().expect("update_plan has made it");
-        let frame = plan.frame(size, model);
-        let outcome = self.engine.run(&views, &plan.choice.layout, &frame.params)?;
+        let tensors;
+        let images = match &batch {
+            Some(batch) if !batch.frames().is_empty() => {
+                planner.set_model(None)?;
+                if planner.plan().is_none() {
+                    let (version, found) = (batch.version(), batch.found);
+                    gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");
+                }
+                Images::Batch(batch)
+            }
+            _ => {
+                let sets;
+                (tensors, sets) = sources.tensor_sets.read(buffer)?;
+                warnings.other_sets(element, sources.tensor_sets.selection(), &sets);
+                warnings.unread_tensors(element, tensors.len(), tensors.unread());
+                if tensors.is_empty() {
+                    return Ok(None);
+                }
+                let model = planner.set_model(tensors.model())?;
+                Images::Frame { tensors: &tensors, size: self.caps.size, model }
+            }
+        };
 
-        self.regions.clear();
-        // Every survivor has a region: the engine rejects boxes outside of the frame.
-        self.regions
-            .extend(outcome.image(0).survivors.iter().filter_map(|d| frame.mapping.region(d)));
         let mut counts = FrameCounts::default();
-        counts.add(&outcome);
-        self.contradictions.add(element, &outcome, frame.anchors(&plan.choice.layout), pts);
-        drop(views);
-        drop((tensors, sets));
-        self.attach(element, buffer, size)?;
-        self.decoded = true;
-        self.warnings.max_detections(element, self.settings.max_detections, counts.survivors);
-        Ok(FrameResult::Decoded(counts))
+        self.regions.clear();
+        for group in images.groups() {
+            let mut views = group.views();
+            let input = PlanInput {
+                tensors: &views,
+                frame: group.size,
+                model: group.model,
+                family: planner.family(),
+                batch: images.batch(),
+            };
+            let (plan, mapping) = planner.update(element, &*self.engine, input, buffer.pts())?;
+            let params = plan.params(&mapping);
+            let anchors = plan.anchors(params);
+            plan.quantization().apply(&mut views);
+            let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
+            for (frame, image) in group.frames().zip(outcome.images()) {
+                // Every survivor has a region: the engine rejects boxes outside of the frame.
+                let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
+                self.regions.add(frame, regions);
+            }
+            counts.add(&outcome);
+            planner.contradictions.add(element, &outcome, anchors, buffer.pts());
+        }
+        self.regions.sort_frames();
+        counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);
+        Ok(Some((counts, Target::of(images))))
     }
 
     /// Attaches the regions, and removes the tensors unless `keep-tensors` is set.
@@ -223,113 +220,17 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-        frame: [u32; 2],
+        target: Target,
     ) -> Result<(), FrameError> {
-        let kinds = Kinds::from(self.settings.attach);
-        let labels = &mut self.labels;
-        if let Some(best) = self.regions.first() {
-            self.warnings.repeated_region(element, best, || {
-                output::is_attached(buffer, frame, best, labels, kinds)
-            });
+        let settings = self.planner.settings();
+        let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
+        let sink = Sink { target, kinds, keep_tensors, sources: &self.sources };
+        let labels = &mut self.planner.labels;
+        if let Some((frame, best)) = self.regions.first() {
+            self.warnings
+                .repeated_region(element, best, || sink.is_attached(buffer, frame, best, labels));
         }
-        output::attach(buffer, frame, &self.regions, &mut self.labels, kinds)?;
-        #[cfg(feature = "v1_20")]
-        if !self.settings.keep_tensors {
-            self.tensor_sets.remove(buffer);
-        }
-        Ok(())
-    }
-
-    /// Makes the plan, with the pending settings if they are valid for these tensors; they are in
-    /// force then. If they are not valid: before the first frame is decoded, that is an error.
-    /// Afterwards the previous settings stay in force, and a warning is posted if the pending
-    /// settings stay invalid for a second.
-    pub(super) fn update_plan(
-        &mut self,
-        element: &NmsFilter,
-        input: PlanInput<'_>,
-        pts: Option<gst::ClockTime>,
-    ) -> Result<(), FrameError> {
-        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(input));
-        if let Some(mut pending) = self.pending.take() {
-            if !matches || !pending.is_rejected() {
-                match self.plan_for(input, &pending.settings) {
-                    Ok(plan) => {
-                        self.settings = pending.settings;
-                        self.install_plan(element, input, plan);
-                        return Ok(());
-                    }
-                    Err(error) if self.decoded => pending.reject(element, error, pts),
-                    Err(error) => {
-                        self.pending = Some(pending);
-                        return Err(error);
-                    }
-                }
-            }
-            pending.warn_if_unusable(element, pts);
-            self.pending = Some(pending);
-        }
-        match matches {
-            true => Ok(()),
-            false => self.renew_plan(element, input).map_err(|error| {
-                // If neither the pending settings nor those in force are valid, the error of the
-                // pending ones is more useful: these are the current values of the properties.
-                self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
-            }),
-        }
-    }
-
-    /// Makes or adapts the plan for other tensors or caps with the settings in force.
-    fn renew_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>) -> Result<(), FrameError> {
-        if let Some(plan) = &mut self.plan
-            && plan.adapt(input, &self.settings, &self.labels)?
-        {
-            return Ok(());
-        }
-        let plan = self.plan_for(input, &self.settings)?;
-        self.install_plan(element, input, plan);
-        Ok(())
-    }
-
-    /// The plan for `input` with `settings`.
-    fn plan_for(&self, input: PlanInput<'_>, settings: &Settings) -> Result<Plan, FrameError> {
-        Plan::new(input, settings, &self.labels, &*self.engine)
-    }
-
-    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: Plan) {
-        let frame = input.frame.expect("the plan was made with the size of the frame");
-        let (choice, part) = (&plan.choice, plan.frame_of(input));
-        gst::info!(
-            CAT,
-            obj = element,
-            "decoder {} chosen {}: {} anchors, {} classes, {} coordinates; frame {}x{}, tensors in \
-             {} memory",
-            choice.decoder.name(),
-            choice.reason,
-            choice.layout.anchors(),
-            choice.layout.classes,
-            if choice.layout.normalized { "normalized" } else { "pixel" },
-            frame[0],
-            frame[1],
-            if input.tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
-        );
-        let labels = self.labels.count();
-        let (model, model_source) = (part.mapping.model(), self.settings.model_size(input.model).1);
-        let (letterbox, letterbox_source) = self.settings.letterbox(input.model);
-        gst::debug!(
-            CAT,
-            obj = element,
-            "model's input {}x{} {model_source}, letterbox {} {letterbox_source}, {labels} labels{}",
-            model[0],
-            model[1],
-            letterbox.name(),
-            self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
-        );
-        gst::debug!(CAT, obj = element, "{:?}, {:?}", part.params, part.mapping);
-        let found = contradictions::of_plan(&plan, input, &self.settings, &self.labels);
-        self.contradictions.begin(element, plan.reading(input), &found);
-        self.labels.set_decoder(choice.decoder);
-        self.plan = Some(plan);
+        Ok(sink.attach(buffer, &self.regions, labels)?)
     }
 }
 
@@ -337,7 +238,7 @@ impl Session {
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "engine {}, ", self.engine.name())?;
-        match self.frame_size {
+        match self.caps.size {
             Some([width, height]) => write!(f, "frame {width}x{height}"),
             None => f.write_str("no frame"),
         }

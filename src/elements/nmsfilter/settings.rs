@@ -6,14 +6,16 @@
 
 use super::enums::{
     Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
+    ScoreActivation,
 };
+use super::layout_file::{self, LayoutFileError};
 use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, StructureLayoutError, Version};
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
-use crate::geometry;
+use crate::geometry::{self, Bounds, Mapping, MappingError};
 use crate::input::model::ModelInput;
-use crate::output::{HAS_ANALYTICS, Mapping};
+use crate::output::HAS_ANALYTICS;
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,9 @@ pub(super) struct Settings {
     pub class_thresholds: Option<String>,
     pub min_size: f32,
     pub max_size: f32,
+    pub score_activation: ScoreActivation,
+    pub layout_file: Option<String>,
+    pub quantization: Option<String>,
     pub label_file: Option<String>,
     pub num_classes: u32,
     pub model_width: u32,
@@ -69,6 +74,9 @@ impl Default for Settings {
             class_thresholds: None,
             min_size: 0.0,
             max_size: 0.0,
+            score_activation: ScoreActivation::default(),
+            layout_file: None,
+            quantization: None,
             label_file: None,
             num_classes: 0,
             model_width: 0,
@@ -109,6 +117,22 @@ pub(super) enum SettingsError {
     NothingForBatch { attach: &'static str, frames: usize },
     #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]
     NothingForFrame,
+    #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
+    HalfModel(u32, u32),
+    #[error("letterbox needs the size of the model's input: set model-width and model-height")]
+    LetterboxWithoutModel,
+    #[error(transparent)]
+    Frame(MappingError),
+}
+
+impl From<MappingError> for SettingsError {
+    fn from(error: MappingError) -> Self {
+        match error {
+            MappingError::HalfModel(width, height) => Self::HalfModel(width, height),
+            MappingError::LetterboxWithoutModel => Self::LetterboxWithoutModel,
+            MappingError::NoFrame(..) => Self::Frame(error),
+        }
+    }
 }
 
 /// Where a value is from, in the log.
@@ -177,22 +201,47 @@ impl Settings {
         }
     }
 
-    /// Options that tensors do not contain; `labels` is the number of labels, and `batch` whether the tensors'
-    /// first dimension is that of a batch.
-    pub fn decoder_options(&self, labels: usize, batch: bool) -> decoder::Options {
+    /// The decoder that is set; `None` for `auto`.
+    ///
+    /// # Errors
+    /// If it is that of a file which cannot be used.
+    pub fn wanted_decoder(&self) -> Result<Option<&'static dyn decoder::Decoder>, LayoutFileError> {
+        match self.decoder {
+            Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
+            named => Ok(named.decoder()),
+        }
+    }
+
+    /// Options that tensors do not contain; `labels` is the number of labels, `batch` whether the tensors'
+    /// first dimension is that of a batch, `model` what is known of the model's input, and `frame` the size of the
+    /// frame.
+    pub fn decoder_options(
+        &self,
+        labels: usize,
+        batch: bool,
+        model: ModelInput,
+        frame: Option<[u32; 2]>,
+    ) -> decoder::Options {
+        let size = match self.model_size(model).0 {
+            [0, 0] => frame,
+            size => Some(size),
+        };
         decoder::Options {
             box_format: self.box_format.into(),
             coordinates: self.coordinates.into(),
             num_classes: self.num_classes as usize,
             labels,
             batch,
-            ..decoder::Options::default()
+            model_size: size
+                .filter(|size| !size.contains(&0))
+                .map(|size| size.map(|side| side as f32)),
+            score_activation: self.score_activation.activation(),
         }
     }
 
     /// The size of the model's input, and where it is from: the properties, else the tensors, else, as 0x0,
     /// the frame. If only one of the properties is set, they do not go together, which is an error of
-    /// [`Mapping::new`].
+    /// [`mapping`](Self::mapping).
     pub fn model_size(&self, model: ModelInput) -> ([u32; 2], &'static str) {
         match ([self.model_width, self.model_height], model.size) {
             ([0, 0], Some(size)) => (size, FROM_TENSORS),
@@ -211,17 +260,21 @@ impl Settings {
         }
     }
 
-    /// The engine's parameters for a layout and a mapping.
-    pub fn params(
-        &self,
-        layout: &decoder::Layout,
-        mapping: &Mapping,
-        thresholds: ClassThresholds,
-    ) -> Params {
-        let min = mapping.sides_in_model(self.min_size);
+    /// The mapping from the model's input to frames of the size `frame`.
+    ///
+    /// # Errors
+    /// If only one of `model-width` and `model-height` is set, if the frame is letterboxed and the size of the model's
+    /// input is not known, or if the frame has no pixels.
+    pub fn mapping(&self, frame: [u32; 2], model: ModelInput) -> Result<Mapping, SettingsError> {
+        Ok(Mapping::new(frame, self.model_size(model).0, self.letterbox(model).0)?)
+    }
+
+    /// The engine's parameters, of which the plan sets those that depend on the place. Lengths are in pixels of the
+    /// frame.
+    pub fn params(&self, thresholds: ClassThresholds) -> Params {
         let max = match self.max_size {
             0.0 => SizeLimits::ANY.max,
-            limit => mapping.sides_in_model(limit),
+            limit => [limit; 2],
         };
         Params {
             method: self.method.into(),
@@ -231,10 +284,10 @@ impl Settings {
             pixel_offset: self.pixel_offset as f32,
             class_agnostic: self.class_agnostic,
             thresholds,
-            sizes: SizeLimits { min, max },
-            visible: mapping.visible(),
+            sizes: SizeLimits { min: [self.min_size; 2], max },
+            visible: Bounds::ANY,
             multi_label: self.multi_label,
-            scale: if layout.normalized { mapping.model() } else { [1.0; 2] },
+            scale: [1.0; 2],
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
         }
@@ -250,14 +303,9 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();
-        let mapping = Mapping::new([640, 480], [0, 0], geometry::Letterbox::None).unwrap();
-        let tensor = crate::tensor::TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
-        let choice = decoder::choose(&[tensor], None, settings.decoder_options(0, false)).unwrap();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
-        // `visible` is the frame, for which the engine has no default.
-        let visible = mapping.visible();
-        let expected = Params { visible, max_detections: 1000, ..Params::default() };
-        assert_eq!(settings.params(&choice.layout, &mapping, thresholds), expected);
+        let expected = Params { max_detections: 1000, ..Params::default() };
+        assert_eq!(settings.params(thresholds), expected);
     }
 
     /// The element does not start with this error, so it must be reported before any other.

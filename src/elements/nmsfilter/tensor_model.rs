@@ -38,13 +38,6 @@ impl TensorModel {
         Ok(is_new)
     }
 
-    /// Forgets the model: the tensors of DeepStream have no caps. Returns whether there was one.
-    pub fn clear(&mut self) -> bool {
-        let is_new = self.info != ModelInfo::default();
-        *self = Self::default();
-        is_new
-    }
-
     /// The model description of the latest tensors.
     pub fn info(&self) -> &ModelInfo {
         &self.info

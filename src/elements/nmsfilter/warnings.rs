@@ -5,6 +5,7 @@
 
 use super::NmsFilter;
 use super::debug_category::CAT;
+use super::enums::NmsFilterLetterbox;
 use super::settings::Settings;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};
@@ -30,6 +31,17 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
+    /// Warns of what is unusual in a batch of DeepStream.
+    pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
+        self.unread_tensors(element, batch.layers(), batch.found.unread);
+        self.other_inference(element, batch, settings.unique_id);
+        self.tensors_elsewhere(element, batch);
+        self.size_of_caps(element, batch);
+        if settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
+            self.unknown_letterbox(element, batch);
+        }
+    }
+
     /// Warns if tensors of the buffer are not read.
     pub fn unread_tensors(&mut self, element: &NmsFilter, read: usize, unread: usize) {
         if unread == 0 || std::mem::replace(&mut self.unread_tensors, true) {
@@ -113,7 +125,7 @@ impl Warnings {
 
     /// Warns if a batch has tensors of an inference element that are not read, although none was selected or
     /// the selected one has none.
-    pub fn other_inference(&mut self, element: &NmsFilter, batch: &Batch<'_>, selected: u32) {
+    fn other_inference(&mut self, element: &NmsFilter, batch: &Batch<'_>, selected: u32) {
         let Some(other) = batch.found.other_id else { return };
         let is_missing = batch.frames().is_empty();
         if (selected != 0 && !is_missing) || std::mem::replace(&mut self.other_inference, true) {
@@ -137,7 +149,7 @@ impl Warnings {
     }
 
     /// Warns if tensors are not those of frames.
-    pub fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+    fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
         if std::mem::replace(&mut self.tensors_elsewhere, true) {
             return;
@@ -155,7 +167,7 @@ impl Warnings {
     }
 
     /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not contain all of it.
-    pub fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+    fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(problem) = batch.letterbox_problem() else { return };
         if std::mem::replace(&mut self.unknown_letterbox, true) {
             return;
@@ -169,7 +181,7 @@ impl Warnings {
     }
 
     /// Warns if a frame of a batch of several has no size but that of the caps, which is that of one source.
-    pub fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+    fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some([width, height]) = batch.found.size_of_caps else { return };
         if batch.found.all_frames < 2 || std::mem::replace(&mut self.size_of_caps, true) {
             return;

@@ -47,7 +47,24 @@ pub(super) fn make_candidate(
         return Ok(());
     }
 
-    let [x1, y1, x2, y2] = corners(components(), format, params.scale);
+    let Scored { anchor, class, .. } = scored;
+    let corners = corners(components(), format, params.scale);
+    add_box(corners, score, class, anchor, params, candidates)
+}
+
+/// Applies the rest of rule 5, and rule 6, to the corners of a box.
+///
+/// # Errors
+/// If the anchor is rejected; a dropped anchor is not an error.
+#[inline(always)]
+pub(super) fn add_box(
+    [x1, y1, x2, y2]: [f32; 4],
+    score: f32,
+    class: u32,
+    anchor: u32,
+    params: &Params,
+    candidates: &mut Vec<Detection>,
+) -> Result<(), Rejected> {
     let (width, height) = (x2 - x1, y2 - y1);
     // If a corner is not finite, neither is a side.
     let is_valid_side = |side: f32| (0.0..=MAX_BOX_SIDE).contains(&side);
@@ -62,7 +79,6 @@ pub(super) fn make_candidate(
         if !params.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
-        let Scored { anchor, class, .. } = scored;
         candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     }
     Ok(())

@@ -23,12 +23,25 @@ const CLASS_GROUP: usize = 16;
 /// Decodes an image; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
-    pub candidates: Vec<Detection>,
-    pub rejected: usize,
+    pub found: Found,
     /// With `multi_label`, the pairs of a block of anchors: see [`multi_label`](super::multi_label).
     pub(super) pairs: Vec<u32>,
     /// The number of classes of the layout.
     pub classes: usize,
+}
+
+/// What anchors have become.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub candidates: Vec<Detection>,
+    pub rejected: usize,
+}
+
+impl Found {
+    pub fn clear(&mut self) {
+        self.candidates.clear();
+        self.rejected = 0;
+    }
 }
 
 impl CandidateDecoder {
@@ -68,85 +81,167 @@ impl CandidateDecoder {
         boxes: &[B],
         scores: &[S],
     ) {
-        self.candidates.clear();
-        self.rejected = 0;
+        self.found.clear();
         self.classes = layout.classes;
-        let field = &layout.scores;
         if params.multi_label {
             self.decode_pairs(layout, params, boxes, scores);
-        } else if field.anchor_stride == 1 && layout.objectness.is_none() {
-            self.decode_by_class(layout, params, boxes, scores);
-        } else if field.component_stride == 1 {
-            self.decode_by_anchor(layout, params, boxes, scores, |anchor| {
-                let first = field.index(anchor, 0);
-                let anchor_scores = &scores[first..first + layout.classes];
-                (greatest_key(anchor_scores), anchor_scores.iter().copied())
-            });
+            return;
+        }
+        let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
+        let scan = Scan {
+            scores,
+            field: layout.scores,
+            anchors: layout.anchors,
+            classes: layout.classes,
+            lowest,
+        };
+        let found = &mut self.found;
+        match layout.objectness {
+            None => scan.without_objectness(|Best { anchor, key, class }| {
+                let (anchor, class) = (anchor as u32, class as u32);
+                let scored = Scored { anchor, objectness: None, best: S::from_key(key), class };
+                found.add_if_candidate(scored, layout, params, boxes);
+            }),
+            Some(field) => {
+                for anchor in 0..layout.anchors {
+                    let objectness = scores[field.index(anchor, 0)];
+                    if S::is_below(objectness.key(), lowest) {
+                        continue;
+                    }
+                    let objectness = objectness.to_f32();
+                    if !objectness.is_finite() {
+                        found.rejected += 1;
+                        continue;
+                    }
+                    let Best { key, class, .. } = scan.best_of_anchor(anchor);
+                    let (anchor, class) = (anchor as u32, class as u32);
+                    let objectness = Some(objectness);
+                    let scored = Scored { anchor, objectness, best: S::from_key(key), class };
+                    found.add_if_candidate(scored, layout, params, boxes);
+                }
+            }
+        }
+    }
+}
+
+/// The scores of anchors in the same field.
+#[derive(Clone, Copy)]
+pub(super) struct Scan<'a, S: Score> {
+    pub scores: &'a [S],
+    pub field: Field,
+    pub anchors: usize,
+    /// The number of scores of an anchor.
+    pub classes: usize,
+    /// The key of the lowest threshold.
+    pub lowest: S::Key,
+}
+
+/// The greatest score of an anchor.
+pub(super) struct Best<K> {
+    pub anchor: usize,
+    pub key: K,
+    /// The first class that has it; 0 if all scores are NaN.
+    pub class: usize,
+}
+
+impl<S: Score> Scan<'_, S> {
+    /// Calls `add` for each anchor whose greatest score is not below the lowest threshold.
+    #[inline(always)]
+    pub fn without_objectness(&self, add: impl FnMut(Best<S::Key>)) {
+        if self.classes == 1 {
+            self.single_class(add);
+        } else if self.field.anchor_stride == 1 {
+            self.by_class(add);
         } else {
-            self.decode_by_anchor(layout, params, boxes, scores, |anchor| {
-                let anchor_scores =
-                    (0..layout.classes).map(move |class| scores[field.index(anchor, class)]);
-                let best = anchor_scores
-                    .clone()
-                    .fold(S::LOWEST, |best, score| greater_score(score.key(), best));
-                (best, anchor_scores)
-            });
+            self.by_anchor(add);
         }
     }
 
-    /// Decodes one anchor after the other. `scores_of` returns the key of an anchor's greatest
-    /// score, and its scores.
+    /// The greatest score of an anchor.
     #[inline(always)]
-    fn decode_by_anchor<B: Element, S: Score, R: Iterator<Item = S>>(
-        &mut self,
-        layout: &PlainLayout,
-        params: &Params,
-        boxes: &[B],
-        scores: &[S],
-        scores_of: impl Fn(usize) -> (S::Key, R),
-    ) {
-        let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
-        for anchor in 0..layout.anchors {
-            // Objectness is in the tensor of the scores: `validate` has checked it.
-            let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
-            if objectness.is_some_and(|objectness| S::is_below(objectness.key(), lowest)) {
+    pub fn best_of_anchor(&self, anchor: usize) -> Best<S::Key> {
+        let field = &self.field;
+        if field.component_stride == 1 {
+            let first = field.index(anchor, 0);
+            let scores = &self.scores[first..first + self.classes];
+            let key = greatest_key(scores);
+            let class = scores.iter().position(|score| score.key() == key).unwrap_or(0);
+            return Best { anchor, key, class };
+        }
+        let mut scores = (0..self.classes).map(|class| self.scores[field.index(anchor, class)]);
+        let key = scores.clone().fold(S::LOWEST, |best, score| greater_score(score.key(), best));
+        let class = scores.position(|score| score.key() == key).unwrap_or(0);
+        Best { anchor, key, class }
+    }
+
+    /// Decodes one anchor after the other.
+    #[inline(always)]
+    fn by_anchor(&self, mut add: impl FnMut(Best<S::Key>)) {
+        let field = &self.field;
+        for anchor in 0..self.anchors {
+            if field.component_stride == 1 {
+                let first = field.index(anchor, 0);
+                let scores = &self.scores[first..first + self.classes];
+                let key = greatest_key(scores);
+                if S::is_below(key, self.lowest) {
+                    continue;
+                }
+                let class = scores.iter().position(|score| score.key() == key).unwrap_or(0);
+                add(Best { anchor, key, class });
+            } else {
+                let best = self.best_of_anchor(anchor);
+                if !S::is_below(best.key, self.lowest) {
+                    add(best);
+                }
+            }
+        }
+    }
+
+    /// Decodes a single class, several anchors at a time.
+    #[inline(always)]
+    fn single_class(&self, mut add: impl FnMut(Best<S::Key>)) {
+        let &Self { field, lowest, .. } = self;
+        let mut keys = [S::LOWEST; WIDTH];
+        for start in (0..self.anchors).step_by(WIDTH) {
+            let count = WIDTH.min(self.anchors - start);
+            let scores = &self.scores[field.index(start, 0)..];
+            match field.anchor_stride {
+                1 => {
+                    for (key, score) in keys.iter_mut().zip(&scores[..count]) {
+                        *key = greater_score(score.key(), S::LOWEST);
+                    }
+                }
+                stride => {
+                    let scores = &scores[..(count - 1) * stride + 1];
+                    for (i, key) in keys[..count].iter_mut().enumerate() {
+                        *key = greater_score(scores[i * stride].key(), S::LOWEST);
+                    }
+                }
+            }
+            if keys[..count].iter().fold(true, |all, &key| all & S::is_below(key, lowest)) {
                 continue;
             }
-            let objectness = objectness.map(S::to_f32);
-            if objectness.is_some_and(|objectness| !objectness.is_finite()) {
-                self.rejected += 1;
-                continue;
+            for (i, &key) in keys[..count].iter().enumerate() {
+                if !S::is_below(key, lowest) {
+                    add(Best { anchor: start + i, key, class: 0 });
+                }
             }
-            let (best, mut anchor_scores) = scores_of(anchor);
-            if objectness.is_none() && S::is_below(best, lowest) {
-                continue;
-            }
-            let class = anchor_scores.position(|score| score.key() == best).unwrap_or(0);
-            let best = S::from_key(best);
-            let scored = Scored { anchor: anchor as u32, objectness, best, class: class as u32 };
-            self.add_if_candidate(scored, layout, params, boxes);
         }
     }
 
     /// Decodes scores that are contiguous for each class, block by block of anchors.
     #[inline(always)]
-    fn decode_by_class<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        params: &Params,
-        boxes: &[B],
-        scores: &[S],
-    ) {
-        let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
-        for start in (0..layout.anchors).step_by(BLOCK) {
-            let len = BLOCK.min(layout.anchors - start);
+    fn by_class(&self, mut add: impl FnMut(Best<S::Key>)) {
+        let &Self { scores, field, anchors, classes: class_count, lowest } = self;
+        for start in (0..anchors).step_by(BLOCK) {
+            let len = BLOCK.min(anchors - start);
             let (mut best, mut group) = ([S::LOWEST; BLOCK], [0; BLOCK]);
-            for first in (0..layout.classes).step_by(CLASS_GROUP) {
-                let classes = first..layout.classes.min(first + CLASS_GROUP);
+            for first in (0..class_count).step_by(CLASS_GROUP) {
+                let classes = first..class_count.min(first + CLASS_GROUP);
                 let mut rows = [&scores[..0]; CLASS_GROUP];
                 let count = classes.len();
                 for (row, class) in rows.iter_mut().zip(classes) {
-                    let from = layout.scores.index(start, class);
+                    let from = field.index(start, class);
                     *row = &scores[from..from + len];
                 }
                 update_best(&rows[..count], first as u32, &mut best[..len], &mut group[..len]);
@@ -158,19 +253,17 @@ impl CandidateDecoder {
                     continue;
                 }
                 for i in (from..end).filter(|&i| !is_below(&best[i])) {
-                    let (anchor, best, first) = (start + i, best[i], group[i] as usize);
-                    let has_best =
-                        |&class: &usize| scores[layout.scores.index(anchor, class)].key() == best;
-                    let class = (first..layout.classes.min(first + CLASS_GROUP)).find(has_best);
-                    let class = class.unwrap_or(0) as u32;
-                    let best = S::from_key(best);
-                    let scored = Scored { anchor: anchor as u32, objectness: None, best, class };
-                    self.add_if_candidate(scored, layout, params, boxes);
+                    let (anchor, key, first) = (start + i, best[i], group[i] as usize);
+                    let has_best = |&class: &usize| scores[field.index(anchor, class)].key() == key;
+                    let class = (first..class_count.min(first + CLASS_GROUP)).find(has_best);
+                    add(Best { anchor, key, class: class.unwrap_or(0) });
                 }
             }
         }
     }
+}
 
+impl Found {
     /// Applies the rules from the best score on to an anchor, or with `multi_label` to a pair, and adds the
     /// candidate or counts the rejection.
     #[inline(always)]

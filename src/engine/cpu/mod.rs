@@ -13,6 +13,7 @@ mod block;
 mod candidate;
 mod conflict;
 mod decode;
+mod general;
 mod multi_label;
 mod ranking;
 mod score;
@@ -22,11 +23,12 @@ mod suppressors;
 use super::params::cap;
 use super::validate::validate;
 use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
-use crate::decoder::Layout;
+use crate::decoder::{Layout, PlainLayout};
 use crate::geometry::overlap::{Measure, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
 use conflict::{Conflict, Entry, Test};
-use decode::CandidateDecoder;
+use decode::{CandidateDecoder, Found};
+use general::HostTensors;
 use ranking::Ranking;
 use suppressors::Suppressors;
 
@@ -39,6 +41,8 @@ pub struct Cpu {
     images: Vec<ImageCounts>,
     /// The survivors of all images.
     survivors: Vec<Detection>,
+    /// The columns of all survivors.
+    columns: Vec<f32>,
 }
 
 impl Engine for Cpu {
@@ -53,11 +57,35 @@ impl Engine for Cpu {
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError> {
         validate(tensors, layout, params)?;
-        let Some(layout) = layout.plain(tensors) else { unimplemented!("a later commit") };
-        let boxes = HostImages::new(&tensors[layout.boxes.tensor])?;
-        let scores = HostImages::new(&tensors[layout.scores.tensor])?;
         self.images.clear();
         self.survivors.clear();
+        self.columns.clear();
+        match layout.plain(tensors) {
+            Some(plain) => self.run_plain(tensors, &plain, params)?,
+            None => self.run_general(tensors, layout, params)?,
+        }
+        Ok(Outcome {
+            engine: self.name(),
+            images: &self.images,
+            detections: &self.survivors,
+            columns: &self.columns,
+            column_components: layout.column_components(),
+            device: DeviceWork::default(),
+        })
+    }
+}
+
+impl Cpu {
+    pub(super) const NAME: &'static str = "cpu";
+
+    fn run_plain(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &PlainLayout,
+        params: &Params,
+    ) -> Result<(), EngineError> {
+        let boxes = HostImages::new(&tensors[layout.boxes.tensor])?;
+        let scores = HostImages::new(&tensors[layout.scores.tensor])?;
         for image in 0..layout.images {
             let (layout, decoder) = (&layout.of_image(image, tensors), &mut self.decoder);
             match (boxes.holding(image)?, scores.holding(image)?) {
@@ -67,28 +95,44 @@ impl Engine for Cpu {
                 (Elements::F16(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
                 _ => unreachable!("tensors of a plain layout have floating-point numbers"),
             }
-            let first = self.survivors.len();
-            self.suppress(params);
-            self.images.push(ImageCounts {
-                first,
-                survivors: self.survivors.len() - first,
-                candidates: self.decoder.candidates.len(),
-                rejected: self.decoder.rejected,
-            });
+            self.suppress_image(params);
         }
-        Ok(Outcome {
-            engine: self.name(),
-            images: &self.images,
-            detections: &self.survivors,
-            columns: &[],
-            column_components: 0,
-            device: DeviceWork::default(),
-        })
+        Ok(())
     }
-}
 
-impl Cpu {
-    pub(super) const NAME: &'static str = "cpu";
+    fn run_general(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+    ) -> Result<(), EngineError> {
+        let host = HostTensors::new(tensors, layout)?;
+        for image in 0..layout.images {
+            let tensors = host.image(image)?;
+            self.decoder.decode_general(layout, params, &tensors);
+            let first = self.suppress_image(params);
+            if !layout.columns.is_empty() {
+                for survivor in &self.survivors[first..] {
+                    tensors.append_columns(layout, survivor, &mut self.columns);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Suppresses the candidates of an image. Returns the index of its first survivor.
+    fn suppress_image(&mut self, params: &Params) -> usize {
+        let first = self.survivors.len();
+        self.suppress(params);
+        let Found { candidates, rejected } = &self.decoder.found;
+        self.images.push(ImageCounts {
+            first,
+            survivors: self.survivors.len() - first,
+            candidates: candidates.len(),
+            rejected: *rejected,
+        });
+        first
+    }
 
     fn suppress(&mut self, params: &Params) {
         #[cfg(target_arch = "x86_64")]
@@ -114,7 +158,7 @@ impl Cpu {
     #[inline(always)]
     fn suppress_with<C: Conflict>(&mut self, params: &Params) {
         let test = C::new(params);
-        let candidates = &self.decoder.candidates;
+        let candidates = &self.decoder.found.candidates;
         let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(&mut self.survivors);
         let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
@@ -195,7 +239,7 @@ mod tests {
         let mut portable = Cpu::default();
         portable.decoder.decode_portable(&plain, &params, &columns, &columns);
         portable.suppress_portable(&params);
-        assert_eq!(portable.decoder.candidates, dispatched.decoder.candidates);
+        assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);
         assert!(
             (20..900).contains(&dispatched.survivors.len()),

@@ -83,7 +83,7 @@ impl CandidateDecoder {
             }
             let objectness = objectness.map(S::to_f32);
             if objectness.is_some_and(|objectness| !objectness.is_finite()) {
-                self.rejected += layout.classes;
+                self.found.rejected += layout.classes;
                 continue;
             }
             for first in (0..layout.classes).step_by(WIDTH) {
@@ -168,6 +168,6 @@ impl CandidateDecoder {
             return;
         }
         let pair = Scored { anchor, objectness, best: score.to_f32(), class };
-        self.add_if_candidate(pair, layout, params, boxes);
+        self.found.add_if_candidate(pair, layout, params, boxes);
     }
 }

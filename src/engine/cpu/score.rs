@@ -85,6 +85,38 @@ impl Score for f16 {
     }
 }
 
+macro_rules! quantized_score {
+    ($element:ty) => {
+        /// The key is the element: it has the order of the numbers, because scales are positive.
+        impl Score for $element {
+            type Key = i16;
+
+            /// Less than every element.
+            const LOWEST: i16 = i16::MIN;
+
+            #[inline(always)]
+            fn key(self) -> i16 {
+                self.into()
+            }
+
+            /// The element.
+            #[inline(always)]
+            fn from_key(key: i16) -> f32 {
+                key.into()
+            }
+
+            /// The least element that is not less than `threshold`.
+            #[inline(always)]
+            fn threshold_key(threshold: f32) -> i16 {
+                // The conversion saturates; NaN becomes 0.
+                if threshold.is_nan() { i16::MIN } else { threshold.ceil() as i16 }
+            }
+        }
+    };
+}
+quantized_score!(i8);
+quantized_score!(u8);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::interface::{
-    DECODE_THREADS, KernelParams, MAP_THREADS, PUBLISH_THREADS, Precision, REDUCE_THREADS,
-    map_blocks, reduce_blocks, workspace_bytes,
+    DECODE_THREADS, KernelParams, MAP_THREADS, PUBLISH_THREADS, REDUCE_THREADS, map_blocks,
+    reduce_blocks, workspace_bytes,
 };
-use super::kernels::Kernels;
+use super::kernels::{DecodeKernel, Kernels};
+use super::layout_params::{ColumnParams, LayoutParams};
 use crate::device::{DeviceBuffer, Driver, DriverError, EdgeData, Stream};
 
 /// What a graph is instantiated for. Launches with fewer images and less capacity run on it, too.
@@ -21,8 +22,20 @@ pub(super) struct GraphConfig {
     pub capacity: u32,
     /// Images that there is memory for.
     pub images: u32,
-    pub precisions: [Precision; 2],
+    pub decode: DecodeKernel,
     pub multi_label: bool,
+    /// The numbers that survivors carry along; 0: the layout has no columns.
+    pub column_components: u32,
+}
+
+/// The parameters that change from launch to launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct LaunchParams {
+    pub kernel: KernelParams,
+    /// Of [`DecodeKernel::Layout`].
+    pub layout: LayoutParams,
+    /// Of a layout with columns.
+    pub columns: ColumnParams,
 }
 
 impl GraphConfig {
@@ -30,7 +43,8 @@ impl GraphConfig {
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
             && self.images >= wanted.images
-            && (self.precisions, self.multi_label) == (wanted.precisions, wanted.multi_label)
+            && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
+            && self.column_components == wanted.column_components
     }
 }
 
@@ -40,13 +54,13 @@ pub(super) struct Graph {
     kernels: Arc<Kernels>,
     config: GraphConfig,
     workspace: DeviceBuffer,
-    /// The device addresses of headers and detections, where the last kernel writes.
-    results: [u64; 2],
+    /// The device addresses of headers, detections and rows of columns, where the last kernel writes.
+    results: [u64; 3],
     graph: sys::CUgraph,
     exec: sys::CUgraphExec,
     nodes: [sys::CUgraphNode; 4],
-    /// The parameters of the decode node.
-    params: KernelParams,
+    /// The parameters of the decode and the publish node.
+    params: LaunchParams,
     /// The images that the nodes' grids are for.
     images: u32,
 }
@@ -68,13 +82,13 @@ impl KernelNode {
 }
 
 impl Graph {
-    /// A graph whose last kernel writes to the device addresses `results`: of the headers and of
-    /// the detections.
+    /// A graph whose last kernel writes to the device addresses `results`: of the headers, of the
+    /// detections and of the rows of columns.
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
         config: GraphConfig,
-        results: [u64; 2],
+        results: [u64; 3],
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
         let bytes = workspace_bytes(config.capacity) * config.images as usize;
@@ -90,7 +104,7 @@ impl Graph {
             graph: null_mut(),
             exec: null_mut(),
             nodes: [null_mut(); 4],
-            params: KernelParams::default(),
+            params: LaunchParams::default(),
             images: config.images,
         };
         let driver = device.enter()?;
@@ -137,7 +151,7 @@ impl Graph {
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
-        params: &KernelParams,
+        params: &LaunchParams,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
         let (kernels, capacity) = (&*self.kernels, self.config.capacity);
@@ -148,8 +162,12 @@ impl Graph {
         let multiprocessors = kernels.device().multiprocessors();
         let (function, blocks, threads) = match kernel {
             KernelNode::Decode => {
-                let decode = kernels.decode(self.config.precisions, self.config.multi_label);
-                (decode, params.decode_blocks(), DECODE_THREADS)
+                let decode = kernels.decode(self.config.decode, self.config.multi_label);
+                let blocks = match self.config.decode {
+                    DecodeKernel::Plain(_) => params.kernel.decode_blocks(),
+                    DecodeKernel::Layout => params.layout.blocks(),
+                };
+                (decode, blocks, DECODE_THREADS)
             }
             KernelNode::Map => {
                 (after_decode.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS)
@@ -159,17 +177,28 @@ impl Graph {
                 reduce_blocks(multiprocessors, capacity, images),
                 REDUCE_THREADS,
             ),
+            KernelNode::Publish if self.has_columns() => {
+                (after_decode.publish_columns, 1, PUBLISH_THREADS)
+            }
             KernelNode::Publish => (after_decode.publish, 1, PUBLISH_THREADS),
         };
         fn address<T>(value: &T) -> *mut c_void {
             std::ptr::from_ref(value).cast_mut().cast()
         }
         let (workspace, stride) = (self.workspace.address(), workspace_bytes(capacity) as u64);
-        let [headers, detections] = &self.results;
+        let [headers, detections, rows] = &self.results;
         let (workspace, stride) = (address(&workspace), address(&stride));
         let (mut of_decode, mut of_publish) = (
-            [address(params), workspace, stride],
-            [workspace, stride, address(headers), address(detections)],
+            // Kernels take as many of these as they have parameters.
+            [address(&params.kernel), workspace, stride, address(&params.layout)],
+            [
+                workspace,
+                stride,
+                address(headers),
+                address(detections),
+                address(&params.columns),
+                address(rows),
+            ],
         );
         let mut of_others = [workspace, stride];
         let parameters: &mut [*mut c_void] = match kernel {
@@ -196,6 +225,10 @@ impl Graph {
         self.config.holds(wanted)
     }
 
+    fn has_columns(&self) -> bool {
+        self.config.column_components > 0
+    }
+
     /// Candidates of an image that there is memory for.
     pub fn capacity(&self) -> u32 {
         self.config.capacity
@@ -207,21 +240,29 @@ impl Graph {
     }
 
     /// Launches the kernels with `params`, asynchronously, in stream order.
-    pub fn launch(&mut self, stream: &Stream, params: &KernelParams) -> Result<(), DriverError> {
-        debug_assert!(params.images() <= self.config.images, "the graph holds the launch");
+    pub fn launch(&mut self, stream: &Stream, params: &LaunchParams) -> Result<(), DriverError> {
+        let images = params.kernel.images();
+        debug_assert!(images <= self.config.images, "the graph holds the launch");
         let driver = self.kernels.device().enter()?;
-        if self.images != params.images() {
+        let has_other_images = self.images != images;
+        if has_other_images {
             // After a failure the engine drops the graph.
-            self.images = params.images();
-            for kernel in [KernelNode::Map, KernelNode::Reduce, KernelNode::Publish] {
+            self.images = images;
+            for kernel in [KernelNode::Map, KernelNode::Reduce] {
                 self.update_node(&driver, kernel, params)?;
             }
         }
-        // Equal parameters have the same number of images.
-        if self.params != *params {
-            self.update_node(&driver, KernelNode::Decode, params)?;
-            self.params = *params;
+        let has_other_columns = self.has_columns() && self.params.columns != params.columns;
+        if has_other_images || has_other_columns {
+            self.update_node(&driver, KernelNode::Publish, params)?;
         }
+        // Equal parameters have the same number of images.
+        let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
+        if self.params.kernel != params.kernel || (!is_plain && self.params.layout != params.layout)
+        {
+            self.update_node(&driver, KernelNode::Decode, params)?;
+        }
+        self.params = *params;
         // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
         // stream has completed the launch, and the kernels access no memory beyond them, the
         // workspace and the results.
@@ -233,7 +274,7 @@ impl Graph {
         &self,
         driver: &Driver,
         kernel: KernelNode,
-        params: &KernelParams,
+        params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let (exec, node) = (self.exec, self.nodes[kernel as usize]);
         self.with_node_params(kernel, params, |params| {
@@ -262,6 +303,7 @@ impl Drop for Graph {
 
 #[cfg(test)]
 mod tests {
+    use super::super::interface::Precision;
     use super::super::results::Results;
     use super::*;
     use crate::device::PinnedBuffer;
@@ -283,12 +325,13 @@ mod tests {
             let device = kernels.device();
             let stream = Stream::new(device).unwrap();
             let mut results = Results::new(device).unwrap();
-            results.make_room(capacity, images).unwrap();
+            results.make_room(capacity, images, 0).unwrap();
             let config = GraphConfig {
                 capacity,
                 images,
-                precisions: [Precision::F32; 2],
+                decode: DecodeKernel::Plain([Precision::F32; 2]),
                 multi_label: false,
+                column_components: 0,
             };
             let graph = Graph::new(&kernels, &stream, config, results.addresses()).unwrap();
 
@@ -312,7 +355,8 @@ mod tests {
         fn run(&mut self, first: u32, images: u32) -> Vec<(u32, Vec<Detection>)> {
             let address = self.squares.address() + u64::from(first * SQUARES * 16);
             let capacity = self.graph.capacity();
-            let params = KernelParams::of_squares(address, images, SQUARES, capacity);
+            let kernel = KernelParams::of_squares(address, images, SQUARES, capacity);
+            let params = LaunchParams { kernel, ..LaunchParams::default() };
             self.results.clear(images);
             self.graph.launch(&self.stream, &params).unwrap();
             let bytes = self.results.wait(&self.stream, images).unwrap();

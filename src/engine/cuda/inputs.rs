@@ -8,18 +8,19 @@
 
 use arrayvec::ArrayVec;
 
-use super::interface::ImageAddresses;
+use super::interface::{ImageAddresses, TensorSource};
 use super::upload::{Cached, Upload};
-use crate::decoder::PlainLayout;
+use crate::decoder::{Layout, MAX_INPUTS};
 use crate::device::{Location, Ready, Stream};
 use crate::engine::EngineError;
 use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
 
-/// The tensor of the boxes, followed by the tensor of the scores if that is another one. They stay
-/// mapped until this is dropped.
-pub(super) struct Inputs<'t, 'a>(ArrayVec<MappedTensor<'t, 'a>, 2>);
+/// The tensors that a layout reads. They stay mapped until this is dropped.
+pub(super) struct Inputs<'t, 'a>(ArrayVec<MappedTensor<'t, 'a>, MAX_INPUTS>);
 
 struct MappedTensor<'t, 'a> {
+    /// The index of the tensor.
+    index: usize,
     tensor: &'t TensorView<'a>,
     memory: Memory<'a>,
 }
@@ -56,33 +57,34 @@ struct InStride {
 /// The memory on the GPU for what is not there.
 #[derive(Debug, Default)]
 pub(super) struct InputMemory {
-    /// The tensors of the boxes and of the scores.
-    uploads: [Upload; 2],
-    /// The tables of both tensors, one behind the other.
+    /// The tensors, in the order of [`Layout::tensors`].
+    uploads: [Upload; MAX_INPUTS],
+    /// The tables of all tensors, one behind the other.
     tables: Cached<u64>,
     /// The tables of this run.
     addresses: Vec<u64>,
 }
 
 /// What the kernels read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Provided {
-    /// The device address of the first image, and those of the others, of the tensors of boxes and scores.
-    pub tensors: [(u64, ImageAddresses); 2],
+    /// The tensors that the layout reads, each with its index.
+    pub tensors: ArrayVec<(usize, TensorSource), MAX_INPUTS>,
     /// The number of bytes that are uploaded.
     pub uploaded: u64,
 }
 
 impl<'t, 'a> Inputs<'t, 'a> {
     /// Maps the tensors that `layout` reads.
-    pub fn new(tensors: &'t [TensorView<'a>], layout: &PlainLayout) -> Result<Self, TensorError> {
+    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, TensorError> {
         let mut inputs = ArrayVec::new();
-        for tensor in layout.tensors().map(|index| &tensors[index]) {
+        for index in layout.tensors() {
+            let tensor = &tensors[index];
             let memory = match tensor.has_separate_images() {
                 true => Memory::Separate(SeparateAllocations::new(tensor, layout.images)?),
                 false => Memory::Whole(tensor.resident()?),
             };
-            inputs.push(MappedTensor { tensor, memory });
+            inputs.push(MappedTensor { index, tensor, memory });
         }
         Ok(Self(inputs))
     }
@@ -99,9 +101,9 @@ impl<'t, 'a> Inputs<'t, 'a> {
     ) -> Result<Provided, EngineError> {
         let InputMemory { uploads, tables, addresses } = memory;
         addresses.clear();
-        let mut provided = Provided { tensors: [(0, ImageAddresses::AsInLayout); 2], uploaded: 0 };
-        for ((input, upload), tensor) in self.0.iter().zip(uploads).zip(&mut provided.tensors) {
-            *tensor = match &input.memory {
+        let mut provided = Provided { tensors: ArrayVec::new(), uploaded: 0 };
+        for (input, upload) in self.0.iter().zip(uploads) {
+            let (address, images) = match &input.memory {
                 Memory::Whole(Resident::Device(slice)) => {
                     let address = await_on_device(input.tensor, *slice, stream)?;
                     (address, ImageAddresses::AsInLayout)
@@ -116,18 +118,18 @@ impl<'t, 'a> Inputs<'t, 'a> {
                     separate.provide(input.tensor, stream, upload, addresses)?
                 }
             };
+            let TensorView { element, quantization, .. } = *input.tensor;
+            let source = TensorSource { address, images, element, quantization };
+            provided.tensors.push((input.index, source));
         }
         if !addresses.is_empty() {
             let (address, uploaded) = tables.provide(stream, addresses)?;
             provided.uploaded += uploaded;
-            for (_, images) in &mut provided.tensors {
-                if let ImageAddresses::Table(offset) = images {
+            for (_, tensor) in &mut provided.tensors {
+                if let ImageAddresses::Table(offset) = &mut tensor.images {
                     *offset += address;
                 }
             }
-        }
-        if self.0.len() == 1 {
-            provided.tensors[1] = provided.tensors[0];
         }
         Ok(provided)
     }

@@ -2,11 +2,12 @@
 //! The interface of the kernels in Rust: their parameters, their results, grids and sizes of
 //! memory. kernels/interface.cuh documents it; a test compares both.
 
+use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
-use crate::decoder::{self, PlainLayout};
+use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
 use crate::engine::{Detection, Params};
-use crate::tensor::ElementType;
+use crate::tensor::{ElementType, Quantization};
 
 pub(super) const DECODE_THREADS: u32 = 256;
 pub(super) const MAP_THREADS: u32 = 512;
@@ -27,13 +28,6 @@ impl Precision {
             _ => Self::F32,
         }
     }
-
-    fn bytes(self) -> u64 {
-        match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -49,12 +43,13 @@ impl FieldParams {
     fn new(field: &decoder::Field, tensor: &TensorSource) -> Self {
         // `validate` ensures that this does not wrap where there are anchors. Without anchors nothing
         // is read.
-        let offset = (field.offset as u64).wrapping_mul(tensor.precision.bytes());
+        let size = tensor.element.size().unwrap_or(1) as u64;
+        let offset = (field.offset as u64).wrapping_mul(size);
         Self {
             address: tensor.address.wrapping_add(offset),
             image_stride: match tensor.images {
                 ImageAddresses::AsInLayout => field.image_stride as u64,
-                ImageAddresses::Stride(bytes) => bytes / tensor.precision.bytes(),
+                ImageAddresses::Stride(bytes) => bytes / size,
                 ImageAddresses::Table(_) => 0,
             },
             anchor_stride: field.anchor_stride as u64,
@@ -111,7 +106,7 @@ pub(super) enum ImageAddresses {
 
 impl ImageAddresses {
     /// The device address of the table; 0 without one.
-    fn table(self) -> u64 {
+    pub fn table(self) -> u64 {
         match self {
             Self::AsInLayout | Self::Stride(_) => 0,
             Self::Table(address) => address,
@@ -125,24 +120,26 @@ pub(super) struct TensorSource {
     /// The device address of the first element of image 0; 0 if there is a table of images.
     pub address: u64,
     pub images: ImageAddresses,
-    pub precision: Precision,
+    pub element: ElementType,
+    pub quantization: Option<Quantization>,
 }
 
 /// The inputs of a launch in device memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// The tensor of the boxes.
-    pub boxes: TensorSource,
-    /// The tensor of the scores and the objectness, which may be that of the boxes.
-    pub scores: TensorSource,
+    /// The tensors that the layout reads, each with its index.
+    pub tensors: ArrayVec<(usize, TensorSource), MAX_INPUTS>,
     /// The device address of the list of thresholds by class.
     pub thresholds: u64,
+    /// The device address of the table of priors.
+    pub priors: u64,
 }
 
 impl Source {
-    /// The precisions of boxes and scores.
-    pub fn precisions(&self) -> [Precision; 2] {
-        [self.boxes.precision, self.scores.precision]
+    /// The tensor of this index, which the layout reads.
+    pub fn tensor(&self, index: usize) -> &TensorSource {
+        let found = self.tensors.iter().find(|(of, _)| *of == index);
+        &found.expect("all tensors of the layout are provided").1
     }
 }
 
@@ -152,22 +149,14 @@ pub(super) const COMPLETE: u32 = 1;
 impl KernelParams {
     /// The parameters for a workspace with memory for `capacity` candidates per image.
     pub fn new(source: &Source, layout: &PlainLayout, params: &Params, capacity: u32) -> Self {
+        let [boxes, scores] =
+            [layout.boxes, layout.scores].map(|field| source.tensor(field.tensor));
         let objectness = layout.objectness.as_ref();
-        let thresholds = &params.thresholds;
-        let visible = params.visible;
-        // Candidates are counted by a u32: a greater limit cannot be reached.
-        let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
+        let general = Self::general(source, params, [layout.images, layout.classes], capacity);
         Self {
-            boxes: FieldParams::new(&layout.boxes, &source.boxes),
-            scores: FieldParams::new(&layout.scores, &source.scores),
-            objectness: objectness
-                .map(|field| FieldParams::new(field, &source.scores))
-                .unwrap_or_default(),
-            class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
-            class_threshold_count: thresholds.per_class.len().min(layout.classes) as u32,
-            threshold: thresholds.default,
-            lowest_threshold: thresholds.lowest(layout.classes),
-            images: layout.images as u32,
+            boxes: FieldParams::new(&layout.boxes, boxes),
+            scores: FieldParams::new(&layout.scores, scores),
+            objectness: objectness.map(|field| FieldParams::new(field, scores)).unwrap_or_default(),
             anchors: layout.anchors as u32,
             classes: layout.classes as u32,
             lanes_per_anchor: lanes_per_anchor(
@@ -177,6 +166,43 @@ impl KernelParams {
                 layout.images as u32,
             ),
             box_format: layout.box_format as u32,
+            multi_label: params.multi_label.into(),
+            has_objectness: objectness.is_some().into(),
+            box_images: boxes.images.table(),
+            score_images: scores.images.table(),
+            ..general
+        }
+    }
+
+    /// The same for the kernels for layouts, which have the layout as a parameter of its own.
+    pub fn of_layout(source: &Source, layout: &Layout, params: &Params, capacity: u32) -> Self {
+        Self {
+            anchors: layout.anchors() as u32,
+            // Publish divides the index of a pair by it.
+            classes: layout.score.components as u32,
+            lanes_per_anchor: 1,
+            multi_label: is_multi_label(layout, params).into(),
+            ..Self::general(source, params, [layout.images, layout.classes], capacity)
+        }
+    }
+
+    /// What does not depend on where the numbers of a layout are.
+    fn general(
+        source: &Source,
+        params: &Params,
+        [images, classes]: [usize; 2],
+        capacity: u32,
+    ) -> Self {
+        let thresholds = &params.thresholds;
+        let visible = params.visible;
+        // Candidates are counted by a u32: a greater limit cannot be reached.
+        let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
+        Self {
+            class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
+            class_threshold_count: thresholds.per_class.len().min(classes) as u32,
+            threshold: thresholds.default,
+            lowest_threshold: thresholds.lowest(classes),
+            images: images as u32,
             scale: params.scale,
             min_size: params.sizes.min,
             max_size: params.sizes.max,
@@ -186,16 +212,13 @@ impl KernelParams {
             pixel_offset: params.pixel_offset,
             threshold_inclusive: params.threshold_inclusive.into(),
             // With one class the kernels need not load classes.
-            class_agnostic: (params.class_agnostic || layout.classes == 1).into(),
+            class_agnostic: (params.class_agnostic || classes == 1).into(),
             max_candidates: cap(params.max_candidates),
             max_detections: cap(params.max_detections),
             sequence: COMPLETE,
             visible: [visible.left, visible.top, visible.right, visible.bottom],
-            multi_label: params.multi_label.into(),
             capacity,
-            has_objectness: objectness.is_some().into(),
-            box_images: source.boxes.images.table(),
-            score_images: source.scores.images.table(),
+            ..Self::default()
         }
     }
 
@@ -238,6 +261,11 @@ impl KernelParams {
     }
 }
 
+/// Whether candidates are pairs of anchor and class.
+pub(super) fn is_multi_label(layout: &Layout, params: &Params) -> bool {
+    params.multi_label && !layout.has_class_field()
+}
+
 /// The counts of an image.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -261,7 +289,12 @@ const _: () = assert!(
 const SINGLE_LANE_ANCHORS: usize = 131_072;
 
 /// `lanes_per_anchor`
-fn lanes_per_anchor(classes: usize, anchor_stride: usize, anchors: usize, images: u32) -> u32 {
+pub(super) fn lanes_per_anchor(
+    classes: usize,
+    anchor_stride: usize,
+    anchors: usize,
+    images: u32,
+) -> u32 {
     let is_large = images > 1 && anchors.saturating_mul(images as usize) >= SINGLE_LANE_ANCHORS;
     if classes < 8 || (is_large && anchor_stride == 1) { 1 } else { 8 }
 }
@@ -300,15 +333,10 @@ pub(super) fn results_bytes(capacity: u32, images: u32) -> usize {
     detections_offset(images) + detections.next_multiple_of(16)
 }
 
+/// Assertions in C++ of values in Rust.
 #[cfg(test)]
-mod tests {
+pub(super) mod compare {
     use std::fmt::Write;
-    use std::mem::offset_of;
-
-    use super::*;
-    use crate::decoder::BoxFormat;
-    use crate::device::kernel_headers;
-    use crate::engine::{Method, Overlap};
 
     /// Asserts the offset of each field. The names are the same on both sides, unless another is
     /// given.
@@ -326,10 +354,23 @@ mod tests {
         };
     }
 
-    fn equal(program: &mut String, theirs: &str, ours: usize) {
+    pub fn equal(program: &mut String, theirs: &str, ours: usize) {
         writeln!(program, "static_assert({theirs} == {ours}, \"{theirs}: Rust has {ours}\");")
             .unwrap();
     }
+
+    pub(in crate::engine::cuda) use fields;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::compare::{equal, fields};
+    use super::*;
+    use crate::decoder::BoxFormat;
+    use crate::device::kernel_headers;
+    use crate::engine::{Method, Overlap};
 
     /// Compiles Rust's values as assertions in C++.
     #[test]

@@ -59,6 +59,17 @@ pub(super) struct MapReducePublish {
     pub map: sys::CUfunction,
     pub reduce: sys::CUfunction,
     pub publish: sys::CUfunction,
+    /// Publishes columns, too.
+    pub publish_columns: sys::CUfunction,
+}
+
+/// Which decode kernel a launch has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecodeKernel {
+    /// For plain layouts, by the precision of the boxes, then of the scores.
+    Plain([Precision; 2]),
+    /// For any layout.
+    Layout,
 }
 
 /// The kernels on one GPU, shared by all engines on it.
@@ -74,6 +85,8 @@ pub(super) struct Kernels {
     decode: [[sys::CUfunction; 2]; 2],
     /// The same with `multi_label`.
     decode_multi: [[sys::CUfunction; 2]; 2],
+    /// For any layout; without and with `multi_label`.
+    decode_layout: [sys::CUfunction; 2],
     single: MapReducePublish,
     batch: MapReducePublish,
 }
@@ -118,7 +131,12 @@ impl Kernels {
             }
         };
         let target = if binary.is_native { device.capability() } else { binary.from };
-        let unknown = MapReducePublish { map: null_mut(), reduce: null_mut(), publish: null_mut() };
+        let unknown = MapReducePublish {
+            map: null_mut(),
+            reduce: null_mut(),
+            publish: null_mut(),
+            publish_columns: null_mut(),
+        };
         let mut kernels = Self {
             device: device.clone(),
             module,
@@ -126,6 +144,7 @@ impl Kernels {
             programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.supports_edge_data(),
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
+            decode_layout: [null_mut(); 2],
             single: unknown,
             batch: unknown,
         };
@@ -143,15 +162,18 @@ impl Kernels {
             [function(c"decode_multi_f32_f32")?, function(c"decode_multi_f32_f16")?],
             [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
         ];
+        kernels.decode_layout = [function(c"decode_layout")?, function(c"decode_layout_multi")?];
         kernels.single = MapReducePublish {
             map: function(c"map")?,
             reduce: function(c"reduce")?,
             publish: function(c"publish")?,
+            publish_columns: function(c"publish_columns")?,
         };
         kernels.batch = MapReducePublish {
             map: function(c"map_batch")?,
             reduce: function(c"reduce_batch")?,
             publish: function(c"publish_batch")?,
+            publish_columns: function(c"publish_columns_batch")?,
         };
         Ok(kernels)
     }
@@ -160,10 +182,14 @@ impl Kernels {
         &self.device
     }
 
-    /// The decode kernel for boxes and scores of these precisions.
-    pub fn decode(&self, [boxes, scores]: [Precision; 2], multi_label: bool) -> sys::CUfunction {
-        let all = if multi_label { &self.decode_multi } else { &self.decode };
-        all[boxes as usize][scores as usize]
+    pub fn decode(&self, kernel: DecodeKernel, multi_label: bool) -> sys::CUfunction {
+        match kernel {
+            DecodeKernel::Plain([boxes, scores]) => {
+                let all = if multi_label { &self.decode_multi } else { &self.decode };
+                all[boxes as usize][scores as usize]
+            }
+            DecodeKernel::Layout => self.decode_layout[usize::from(multi_label)],
+        }
     }
 
     /// The kernels after decode for graphs of up to `images`. Those for batches run a single image,

@@ -2,9 +2,9 @@
 //! The engine for NVIDIA GPUs: decode, map, reduce and publication as one graph launch.
 //!
 //! In: tensors in host or device memory, a layout of one or more images, parameters. Out: the survivors
-//! of each image, and counts. Tensors in device memory are read in place; others are uploaded from
-//! pinned memory. The last kernel writes the survivors and 32 bytes of counts per image to pinned host
-//! memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
+//! of each image with their columns, and counts. Tensors in device memory are read in place; others are
+//! uploaded from pinned memory. The last kernel writes the survivors, their columns and 32 bytes of counts
+//! per image to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
 //!
 //! For a single image there is memory for as many candidates as anchors, for a batch at first for
 //! [`CAPACITY_STEP`] per image. An image can have more (with [`Params::multi_label`] also a single one):
@@ -14,6 +14,7 @@ mod graph;
 mod inputs;
 mod interface;
 mod kernels;
+mod layout_params;
 mod results;
 mod upload;
 
@@ -23,15 +24,16 @@ use std::time::Duration;
 
 use super::validate::validate;
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
-use crate::decoder::{Layout, PlainLayout};
+use crate::decoder::{Field, Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
-use graph::{Graph, GraphConfig};
+use graph::{Graph, GraphConfig, LaunchParams};
 use inputs::{InputMemory, Inputs, Provided};
-use interface::{KernelParams, Precision, Source, TensorSource};
-use kernels::Kernels;
+use interface::{KernelParams, Precision, Source, is_multi_label};
+use kernels::{DecodeKernel, Kernels};
+use layout_params::{ColumnParams, LayoutParams};
 use results::Results;
-use upload::Cached;
+use upload::{Cached, PriorTable};
 
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
@@ -52,6 +54,7 @@ struct OnDevice {
     inputs: InputMemory,
     /// The thresholds by class.
     thresholds: Cached<f32>,
+    priors: PriorTable,
     stream: Stream,
     kernels: Arc<Kernels>,
 }
@@ -87,14 +90,14 @@ impl Cuda {
     ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
         validate(tensors, layout, params)?;
-        let Some(layout) = &layout.plain(tensors) else { unimplemented!("a later commit") };
+        let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
-        let mut work = self.on.run_batch(tensors, &inputs, layout, params);
+        let mut work = self.on.run_batch(&inputs, layout, plain.as_ref(), params);
         if let Err(EngineError::OtherDevice { is, .. }) = work
             && !self.is_fixed
         {
             self.on = OnDevice::new(is)?;
-            work = self.on.run_batch(tensors, &inputs, layout, params);
+            work = self.on.run_batch(&inputs, layout, plain.as_ref(), params);
         }
         if work.is_err() {
             // Work of the failed launch may still use the memory; the next run gets its own.
@@ -109,8 +112,8 @@ impl Cuda {
             engine: self.name(),
             images: &self.on.images,
             detections: self.on.results.detections(),
-            columns: &[],
-            column_components: 0,
+            columns: self.on.results.columns(),
+            column_components: self.on.results.column_components(),
             device: work,
         }
     }
@@ -172,6 +175,7 @@ impl OnDevice {
             results: Results::new(device)?,
             inputs: InputMemory::default(),
             thresholds: Cached::default(),
+            priors: PriorTable::default(),
             stream: Stream::with_highest_priority(device)?,
             kernels,
         })
@@ -182,34 +186,55 @@ impl OnDevice {
         self.graph = None;
         self.inputs = InputMemory::default();
         self.thresholds = Cached::default();
+        self.priors = PriorTable::default();
     }
 
+    /// Runs a batch. `plain` is the plain layout that is equal to `layout`, if there is any.
     fn run_batch(
         &mut self,
-        tensors: &[TensorView<'_>],
         inputs: &Inputs<'_, '_>,
-        layout: &PlainLayout,
+        layout: &Layout,
+        plain: Option<&PlainLayout>,
         params: &Params,
     ) -> Result<DeviceWork, EngineError> {
-        let roles = [layout.boxes.tensor, layout.scores.tensor];
-        let Provided { tensors: provided, uploaded } =
-            inputs.provide(&self.stream, &mut self.inputs)?;
-        let (thresholds, also_uploaded) =
+        let Provided { tensors, uploaded } = inputs.provide(&self.stream, &mut self.inputs)?;
+        let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
+        let (thresholds, uploaded) =
             self.thresholds.provide(&self.stream, &params.thresholds.per_class)?;
-        let [boxes, scores] = [0, 1].map(|role| {
-            let (address, images) = provided[role];
-            TensorSource { address, images, precision: Precision::of(tensors[roles[role]].element) }
-        });
-        let source = Source { boxes, scores, thresholds };
-        let mut work =
-            DeviceWork { bytes_uploaded: uploaded + also_uploaded, ..DeviceWork::default() };
+        work.bytes_uploaded += uploaded;
+        let mut source = Source { tensors, thresholds, priors: 0 };
+        if let Some(priors) = layout.priors.as_ref().filter(|_| layout.has_table()) {
+            let (address, uploaded) = self.priors.provide(&self.stream, priors)?;
+            source.priors = address;
+            work.bytes_uploaded += uploaded;
+        }
         // `validate` has bounded both by 32 bits.
-        let (images, anchors) = (layout.images as u32, layout.anchors as u32);
-        // A batch begins with less memory: few anchors become candidates.
-        let capacity = if images == 1 { anchors } else { anchors.min(CAPACITY_STEP) };
-        let mut candidates = self.launch(capacity, &source, layout, params, &mut work)?;
+        let (images, anchors) = (layout.images as u32, layout.anchors() as u32);
+        let mut config = GraphConfig {
+            // A batch begins with less memory: few anchors become candidates.
+            capacity: if images == 1 { anchors } else { anchors.min(CAPACITY_STEP) },
+            images,
+            decode: plain.map_or(DecodeKernel::Layout, |plain| {
+                let fields = [plain.boxes, plain.scores];
+                let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
+                DecodeKernel::Plain(fields.map(precision))
+            }),
+            multi_label: is_multi_label(layout, params),
+            column_components: layout.column_components() as u32,
+        };
+        let mut launch = LaunchParams::default();
+        if plain.is_none() {
+            launch.layout = LayoutParams::new(&source, layout, params);
+            launch.columns = ColumnParams::new(&source, layout);
+        }
+        let of_capacity = |capacity| match plain {
+            Some(plain) => KernelParams::new(&source, plain, params, capacity),
+            None => KernelParams::of_layout(&source, layout, params, capacity),
+        };
+        let mut candidates = self.launch(&config, &mut launch, &of_capacity, &mut work)?;
         if candidates > self.capacity() {
-            candidates = self.launch(candidates, &source, layout, params, &mut work)?;
+            config.capacity = candidates;
+            candidates = self.launch(&config, &mut launch, &of_capacity, &mut work)?;
         }
         if candidates > self.capacity() {
             return Err(EngineError::NoResult);
@@ -222,24 +247,22 @@ impl OnDevice {
         self.graph.as_ref().map_or(0, Graph::capacity)
     }
 
-    /// Runs the kernels once, with memory for `capacity` candidates per image or more, and adds to
-    /// `work`. Returns the most candidates of an image; survivors are valid if there was memory for as
-    /// many.
+    /// Runs the kernels once on a graph for `config`, and adds to `work`. `of_capacity` gives the kernels'
+    /// parameters for memory for that many candidates per image. Returns the most candidates of an image;
+    /// survivors are valid if there was memory for as many.
     fn launch(
         &mut self,
-        capacity: u32,
-        source: &Source,
-        layout: &PlainLayout,
-        params: &Params,
+        config: &GraphConfig,
+        params: &mut LaunchParams,
+        of_capacity: &dyn Fn(u32) -> KernelParams,
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
-        let (precisions, multi_label) = (source.precisions(), params.multi_label);
-        let images = layout.images as u32;
-        self.prepare(GraphConfig { capacity, images, precisions, multi_label })?;
+        let images = config.images;
+        self.prepare(*config)?;
         let graph = self.graph.as_mut().expect("just prepared");
-        let kernel_params = KernelParams::new(source, layout, params, graph.capacity());
+        params.kernel = of_capacity(graph.capacity());
         self.results.clear(images);
-        graph.launch(&self.stream, &kernel_params)?;
+        graph.launch(&self.stream, params)?;
         let bytes_downloaded = self.results.wait(&self.stream, images)?;
 
         self.images.clear();
@@ -285,7 +308,7 @@ impl OnDevice {
                 (config.capacity, config.images) = (capacity, images);
             }
         }
-        self.results.make_room(config.capacity, config.images)?;
+        self.results.make_room(config.capacity, config.images, config.column_components)?;
         let results = self.results.addresses();
         self.graph = Some(Graph::new(&self.kernels, &self.stream, config, results)?);
         Ok(())

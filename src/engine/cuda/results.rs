@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes};
+use super::layout_params::columns_bytes;
 use crate::device::{Device, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
@@ -17,36 +18,48 @@ const SPIN_TIME: Duration = Duration::from_micros(200);
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// The results of a batch in pinned host memory, which the GPU writes to: a header per image, then
-/// `capacity` detections per image, of which the first are the image's survivors.
+/// `capacity` detections per image, of which the first are the image's survivors, then a row of columns
+/// for each detection.
 #[derive(Debug)]
 pub(super) struct Results {
     device: Arc<Device>,
     capacity: u32,
     images: u32,
+    /// The numbers of a row of columns.
+    column_components: u32,
     buffer: PinnedBuffer,
 }
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         let buffer = PinnedBuffer::new(device, results_bytes(0, 1))?;
-        Ok(Self { device: device.clone(), capacity: 0, images: 1, buffer })
+        Ok(Self { device: device.clone(), capacity: 0, images: 1, column_components: 0, buffer })
     }
 
-    /// Makes room for exactly `capacity` survivors of each of `images`. The addresses change.
-    pub fn make_room(&mut self, capacity: u32, images: u32) -> Result<(), DriverError> {
-        let bytes = results_bytes(capacity, images);
+    /// Makes room for exactly `capacity` survivors of each of `images`, with rows of `column_components`
+    /// numbers. The addresses change.
+    pub fn make_room(
+        &mut self,
+        capacity: u32,
+        images: u32,
+        column_components: u32,
+    ) -> Result<(), DriverError> {
+        let bytes =
+            results_bytes(capacity, images) + columns_bytes(capacity, images, column_components);
         if self.buffer.len() < bytes {
             // Nothing is left to write to the old buffer: every launch is waited for.
             self.buffer = PinnedBuffer::new(&self.device, bytes)?;
         }
         (self.capacity, self.images) = (capacity, images);
+        self.column_components = column_components;
         Ok(())
     }
 
-    /// The device addresses of the headers and of the detections.
-    pub fn addresses(&self) -> [u64; 2] {
+    /// The device addresses of the headers, of the detections and of the rows of columns.
+    pub fn addresses(&self) -> [u64; 3] {
         let headers = self.buffer.address();
-        [headers, headers + detections_offset(self.images) as u64]
+        let columns = headers + results_bytes(self.capacity, self.images) as u64;
+        [headers, headers + detections_offset(self.images) as u64, columns]
     }
 
     /// Resets the headers of the first `images`, before a launch.
@@ -70,7 +83,8 @@ impl Results {
             if header.sequence != COMPLETE || header.survivors > self.capacity {
                 return Err(EngineError::NoResult);
             }
-            bytes += header.survivors as usize * size_of::<Detection>();
+            let row = self.column_components as usize * size_of::<f32>();
+            bytes += header.survivors as usize * (size_of::<Detection>() + row);
         }
         Ok(bytes as u64)
     }
@@ -93,6 +107,21 @@ impl Results {
             let first = self.buffer.as_ptr().add(detections_offset(self.images)).cast();
             std::slice::from_raw_parts(first, count)
         }
+    }
+
+    /// The rows of columns of all detections.
+    pub fn columns(&self) -> &[f32] {
+        let count = self.images as usize * self.capacity as usize * self.column_components();
+        // SAFETY: as of the detections; `results_bytes` is a multiple of 16.
+        unsafe {
+            let first = self.buffer.as_ptr().add(results_bytes(self.capacity, self.images)).cast();
+            std::slice::from_raw_parts(first, count)
+        }
+    }
+
+    /// The numbers of a row of columns.
+    pub fn column_components(&self) -> usize {
+        self.column_components as usize
     }
 
     /// The index of an image's first detection.

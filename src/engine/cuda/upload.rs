@@ -4,6 +4,8 @@
 //! In: bytes in host memory. Out: the device address of a copy, which is complete in the order of the stream.
 //! The copy goes through pinned memory, since the driver copies pageable memory synchronously.
 
+use std::sync::Arc;
+
 use bytemuck::Pod;
 
 use crate::device::{DeviceBuffer, DriverError, PinnedBuffer, Stream};
@@ -77,5 +79,29 @@ impl<T: Pod + PartialEq> Cached<T> {
         self.values.clear();
         self.values.extend_from_slice(values);
         Ok((address, bytes.len() as u64))
+    }
+}
+
+/// The table of priors on the GPU.
+#[derive(Debug, Default)]
+pub(super) struct PriorTable {
+    values: Cached<[f32; 4]>,
+    /// The table that was provided last. Nothing changes it while there is a reference.
+    table: Option<Arc<[[f32; 4]]>>,
+}
+
+impl PriorTable {
+    /// As [`Cached::provide`], which compares values: not for the table that was provided last.
+    pub fn provide(
+        &mut self,
+        stream: &Stream,
+        table: &Arc<[[f32; 4]]>,
+    ) -> Result<(u64, u64), DriverError> {
+        if self.table.as_ref().is_some_and(|last| Arc::ptr_eq(last, table)) {
+            return Ok((self.values.upload.address(), 0));
+        }
+        let provided = self.values.provide(stream, table)?;
+        self.table = Some(table.clone());
+        Ok(provided)
     }
 }

@@ -5,8 +5,9 @@
 //!
 //! - Exports by Ultralytics have `names`, the classes ([`names`]), `imgsz`, height and width, and
 //!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
-//!   `[1,N,5+C]` of a model without a task that of YOLOv5. Models with `end2end` have other outputs. `task` and
-//!   `end2end` are part of the model description, so that errors can name the family.
+//!   `[1,N,5+C]` of a model without a task that of YOLOv5. With `end2end`, `[1,N,6]` of the task `detect` is that of
+//!   an end-to-end model. `task` and `end2end` are part of the model description, so that errors can name the
+//!   family.
 //! - A key that is an output's name has the id of its tensor, as `onnxinference` of GStreamer 1.26 reads it.
 
 use std::collections::HashMap;
@@ -59,7 +60,11 @@ impl Metadata {
         }
         let classes = self.labels.len() as i64;
         let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
-        if classes == 0 || self.end2end() {
+        if self.end2end() {
+            let is_end2end = has("task", "detect") && matches!(*dims, [_, _, 6]);
+            return is_end2end.then_some("yolo-26-end2end-out");
+        }
+        if classes == 0 {
             return None;
         }
         // YOLOv5's own exports have no task, those of YOLOv8 and later have one.
@@ -127,6 +132,26 @@ mod tests {
         let id_of_any_batch = id(&[detect, ("end2end", "False")], &[1, 5, 8400]);
         assert_eq!(id_of_any_batch.as_deref(), Some("yolo-v8-out"));
         assert_eq!(id(&[detect], &[1, 300, 6]), None);
+    }
+
+    #[test]
+    fn an_end_to_end_detector_has_rows_of_six() {
+        let id = |entries: &[(&str, &str)], dims| {
+            metadata(entries).id("output0", dims).map(ToOwned::to_owned)
+        };
+        let detect = ("task", "detect");
+        for end2end in ["True", "true"] {
+            let end2end = ("end2end", end2end);
+            let found = id(&[detect, end2end], &[1, 300, 6]);
+            assert_eq!(found.as_deref(), Some("yolo-26-end2end-out"));
+            assert_eq!(id(&[detect, end2end], &[-1, 300, 6]), found);
+            assert_eq!(id(&[end2end], &[1, 300, 6]), None);
+            // Keypoints, coefficients of masks, angles.
+            for dims in [&[1, 300, 57], &[1, 300, 38], &[1, 300, 7]] {
+                assert_eq!(id(&[("task", "pose"), end2end], dims), None);
+                assert_eq!(id(&[detect, end2end], dims), None);
+            }
+        }
     }
 
     #[test]

@@ -148,10 +148,10 @@ pub enum ModelError {
         /// Its height.
         height: u32,
     },
-    /// No output is a tensor of floating-point numbers.
+    /// No output is a tensor that can be read.
     #[error(
-        "the model has no output of type f32 or f16; its outputs are {outputs}: export the model with \
-         its raw outputs, not quantized"
+        "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {outputs}: export the \
+         model with its raw outputs"
     )]
     Outputs {
         /// Names and types.
@@ -180,7 +180,7 @@ impl Model {
     /// Describes the model of `session`, whose file is `path`.
     ///
     /// # Errors
-    /// If the model does not take one picture, or gives no tensor of floating-point numbers, or the `.modelinfo`
+    /// If the model does not take one picture, or gives no tensor that can be read, or the `.modelinfo`
     /// file is of another model.
     pub fn new(session: &Session, path: &Path, overrides: &Overrides) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;

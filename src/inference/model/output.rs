@@ -2,7 +2,10 @@
 //! The outputs of a model that become tensors.
 //!
 //! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for
-//! each of floating-point numbers. Others are not attached.
+//! each that `nmsfilter` can read. Others are not attached.
+//!
+//! ONNX has no scale and zero point of outputs: those of a quantized model are constants of its graph, which ONNX
+//! Runtime does not give. The property `quantization` of `nmsfilter` sets them.
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
@@ -32,8 +35,18 @@ impl OutputSpec {
     pub fn onnx(&self) -> TensorElementType {
         match self.element {
             ElementType::F16 => TensorElementType::Float16,
-            _ => TensorElementType::Float32,
+            ElementType::I8 => TensorElementType::Int8,
+            ElementType::U8 => TensorElementType::Uint8,
+            ElementType::I32 => TensorElementType::Int32,
+            ElementType::I64 => TensorElementType::Int64,
+            ElementType::F32 | ElementType::Other(_) => TensorElementType::Float32,
         }
+    }
+
+    /// Whether the output can be left out if its dimensions are not the same for all pictures, as those of indices
+    /// that an operator for suppression selects: decoders can do without integers, and not without numbers.
+    pub fn is_optional(&self) -> bool {
+        !self.element.is_float()
     }
 }
 
@@ -49,17 +62,10 @@ pub fn describe(
     let mut outputs = Vec::new();
     for outlet in outlets {
         let (name, dtype) = (outlet.name(), outlet.dtype());
-        let (element, dims) = match dtype {
-            ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } => {
-                (ElementType::F32, shape)
-            }
-            ValueType::Tensor { ty: TensorElementType::Float16, shape, .. } => {
-                (ElementType::F16, shape)
-            }
-            _ => {
-                gst::info!(CAT, "output {name} is not attached: it is {}", type_text(dtype));
-                continue;
-            }
+        let (ValueType::Tensor { shape: dims, .. }, Some(element)) = (dtype, element_type(dtype))
+        else {
+            gst::info!(CAT, "output {name} is not attached: it is {}", type_text(dtype));
+            continue;
         };
         if dims.len() > MAX_DIMENSIONS {
             gst::info!(CAT, "output {name} is not attached: it has {} dimensions", dims.len());
@@ -80,4 +86,18 @@ pub fn describe(
         return Err(ModelError::Outputs { outputs });
     }
     Ok(outputs)
+}
+
+/// The element type of an output; `None` if it cannot be read.
+fn element_type(output: &ValueType) -> Option<ElementType> {
+    let ValueType::Tensor { ty, .. } = output else { return None };
+    match ty {
+        TensorElementType::Float32 => Some(ElementType::F32),
+        TensorElementType::Float16 => Some(ElementType::F16),
+        TensorElementType::Int8 => Some(ElementType::I8),
+        TensorElementType::Uint8 => Some(ElementType::U8),
+        TensorElementType::Int32 => Some(ElementType::I32),
+        TensorElementType::Int64 => Some(ElementType::I64),
+        _ => None,
+    }
 }

@@ -10,7 +10,6 @@ use arrayvec::ArrayVec;
 use super::Frame;
 use super::memory::LayerMemory;
 use crate::deepstream::LayerMeta;
-use crate::deepstream::layout::DataType;
 use crate::input::InputError;
 use crate::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage, TensorView};
 
@@ -46,11 +45,7 @@ impl Layer {
         }
         let ones = dims.iter().take_while(|&&dim| dim == 1).count();
         let dims = &dims[ones.min(dims.len().saturating_sub(2))..];
-        let element = match meta.data_type() {
-            DataType::F32 => ElementType::F32,
-            DataType::F16 => ElementType::F16,
-            DataType::Other(name) => ElementType::Other(name),
-        };
+        let element = meta.element_type();
         // The batch becomes the first dimension.
         Ok((dims.len() < MAX_DIMENSIONS).then(|| (element, dims.iter().copied().collect())))
     }

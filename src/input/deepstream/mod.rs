@@ -214,7 +214,7 @@ impl<'a> Batch<'a> {
     pub fn tensors(&self, frames: Range<usize>) -> BatchTensors<'a> {
         let (frames, memories) = (&self.frames[frames], self.memories);
         let of_layer = |(index, layer)| LayerImages { layer, index, frames, memories };
-        BatchTensors(self.layers.iter().enumerate().map(of_layer).collect())
+        BatchTensors { frames, layers: self.layers.iter().enumerate().map(of_layer).collect() }
     }
 
     /// The number of layers that are read.
@@ -269,11 +269,19 @@ fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
 }
 
 /// The tensors of some frames of a batch, one per layer.
-pub(crate) struct BatchTensors<'a>(ArrayVec<LayerImages<'a>, MAX_TENSORS>);
+pub(crate) struct BatchTensors<'a> {
+    frames: &'a [Frame],
+    layers: ArrayVec<LayerImages<'a>, MAX_TENSORS>,
+}
 
-impl BatchTensors<'_> {
+impl<'a> BatchTensors<'a> {
+    /// The frames, one per image.
+    pub fn frames(&self) -> &'a [Frame] {
+        self.frames
+    }
+
     /// Views of the tensors. The first dimension is the number of frames.
     pub fn views(&self) -> TensorViews<'_> {
-        TensorViews(self.0.iter().map(LayerImages::view).collect())
+        TensorViews(self.layers.iter().map(LayerImages::view).collect())
     }
 }

@@ -125,11 +125,18 @@ fn layers_of_another_type() {
     if !is_inside() {
         return;
     }
-    for (data_type, name) in
-        [(2, "i8"), (3, "i32"), (4, "i64"), (5, "u8"), (6, "unknown"), (-1, "unknown")]
-    {
-        let change = move |_, tensors: &mut Tensors| tensors.layers[0].data_type = data_type;
-        assert_tensors_error("", change, &["output0", name, "f32"]);
+    let change =
+        |data_type| move |_, tensors: &mut Tensors| tensors.layers[0].data_type = data_type;
+    let unknown = "a type this plugin does not know";
+    for (data_type, name) in [(3, "i32"), (4, "i64"), (6, unknown), (-1, unknown)] {
+        assert_tensors_error("", change(data_type), &["output0", name, "f32"]);
+    }
+    for (data_type, name) in [(2, "i8"), (5, "u8")] {
+        let parts = ["output0", name, "their scale and zero point are not known"];
+        assert_tensors_error("", change(data_type), &parts);
+        let ran = damaged("quantization=output0:0.00390625:0", change(data_type), |_| ());
+        assert_eq!(ran.ended.error, None, "{name}");
+        assert_eq!(ran.seen.len(), 2, "{name}");
     }
 }
 

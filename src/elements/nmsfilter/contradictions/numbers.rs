@@ -58,6 +58,8 @@ const MAX_EXTENSION: f32 = 4.0;
 #[derive(Clone, Copy)]
 pub(in crate::elements::nmsfilter) struct Reading {
     pub decoder: &'static dyn Decoder,
+    /// Whether the class is a number in a tensor.
+    pub class_field: bool,
     /// Whether rows are anchors, and have no objectness.
     pub rows_without_objectness: bool,
     /// The number of classes.
@@ -94,14 +96,19 @@ pub(in crate::elements::nmsfilter) enum NumberContradiction {
     UnboundedScore { score: f32, threshold: f32 },
     #[error(
         "every one of {anchors} anchors is rejected: their numbers are NaN or infinite, or their boxes are outside the \
-         frame; check the model and decoder; {coordinates}"
+         frame{classes}; check the model and decoder; {coordinates}"
     )]
-    AllRejected { anchors: usize, coordinates: ReadCoordinates },
+    AllRejected { anchors: usize, classes: ReadClasses, coordinates: ReadCoordinates },
     #[error(
         "anchors rejected: {rejected}, candidates: {candidates}; most numbers are no boxes, or boxes outside the \
-         frame; {coordinates}"
+         frame{classes}; {coordinates}"
     )]
-    Rejected { rejected: usize, candidates: usize, coordinates: ReadCoordinates },
+    Rejected {
+        rejected: usize,
+        candidates: usize,
+        classes: ReadClasses,
+        coordinates: ReadCoordinates,
+    },
     #[error(
         "all {boxes} boxes are within the first pixel of the model's input of {width}x{height}, so they are \
          probably normalized; set coordinates=normalized",
@@ -152,6 +159,21 @@ impl std::fmt::Display for ReadCoordinates {
                 "coordinates are read as pixels of an input of {width}x{height}: set coordinates=normalized if \
                  they are from 0 to 1, or correct decoder, box-format, model-width and model-height, or letterbox"
             ),
+        }
+    }
+}
+
+/// Whether classes are numbers in a tensor, whose anchors are rejected if they are not whole or negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::elements::nmsfilter) struct ReadClasses {
+    are_numbers: bool,
+}
+
+impl std::fmt::Display for ReadClasses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.are_numbers {
+            true => f.write_str(", or the class column has numbers that are negative or not whole, so it has no classes"),
+            false => Ok(()),
         }
     }
 }
@@ -219,13 +241,16 @@ impl Evidence {
         let &Self { anchors, candidates, rejected, survivors, .. } = self;
         let &Reading { normalized, model, .. } = reading;
         let coordinates = ReadCoordinates { normalized, model };
+        let classes = ReadClasses { are_numbers: reading.class_field };
         if self.is_empty() {
             return None;
         }
         if rejected >= REJECTED_PER_CANDIDATE * candidates {
             return Some(match candidates == 0 && rejected >= anchors {
-                true => NumberContradiction::AllRejected { anchors, coordinates },
-                false => NumberContradiction::Rejected { rejected, candidates, coordinates },
+                true => NumberContradiction::AllRejected { anchors, classes, coordinates },
+                false => {
+                    NumberContradiction::Rejected { rejected, candidates, classes, coordinates }
+                }
             });
         }
         let is_large = model.iter().all(|&side| side >= MIN_INPUT);
@@ -295,6 +320,7 @@ mod tests {
         let decoder = by_name(decoder).unwrap();
         Reading {
             decoder,
+            class_field: false,
             rows_without_objectness: false,
             classes: 2,
             threshold: 0.25,
@@ -384,6 +410,19 @@ mod tests {
         assert!(is_rejected(of_counts(0, ANCHORS - 1)));
         let all = of_counts(0, ANCHORS);
         assert!(matches!(all, Some(NumberContradiction::AllRejected { anchors: ANCHORS, .. })));
+    }
+
+    #[test]
+    fn the_class_column_is_named_if_there_is_one() {
+        let coordinates = ReadCoordinates { normalized: false, model: MODEL };
+        let text = |are_numbers| {
+            let classes = ReadClasses { are_numbers };
+            NumberContradiction::Rejected { rejected: 9, candidates: 1, classes, coordinates }
+                .to_string()
+        };
+        let expected = "frame, or the class column has numbers that are negative or not whole";
+        assert!(text(true).contains(expected), "{}", text(true));
+        assert!(!text(false).contains("class column"), "{}", text(false));
     }
 
     #[test]

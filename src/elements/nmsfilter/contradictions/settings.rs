@@ -4,14 +4,16 @@
 //! In: what a plan was made of. Out: a [`SettingContradiction`] for each setting that is in force, although
 //! something else is known. No number of a tensor is needed.
 
-use super::super::plan::{Plan, PlanInput};
+use super::super::enums::Decoder;
+use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
 use super::super::unread_family::UnreadFamily;
-use crate::decoder::{self, Scores};
+use crate::decoder::layout::Activation;
+use crate::decoder::{self, Choice, MAX_CLASSES, Reason, Scores};
 use crate::engine::ClassThresholds;
-use crate::geometry::Letterbox;
+use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
-use crate::output::{Labels, Mapping};
+use crate::output::Labels;
 
 /// A setting, and what it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -26,6 +28,13 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
          correct the tensor's id"
     )]
     Id { decoder: &'static str, tensor: String, other: &'static str },
+    #[error(
+        "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {classes_noun}, but \
+         six are usually a box, a score and a class; set decoder=end2end, or num-classes={classes} if the model has \
+         as many",
+        classes_noun = if *classes == 1 { "class" } else { "classes" }
+    )]
+    SixColumns { decoder: &'static str, tensor: String, classes: usize },
     #[error("decoder {decoder} reads the tensors, but {family}")]
     Family { decoder: &'static str, family: UnreadFamily },
     #[error(
@@ -49,26 +58,45 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
         count - 1
     )]
     NoClass { classes: String, count: usize, decoder: &'static str },
+    #[error(
+        "the scores in tensor {tensor} are multiples of its scale {scale}, but scores of decoder {decoder} are \
+         probabilities from 0 to 1, so most of them are lost; export the model with a scale for the scores alone, \
+         or not quantized, or correct quantization"
+    )]
+    CoarseScores { tensor: String, scale: f32, decoder: &'static str },
+    #[error(
+        "layout-file is set, but decoder {decoder} reads the tensors; set decoder=layout, or unset layout-file"
+    )]
+    UnusedLayoutFile { decoder: &'static str },
 }
 
-/// The contradictions of `settings`, with which `plan` was made for `input`.
+/// The scale of quantized probabilities is 1/255 if a tensor has no other numbers. From this step on, thresholds and
+/// the order of candidates have no meaning: a tensor has such a scale if it also has coordinates in pixels, or the
+/// numbers of classes.
+const COARSE_STEP: f32 = 0.05;
+
+/// The contradictions of `settings`, with which `plan` was made for `input`, whose frames have this `mapping`.
 pub(in crate::elements::nmsfilter) fn of_plan(
-    plan: &Plan,
+    plan: &StreamPlan,
     input: PlanInput<'_>,
+    mapping: &Mapping,
     settings: &Settings,
     labels: &Labels,
 ) -> Vec<SettingContradiction> {
-    let frame = plan.frame_of(input);
-    let is_normalized = plan.choice.layout.normalized;
-    let thresholds = &frame.params.thresholds;
+    let tensors = plan.quantization().applied(input.tensors);
+    let input = PlanInput { tensors: &tensors, ..input };
+    let is_normalized = plan.choice().layout.normalized;
+    let thresholds = &plan.params(mapping).thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
     let decoder_or_labels =
         of_decoder(plan, input, settings, labels).or_else(|| of_labels(plan, thresholds, labels));
     [
         decoder_or_labels,
-        of_letterbox(settings, input.model, &frame.mapping),
+        of_letterbox(settings, input.model, mapping),
         of_model_size(settings, input.model, is_normalized),
         of_thresholds(plan, thresholds, settings),
+        of_steps(plan, input),
+        of_layout_file(plan, settings),
     ]
     .into_iter()
     .flatten()
@@ -77,35 +105,50 @@ pub(in crate::elements::nmsfilter) fn of_plan(
 
 /// Fewer labels than classes are right if the classes without one are excluded.
 fn of_labels(
-    plan: &Plan,
+    plan: &StreamPlan,
     thresholds: &ClassThresholds,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
     let (origin, count) = (labels.source()?, labels.count());
-    let classes = plan.choice.layout.classes;
+    let layout = &plan.choice().layout;
+    let classes = layout.classes;
+    // A class that is a number in a tensor can be any, if the number of classes is not set.
+    if layout.has_class_field() && classes == MAX_CLASSES {
+        return None;
+    }
     let without_label = count as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || count == classes || (count < classes && are_excluded()) {
         return None;
     }
-    let decoder = plan.choice.decoder.name();
+    let decoder = plan.choice().decoder.name();
     Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
 }
 
 fn of_decoder(
-    plan: &Plan,
+    plan: &StreamPlan,
     input: PlanInput<'_>,
     settings: &Settings,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
-    let decoder = plan.choice.decoder.name();
+    let decoder = plan.choice().decoder.name();
     if let Some(family) = input.family {
         return Some(SettingContradiction::Family { decoder, family });
     }
-    let options = settings.decoder_options(labels.count(), input.batch.is_some());
-    let (tensor, other) = decoder::contradicting_id(input.tensors, &plan.choice, options)?;
-    let (tensor, other) = (tensor.to_string(), other.name());
-    Some(SettingContradiction::Id { decoder, tensor, other })
+    let options = input.decoder_options(settings, labels);
+    let Choice { layout, reason, .. } = plan.choice();
+    if let Some((tensor, other)) = decoder::contradicting_id(input.tensors, plan.choice(), options)
+    {
+        let (tensor, other) = (tensor.to_string(), other.name());
+        return Some(SettingContradiction::Id { decoder, tensor, other });
+    }
+    let classes = layout.classes;
+    let is_confirmed = *reason == Reason::Id || options.known_classes() == Some(classes);
+    if is_confirmed || !decoder::may_be_end_to_end(plan.choice(), options) {
+        return None;
+    }
+    let tensor = input.tensors[layout.groups[0].boxes.tensor].to_string();
+    Some(SettingContradiction::SixColumns { decoder, tensor, classes })
 }
 
 /// A letterbox that is only assumed, because the tensors do not have all of it, contradicts nothing. Nor does one
@@ -139,11 +182,11 @@ fn of_model_size(
 }
 
 fn of_thresholds(
-    plan: &Plan,
+    plan: &StreamPlan,
     thresholds: &ClassThresholds,
     settings: &Settings,
 ) -> Option<SettingContradiction> {
-    let (decoder, count) = (plan.choice.decoder, plan.choice.layout.classes);
+    let (decoder, count) = (plan.choice().decoder, plan.choice().layout.classes);
     let lowest = thresholds.lowest(count);
     let classes = settings.classes.clone().unwrap_or_default();
     if lowest == f32::INFINITY && !classes.is_empty() {
@@ -155,4 +198,30 @@ fn of_thresholds(
     };
     (lowest > 1.0 && decoder.scores() == Scores::Probabilities)
         .then(|| SettingContradiction::Threshold { properties, lowest, decoder: decoder.name() })
+}
+
+/// Scores that are logits in the tensor can have such steps.
+fn of_steps(plan: &StreamPlan, input: PlanInput<'_>) -> Option<SettingContradiction> {
+    let Choice { decoder, layout, .. } = plan.choice();
+    if decoder.scores() != Scores::Probabilities || layout.score.activation != Activation::None {
+        return None;
+    }
+    let scores =
+        layout.groups.iter().flat_map(|group| [Some(&group.scores), group.objectness.as_ref()]);
+    scores.flatten().find_map(|field| {
+        let tensor = &input.tensors[field.tensor];
+        let scale = tensor.quantization?.scale();
+        let (tensor, decoder) = (tensor.to_string(), decoder.name());
+        (scale >= COARSE_STEP).then_some(SettingContradiction::CoarseScores {
+            tensor,
+            scale,
+            decoder,
+        })
+    })
+}
+
+fn of_layout_file(plan: &StreamPlan, settings: &Settings) -> Option<SettingContradiction> {
+    let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
+    (is_set && settings.decoder != Decoder::Layout)
+        .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })
 }

@@ -1,53 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From pixels of the model's input to pixels of the video frame.
 //!
-//! In: a detection, the sizes of the video frame and of the model's input, and how the frame was
-//! scaled. Out: a [`Region`] of the frame; and for engines, the visible part of the model's input.
+//! In: the sizes of the video frame and of the model's input, and how the frame was scaled. Out: boxes in pixels of
+//! the frame; and for engines, the visible part of the model's input.
 
-use crate::engine::Detection;
-use crate::geometry::Bounds;
-use crate::geometry::Letterbox;
-
-/// A detection in pixels of the video frame, clipped to it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Region {
-    /// Left edge, in pixels of the frame.
-    pub x1: f32,
-    /// Upper edge, in pixels of the frame.
-    pub y1: f32,
-    /// Right edge; `x2 > x1`.
-    pub x2: f32,
-    /// Lower edge; `y2 > y1`.
-    pub y2: f32,
-    /// The score of the detection.
-    pub confidence: f32,
-    /// The class of the detection.
-    pub class: u32,
-}
-
-impl Region {
-    /// The region in whole pixels (left, top, width, height): at least one pixel, within the frame.
-    pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
-        let span = |low: f32, high: f32, limit: u32| {
-            // Both are within 0..=limit, since regions are clipped, so the casts are exact.
-            let low = (low.round() as u32).min(limit - 1);
-            let high = (high.round() as u32).clamp(low + 1, limit);
-            (low, high - low)
-        };
-        let (x, w) = span(self.x1, self.x2, frame[0]);
-        let (y, h) = span(self.y1, self.y2, frame[1]);
-        [x, y, w, h]
-    }
-}
+use super::{Bounds, Corners, Letterbox};
 
 /// Why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
     /// Only one of the width and the height of the model's input is known.
-    #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
+    #[error(
+        "the model's input is {0}x{1}; expected both sides, or 0x0 if it has the size of the frame"
+    )]
     HalfModel(u32, u32),
     /// The frame is letterboxed, and the size of the model's input is unknown.
-    #[error("letterbox needs the size of the model's input: set model-width and model-height")]
+    #[error("a letterboxed frame needs the size of the model's input")]
     LetterboxWithoutModel,
     /// The frame has no pixels.
     #[error("the frame is {0}x{1}; expected at least one pixel")]
@@ -106,9 +74,9 @@ impl Mapping {
         self.frame
     }
 
-    /// The length of `side` pixels of the frame in pixels of the model's input, horizontally and vertically.
-    pub fn sides_in_model(&self, side: f32) -> [f32; 2] {
-        self.ratio.map(|ratio| (f64::from(side) * ratio) as f32)
+    /// Lengths in pixels of the frame, horizontally and vertically, in pixels of the model's input.
+    pub fn sides_in_model(&self, sides: [f32; 2]) -> [f32; 2] {
+        [0, 1].map(|axis| (f64::from(sides[axis]) * self.ratio[axis]) as f32)
     }
 
     /// The rectangle of the frame in pixels of the model's input: the part between the borders if
@@ -121,16 +89,15 @@ impl Mapping {
         Bounds { left, top, right, bottom }
     }
 
-    /// The detection in pixels of the frame, clipped to it; `None` if it does not intersect
+    /// The box in pixels of the frame, clipped to it; `None` if it does not intersect
     /// [`visible`](Self::visible).
-    pub fn region(&self, detection: &Detection) -> Option<Region> {
-        let &Detection { x1, y1, x2, y2, score: confidence, class, .. } = detection;
+    pub fn to_frame(&self, Corners { x1, y1, x2, y2 }: Corners) -> Option<Corners> {
         if !self.visible().intersects([x1, y1, x2, y2]) {
             return None;
         }
         let (x1, x2) = self.side(x1, x2, 0);
         let (y1, y2) = self.side(y1, y2, 1);
-        Some(Region { x1, y1, x2, y2, confidence, class })
+        Some(Corners { x1, y1, x2, y2 })
     }
 
     /// The edges of a box along an axis, in pixels of the frame, clipped to it. The second edge is
@@ -150,43 +117,39 @@ impl Mapping {
 mod tests {
     use super::*;
 
-    fn detection(x1: f32, y1: f32, x2: f32, y2: f32) -> Detection {
-        Detection { x1, y1, x2, y2, score: 0.5, class: 0, anchor: 0 }
-    }
-
-    fn corners(region: Option<Region>) -> [f32; 4] {
-        let region = region.expect("the box is in the frame");
-        [region.x1, region.y1, region.x2, region.y2]
+    /// The edges of the box in the frame; `None` if it is outside.
+    fn to_frame(mapping: &Mapping, [x1, y1, x2, y2]: [f32; 4]) -> Option<[f32; 4]> {
+        let found = mapping.to_frame(Corners { x1, y1, x2, y2 });
+        found.map(|Corners { x1, y1, x2, y2 }| [x1, y1, x2, y2])
     }
 
     #[test]
     fn without_a_model_size_coordinates_are_unchanged() {
         let mapping = Mapping::new([1920, 1080], [0, 0], Letterbox::None).unwrap();
-        let region = mapping.region(&detection(10.0, 20.0, 30.0, 40.0));
-        assert_eq!(corners(region), [10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(to_frame(&mapping, [10.0, 20.0, 30.0, 40.0]), Some([10.0, 20.0, 30.0, 40.0]));
     }
 
     #[test]
     fn a_stretched_frame_has_a_ratio_for_each_axis() {
         let mapping = Mapping::new([1280, 480], [640, 480], Letterbox::None).unwrap();
-        let region = mapping.region(&detection(10.0, 20.0, 30.0, 40.0));
-        assert_eq!(corners(region), [20.0, 20.0, 60.0, 40.0]);
-        assert_eq!(mapping.sides_in_model(8.0), [4.0, 8.0]);
+        assert_eq!(to_frame(&mapping, [10.0, 20.0, 30.0, 40.0]), Some([20.0, 20.0, 60.0, 40.0]));
+        assert_eq!(mapping.sides_in_model([8.0; 2]), [4.0, 8.0]);
     }
 
     #[test]
     fn centered_borders_are_subtracted_before_scaling() {
         // 1920x1080 in 640x640: the scaled frame is 640x360, with a border of 140 rows above it.
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::Center).unwrap();
-        let region = mapping.region(&detection(0.0, 140.0, 640.0, 500.0));
-        assert_eq!(corners(region), [0.0, 0.0, 1920.0, 1080.0]);
+        assert_eq!(
+            to_frame(&mapping, [0.0, 140.0, 640.0, 500.0]),
+            Some([0.0, 0.0, 1920.0, 1080.0])
+        );
     }
 
     #[test]
     fn top_left_letterboxing_has_no_offset() {
         let mapping = Mapping::new([1920, 1080], [640, 640], Letterbox::TopLeft).unwrap();
-        let region = mapping.region(&detection(0.0, 0.0, 320.0, 180.0));
-        assert_eq!(corners(region), [0.0, 0.0, 960.0, 540.0]);
+        assert_eq!(to_frame(&mapping, [0.0, 0.0, 320.0, 180.0]), Some([0.0, 0.0, 960.0, 540.0]));
     }
 
     #[test]
@@ -195,26 +158,27 @@ mod tests {
         // 1000x333 is rounded to 1000x332; in 416x416 it is 416 x trunc(138.112), with a border of
         // 139 above it.
         let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Center).unwrap();
-        let region = mapping.region(&detection(208.0, 139.0, 416.0, 208.0));
+        let found = to_frame(&mapping, [208.0, 139.0, 416.0, 208.0]);
         let expected = [500.0, 0.0, 1000.0, (69.0 * 332.0 / 138.0) as f32];
-        assert_eq!(corners(region), expected);
+        assert_eq!(found, Some(expected));
     }
 
     #[test]
     fn a_tall_frame_fills_the_height() {
         // 1080x1920 in 640x640: 360x640, with a border of 140 columns on the left.
         let mapping = Mapping::new([1080, 1920], [640, 640], Letterbox::Center).unwrap();
-        let region = mapping.region(&detection(140.0, 0.0, 500.0, 640.0));
-        assert_eq!(corners(region), [0.0, 0.0, 1080.0, 1920.0]);
+        assert_eq!(
+            to_frame(&mapping, [140.0, 0.0, 500.0, 640.0]),
+            Some([0.0, 0.0, 1080.0, 1920.0])
+        );
     }
 
     #[test]
     fn boxes_are_clipped_and_boxes_outside_the_frame_give_none() {
         let mapping = Mapping::new([100, 50], [0, 0], Letterbox::None).unwrap();
-        let region = mapping.region(&detection(-10.0, -1e9, 1e9, 20.0));
-        assert_eq!(corners(region), [0.0, 0.0, 100.0, 20.0]);
-        assert_eq!(mapping.region(&detection(100.0, 0.0, 110.0, 10.0)), None);
-        assert_eq!(mapping.region(&detection(0.0, -10.0, 110.0, 0.0)), None);
+        assert_eq!(to_frame(&mapping, [-10.0, -1e9, 1e9, 20.0]), Some([0.0, 0.0, 100.0, 20.0]));
+        assert_eq!(to_frame(&mapping, [100.0, 0.0, 110.0, 10.0]), None);
+        assert_eq!(to_frame(&mapping, [0.0, -10.0, 110.0, 0.0]), None);
     }
 
     #[test]
@@ -262,10 +226,10 @@ mod tests {
             };
             let (x1, x2) = edges(visible.left, visible.right);
             let (y1, y2) = edges(visible.top, visible.bottom);
-            let region = mapping.region(&detection(x1, y1, x2, y2));
+            let found = to_frame(&mapping, [x1, y1, x2, y2]);
             let intersects = visible.intersects([x1, y1, x2, y2]);
-            assert_eq!(region.is_some(), intersects, "{mapping:?} {:?}", (x1, y1, x2, y2));
-            if let Some(Region { x1, y1, x2, y2, .. }) = region {
+            assert_eq!(found.is_some(), intersects, "{mapping:?} {:?}", (x1, y1, x2, y2));
+            if let Some([x1, y1, x2, y2]) = found {
                 let [w, h] = frame.map(|side| side as f32);
                 assert!(0.0 <= x1 && x1 < x2 && x2 <= w, "{mapping:?} {x1} {x2}");
                 assert!(0.0 <= y1 && y1 < y2 && y2 <= h, "{mapping:?} {y1} {y2}");
@@ -276,15 +240,9 @@ mod tests {
     }
 
     #[test]
-    fn a_region_covers_at_least_one_pixel_inside_the_frame() {
-        let region = Region { x1: 99.8, y1: 0.1, x2: 100.0, y2: 0.2, confidence: 0.5, class: 0 };
-        assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
-    }
-
-    #[test]
     fn only_one_side_of_the_model_size_is_an_error() {
         let error = Mapping::new([100, 50], [640, 0], Letterbox::None).unwrap_err();
-        assert!(error.to_string().contains("model-width and model-height go together"));
+        assert_eq!(error, MappingError::HalfModel(640, 0));
     }
 
     #[test]

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Decode for layouts (layout_params.cuh). In: the tensors of an image, the layout and the parameters.
+// Out: as of decode.cuh. A number is read only where the numbers before it leave the anchor a
+// candidate: few anchors pay for a general box.
+#pragma once
+
+#include "layout.cuh"
+
+// The group of a block, in shared memory: compilers copy parameters that are accessed by a computed
+// index to the memory of each thread. All threads of the block call it.
+DEVICE void load_group(const LayoutParams &layout, LayoutGroup &group) {
+    uint32_t index = 0;
+#pragma unroll
+    for (uint32_t i = 1; i < MAX_GROUPS; i++) {
+        index += i < layout.group_count && blockIdx.x >= layout.groups[i].first_block;
+    }
+    const uint64_t *const from = (const uint64_t *)&layout.groups[index];
+    for (uint32_t i = threadIdx.x; i < sizeof(LayoutGroup) / sizeof(uint64_t); i += DECODE_THREADS) {
+        ((uint64_t *)&group)[i] = from[i];
+    }
+    __syncthreads();
+}
+
+// The part of an anchor's work that a thread has. A block has anchors of one group. One thread has an
+// anchor, or eight threads share it, as in decode.cuh: one lane of each of the block's eight warps
+// where the scores of consecutive anchors are contiguous, else eight consecutive lanes.
+struct AnchorPart {
+    uint32_t anchor; // in the group
+    uint32_t index;  // in the layout
+    uint32_t part;   // has the classes `part`, `part` + lanes, and so on
+    uint32_t lanes;
+    bool by_warps;
+    Verdict verdict; // DROPPED: there is no such anchor
+
+    DEVICE AnchorPart(const LayoutParams &layout, const LayoutGroup &of) {
+        const uint32_t lane = lane_index(), block = blockIdx.x - of.first_block;
+        lanes = of.lanes;
+        by_warps = lanes != 1 && of.scores.anchor_stride == 1;
+        uint64_t position;
+        if (lanes == 1) {
+            position = uint64_t(block) * DECODE_THREADS + threadIdx.x;
+            part = 0;
+        } else if (by_warps) {
+            position = uint64_t(block) * WARP + lane;
+            part = warp_index();
+        } else {
+            position = uint64_t(block) * (DECODE_THREADS / 8) + threadIdx.x / 8;
+            part = lane % 8;
+        }
+        anchor = uint32_t(position);
+        index = of.first_anchor + anchor;
+        verdict = position < of.anchors ? CANDIDATE : DROPPED;
+        if (layout.has_count != 0 && verdict == CANDIDATE) {
+            // NaN is less than one anchor.
+            const float count = LayoutNumbers(layout.count).load(0, 0);
+            const bool is_valid =
+                count >= 1.0f && (count >= 4294967296.0f || index < uint32_t(count));
+            verdict = is_valid ? CANDIDATE : DROPPED;
+        }
+    }
+};
+
+// Rule 1, without the comparison with a threshold: objectness, 1 if the layout has none.
+DEVICE Verdict layout_objectness(const LayoutParams &layout, const LayoutGroup &group,
+                                 uint32_t anchor, float &objectness) {
+    objectness = 1.0f;
+    if (layout.has_objectness != 0) {
+        objectness = LayoutNumbers(group.objectness).load(anchor, 0);
+        if (!is_finite(objectness)) {
+            return REJECTED;
+        }
+        if (layout.activation == ACTIVATION_SIGMOID) {
+            objectness = sigmoid(objectness);
+        }
+    }
+    return CANDIDATE;
+}
+
+// Whether objectness alone is below a threshold of the score.
+DEVICE bool is_objectness_below(const LayoutParams &layout, float objectness, float threshold) {
+    return layout.has_objectness != 0 && layout.combination == COMBINATION_PRODUCT &&
+           objectness < threshold;
+}
+
+// The class with the greatest score of a part of the classes, and whether a score of the part is NaN
+// or infinity.
+struct BestOfPart {
+    BestClass best;
+    uint32_t is_invalid;
+
+    DEVICE BestOfPart(const LayoutParams &layout, const LayoutNumbers &scores,
+                      const AnchorPart &own)
+        : best{LOWEST_SCORE, 0}, is_invalid(0) {
+        const uint32_t end = layout.background + layout.components;
+#pragma unroll 1
+        for (uint32_t c = own.part; c < layout.components; c += SCORES_PER_STEP * own.lanes) {
+            float some[SCORES_PER_STEP];
+            scores.load_some(own.anchor, layout.background + c, own.lanes, end, some);
+#pragma unroll
+            for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
+                is_invalid |= !(some[k] < INFINITE_SCORE);
+                if (some[k] > best.score) {
+                    best.score = some[k];
+                    best.class_index = c + k * own.lanes;
+                }
+            }
+        }
+    }
+};
+
+// The probability of the class with the greatest score `best`, by softmax over all scores. Returns
+// false where it is certain that the score of the candidate is below `lowest`: without the sum.
+//
+// The sum has exp(0), so it is 1 or more unless it is NaN. Then the exponential of the class is not
+// less than its probability, and no operation after it decreases where its operand increases. A
+// product with negative objectness does, but is not less than objectness, which has reached `lowest`.
+DEVICE bool best_softmax(const LayoutParams &layout, const LayoutNumbers &scores, uint32_t anchor,
+                         float objectness, float best, bool is_invalid, float lowest,
+                         float &probability) {
+    const float background = layout.background != 0 ? scores.load(anchor, 0) : LOWEST_SCORE;
+    const float greatest = background > best ? background : best;
+    const float power = exponential(sub_rn(best, greatest));
+    if (!is_invalid && background < INFINITE_SCORE &&
+        combined_score(layout, objectness, power) < lowest) {
+        return false;
+    }
+    const uint32_t count = layout.background + layout.components;
+    probability = div_rn(power, ExponentialSum(scores, anchor, 0, count, greatest).sum);
+    return true;
+}
+
+// Rules 3 and 4, for a class that is known: the score.
+DEVICE Verdict layout_score(const KernelParams &params, const LayoutParams &layout,
+                            float objectness, float probability, uint32_t class_index,
+                            float &score) {
+    score = combined_score(layout, objectness, probability);
+    if (!is_finite(score)) {
+        return REJECTED;
+    }
+    const float threshold = class_threshold(params, class_index);
+    return score < threshold || is_objectness_below(layout, objectness, threshold) ? DROPPED
+                                                                                   : CANDIDATE;
+}
+
+// Rules 2 to 4 for the best class. In: component `best.class_index` has the greatest score. Out: its
+// score, and its class or that which is read.
+DEVICE Verdict best_score(const KernelParams &params, const LayoutParams &layout,
+                          const LayoutGroup &group, const LayoutNumbers &scores,
+                          const AnchorPart &own, float objectness, const BestClass &best,
+                          bool is_invalid, float &score, uint32_t &class_index) {
+    if (!is_finite(best.score)) {
+        return REJECTED;
+    }
+    float probability = best.score;
+    if (layout.activation == ACTIVATION_SIGMOID) {
+        probability = sigmoid(best.score);
+    } else if (layout.activation == ACTIVATION_SOFTMAX &&
+               !best_softmax(layout, scores, own.anchor, objectness, best.score, is_invalid,
+                             params.lowest_threshold, probability)) {
+        return DROPPED;
+    }
+    class_index = layout.first_class + best.class_index;
+    if (layout.has_class != 0) {
+        // What layout_score finds with the class is found without it, where it does not depend on it.
+        score = combined_score(layout, objectness, probability);
+        if (!is_finite(score)) {
+            return REJECTED;
+        }
+        if (score < params.lowest_threshold) {
+            return DROPPED;
+        }
+        const float number = LayoutNumbers(group.class_index).load(own.anchor, 0);
+        if (!(number >= 0.0f && number < float(layout.classes)) ||
+            float(uint32_t(number)) != number) {
+            return REJECTED;
+        }
+        class_index = uint32_t(number);
+    }
+    return layout_score(params, layout, objectness, probability, class_index, score);
+}
+
+// The shared memory of a block.
+struct DecodeLayoutShared {
+    LayoutGroup group;
+    BestOfWarps partial;
+};
+
+// Decode to an anchor's best class.
+KERNEL(DECODE_THREADS, 2)
+decode_layout(const KernelParams params, void *workspaces, uint64_t stride,
+              const LayoutParams layout) {
+    BLOCK_SHARED(DecodeLayoutShared, shared);
+    grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
+    const Workspace workspace(header, params.capacity);
+    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
+        store_params(params, header);
+    }
+    load_group(layout, shared.group);
+    const LayoutGroup &group = shared.group;
+    const AnchorPart own(layout, group);
+    const LayoutNumbers scores(group.scores);
+    Verdict verdict = own.verdict;
+    float objectness = 1.0f;
+    if (verdict == CANDIDATE) {
+        verdict = layout_objectness(layout, group, own.anchor, objectness);
+    }
+    if (verdict == CANDIDATE && is_objectness_below(layout, objectness, params.lowest_threshold)) {
+        verdict = DROPPED;
+    }
+
+    BestClass best = {LOWEST_SCORE, 0};
+    uint32_t is_invalid = 0;
+    if (verdict == CANDIDATE) {
+        const BestOfPart of_part(layout, scores, own);
+        best = of_part.best;
+        is_invalid = of_part.is_invalid;
+    }
+    if (own.by_warps) {
+        const uint32_t lane = lane_index(), warp = warp_index();
+        shared.partial.score[warp][lane] = best.score;
+        // A class has 16 bits.
+        shared.partial.class_index[warp][lane] = best.class_index | is_invalid << 31;
+        __syncthreads();
+        if (warp != 0) {
+            return;
+        }
+#pragma unroll
+        for (uint32_t w = 1; w < DECODE_WARPS; w++) {
+            const uint32_t packed = shared.partial.class_index[w][lane];
+            best.combine({shared.partial.score[w][lane], packed & 0x7fffffffu});
+            is_invalid |= packed >> 31;
+        }
+    } else if (own.lanes != 1) {
+#pragma unroll
+        for (uint32_t distance = 4; distance != 0; distance /= 2) {
+            best.combine({__shfl_xor_sync(ALL_LANES, best.score, distance),
+                          __shfl_xor_sync(ALL_LANES, best.class_index, distance)});
+            is_invalid |= __shfl_xor_sync(ALL_LANES, is_invalid, distance);
+        }
+        if (own.part != 0) {
+            verdict = DROPPED; // the first of the eight lanes continues with the anchor
+        }
+    }
+
+    float score = 0.0f;
+    uint32_t class_index = 0;
+    if (verdict == CANDIDATE) {
+        verdict = best_score(params, layout, group, scores, own, objectness, best, is_invalid != 0,
+                             score, class_index);
+    }
+    float4 box = {};
+    if (verdict == CANDIDATE) {
+        verdict = layout_box(params, layout, group, own.anchor, box);
+    }
+    append(params, workspace, verdict, box, score, own.index, class_index);
+}
+
+// Decode to all pairs of anchor and class. A thread has a part of an anchor's pairs. It computes the
+// box, and the sum of softmax, once.
+KERNEL(DECODE_THREADS, 2)
+decode_layout_multi(const KernelParams params, void *workspaces, uint64_t stride,
+                    const LayoutParams layout) {
+    BLOCK_SHARED(LayoutGroup, group);
+    grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
+    const Workspace workspace(header, params.capacity);
+    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
+        store_params(params, header);
+    }
+    load_group(layout, group);
+    const AnchorPart own(layout, group);
+    const LayoutNumbers scores(group.scores);
+    float objectness = 1.0f;
+    Verdict of_anchor = own.verdict;
+    if (of_anchor == CANDIDATE) {
+        of_anchor = layout_objectness(layout, group, own.anchor, objectness);
+    }
+    const bool has_softmax = layout.activation == ACTIVATION_SOFTMAX;
+    const uint32_t columns = layout.background + layout.components;
+    bool has_sum = false, has_box = false;
+    float greatest = 0.0f, sum = 1.0f;
+    float4 box = {};
+    Verdict of_box = DROPPED;
+
+    // All lanes of a warp have the same number of steps.
+#pragma unroll 1
+    for (uint32_t first = 0; first < layout.components; first += own.lanes) {
+        const uint32_t component = first + own.part;
+        const uint32_t class_index = layout.first_class + component;
+        Verdict verdict = component < layout.components ? of_anchor : DROPPED;
+        float score = 0.0f;
+        if (verdict == CANDIDATE &&
+            is_objectness_below(layout, objectness, class_threshold(params, class_index))) {
+            verdict = DROPPED;
+        }
+        if (verdict == CANDIDATE) {
+            float probability = scores.load(own.anchor, layout.background + component);
+            if (!is_finite(probability)) {
+                verdict = REJECTED;
+            } else {
+                if (has_softmax && !has_sum) {
+                    greatest = greatest_of(scores, own.anchor, 0, columns);
+                    sum = ExponentialSum(scores, own.anchor, 0, columns, greatest).sum;
+                    has_sum = true;
+                }
+                if (has_softmax) {
+                    probability = div_rn(exponential(sub_rn(probability, greatest)), sum);
+                } else if (layout.activation == ACTIVATION_SIGMOID) {
+                    probability = sigmoid(probability);
+                }
+                verdict = layout_score(params, layout, objectness, probability, class_index, score);
+            }
+        }
+        if (verdict == CANDIDATE) {
+            if (!has_box) {
+                of_box = layout_box(params, layout, group, own.anchor, box);
+                has_box = true;
+            }
+            verdict = of_box;
+        }
+        const uint32_t index = own.index * params.classes + component;
+        append(params, workspace, verdict, box, score, index, class_index);
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The numbers of a layout, and the formulas from them to a score and to corners. The formulas are
+// those of src/engine/formula.rs, in the same order of operations; the rules are those of
+// src/engine/mod.rs.
+#pragma once
+
+#include "decode.cuh"
+#include "functions.cuh"
+#include "layout_params.cuh"
+
+struct I8 {
+    typedef uint8_t Stored;
+    static DEVICE float to_float(uint8_t stored) { return float(int8_t(stored)); }
+};
+
+struct U8 {
+    typedef uint8_t Stored;
+    static DEVICE float to_float(uint8_t stored) { return float(stored); }
+};
+
+struct I32 {
+    typedef uint32_t Stored;
+    static DEVICE float to_float(uint32_t stored) { return float(int32_t(stored)); }
+};
+
+struct I64 {
+    typedef uint64_t Stored;
+    static DEVICE float to_float(uint64_t stored) { return float(int64_t(stored)); }
+};
+
+// As F16, but NaN is quiet, as conversions on a CPU give it: columns have the bits of NaN.
+struct QuietF16 {
+    typedef uint16_t Stored;
+    static DEVICE float to_float(uint16_t stored) {
+        const float number = half_to_float(stored);
+        return number != number ? __uint_as_float(__float_as_uint(number) | 0x00400000u) : number;
+    }
+};
+
+// Calls `act` with an object of the element type.
+template <typename Act> DEVICE void with_element(uint32_t element, const Act &act) {
+    switch (element) {
+    case ELEMENT_F32: act(F32()); break;
+    case ELEMENT_F16: act(QuietF16()); break;
+    case ELEMENT_I8: act(I8()); break;
+    case ELEMENT_U8: act(U8()); break;
+    case ELEMENT_I32: act(I32()); break;
+    default: act(I64());
+    }
+}
+
+// The numbers of a field, of the block's image.
+struct LayoutNumbers {
+    uint64_t first; // device address of component 0 of anchor 0
+    uint64_t anchor_stride, component_stride;
+    uint32_t element, is_quantized;
+    float scale, zero_point;
+
+    DEVICE explicit LayoutNumbers(const LayoutField &field)
+        : first(field.address), anchor_stride(field.anchor_stride),
+          component_stride(field.component_stride), element(field.element),
+          is_quantized(field.is_quantized), scale(field.scale), zero_point(field.zero_point) {
+        first += field.images != 0 ? __ldg((const uint64_t *)field.images + blockIdx.y)
+                                   : blockIdx.y * field.image_stride;
+    }
+
+    // The components `from`, `from` + `step` and so on of an anchor, of those below `end`. Beyond it
+    // numbers are minus infinity. All are loaded before the first is used.
+    template <uint32_t N>
+    DEVICE void load_some(uint32_t anchor, uint32_t from, uint32_t step, uint32_t end,
+                          float (&numbers)[N]) const {
+        with_element(element, [&](auto type) {
+            using Element = decltype(type);
+            typedef typename Element::Stored Stored;
+            const Stored *const row = (const Stored *)first + anchor * anchor_stride;
+            Stored stored[N];
+#pragma unroll
+            for (uint32_t k = 0; k < N; k++) {
+                // Beyond the end the last one, rather than a branch.
+                stored[k] = __ldg(row + min(from + k * step, end - 1) * component_stride);
+            }
+#pragma unroll
+            for (uint32_t k = 0; k < N; k++) {
+                numbers[k] = Element::to_float(stored[k]);
+            }
+        });
+        const bool is_number = is_quantized == 0;
+#pragma unroll
+        for (uint32_t k = 0; k < N; k++) {
+            const float number =
+                is_number ? numbers[k] : mul_rn(sub_rn(numbers[k], zero_point), scale);
+            numbers[k] = from + k * step < end ? number : LOWEST_SCORE;
+        }
+    }
+
+    DEVICE float load(uint32_t anchor, uint32_t component) const {
+        float number[1];
+        load_some(anchor, component, 1, component + 1, number);
+        return number[0];
+    }
+};
+
+#define INFINITE_SCORE __uint_as_float(0x7f800000u)
+
+// Components of a sum that a thread loads at a time.
+#define SUMMANDS_PER_STEP 4u
+
+// The greatest of `count` numbers of an anchor, of which NaN is less than any other.
+DEVICE float greatest_of(const LayoutNumbers &numbers, uint32_t anchor, uint32_t first,
+                         uint32_t count) {
+    float greatest = LOWEST_SCORE;
+#pragma unroll 1
+    for (uint32_t from = 0; from < count; from += SUMMANDS_PER_STEP) {
+        float some[SUMMANDS_PER_STEP];
+        numbers.load_some(anchor, first + from, 1, first + count, some);
+#pragma unroll
+        for (uint32_t k = 0; k < SUMMANDS_PER_STEP; k++) {
+            greatest = some[k] > greatest ? some[k] : greatest;
+        }
+    }
+    return greatest;
+}
+
+// Sums of exp(x - greatest) of `count` numbers x of an anchor, one after the other.
+struct ExponentialSum {
+    float sum;
+    float weighted; // by the number's position
+
+    DEVICE ExponentialSum(const LayoutNumbers &numbers, uint32_t anchor, uint32_t first,
+                          uint32_t count, float greatest)
+        : sum(0.0f), weighted(0.0f) {
+#pragma unroll 1
+        for (uint32_t from = 0; from < count; from += SUMMANDS_PER_STEP) {
+            float some[SUMMANDS_PER_STEP];
+            numbers.load_some(anchor, first + from, 1, first + count, some);
+#pragma unroll
+            for (uint32_t k = 0; k < SUMMANDS_PER_STEP; k++) {
+                if (from + k < count) {
+                    const float weight = exponential(sub_rn(some[k], greatest));
+                    sum = add_rn(sum, weight);
+                    weighted = add_rn(weighted, mul_rn(weight, float(from + k)));
+                }
+            }
+        }
+    }
+};
+
+DEVICE float limited(float number) {
+    const float above = number > 0.0f ? number : 0.0f;
+    return above < 1.0f ? above : 1.0f;
+}
+
+// The score of a candidate from objectness, if there is any, and the probability of the class.
+DEVICE float combined_score(const LayoutParams &layout, float objectness, float probability) {
+    float score = probability;
+    if (layout.has_objectness != 0) {
+        score = layout.combination == COMBINATION_PRODUCT
+                    ? mul_rn(objectness, probability)
+                    : sqrt_rn(mul_rn(limited(objectness), limited(probability)));
+    }
+    return add_rn(score, 0.0f); // minus zero becomes zero
+}
+
+// What the box of an anchor is relative to.
+struct Prior {
+    float point[2], size[2];
+    float cell[2]; // what positions are multiplied by with TRANSFORM_SIGMOID: the size of the cell
+};
+
+DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
+    uint32_t cell, index;
+    if (group.by_cell != 0) {
+        cell = anchor / group.per_cell;
+        index = anchor - cell * group.per_cell;
+    } else {
+        const uint32_t cells = max(group.anchors / group.per_cell, 1u);
+        index = anchor / cells;
+        cell = anchor - index * cells;
+    }
+    const uint32_t y = cell / group.columns, x = cell - y * group.columns;
+    Prior prior;
+    prior.point[0] = mul_rn(add_rn(float(x), group.offset), group.stride[0]);
+    prior.point[1] = mul_rn(add_rn(float(y), group.offset), group.stride[1]);
+    const bool has_size = index < group.size_count;
+    prior.size[0] = has_size ? group.sizes[index][0] : group.stride[0];
+    prior.size[1] = has_size ? group.sizes[index][1] : group.stride[1];
+    prior.cell[0] = group.stride[0];
+    prior.cell[1] = group.stride[1];
+    return prior;
+}
+
+DEVICE Prior prior_of_numbers(const LayoutGroup &group, uint32_t axes, uint32_t anchor) {
+    float numbers[4];
+    LayoutNumbers(group.priors).load_some(anchor, 0, 1, 4, numbers);
+    if (group.reference == REFERENCE_PRIORS && axes == AXES_YX) {
+        return {{numbers[1], numbers[0]}, {numbers[3], numbers[2]}, {numbers[3], numbers[2]}};
+    }
+    return {{numbers[0], numbers[1]}, {numbers[2], numbers[3]}, {numbers[2], numbers[3]}};
+}
+
+// The components of a box, which are expectations or the tensor's numbers.
+DEVICE float4 box_components(const LayoutParams &layout, const LayoutGroup &group,
+                             uint32_t anchor) {
+    const LayoutNumbers numbers(group.boxes);
+    const uint32_t count = layout.box_format == SQUARE ? 3 : 4;
+    if (layout.transform != TRANSFORM_EXPECTATION) {
+        float box[4];
+        numbers.load_some(anchor, 0, 1, count, box);
+        return {box[0], box[1], box[2], box[3]};
+    }
+    float4 box = {};
+#pragma unroll 1
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t first = i * layout.bins;
+        const float greatest = greatest_of(numbers, anchor, first, layout.bins);
+        const ExponentialSum sum(numbers, anchor, first, layout.bins, greatest);
+        // The last one enters at the end: indices of a vector are constant.
+        box = {box.y, box.z, box.w, div_rn(sum.weighted, sum.sum)};
+    }
+    return count == 3 ? float4{box.y, box.z, box.w, 0.0f} : box;
+}
+
+// Components of a box along one axis, and what they are relative to.
+struct BoxAxis {
+    const LayoutParams &layout;
+    bool has_prior;
+    float point, size, unit; // unit: what positions are multiplied by
+
+    DEVICE float position(float component) const {
+        float value = mul_rn(component, layout.variances[0]);
+        if (layout.transform == TRANSFORM_SIGMOID) {
+            value = sub_rn(mul_rn(2.0f, sigmoid(value)), 0.5f);
+        }
+        return has_prior ? add_rn(point, mul_rn(value, unit)) : value;
+    }
+
+    DEVICE float length(float component) const {
+        float value = mul_rn(component, layout.variances[1]);
+        if (layout.transform == TRANSFORM_EXP) {
+            value = exponential(value);
+        } else if (layout.transform == TRANSFORM_SIGMOID) {
+            const float twice = mul_rn(2.0f, sigmoid(value));
+            value = mul_rn(twice, twice);
+        }
+        return has_prior ? mul_rn(value, size) : value;
+    }
+
+    // In: two components. Out: the lower and the higher corner.
+    DEVICE void corners(float scale, float &low, float &high) const {
+        switch (layout.box_format) {
+        case CORNERS:
+            low = mul_rn(position(low), scale);
+            high = mul_rn(position(high), scale);
+            break;
+        case CENTER: {
+            const float center = mul_rn(position(low), scale);
+            const float half = mul_rn(mul_rn(length(high), scale), 0.5f);
+            low = sub_rn(center, half);
+            high = add_rn(center, half);
+            break;
+        }
+        case SQUARE:
+            low = mul_rn(position(low), scale);
+            high = add_rn(low, mul_rn(length(high), scale));
+            break;
+        default: {
+            const float before = mul_rn(mul_rn(low, layout.variances[0]), size);
+            const float after = mul_rn(mul_rn(high, layout.variances[0]), size);
+            low = mul_rn(sub_rn(point, before), scale);
+            high = mul_rn(add_rn(point, after), scale);
+        }
+        }
+    }
+};
+
+// Rule 5: the corners of an anchor, which is counted in its group.
+DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
+                          const LayoutGroup &group, uint32_t anchor, float4 &box) {
+    Prior prior = {{0.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
+    const bool has_prior = group.reference != REFERENCE_NONE;
+    if (group.reference == REFERENCE_GRID) {
+        prior = prior_of_cell(group, anchor);
+    } else if (has_prior) {
+        prior = prior_of_numbers(group, layout.axes, anchor);
+    }
+    box = box_components(layout, group, anchor);
+    if (layout.axes == AXES_YX) {
+        box = {box.y, box.x, box.w, box.z};
+        if (layout.box_format == SQUARE) {
+            box.z = box.w;
+        }
+    }
+    if (layout.box_format == SQUARE) {
+        box.w = box.z;
+    }
+    const bool is_of_cell = layout.transform == TRANSFORM_SIGMOID;
+    const float unit_x = is_of_cell ? prior.cell[0] : prior.size[0];
+    const float unit_y = is_of_cell ? prior.cell[1] : prior.size[1];
+    const BoxAxis x = {layout, has_prior, prior.point[0], prior.size[0], unit_x};
+    const BoxAxis y = {layout, has_prior, prior.point[1], prior.size[1], unit_y};
+    x.corners(params.scale[0], box.x, box.z);
+    y.corners(params.scale[1], box.y, box.w);
+    return check_box(params, box);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From settings to the plan in force.
+//!
+//! In: the properties, the tensors of each run, and their model description. Out: the plan for them. Changed settings
+//! are pending until a plan can be made with them. What contradicts the plan is reported as a warning.
+
+use super::NmsFilter;
+use super::contradictions::{self, Contradictions};
+use super::debug_category::CAT;
+use super::error::FrameError;
+use super::pending_settings::PendingSettings;
+use super::plan::{PlanInput, StreamPlan};
+use super::settings::Settings;
+use super::tensor_model::TensorModel;
+use super::unread_family::UnreadFamily;
+use crate::engine::Engine;
+use crate::geometry::Mapping;
+use crate::input::InputError;
+use crate::input::model::ModelInput;
+use crate::output::Labels;
+use crate::tensor::TensorView;
+
+/// The plan, and what it is made of.
+pub(super) struct Planner {
+    pub labels: Labels,
+    model: TensorModel,
+    /// The settings in force. Once a frame is decoded, they are always valid for the stream.
+    settings: Settings,
+    /// Settings that were set later and are not in force.
+    pending: Option<PendingSettings>,
+    /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
+    /// and for another model.
+    plan: Option<StreamPlan>,
+    /// Whether any frame has been decoded.
+    pub decoded: bool,
+    pub contradictions: Contradictions,
+}
+
+impl Planner {
+    pub fn new(labels: Labels, settings: Settings) -> Self {
+        Self {
+            labels,
+            model: TensorModel::default(),
+            settings,
+            pending: None,
+            plan: None,
+            decoded: false,
+            contradictions: Contradictions::default(),
+        }
+    }
+
+    /// Stores the element's settings if they have changed. They come into force with the next frame
+    /// that has tensors, if they are valid for it.
+    pub fn update_settings(&mut self, settings: &Settings) {
+        let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
+        if latest != settings {
+            self.pending = Some(PendingSettings::new(settings.clone(), self.pending.take()));
+        }
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Takes the caps that describe the tensors' model, if there are any, and returns its input.
+    ///
+    /// # Errors
+    /// If they describe no model.
+    pub fn set_model(&mut self, caps: Option<&gst::Caps>) -> Result<ModelInput, InputError> {
+        if self.model.update(caps)? {
+            self.labels.set_model(&self.model.info().labels);
+            self.plan = None;
+        }
+        Ok(self.model.info().input())
+    }
+
+    /// The family of the tensors' model, if no decoder reads it.
+    pub fn family(&self) -> Option<UnreadFamily> {
+        UnreadFamily::of(self.model.info())
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> Option<&StreamPlan> {
+        self.plan.as_ref()
+    }
+
+    /// Discards the plan, for frames with other caps.
+    pub fn discard_plan(&mut self) {
+        self.plan = None;
+    }
+
+    /// The plan for a run, and the mapping of its images.
+    ///
+    /// # Errors
+    /// If no decoder reads the tensors, or before the first frame is decoded, if settings are not valid for them.
+    pub fn update(
+        &mut self,
+        element: &NmsFilter,
+        engine: &dyn Engine,
+        input: PlanInput<'_>,
+        pts: Option<gst::ClockTime>,
+    ) -> Result<(&StreamPlan, Mapping), FrameError> {
+        self.make_plan(element, engine, input, pts)?;
+        let plan = self.plan.as_ref().expect("make_plan has made it");
+        Ok((plan, input.mapping(&self.settings)?))
+    }
+
+    /// Makes the plan, with the pending settings if they are valid for these tensors; they are in
+    /// force then. If they are not valid: before the first frame is decoded, that is an error.
+    /// Afterwards the previous settings stay in force, and a warning is posted if the pending
+    /// settings stay invalid for a second.
+    fn make_plan(
+        &mut self,
+        element: &NmsFilter,
+        engine: &dyn Engine,
+        input: PlanInput<'_>,
+        pts: Option<gst::ClockTime>,
+    ) -> Result<(), FrameError> {
+        let matches = self.plan.as_ref().is_some_and(|plan| plan.matches(input, &self.settings));
+        if let Some(mut pending) = self.pending.take() {
+            if !matches || !pending.is_rejected() {
+                match self.plan_for(engine, input, &pending.settings) {
+                    Ok(plan) => {
+                        self.settings = pending.settings;
+                        self.install_plan(element, input, plan);
+                        return Ok(());
+                    }
+                    Err(error) if self.decoded => pending.reject(element, error, pts),
+                    Err(error) => {
+                        self.pending = Some(pending);
+                        return Err(error);
+                    }
+                }
+            }
+            pending.warn_if_unusable(element, pts);
+            self.pending = Some(pending);
+        }
+        match matches {
+            true => Ok(()),
+            false => self.renew_plan(element, engine, input).map_err(|error| {
+                // If neither the pending settings nor those in force are valid, the error of the
+                // pending ones is more useful: these are the current values of the properties.
+                self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
+            }),
+        }
+    }
+
+    /// Makes or adapts the plan for other tensors or caps with the settings in force.
+    fn renew_plan(
+        &mut self,
+        element: &NmsFilter,
+        engine: &dyn Engine,
+        input: PlanInput<'_>,
+    ) -> Result<(), FrameError> {
+        if let Some(plan) = &mut self.plan
+            && plan.adapt(input, &self.settings, &self.labels)?
+        {
+            return Ok(());
+        }
+        let plan = self.plan_for(engine, input, &self.settings)?;
+        self.install_plan(element, input, plan);
+        Ok(())
+    }
+
+    /// The plan for `input` with `settings`.
+    fn plan_for(
+        &self,
+        engine: &dyn Engine,
+        input: PlanInput<'_>,
+        settings: &Settings,
+    ) -> Result<StreamPlan, FrameError> {
+        StreamPlan::new(input, settings, &self.labels, engine)
+    }
+
+    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: StreamPlan) {
+        let mapping = input.mapping(&self.settings).expect("the plan was made with it");
+        let (choice, frame) = (plan.choice(), mapping.frame());
+        gst::info!(
+            CAT,
+            obj = element,
+            "decoder {} chosen {}: {} anchors, {} classes, {} coordinates; frame {}x{}, tensors in \
+             {} memory",
+            choice.decoder.name(),
+            choice.reason,
+            choice.layout.anchors(),
+            choice.layout.classes,
+            if choice.layout.normalized { "normalized" } else { "pixel" },
+            frame[0],
+            frame[1],
+            if input.tensors.iter().any(TensorView::is_on_device) { "device" } else { "host" },
+        );
+        let labels = self.labels.count();
+        let (model, model_source) = (mapping.model(), self.settings.model_size(input.model).1);
+        let (letterbox, letterbox_source) = self.settings.letterbox(input.model);
+        gst::debug!(
+            CAT,
+            obj = element,
+            "model's input {}x{} {model_source}, letterbox {} {letterbox_source}, {labels} labels{}",
+            model[0],
+            model[1],
+            letterbox.name(),
+            self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
+        );
+        gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
+        let found = contradictions::of_plan(&plan, input, &mapping, &self.settings, &self.labels);
+        self.contradictions.begin(element, plan.reading(&mapping), &found);
+        self.labels.set_decoder(plan.choice().decoder);
+        self.plan = Some(plan);
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The property `quantization`: the scale and the zero point of tensors by id.
+//!
+//! In: the text of the property, and tensors. Out: the same tensors with their quantization, which replaces that of
+//! the metadata.
+
+use arrayvec::ArrayVec;
+
+use super::list::entries;
+use crate::input::MAX_TENSORS;
+use crate::tensor::{ElementType, Quantization, TensorView};
+
+/// The quantization of tensors by id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct QuantizationRules(Vec<(String, Quantization)>);
+
+/// An invalid value of the property.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum QuantizationError {
+    #[error(
+        "quantization: cannot read {entry:?}; expected ID:SCALE:ZERO-POINT, as in output0:0.00390625:-128"
+    )]
+    Entry { entry: String },
+    #[error(
+        "quantization: {entry:?} is out of range; expected a scale above 0 and a zero point from -{max} to {max}",
+        max = Quantization::MAX_ZERO_POINT
+    )]
+    Range { entry: String },
+    #[error("quantization: there are two entries for tensor {id}; remove one")]
+    Repeated { id: String },
+    #[error(
+        "quantization: there is no tensor {id} of type i8 or u8; the buffer carries {tensors}: correct the id, or \
+         remove the entry"
+    )]
+    NoTensor { id: String, tensors: String },
+}
+
+impl QuantizationRules {
+    /// The rules of the property's text.
+    ///
+    /// # Errors
+    /// If an entry cannot be read.
+    pub fn new(text: Option<&str>) -> Result<Self, QuantizationError> {
+        let mut rules: Vec<(String, Quantization)> = Vec::new();
+        for entry in entries(text) {
+            let malformed = || QuantizationError::Entry { entry: entry.clone() };
+            // An id can have colons, as in TensorFlow's names.
+            let mut parts = entry.rsplitn(3, ':').map(str::trim);
+            let [Some(zero_point), Some(scale), Some(id)] =
+                [parts.next(), parts.next(), parts.next()]
+            else {
+                return Err(malformed());
+            };
+            let scale: f32 = scale.parse().map_err(|_| malformed())?;
+            let zero_point: i32 = zero_point.parse().map_err(|_| malformed())?;
+            let quantization = Quantization::new(scale, zero_point)
+                .ok_or_else(|| QuantizationError::Range { entry: entry.clone() })?;
+            if rules.iter().any(|(known, _)| known == id) {
+                return Err(QuantizationError::Repeated { id: id.to_owned() });
+            }
+            rules.push((id.to_owned(), quantization));
+        }
+        Ok(Self(rules))
+    }
+
+    /// Checks that there is a tensor for each rule.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn check(&self, tensors: &[TensorView<'_>]) -> Result<(), QuantizationError> {
+        let is_integer =
+            |tensor: &TensorView<'_>| matches!(tensor.element, ElementType::I8 | ElementType::U8);
+        let has = |id: &str| tensors.iter().any(|tensor| tensor.id == id && is_integer(tensor));
+        match self.0.iter().find(|(id, _)| !has(id)) {
+            None => Ok(()),
+            Some((id, _)) => {
+                let all: Vec<String> = tensors.iter().map(ToString::to_string).collect();
+                Err(QuantizationError::NoTensor { id: id.clone(), tensors: all.join(", ") })
+            }
+        }
+    }
+
+    /// Sets the quantization of the tensors that have a rule. Does not allocate.
+    pub fn apply(&self, tensors: &mut [TensorView<'_>]) {
+        for tensor in tensors {
+            if let Some((_, quantization)) = self.0.iter().find(|(id, _)| id == tensor.id) {
+                *tensor = tensor.clone().with_quantization(Some(*quantization));
+            }
+        }
+    }
+
+    /// The tensors of a buffer with their quantization. Does not allocate.
+    pub fn applied<'t>(&self, tensors: &[TensorView<'t>]) -> ArrayVec<TensorView<'t>, MAX_TENSORS> {
+        let mut applied: ArrayVec<_, MAX_TENSORS> =
+            tensors.iter().take(MAX_TENSORS).cloned().collect();
+        self.apply(&mut applied);
+        applied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Result<QuantizationRules, String> {
+        QuantizationRules::new(Some(text)).map_err(|error| error.to_string())
+    }
+
+    fn quantization(scale: f32, zero_point: i32) -> Quantization {
+        Quantization::new(scale, zero_point).unwrap()
+    }
+
+    #[test]
+    fn entries_have_an_id_a_scale_and_a_zero_point() {
+        assert_eq!(rules("").unwrap(), QuantizationRules::default());
+        let expected = [("output0", 0.003_906_32, -128), ("boxes", 0.0183, 30), ("call:0", 1.0, 0)];
+        let expected = expected.map(|(id, scale, zero)| (id.to_owned(), quantization(scale, zero)));
+        let found = rules("output0:0.00390632:-128, boxes : 0.0183 : 30,call:0:1:0").unwrap();
+        assert_eq!(found.0, expected);
+        assert_eq!(rules(r"a\,b:1:0").unwrap().0[0].0, "a,b");
+    }
+
+    #[test]
+    fn errors_quote_the_invalid_entry() {
+        for entry in ["output0", "output0:0.1", "output0:x:0", "output0:0.1:0.5", "0.1:0"] {
+            let message = rules(&format!("good:1:0,{entry}")).unwrap_err();
+            let expected =
+                format!("quantization: cannot read {entry:?}; expected ID:SCALE:ZERO-POINT");
+            assert!(message.starts_with(&expected), "{message}");
+        }
+        for entry in ["a:0:0", "a:-0.1:0", "a:nan:0", "a:inf:0", "a:1e-40:0", "a:0.1:65537"] {
+            let message = rules(entry).unwrap_err();
+            assert!(message.contains(&format!("{entry:?} is out of range")), "{message}");
+        }
+        let message = rules("a:1:0,a:2:0").unwrap_err();
+        assert_eq!(message, "quantization: there are two entries for tensor a; remove one");
+    }
+
+    #[test]
+    fn a_rule_replaces_the_quantization_of_the_metadata_of_its_tensor_alone() {
+        let elements = [0u8; 4];
+        let tensor = |id| TensorView::from_slice(id, &[4], &elements);
+        let metadata = Some(quantization(0.5, 3));
+        let tensors = [tensor("a").with_quantization(metadata), tensor("b")];
+        let rules = rules("a:0.25:7").unwrap();
+        let of = |rules: &QuantizationRules| {
+            rules.applied(&tensors).iter().map(|tensor| tensor.quantization).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&rules), [Some(quantization(0.25, 7)), None]);
+        assert_eq!(of(&QuantizationRules::default()), [metadata, None]);
+    }
+
+    #[test]
+    fn a_rule_without_a_quantized_tensor_is_an_error() {
+        let tensors = [
+            TensorView::from_slice("a", &[4], &[0u8; 4]),
+            TensorView::from_slice("b", &[4], &[0.0f32; 4]),
+        ];
+        let check = |text| rules(text).unwrap().check(&tensors).map_err(|error| error.to_string());
+        assert_eq!(check("a:1:0"), Ok(()));
+        for id in ["b", "c"] {
+            let entries = format!("a:1:0,{id}:1:0");
+            assert_eq!(
+                check(&entries).unwrap_err(),
+                format!(
+                    "quantization: there is no tensor {id} of type i8 or u8; the buffer carries a (u8 4), b (f32 \
+                     4): correct the id, or remove the entry"
+                )
+            );
+        }
+    }
+}

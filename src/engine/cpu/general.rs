@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decode of layouts that are not plain: groups of anchors, activations, references, quantized numbers.
+//!
+//! In: tensors in host memory, layout, parameters. Out: candidates in the order of their anchors, and the number
+//! of rejected anchors. The scores of a group are compared as they are stored, several at a time, with the number
+//! that the lowest threshold is in the tensor ([`Scan`]); activation, class and box are computed for those
+//! anchors only whose greatest score may suffice.
+
+use arrayvec::ArrayVec;
+
+use super::super::formula::{self, Prior};
+use super::super::functions::{exp, logit_threshold, sigmoid};
+use super::super::{Detection, EngineError, Params};
+use super::candidate::add_box;
+use super::decode::{Best, CandidateDecoder, Found, Scan};
+use super::score::Score;
+use crate::decoder::MAX_INPUTS;
+use crate::decoder::layout::{
+    Activation, Axes, Combination, Field, Group, Layout, Reference, ScoreRule,
+};
+use crate::tensor::{Elements, HostImages, Quantization, TensorView};
+
+/// The tensors of a layout in host memory.
+pub(super) struct HostTensors<'t, 'a> {
+    tensors: &'t [TensorView<'a>],
+    /// The index of each tensor, and its elements.
+    mapped: ArrayVec<(usize, HostImages<'t, 'a>), MAX_INPUTS>,
+}
+
+impl<'t, 'a> HostTensors<'t, 'a> {
+    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, EngineError> {
+        let map = |index: usize| Ok((index, HostImages::new(&tensors[index])?));
+        let mapped = layout.tensors().into_iter().map(map).collect::<Result<_, EngineError>>()?;
+        Ok(Self { tensors, mapped })
+    }
+
+    /// The tensors of image `image`.
+    pub fn image(&self, image: usize) -> Result<ImageTensors<'t, 'a>, EngineError> {
+        let elements =
+            |(index, host): &(usize, HostImages<'t, 'a>)| Ok((*index, host.holding(image)?));
+        let elements = self.mapped.iter().map(elements).collect::<Result<_, EngineError>>()?;
+        Ok(ImageTensors { tensors: self.tensors, elements, image })
+    }
+}
+
+/// The elements of the tensors of an image.
+pub(super) struct ImageTensors<'t, 'a> {
+    tensors: &'t [TensorView<'a>],
+    elements: ArrayVec<(usize, Elements<'a>), MAX_INPUTS>,
+    image: usize,
+}
+
+/// The numbers of a field of an image.
+#[derive(Clone, Copy)]
+struct Numbers<'a> {
+    elements: Elements<'a>,
+    quantization: Option<Quantization>,
+    /// Its offset is that of the image.
+    field: Field,
+}
+
+impl<'a> ImageTensors<'_, 'a> {
+    fn numbers(&self, field: &Field) -> Numbers<'a> {
+        let tensor = &self.tensors[field.tensor];
+        let (_, elements) = self
+            .elements
+            .iter()
+            .find(|(index, _)| *index == field.tensor)
+            .expect("every tensor of a layout is mapped");
+        let before = if tensor.has_separate_images() { 0 } else { self.image * field.image_stride };
+        let field = Field { offset: field.offset + before, ..*field };
+        Numbers { elements: *elements, quantization: tensor.quantization, field }
+    }
+
+    /// Appends the columns of a survivor.
+    pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
+        let mut anchor = survivor.anchor as usize;
+        for group in &layout.groups {
+            if anchor >= group.anchors {
+                anchor -= group.anchors;
+                continue;
+            }
+            for (field, column) in group.columns.iter().zip(&layout.columns) {
+                let numbers = self.numbers(field);
+                to.extend((0..column.components).map(|component| numbers.at(anchor, component)));
+            }
+            return;
+        }
+    }
+}
+
+impl Numbers<'_> {
+    #[inline(always)]
+    fn at(&self, anchor: usize, component: usize) -> f32 {
+        self.number(self.elements.to_f32(self.field.index(anchor, component)))
+    }
+
+    /// The number that an element stands for.
+    #[inline(always)]
+    fn number(&self, element: f32) -> f32 {
+        match self.quantization {
+            Some(quantization) => quantization.number(element),
+            None => element,
+        }
+    }
+}
+
+/// The numbers of a group of anchors of an image, and what is the same for all of them.
+struct GroupDecoder<'a> {
+    layout: &'a Layout,
+    params: &'a Params,
+    group: &'a Group,
+    /// The number of the group's first anchor.
+    first_anchor: usize,
+    boxes: Numbers<'a>,
+    scores: Numbers<'a>,
+    objectness: Option<Numbers<'a>>,
+    class: Option<Numbers<'a>>,
+    priors: Option<Numbers<'a>>,
+    /// The lowest threshold of any class.
+    lowest: f32,
+}
+
+impl CandidateDecoder {
+    /// Decodes an image by any layout.
+    pub fn decode_general(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
+            unsafe { self.decode_general_with_avx2(layout, params, tensors) };
+            return;
+        }
+        self.decode_general_portable(layout, params, tensors);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn decode_general_with_avx2(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        self.decode_general_portable(layout, params, tensors);
+    }
+
+    #[inline(always)]
+    fn decode_general_portable(
+        &mut self,
+        layout: &Layout,
+        params: &Params,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        self.found.clear();
+        self.classes = layout.classes;
+        // Without anchors no element is read: `validate` does not check offsets and strides then.
+        let count = layout.count.as_ref().filter(|_| layout.anchors() > 0);
+        // The conversion saturates; NaN becomes 0.
+        let mut valid = count.map_or(usize::MAX, |count| tensors.numbers(count).at(0, 0) as usize);
+        let lowest = params.thresholds.lowest(layout.classes);
+        let mut first_anchor = 0;
+        for group in &layout.groups {
+            let anchors = group.anchors.min(valid);
+            valid -= anchors;
+            if anchors > 0 {
+                let of = |field: &Option<Field>| field.as_ref().map(|field| tensors.numbers(field));
+                let decoder = GroupDecoder {
+                    layout,
+                    params,
+                    group,
+                    first_anchor,
+                    boxes: tensors.numbers(&group.boxes),
+                    scores: tensors.numbers(&group.scores),
+                    objectness: of(&group.objectness),
+                    class: of(&group.class),
+                    priors: match &group.reference {
+                        Reference::Priors(priors) => Some(tensors.numbers(priors)),
+                        Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
+                    },
+                    lowest,
+                };
+                match decoder.scores.elements {
+                    Elements::F32(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::F16(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::I8(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::U8(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::I32(_) | Elements::I64(_) => {
+                        decoder.decode_one_by_one(anchors, &mut self.found);
+                    }
+                }
+            }
+            first_anchor += group.anchors;
+        }
+    }
+}
+
+impl GroupDecoder<'_> {
+    #[inline(always)]
+    fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
+        let rule = &self.layout.score;
+        let is_multi = self.params.multi_label && self.class.is_none();
+        if is_multi || rule.activation == Activation::Softmax {
+            self.decode_one_by_one(anchors, found);
+            return;
+        }
+        let mut field = self.scores.field;
+        field.offset += usize::from(rule.background) * field.component_stride;
+        let lowest = self.lowest_key::<S>();
+        let scan = Scan { scores, field, anchors, classes: rule.components, lowest };
+        let number = |key: S::Key| self.scores.number(S::from_key(key));
+        match self.objectness {
+            None => scan.without_objectness(|Best { anchor, key, class }| {
+                self.add(anchor, class, number(key), None, found);
+            }),
+            Some(objectness) => {
+                for anchor in 0..anchors {
+                    if let Some(objectness) =
+                        self.objectness(&objectness, anchor, self.lowest, found)
+                    {
+                        let Best { key, class, .. } = scan.best_of_anchor(anchor);
+                        self.add(anchor, class, number(key), Some(objectness), found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decodes one anchor after the other, with `multi_label` one pair of anchor and class after the other.
+    #[inline(always)]
+    fn decode_one_by_one(&self, anchors: usize, found: &mut Found) {
+        let rule = &self.layout.score;
+        let first = usize::from(rule.background);
+        let is_multi = self.params.multi_label && self.class.is_none();
+        let pairs = if is_multi { rule.components } else { 1 };
+        for anchor in 0..anchors {
+            for pair in 0..pairs {
+                let lowest = match is_multi {
+                    true => self.params.thresholds.of(rule.first_class + pair as u32),
+                    false => self.lowest,
+                };
+                let mut objectness = None;
+                if let Some(numbers) = &self.objectness {
+                    objectness = self.objectness(numbers, anchor, lowest, found);
+                    if objectness.is_none() {
+                        continue;
+                    }
+                }
+                let classes = if is_multi { pair..pair + 1 } else { 0..rule.components };
+                let (mut best, mut component) = (f32::NEG_INFINITY, 0);
+                for class in classes {
+                    let score = self.scores.at(anchor, first + class);
+                    if score > best {
+                        (best, component) = (score, class);
+                    }
+                }
+                self.add(anchor, component, best, objectness, found);
+            }
+        }
+    }
+
+    /// Rule 1: the objectness of an anchor; `None` if the anchor is rejected or dropped.
+    #[inline(always)]
+    fn objectness(
+        &self,
+        numbers: &Numbers<'_>,
+        anchor: usize,
+        lowest: f32,
+        found: &mut Found,
+    ) -> Option<f32> {
+        let rule = &self.layout.score;
+        let stored = numbers.at(anchor, 0);
+        if !stored.is_finite() {
+            found.rejected += 1;
+            return None;
+        }
+        let objectness = formula::objectness(rule, stored);
+        let is_below = rule.combination == Combination::Product && objectness < lowest;
+        (!is_below).then_some(objectness)
+    }
+
+    /// Applies the rules from the best score on to an anchor or a pair.
+    #[inline(always)]
+    fn add(
+        &self,
+        anchor: usize,
+        component: usize,
+        best: f32,
+        objectness: Option<f32>,
+        found: &mut Found,
+    ) {
+        let Self { layout, params, group, .. } = *self;
+        let rule = &layout.score;
+        if !best.is_finite() {
+            found.rejected += 1;
+            return;
+        }
+        if self.softmax_is_below(anchor, best, objectness) {
+            return;
+        }
+        let scores = (0..rule.columns()).map(|column| self.scores.at(anchor, column));
+        let score = formula::score(rule, objectness, best, scores);
+        if !score.is_finite() {
+            found.rejected += 1;
+            return;
+        }
+        let class = match &self.class {
+            None => rule.first_class + component as u32,
+            Some(_) if score < self.lowest => return,
+            Some(class) => {
+                let class = class.at(anchor, 0);
+                if class.trunc() != class || !(0.0..layout.classes as f32).contains(&class) {
+                    found.rejected += 1;
+                    return;
+                }
+                class as u32
+            }
+        };
+        let threshold = params.thresholds.of(class);
+        let is_product = rule.combination == Combination::Product;
+        if score < threshold || (is_product && objectness.is_some_and(|value| value < threshold)) {
+            return;
+        }
+        let prior = match &group.reference {
+            Reference::None => None,
+            Reference::Grid(grid) => Some(Prior::of_cell(grid, anchor, group.anchors)),
+            Reference::Priors(_) => self.priors.map(|priors| {
+                let numbers = [0, 1, 2, 3].map(|component| priors.at(anchor, component));
+                Prior::of_numbers(layout.boxes.axes, numbers)
+            }),
+            Reference::Table(first) => layout
+                .priors
+                .as_ref()
+                .map(|priors| Prior::of_numbers(Axes::Xy, priors[first + anchor])),
+        };
+        let number = |component| self.boxes.at(anchor, component);
+        let corners = formula::corners(&layout.boxes, prior, params.scale, number);
+        let index = (self.first_anchor + anchor) as u32;
+        let added = add_box(corners, score, class, index, params, &mut found.candidates);
+        found.rejected += usize::from(added.is_err());
+    }
+
+    /// Whether softmax of `best` is less than the lowest threshold, as far as that is known without the sum: the
+    /// sum is at least 1, so softmax is at most `exp(best - m)`.
+    #[inline(always)]
+    fn softmax_is_below(&self, anchor: usize, best: f32, objectness: Option<f32>) -> bool {
+        let rule = &self.layout.score;
+        if rule.activation != Activation::Softmax || objectness.is_some() {
+            return false;
+        }
+        let scores = (0..rule.columns()).map(|column| self.scores.at(anchor, column));
+        let (mut greatest, mut zero) = (f32::NEG_INFINITY, 0.0);
+        for score in scores {
+            greatest = if score > greatest { score } else { greatest };
+            zero += score * 0.0;
+        }
+        // NaN and infinity reject the anchor. With multi_label thresholds of other classes can be lower.
+        zero == 0.0 && exp(best - greatest) < self.lowest
+    }
+
+    /// The key of the lowest threshold, for scores that are compared before the activation.
+    #[inline(always)]
+    fn lowest_key<S: Score>(&self) -> S::Key {
+        let rule: &ScoreRule = &self.layout.score;
+        if let Some(quantization) = self.scores.quantization {
+            let is_below = |element: &i32| {
+                let number = quantization.number(*element as f32);
+                let score = match rule.activation {
+                    Activation::Sigmoid => sigmoid(number),
+                    Activation::None | Activation::Softmax => number,
+                };
+                score < self.lowest
+            };
+            // All elements of 8 bits, and one more.
+            let least =
+                (i32::from(i8::MIN)..=i32::from(u8::MAX)).find(|element| !is_below(element));
+            return S::threshold_key(least.unwrap_or(i32::from(u8::MAX) + 1) as f32);
+        }
+        S::threshold_key(match rule.activation {
+            Activation::Sigmoid => logit_threshold(self.lowest),
+            Activation::None | Activation::Softmax => self.lowest,
+        })
+    }
+}

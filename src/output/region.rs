@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Regions: the survivors in pixels of their frame.
+//!
+//! In: survivors, and the mapping of their image to the frame. Out: what the writers attach.
+
+use std::ops::Range;
+
+use crate::engine::Detection;
+use crate::geometry::{Corners, Mapping};
+
+/// A detection in pixels of the video frame, clipped to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Region {
+    /// Left edge, in pixels of the frame.
+    pub x1: f32,
+    /// Upper edge, in pixels of the frame.
+    pub y1: f32,
+    /// Right edge; `x2 > x1`.
+    pub x2: f32,
+    /// Lower edge; `y2 > y1`.
+    pub y2: f32,
+    /// The score of the detection.
+    pub confidence: f32,
+    /// The class of the detection.
+    pub class: u32,
+}
+
+impl Region {
+    /// The region of a survivor, by the mapping of its image; `None` if it is outside the frame.
+    pub fn of(detection: &Detection, mapping: &Mapping) -> Option<Self> {
+        let Corners { x1, y1, x2, y2 } = mapping.to_frame(detection.corners())?;
+        Some(Self { x1, y1, x2, y2, confidence: detection.score, class: detection.class })
+    }
+
+    /// The region in whole pixels (left, top, width, height): at least one pixel, within the frame.
+    pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
+        let span = |low: f32, high: f32, limit: u32| {
+            // Both are within 0..=limit, since regions are clipped, so the casts are exact.
+            let low = (low.round() as u32).min(limit - 1);
+            let high = (high.round() as u32).clamp(low + 1, limit);
+            (low, high - low)
+        };
+        let (x, w) = span(self.x1, self.x2, frame[0]);
+        let (y, h) = span(self.y1, self.y2, frame[1]);
+        [x, y, w, h]
+    }
+}
+
+/// The regions of the frames of a buffer.
+#[derive(Clone, Debug, Default)]
+pub struct FrameRegions {
+    /// Of all frames.
+    regions: Vec<Region>,
+    /// For each frame, its index in the buffer, and which of `regions` are its regions.
+    frames: Vec<(usize, Range<usize>)>,
+}
+
+impl FrameRegions {
+    /// Removes all frames. Keeps the memory.
+    pub fn clear(&mut self) {
+        self.regions.clear();
+        self.frames.clear();
+    }
+
+    /// Adds a frame with its regions, in descending rank. Frames can be added in any order.
+    pub fn add(&mut self, frame: usize, regions: impl Iterator<Item = Region>) {
+        let first = self.regions.len();
+        self.regions.extend(regions);
+        self.frames.push((frame, first..self.regions.len()));
+    }
+
+    /// Puts the frames in ascending order of their indices.
+    pub fn sort_frames(&mut self) {
+        self.frames.sort_unstable_by_key(|(index, _)| *index);
+    }
+
+    /// The regions of all frames.
+    pub fn all(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The index and the regions of each frame, also of those without a region.
+    pub fn frames(&self) -> impl Iterator<Item = (usize, &[Region])> {
+        self.frames.iter().map(|(frame, range)| (*frame, &self.regions[range.clone()]))
+    }
+
+    /// The best region of the first frame that has any, and the index of that frame.
+    pub fn first(&self) -> Option<(usize, &Region)> {
+        self.frames().find_map(|(frame, regions)| Some((frame, regions.first()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_those_of_their_frames_in_the_order_of_the_frames() {
+        let region = |class| Region { x1: 0.0, y1: 0.0, x2: 1.0, y2: 1.0, confidence: 0.5, class };
+        let mut regions = FrameRegions::default();
+        assert_eq!(regions.first(), None);
+        regions.add(4, [region(1), region(2)].into_iter());
+        regions.add(0, std::iter::empty());
+        regions.add(2, [region(3)].into_iter());
+        regions.sort_frames();
+        let expected: [(usize, &[Region]); 3] =
+            [(0, &[]), (2, &[region(3)]), (4, &[region(1), region(2)])];
+        assert!(regions.frames().eq(expected));
+        assert_eq!(regions.first(), Some((2, &region(3))));
+        assert_eq!(regions.all().len(), 3);
+        regions.clear();
+        assert!(regions.all().is_empty() && regions.frames().next().is_none());
+    }
+
+    #[test]
+    fn a_region_covers_at_least_one_pixel_inside_the_frame() {
+        let region = Region { x1: 99.8, y1: 0.1, x2: 100.0, y2: 0.2, confidence: 0.5, class: 0 };
+        assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The writer of a buffer's regions.
+//!
+//! In: the regions of each frame of a buffer. Out: metadata on the buffer, or on the frames of its batch; and the
+//! buffer without the tensors that were decoded, if they are to be removed.
+
+use gst::glib;
+
+use super::deepstream::{self, Task};
+use super::{FrameRegions, Kinds, Labels, Region};
+use crate::deepstream::DeepStreamError;
+use crate::input::source::{Images, Sources};
+
+/// What the regions are attached to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// A buffer that is a frame of this size, if it is known.
+    Frame(Option<[u32; 2]>),
+    /// The frames of a batch of DeepStream.
+    Batch {
+        /// The number of the inference element whose tensors were decoded.
+        unique_id: u32,
+        /// The size of the frame, if the batch has no other: then the buffer is this frame, too.
+        only_frame: Option<[u32; 2]>,
+    },
+}
+
+/// Attaches regions, and removes tensors.
+pub(crate) struct Sink<'a> {
+    pub target: Target,
+    pub kinds: Kinds,
+    pub keep_tensors: bool,
+    /// The readers of the tensors.
+    pub sources: &'a Sources,
+}
+
+/// Why regions cannot be attached.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputError {
+    #[error("regions cannot be attached: {0}")]
+    Attach(#[from] glib::BoolError),
+    #[error(transparent)]
+    DeepStream(#[from] DeepStreamError),
+}
+
+impl Target {
+    /// The buffer or the batch that `images` were read from.
+    pub fn of(images: Images<'_, '_>) -> Self {
+        match images {
+            Images::Frame { size, .. } => Self::Frame(size),
+            Images::Batch(batch) => {
+                let only_frame = (batch.found.all_frames == 1).then(|| batch.frames()[0].size);
+                Self::Batch { unique_id: batch.found.unique_id, only_frame }
+            }
+        }
+    }
+}
+
+impl Sink<'_> {
+    /// Whether the frame of this index already has `region`.
+    pub fn is_attached(
+        &self,
+        buffer: &mut gst::BufferRef,
+        frame: usize,
+        region: &Region,
+        labels: &mut Labels,
+    ) -> bool {
+        match self.target {
+            Target::Frame(Some(size)) => {
+                super::is_attached(buffer, size, region, labels, self.kinds)
+            }
+            Target::Batch { unique_id, .. } if self.kinds.nvds => {
+                let batch = self.sources.batches.batch_meta(buffer);
+                batch.is_some_and(|batch| {
+                    deepstream::is_attached(batch, frame, region, labels, unique_id)
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Attaches the regions of each frame, and removes the tensors unless they are kept.
+    ///
+    /// # Errors
+    /// If GStreamer or DeepStream adds no metadata, or DeepStream's metadata is damaged.
+    pub fn attach(
+        &self,
+        buffer: &mut gst::BufferRef,
+        regions: &FrameRegions,
+        labels: &mut Labels,
+    ) -> Result<(), OutputError> {
+        let frame = match self.target {
+            Target::Frame(size) => size,
+            Target::Batch { unique_id, only_frame } => {
+                let (add_objects, remove_tensors) = (self.kinds.nvds, !self.keep_tensors);
+                let task = Task { unique_id, add_objects, remove_tensors };
+                if let Some(batch) = self.sources.batches.batch_meta(buffer) {
+                    deepstream::attach(batch, regions.frames(), labels, task)?;
+                }
+                only_frame
+            }
+        };
+        if let Some(size) = frame {
+            super::attach(buffer, size, regions.all(), labels, self.kinds)?;
+        }
+        #[cfg(feature = "v1_20")]
+        if matches!(self.target, Target::Frame(_)) && !self.keep_tensors {
+            self.sources.tensor_sets.remove(buffer);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where images are.
+//!
+//! In: parameters whose lengths are in pixels of the frame. Out: those of an engine, which has the model's input only.
+
+use crate::decoder::Layout;
+use crate::engine::Params;
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+use crate::engine::SizeLimits;
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+use crate::geometry::Mapping;
+
+/// Where the images of a run are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// In no frame: boxes remain in pixels of the model's input, which has this width and height.
+    Input([f32; 2]),
+    /// In a frame, with this mapping to its pixels.
+    #[cfg(any(feature = "gstreamer", feature = "internals"))]
+    Frame(Mapping),
+}
+
+impl Place {
+    /// Width and height of the model's input in pixels.
+    fn model(&self) -> [f32; 2] {
+        match self {
+            Self::Input(size) => *size,
+            #[cfg(any(feature = "gstreamer", feature = "internals"))]
+            Self::Frame(mapping) => mapping.model(),
+        }
+    }
+
+    /// Sets what depends on the place: the scale, and in a frame the size limits, which are in pixels of the frame
+    /// before and of the model's input after, and the visible part of the model's input.
+    pub(super) fn apply(&self, layout: &Layout, params: &mut Params) {
+        params.scale = if layout.normalized { self.model() } else { [1.0; 2] };
+        #[cfg(any(feature = "gstreamer", feature = "internals"))]
+        if let Self::Frame(mapping) = self {
+            let SizeLimits { min, max } = params.sizes;
+            let [min, max] = [min, max].map(|sides| mapping.sides_in_model(sides));
+            params.sizes = SizeLimits { min, max };
+            params.visible = mapping.visible();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::{self, Options};
+    use crate::geometry::Letterbox;
+    use crate::tensor::TensorView;
+
+    #[test]
+    fn in_a_frame_size_limits_and_the_visible_part_are_mapped_to_the_models_input() {
+        let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
+        let layout = decoder::choose(&[tensor], None, Options::default()).unwrap().layout;
+        let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
+        let sizes = SizeLimits { min: [8.0; 2], max: [f32::INFINITY; 2] };
+        let mut params = Params { sizes, scale: [3.0; 2], ..Params::default() };
+        Place::Frame(mapping).apply(&layout, &mut params);
+        let sizes = SizeLimits { min: [4.0; 2], max: [f32::INFINITY; 2] };
+        assert_eq!(params, Params { sizes, visible: mapping.visible(), ..Params::default() });
+    }
+}

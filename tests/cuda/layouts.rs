@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Layouts of every kind on the CUDA engine. tests/engine/layouts.rs compares random layouts with the reference
+//! engine; here are tensors in both kinds of memory, elements of all types and bits, many groups, the bytes
+//! that are copied, and [`Auto`].
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use gstnmsfilter::internals::decoder::layout::{
+    Activation, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
+    Reference as BoxReference, ScoreRule,
+};
+use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
+use gstnmsfilter::internals::engine::{
+    Auto, ClassThresholds, Cuda, Engine, Outcome, Params, Reference,
+};
+use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
+
+use crate::support::engines::{self, bits};
+use crate::support::layout_scene::LayoutScene;
+
+/// A copy of `bytes` in device memory.
+fn on_device(device: &Arc<Device>, bytes: &[u8]) -> DeviceBuffer {
+    let len = bytes.len().max(1);
+    let mut pinned = PinnedBuffer::new(device, len).unwrap();
+    let copy = DeviceBuffer::new(device, len).unwrap();
+    pinned.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+    let stream = Stream::new(device).unwrap();
+    stream.upload(&pinned, &copy, len).unwrap();
+    stream.synchronize().unwrap();
+    copy
+}
+
+fn storage(memory: &DeviceBuffer, len: usize) -> Storage<'_> {
+    // SAFETY: the memory has as many bytes, and outlives the result.
+    Storage::Device(unsafe { DeviceSlice::new(memory.address(), len, Ready::Now) })
+}
+
+fn host_bytes<'a>(storage: &Storage<'a>) -> &'a [u8] {
+    match storage {
+        Storage::Host(bytes) => bytes,
+        _ => panic!("expected host memory"),
+    }
+}
+
+/// An image in device memory if there is a copy of it, else in host memory.
+fn placed<'a>(image: &Storage<'a>, copy: &'a Option<DeviceBuffer>) -> Storage<'a> {
+    match copy {
+        Some(memory) => storage(memory, host_bytes(image).len()),
+        None => *image,
+    }
+}
+
+/// The bytes of images that are in host memory.
+fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
+    let of_image = |image: &Storage<'_>| match image {
+        Storage::Host(bytes) => bytes.len() as u64,
+        _ => 0,
+    };
+    images.iter().map(of_image).sum()
+}
+
+/// Asserts that both outcomes have the same bits.
+fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
+    assert_eq!(found.column_components(), expected.column_components(), "{case}");
+    assert_eq!(found.images().len(), expected.images().len(), "{case}");
+    for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
+        assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
+        let bits = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(found.columns), bits(expected.columns), "{case}, image {index}");
+    }
+}
+
+/// The number of bytes that are copied to the host if there is one launch.
+fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
+    let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
+    let bytes = 32 * outcome.images().len() + (28 + 4 * outcome.column_components()) * survivors;
+    bytes as u64
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_copied_to_the_host() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let (mut columns, mut on_host) = (0, 0);
+    let mut thresholds = Vec::new();
+    let mut last_priors = None;
+    let scenes = engines::scene_count(2_000);
+    for seed in 0..scenes {
+        let mut rng = Rng::with_seed(seed);
+        let scene = LayoutScene::new(seed);
+        let (layout, params) = (&scene.layout, &scene.params);
+        let views = scene.views();
+        let expected = reference.run(&views, layout, params).unwrap();
+        // Each image of each tensor, or the tensor, is in host memory or in device memory.
+        let separate: Vec<bool> =
+            (0..views.len()).map(|index| !scene.is_shared(index) && rng.bool()).collect();
+        let images: Vec<Vec<Storage<'_>>> = scene
+            .tensors
+            .iter()
+            .zip(&separate)
+            .map(|(tensor, &separate)| match separate {
+                true => tensor.image_storages(),
+                false => vec![tensor.view().storage],
+            })
+            .collect();
+        let memories: Vec<Vec<Option<DeviceBuffer>>> = images
+            .iter()
+            .map(|images| {
+                let copy = |image| on_device(&device, host_bytes(image));
+                images.iter().map(|image| rng.bool().then(|| copy(image))).collect()
+            })
+            .collect();
+        let mixed: Vec<Vec<Storage<'_>>> = images
+            .iter()
+            .zip(&memories)
+            .map(|(images, memories)| {
+                images.iter().zip(memories).map(|(image, copy)| placed(image, copy)).collect()
+            })
+            .collect();
+        let views: Vec<TensorView<'_>> = views
+            .iter()
+            .zip(mixed.iter().zip(&separate))
+            .map(|(view, (mixed, &separate))| {
+                let mut view = view.clone();
+                view.storage = if separate { Storage::Images(mixed) } else { mixed[0] };
+                view
+            })
+            .collect();
+        // Each tensor in host memory, and each image, once, however many fields read it.
+        let tensors: u64 =
+            layout.tensors().into_iter().map(|index| bytes_on_host(&mixed[index])).sum();
+        // Thresholds by class and priors are uploaded when they change.
+        let mut changed = 0;
+        if thresholds != params.thresholds.per_class {
+            thresholds.clone_from(&params.thresholds.per_class);
+            changed += 4 * thresholds.len() as u64;
+        }
+        let is_table = |group: &Group| matches!(group.reference, BoxReference::Table(_));
+        if layout.groups.iter().any(is_table) && last_priors != layout.priors {
+            last_priors.clone_from(&layout.priors);
+            changed += 16 * layout.priors.as_ref().unwrap().len() as u64;
+        }
+        // So are tables of images, with 8 bytes for each: of tensors with images in both kinds of memory, or
+        // in device memory at any distance.
+        let tables = 8 * (layout.images * separate.iter().filter(|&&is| is).count()) as u64;
+        for (turn, greatest) in [tensors + changed + tables, tensors].into_iter().enumerate() {
+            let found = cuda.run(&views, layout, params).unwrap();
+            let case = format!("seed {seed}, turn {turn}: {layout:#?} {params:?}");
+            assert_equal(&expected, &found, &case);
+            let work = found.device();
+            let least = if turn == 0 { tensors + changed } else { tensors };
+            assert!((least..=greatest).contains(&work.bytes_uploaded), "{case}: {work:?}");
+            if work.launches == 1 {
+                assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
+            }
+            columns += found.images().map(|image| image.columns.len()).sum::<usize>();
+            on_host += usize::from(tensors > 0);
+        }
+    }
+    assert!(columns > 5 * scenes as usize && on_host > scenes as usize);
+}
+
+/// A tensor like `view`, of any element type, in which some elements have random bits.
+struct AnyElements {
+    element: ElementType,
+    quantization: Option<Quantization>,
+    words: Vec<u64>,
+}
+
+impl AnyElements {
+    fn new(rng: &mut Rng, elements: usize) -> Self {
+        let element = *rng.choice(&ElementType::READABLE).unwrap();
+        let quantization = rng
+            .bool()
+            .then(|| Quantization::new(rng.f32() * 0.1 + 1e-3, rng.i32(-200..200)).unwrap());
+        let size = element.size().unwrap();
+        let mut bytes = Vec::with_capacity(elements * size);
+        for _ in 0..elements {
+            let number = (rng.f32() * 48.0).floor() * 0.25 - 4.0;
+            let random = rng.u64(..);
+            let is_random = rng.u8(0..16) == 0;
+            let bits = match element {
+                _ if is_random => random,
+                ElementType::F32 => number.to_bits().into(),
+                ElementType::F16 => half::f16::from_f32(number).to_bits().into(),
+                ElementType::I8 => (number as i8 as u8).into(),
+                ElementType::U8 => (number as u8).into(),
+                ElementType::I32 => (number as i32 as u32).into(),
+                _ => number as i64 as u64,
+            };
+            bytes.extend_from_slice(&bits.to_le_bytes()[..size]);
+        }
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+        Self { element, quantization, words }
+    }
+
+    fn view<'a>(&'a self, like: &TensorView<'a>) -> TensorView<'a> {
+        let len = like.shape.elements().unwrap() * self.element.size().unwrap();
+        let bytes = &bytemuck::cast_slice(&self.words)[..len];
+        TensorView::new(like.id, self.element, like.shape.clone(), Storage::Host(bytes))
+            .with_quantization(self.quantization)
+    }
+}
+
+/// The same anchors in up to eight groups.
+fn split(rng: &mut Rng, layout: &Layout) -> Layout {
+    let mut groups = Vec::new();
+    for group in &layout.groups {
+        let parts = 1 + rng.usize(0..8 / layout.groups.len());
+        let mut first = 0;
+        for part in 0..parts {
+            let rest = group.anchors - first;
+            let anchors = if part + 1 == parts { rest } else { rng.usize(0..=rest) };
+            let from = |field: &Field| Field {
+                offset: field.offset + first * field.anchor_stride,
+                ..*field
+            };
+            let reference = match &group.reference {
+                BoxReference::Priors(priors) => BoxReference::Priors(from(priors)),
+                BoxReference::Table(index) => BoxReference::Table(index + first),
+                other => other.clone(),
+            };
+            groups.push(Group {
+                anchors,
+                boxes: from(&group.boxes),
+                scores: from(&group.scores),
+                objectness: group.objectness.as_ref().map(from),
+                class: group.class.as_ref().map(from),
+                reference,
+                columns: group.columns.iter().map(from).collect(),
+            });
+            first += anchors;
+        }
+    }
+    Layout { groups, ..layout.clone() }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn elements_of_all_types_and_bits_in_up_to_eight_groups_give_the_bits_of_the_reference() {
+    engines::require_gpu();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let (mut survivors, mut numbers, mut nans, mut groups) = (0, 0, 0, 0);
+    let scenes = engines::scene_count(4_000);
+    for seed in 0..scenes {
+        let mut rng = Rng::with_seed(seed ^ 0x1a7);
+        let scene = LayoutScene::new(seed);
+        let layout = split(&mut rng, &scene.layout);
+        let like = scene.views();
+        let elements: Vec<AnyElements> = like
+            .iter()
+            .map(|view| AnyElements::new(&mut rng, view.shape.elements().unwrap()))
+            .collect();
+        let views: Vec<TensorView<'_>> =
+            elements.iter().zip(&like).map(|(elements, like)| elements.view(like)).collect();
+        let mut params = scene.params.clone();
+        if rng.bool() {
+            params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
+        }
+        let expected = reference.run(&views, &layout, &params).unwrap();
+        let found = cuda.run(&views, &layout, &params).unwrap();
+        assert_equal(&expected, &found, &format!("seed {seed}: {layout:#?} {params:?}"));
+        for image in found.images() {
+            survivors += image.survivors.len();
+            numbers += image.columns.len();
+            nans += image.columns.iter().filter(|number| number.is_nan()).count();
+        }
+        groups = groups.max(layout.groups.len());
+    }
+    println!("{scenes} scenes: {survivors} survivors, {numbers} numbers of columns, {nans} NaN");
+    assert_eq!(groups, 8);
+    assert!(survivors > scenes as usize && numbers > scenes as usize && nans > 0);
+}
+
+/// Whether a candidate is dropped or rejected can depend on any score of the softmax. The kernel leaves out the
+/// sum where the score of the background shows that the candidate is dropped.
+#[test]
+#[ignore = "needs a GPU"]
+fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_reference() {
+    engines::require_gpu();
+    const ANCHORS: usize = 90;
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut rng = Rng::with_seed(8);
+    let (mut rejected, mut survivors) = (0, 0);
+    for case in 0..48 {
+        let [is_column, has_objectness, multi_label, is_root] =
+            [0, 1, 2, 3].map(|bit| case & 1 << bit != 0);
+        let components = [1, 3, 12][case / 16];
+        // Background, classes, objectness, corners.
+        let width = components + 6;
+        let mut numbers = Vec::new();
+        for _ in 0..ANCHORS {
+            numbers.push(*rng.choice(&[-3.0, 9.0, 9.0, f32::INFINITY, f32::NAN]).unwrap());
+            let special = rng.usize(0..2 * components);
+            numbers.extend((0..components).map(|class| match class == special {
+                true => *rng.choice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap(),
+                false => rng.f32() * 4.0,
+            }));
+            numbers.push(*rng.choice(&[-1.0, 0.3, 1.0]).unwrap());
+            let [x, y] = [rng.f32() * 300.0, rng.f32() * 300.0];
+            numbers.extend([x, y, x + 30.0, y + 30.0]);
+        }
+        if is_column {
+            let rows = numbers.clone();
+            for (at, number) in numbers.iter_mut().enumerate() {
+                *number = rows[at % ANCHORS * width + at / ANCHORS];
+            }
+        }
+        let (anchor_stride, component_stride) = if is_column { (1, ANCHORS) } else { (width, 1) };
+        let field = |first: usize| Field {
+            tensor: 0,
+            offset: first * component_stride,
+            image_stride: 0,
+            anchor_stride,
+            component_stride,
+        };
+        let layout = Layout {
+            decoder: "softmax",
+            images: 1,
+            classes: components,
+            groups: vec![Group {
+                anchors: ANCHORS,
+                boxes: field(components + 2),
+                scores: field(0),
+                objectness: has_objectness.then(|| field(components + 1)),
+                class: None,
+                reference: BoxReference::None,
+                columns: Vec::new(),
+            }],
+            score: ScoreRule {
+                background: true,
+                activation: Activation::Softmax,
+                combination: if is_root { Combination::SquareRoot } else { Combination::Product },
+                ..ScoreRule::of_classes(components)
+            },
+            boxes: BoxRule::decoded(BoxFormat::Corners),
+            count: None,
+            columns: Vec::new(),
+            priors: None,
+            normalized: false,
+        };
+        let tensors = [TensorView::from_slice("rows", &[numbers.len()], &numbers)];
+        for threshold in [0.3, 0.0, -0.5] {
+            let thresholds = ClassThresholds::uniform(threshold);
+            let params = Params { multi_label, thresholds, ..Params::default() };
+            let expected = reference.run(&tensors, &layout, &params).unwrap();
+            let found = cuda.run(&tensors, &layout, &params).unwrap();
+            assert_equal(&expected, &found, &format!("{layout:#?} {params:?}"));
+            rejected += found.image(0).rejected;
+            survivors += found.image(0).survivors.len();
+        }
+    }
+    assert!(rejected > 1_000 && survivors > 1_000, "{rejected} {survivors}");
+}
+
+/// A tensor of boxes of 4 numbers, a score and `columns` numbers in each row, all different.
+fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layout) {
+    let width = 5 + columns.iter().sum::<usize>();
+    let mut numbers = Vec::new();
+    for anchor in 0..anchors {
+        let [x, y] = [anchor % 64, anchor / 64].map(|step| step as f32 * 10.0);
+        numbers.extend([x, y, x + 8.0, y + 8.0, 0.3 + random.f32() * 0.6]);
+        numbers.extend((5..width).map(|number| (anchor * width + number) as f32));
+    }
+    let field = |offset| Field {
+        tensor: 0,
+        offset,
+        image_stride: 0,
+        anchor_stride: width,
+        component_stride: 1,
+    };
+    let mut offset = 5;
+    let mut column = |&components: &usize| {
+        offset += components;
+        field(offset - components)
+    };
+    let layout = Layout {
+        decoder: "rows",
+        images: 1,
+        classes: 1,
+        groups: vec![Group {
+            anchors,
+            boxes: field(0),
+            scores: field(4),
+            objectness: None,
+            class: None,
+            reference: BoxReference::None,
+            columns: columns.iter().map(&mut column).collect(),
+        }],
+        score: ScoreRule::of_classes(1),
+        boxes: BoxRule::decoded(BoxFormat::Corners),
+        count: None,
+        columns: columns.iter().map(|&components| Column { name: "c", components }).collect(),
+        priors: None,
+        normalized: false,
+    };
+    (numbers, layout)
+}
+
+/// More survivors than the last kernel writes at a time, with and without columns in turn.
+#[test]
+#[ignore = "needs a GPU"]
+fn columns_of_thousands_of_survivors_equal_reference() {
+    engines::require_gpu();
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let mut random = Rng::with_seed(3);
+    for (columns, anchors) in [
+        (&[2, 1, 3, 34][..], 100),
+        (&[17], 4_500),
+        (&[], 4_500),
+        (&[1], 5),
+        (&[1_000, 24], 60),
+        (&[3], 4_500),
+    ] {
+        let (numbers, layout) = rows(columns, anchors, &mut random);
+        let shape = [anchors, numbers.len() / anchors];
+        let tensors = [TensorView::from_slice("rows", &shape, &numbers)];
+        for max_detections in [0, 7, 4_200] {
+            let params = Params { max_detections, ..Params::default() };
+            let expected = reference.run(&tensors, &layout, &params).unwrap();
+            let found = cuda.run(&tensors, &layout, &params).unwrap();
+            let case = format!("{columns:?}, {anchors} anchors, {max_detections}");
+            assert_equal(&expected, &found, &case);
+            let work = found.device();
+            assert_eq!(work.bytes_uploaded, 4 * numbers.len() as u64, "{case}");
+            assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
+            let survivors = if max_detections == 0 { anchors } else { anchors.min(max_detections) };
+            assert_eq!(found.image(0).survivors.len(), survivors, "{case}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn auto_runs_every_layout_on_either_processor() {
+    engines::require_gpu();
+    let (mut reference, mut auto) = (Reference::default(), Auto::new(None));
+    let mut engines = [0, 0];
+    for seed in 0..60 {
+        let scene = LayoutScene::new(seed);
+        let views = scene.views();
+        auto.supports(&scene.layout, &scene.params).unwrap();
+        let expected = reference.run(&views, &scene.layout, &scene.params).unwrap();
+        let found = auto.run(&views, &scene.layout, &scene.params).unwrap();
+        assert_equal(&expected, &found, &format!("seed {seed}"));
+        engines[usize::from(found.engine() == "cuda")] += 1;
+    }
+    assert!(engines.iter().all(|&frames| frames >= 8), "{engines:?}");
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random layouts of every kind: the engine under test and the reference return the same bits.
+
+use gstnmsfilter::internals::engine::{Engine, Reference};
+use gstnmsfilter::tensor::{Storage, TensorView};
+
+use crate::support::engines::{self, bits};
+use crate::support::layout_scene::LayoutScene;
+
+/// What scenes have in common, so that the test shows that it tests something.
+#[derive(Debug, Default)]
+struct Sums {
+    scenes: usize,
+    candidates: usize,
+    rejected: usize,
+    survivors: usize,
+    columns: usize,
+}
+
+/// Runs a scene on both engines.
+fn compare(
+    reference: &mut Reference,
+    engine: &mut dyn Engine,
+    (scene, tensors, seed): (&LayoutScene, &[TensorView<'_>], u64),
+    sums: &mut Sums,
+) {
+    let (layout, params) = (&scene.layout, &scene.params);
+    let expected = reference.run(tensors, layout, params).unwrap_or_else(|error| {
+        panic!("seed {seed}: the reference: {error}");
+    });
+    if let Err(refused) = engine.supports(layout, params) {
+        assert_eq!(engine.run(tensors, layout, params).unwrap_err(), refused, "seed {seed}");
+        return;
+    }
+    let found = engine.run(tensors, layout, params);
+    let found = found.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    sums.scenes += 1;
+    assert_eq!(found.column_components(), expected.column_components(), "seed {seed}");
+    for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
+        assert_eq!(
+            bits(&found),
+            bits(&expected),
+            "seed {seed}, image {index}: {layout:#?} {params:?}"
+        );
+        let columns = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
+        let (expected_columns, found_columns) = (columns(expected.columns), columns(found.columns));
+        assert_eq!(found_columns, expected_columns, "seed {seed}, image {index}");
+        sums.candidates += expected.candidates;
+        sums.rejected += expected.rejected;
+        sums.survivors += expected.survivors.len();
+        sums.columns += expected.columns.len();
+    }
+}
+
+#[test]
+fn every_engine_returns_the_bits_of_the_reference_for_random_layouts() {
+    let (mut reference, mut engine) = (Reference::default(), engines::fast());
+    let mut sums = Sums::default();
+    for seed in 0..engines::scene_count(6_000) {
+        let scene = LayoutScene::new(seed);
+        compare(&mut reference, &mut *engine, (&scene, &scene.views(), seed), &mut sums);
+    }
+    let Sums { scenes, candidates, rejected, survivors, columns } = sums;
+    assert!(candidates > 5 * scenes && rejected > scenes / 2, "{sums:?}");
+    assert!(survivors > 2 * scenes && columns > scenes, "{sums:?}");
+}
+
+#[test]
+fn images_in_separate_allocations_give_the_bits_of_the_reference() {
+    let (mut reference, mut engine) = (Reference::default(), engines::fast());
+    let mut sums = Sums::default();
+    for seed in 0..engines::scene_count(1_000) {
+        let scene = LayoutScene::new(seed);
+        let images: Vec<Vec<Storage<'_>>> =
+            scene.tensors.iter().map(|tensor| tensor.image_storages()).collect();
+        // Priors that all images share are in one memory.
+        let views: Vec<TensorView<'_>> = scene
+            .tensors
+            .iter()
+            .zip(&images)
+            .enumerate()
+            .map(|(index, (tensor, images))| {
+                let mut view = tensor.view();
+                if !scene.is_shared(index) {
+                    view.storage = Storage::Images(images);
+                }
+                view
+            })
+            .collect();
+        compare(&mut reference, &mut *engine, (&scene, &views, seed), &mut sums);
+    }
+    assert!(sums.survivors > sums.scenes, "{sums:?}");
+}

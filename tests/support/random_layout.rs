@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random layouts of every kind, with tensors of every element type that fit them.
+//!
+//! The numbers are such that a part of the anchors become candidates, and
+//! that boxes overlap; some numbers are not finite.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use fastrand::Rng;
+use gstnmsfilter::internals::decoder::layout::{
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, Combination, Field, Grid, Group,
+    Layout, Reference, ScoreRule,
+};
+use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
+use half::f16;
+
+/// A layout and its tensors.
+pub struct RandomLayout {
+    pub layout: Layout,
+    pub tensors: Vec<StoredTensor>,
+}
+
+/// A tensor `[images, elements of an image]` in host memory.
+pub struct StoredTensor {
+    pub id: String,
+    pub element: ElementType,
+    pub quantization: Option<Quantization>,
+    pub images: usize,
+    /// The elements of an image.
+    pub elements: usize,
+    /// The elements, in memory that is aligned for all types.
+    words: Vec<u64>,
+}
+
+/// What the numbers of a field are.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Probability,
+    Logit,
+    Class,
+    Count,
+    /// Numbers from the first to the second.
+    Range(f32, f32),
+}
+
+/// The numbers of one field of one group.
+struct NewField {
+    kind: Kind,
+    components: usize,
+    anchors: usize,
+    /// Whether all images have the same elements, as priors have.
+    is_shared: bool,
+}
+
+impl StoredTensor {
+    fn bytes(&self) -> &[u8] {
+        let size = self.element.size().unwrap();
+        &bytemuck::cast_slice(&self.words)[..self.images * self.elements * size]
+    }
+
+    /// The tensor, in one memory.
+    pub fn view(&self) -> TensorView<'_> {
+        let shape = Shape::new(&[self.images, self.elements]).unwrap();
+        TensorView::new(&self.id, self.element, shape, Storage::Host(self.bytes()))
+            .with_quantization(self.quantization)
+    }
+
+    /// The memory of each image.
+    pub fn image_storages(&self) -> Vec<Storage<'_>> {
+        let bytes = self.elements * self.element.size().unwrap();
+        (0..self.images)
+            .map(|image| Storage::Host(&self.bytes()[image * bytes..][..bytes]))
+            .collect()
+    }
+}
+
+impl RandomLayout {
+    pub fn new(rng: &mut Rng) -> Self {
+        let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
+        let has_class = rng.u8(0..4) == 0;
+        let rule = ScoreRule {
+            components: if has_class {
+                1
+            } else {
+                *rng.choice(&[1, 1, 2, 3, 7, 8, 20, 91]).unwrap()
+            },
+            first_class: if rng.u8(0..5) == 0 { 1 } else { 0 },
+            background: rng.u8(0..4) == 0,
+            activation: *rng
+                .choice(&[Activation::None, Activation::Sigmoid, Activation::Softmax])
+                .unwrap(),
+            combination: *rng.choice(&[Combination::Product, Combination::SquareRoot]).unwrap(),
+        };
+        let classes = match has_class {
+            true => *rng.choice(&[3, 80, 65_536]).unwrap(),
+            false => rule.first_class as usize + rule.components + rng.usize(0..2),
+        };
+        let has_objectness = rng.u8(0..3) == 0;
+        let columns: Vec<Column> = match rng.u8(0..3) {
+            0 => (0..rng.usize(1..=2))
+                .map(|_| Column { name: "column", components: rng.usize(1..40) })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let boxes = any_box_rule(rng);
+        let reference = rng.u8(0..4);
+        let group_count = rng.usize(1..=2);
+        let anchors: Vec<usize> =
+            (0..group_count).map(|_| *rng.choice(&[0, 1, 7, 40, 129]).unwrap()).collect();
+
+        let mut scene = Self { layout: empty(images, classes, rule, boxes), tensors: Vec::new() };
+        let score_kind = match rule.activation {
+            Activation::None => Kind::Probability,
+            Activation::Sigmoid | Activation::Softmax => Kind::Logit,
+        };
+        let number = box_kind(&boxes, reference != 0);
+        let mut priors = Vec::new();
+        for &anchors in &anchors {
+            let field = |kind, components| NewField { kind, components, anchors, is_shared: false };
+            let mut wanted =
+                vec![field(number, boxes.components()), field(score_kind, rule.columns())];
+            if has_objectness {
+                wanted.push(field(score_kind, 1));
+            }
+            if has_class {
+                wanted.push(field(Kind::Class, 1));
+            }
+            for column in &columns {
+                wanted.push(field(Kind::Range(-9.0, 9.0), column.components));
+            }
+            let mut fields = scene.add(rng, &wanted).into_iter();
+            let mut next = || fields.next().unwrap();
+            let (boxes, scores) = (next(), next());
+            let objectness = has_objectness.then(&mut next);
+            let class = has_class.then(&mut next);
+            let column_fields = columns.iter().map(|_| next()).collect();
+            let reference = match reference {
+                0 => Reference::None,
+                1 => Reference::Grid(any_grid(rng)),
+                2 => {
+                    let kind = Kind::Range(10.0, 90.0);
+                    let prior = NewField { kind, components: 4, anchors, is_shared: true };
+                    Reference::Priors(scene.add(rng, &[prior])[0])
+                }
+                _ => {
+                    let first = priors.len();
+                    priors.extend((0..anchors).map(|_| [0; 4].map(|_| 10.0 + rng.f32() * 80.0)));
+                    Reference::Table(first)
+                }
+            };
+            scene.layout.groups.push(Group {
+                anchors,
+                boxes,
+                scores,
+                objectness,
+                class,
+                reference,
+                columns: column_fields,
+            });
+        }
+        scene.layout.columns = columns;
+        scene.layout.priors = (!priors.is_empty() || reference == 3).then(|| Arc::from(priors));
+        if rng.u8(0..4) == 0 {
+            let count = NewField { kind: Kind::Count, components: 1, anchors: 1, is_shared: false };
+            scene.layout.count = Some(scene.add(rng, &[count])[0]);
+        }
+        scene
+    }
+
+    /// The tensors, each in one memory.
+    pub fn views(&self) -> Vec<TensorView<'_>> {
+        self.tensors.iter().map(StoredTensor::view).collect()
+    }
+
+    /// Whether all images have the same elements of the tensor of this index.
+    pub fn is_shared(&self, tensor: usize) -> bool {
+        self.layout.groups.iter().any(
+            |group| matches!(group.reference, Reference::Priors(priors) if priors.tensor == tensor),
+        )
+    }
+
+    /// Adds tensors for fields of the same anchors: one for all, whose rows or columns are anchors, or one each.
+    fn add(&mut self, rng: &mut Rng, wanted: &[NewField]) -> Vec<Field> {
+        let together = rng.bool() && wanted.len() > 1;
+        match together {
+            true => self.add_tensor(rng, wanted),
+            false => wanted
+                .iter()
+                .flat_map(|field| self.add_tensor(rng, std::slice::from_ref(field)))
+                .collect(),
+        }
+    }
+
+    fn add_tensor(&mut self, rng: &mut Rng, wanted: &[NewField]) -> Vec<Field> {
+        let images = self.layout.images;
+        let (anchors, is_shared) = (wanted[0].anchors, wanted[0].is_shared);
+        let width: usize = wanted.iter().map(|field| field.components).sum();
+        // Some tensors have an unused element per anchor or component.
+        let (gap, by_anchor) = (usize::from(rng.u8(0..4) == 0), rng.bool());
+        let (anchor_stride, component_stride) =
+            if by_anchor { (width + gap, 1) } else { (1, anchors + gap) };
+        let elements = if by_anchor { anchors * (width + gap) } else { width * (anchors + gap) };
+        let elements = elements.max(1);
+        let is_integer = wanted.iter().all(|f| matches!(f.kind, Kind::Class | Kind::Count));
+        let element = match is_integer {
+            true => *rng.choice(&[ElementType::I32, ElementType::I64, ElementType::F32]).unwrap(),
+            false => *rng
+                .choice(&[
+                    ElementType::F32,
+                    ElementType::F32,
+                    ElementType::F16,
+                    ElementType::I8,
+                    ElementType::U8,
+                ])
+                .unwrap(),
+        };
+        let (low, high) = wanted.iter().fold((0.0f32, 1.0f32), |(low, high), field| {
+            let (l, h) = field.kind.range();
+            (low.min(l), high.max(h))
+        });
+        let quantization = Quantization::new((high - low) / 255.0, {
+            let zero = (-low / ((high - low) / 255.0)).round() as i32;
+            if element == ElementType::I8 { zero - 128 } else { zero }
+        })
+        .filter(|_| matches!(element, ElementType::I8 | ElementType::U8));
+
+        let mut numbers = vec![0.0f32; images * elements];
+        let mut fields = Vec::new();
+        let mut first = 0;
+        for field in wanted {
+            let of = Field {
+                tensor: self.tensors.len(),
+                offset: first * component_stride,
+                image_stride: if is_shared { 0 } else { elements },
+                anchor_stride,
+                component_stride,
+            };
+            for image in 0..images {
+                for anchor in 0..anchors {
+                    for component in 0..field.components {
+                        let at = image * elements + of.index(anchor, component);
+                        numbers[at] = field.kind.number(rng);
+                    }
+                }
+            }
+            fields.push(of);
+            first += field.components;
+        }
+        // Separate images of a tensor begin an image apart, also if all are the same.
+        if is_shared && images > 1 {
+            let (one, others) = numbers.split_at_mut(elements);
+            others.chunks_mut(elements).for_each(|image| image.copy_from_slice(one));
+        }
+        self.tensors.push(StoredTensor {
+            id: format!("tensor-{}", self.tensors.len()),
+            element,
+            quantization,
+            images,
+            elements,
+            words: stored(&numbers, element, quantization),
+        });
+        fields
+    }
+}
+
+impl Kind {
+    fn range(self) -> (f32, f32) {
+        match self {
+            Self::Probability => (0.0, 1.0),
+            Self::Logit => (-6.0, 6.0),
+            Self::Class => (0.0, 3.0),
+            Self::Count => (0.0, 200.0),
+            Self::Range(low, high) => (low, high),
+        }
+    }
+
+    fn number(self, rng: &mut Rng) -> f32 {
+        match rng.u16(0..400) {
+            0 => return f32::NAN,
+            1 => return f32::INFINITY,
+            2 => return f32::NEG_INFINITY,
+            3 => return -0.0,
+            _ => {}
+        }
+        let (low, high) = self.range();
+        match self {
+            // Many are low, as of background.
+            Self::Probability => {
+                if rng.bool() {
+                    rng.f32() * 0.2
+                } else {
+                    rng.f32()
+                }
+            }
+            Self::Class => f32::from(rng.u8(0..3)) + if rng.u8(0..20) == 0 { 0.5 } else { 0.0 },
+            Self::Count => f32::from(rng.u8(0..200)),
+            // Steps, so that scores are equal now and then.
+            Self::Logit => (rng.f32() * 40.0).floor() * 0.3 - 6.0,
+            Self::Range(..) => low + rng.f32() * (high - low),
+        }
+    }
+}
+
+fn empty(images: usize, classes: usize, score: ScoreRule, boxes: BoxRule) -> Layout {
+    Layout {
+        decoder: "random",
+        images,
+        classes,
+        groups: Vec::new(),
+        score,
+        boxes,
+        count: None,
+        columns: Vec::new(),
+        priors: None,
+        normalized: false,
+    }
+}
+
+fn any_box_rule(rng: &mut Rng) -> BoxRule {
+    let format = *rng
+        .choice(&[BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square, BoxFormat::Distances])
+        .unwrap();
+    let transform = *rng
+        .choice(&[
+            BoxTransform::None,
+            BoxTransform::None,
+            BoxTransform::Exp,
+            BoxTransform::Sigmoid,
+            BoxTransform::Expectation,
+        ])
+        .unwrap();
+    let bins = if transform == BoxTransform::Expectation { rng.usize(1..=16) } else { 1 };
+    let variances = *rng.choice(&[[1.0, 1.0], [0.1, 0.2], [0.5, 1.0]]).unwrap();
+    let axes = if rng.u8(0..3) == 0 { Axes::Yx } else { Axes::Xy };
+    BoxRule { format, axes, transform, bins, variances }
+}
+
+/// The numbers of boxes that are sensible with a rule.
+fn box_kind(rule: &BoxRule, is_relative: bool) -> Kind {
+    match (rule.transform, rule.format, is_relative) {
+        (BoxTransform::Expectation, ..) => Kind::Range(-4.0, 4.0),
+        (_, BoxFormat::Distances, true) => Kind::Range(-0.2, 3.0),
+        (BoxTransform::None, _, false) => Kind::Range(1.0, 120.0),
+        _ => Kind::Range(-1.0, 2.5),
+    }
+}
+
+fn any_grid(rng: &mut Rng) -> Grid {
+    let sizes: ArrayVec<[f32; 2], 6> = match rng.bool() {
+        true => (0..rng.usize(1..=6)).map(|_| [0; 2].map(|_| 5.0 + rng.f32() * 60.0)).collect(),
+        false => ArrayVec::new(),
+    };
+    Grid {
+        columns: rng.usize(1..9),
+        per_cell: rng.usize(1..=4),
+        by_cell: rng.bool(),
+        stride: *rng.choice(&[[8.0, 8.0], [16.0, 16.0], [33.3, 7.5]]).unwrap(),
+        offset: *rng.choice(&[0.0, 0.5, -0.25]).unwrap(),
+        sizes,
+    }
+}
+
+/// The elements of `numbers`, as 64-bit words.
+fn stored(numbers: &[f32], element: ElementType, quantization: Option<Quantization>) -> Vec<u64> {
+    let quantized = |&number: &f32| {
+        let quantization = quantization.expect("the element type is quantized");
+        (number / quantization.scale()).round() + quantization.zero_point() as f32
+    };
+    let bytes: Vec<u8> = match element {
+        ElementType::F32 => bytemuck::cast_slice(numbers).to_vec(),
+        ElementType::F16 => {
+            numbers.iter().flat_map(|&n| f16::from_f32(n).to_bits().to_ne_bytes()).collect()
+        }
+        ElementType::I8 => numbers.iter().map(|n| quantized(n) as i8 as u8).collect(),
+        ElementType::U8 => numbers.iter().map(|n| quantized(n) as u8).collect(),
+        ElementType::I32 => numbers.iter().flat_map(|&n| (n as i32).to_ne_bytes()).collect(),
+        ElementType::I64 => numbers.iter().flat_map(|&n| (n as i64).to_ne_bytes()).collect(),
+        _ => unreachable!("the element type can be read"),
+    };
+    let mut words = vec![0u64; bytes.len().div_ceil(8)];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+    words
+}
