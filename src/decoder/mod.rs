@@ -9,6 +9,7 @@
 //! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
 //! of a user's description.
 
+mod assign;
 mod boxes;
 mod choose;
 pub mod description;
@@ -22,7 +23,7 @@ mod yolov8;
 mod yolox;
 
 #[cfg(feature = "internals")]
-pub use choose::ONNX_PREFIX;
+pub use assign::ONNX_PREFIX;
 pub use choose::{Choice, ChoiceError, choose};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};

@@ -9,7 +9,7 @@ use gstnmsfilter::internals::engine::{
     ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
 use gstnmsfilter::nms::{Backend, Nms};
-use gstnmsfilter::tensor::{ElementType, Quantization, TensorView};
+use gstnmsfilter::tensor::{ElementType, Quantization, Shape, TensorView};
 
 /// Random numbers of a tensor.
 fn random(random: &mut fastrand::Rng, count: usize, range: f32) -> Vec<f32> {
@@ -316,6 +316,10 @@ fn a_grid_of_another_model_size_is_an_error_with_both_numbers() {
          set model-width and model-height"
     );
     assert!(choose(&[("out", &[1, 8400, 85])], "yolox-raw", model_size(640.0)).is_ok());
+    let unnamed: [(&str, &[usize]); 3] =
+        [("a", &[1, 3, 8, 8, 7]), ("b", &[1, 3, 4, 4, 7]), ("c", &[1, 3, 2, 2, 7])];
+    let text = message(&unnamed, "yolov5-raw", Options::default());
+    assert!(text.contains("decoder yolov5-raw needs the size of the model's input"), "{text}");
     for size in [f32::NAN, f32::INFINITY, -1.0, 0.0, 1e30] {
         assert!(choose(&[("out", &[1, 8400, 85])], "yolox-raw", model_size(size)).is_err());
     }
@@ -444,8 +448,10 @@ fn score_activation_counts_instead_of_the_description() {
     ];
     let run = |score_activation| {
         let options = Options { score_activation, ..Options::default() };
-        let choice = decoder::choose(&tensors, None, options).unwrap();
-        assert_eq!(choice.decoder.name(), "detr");
+        // Models with softmax and a class for no object have the same names: they choose no decoder.
+        assert!(decoder::choose(&tensors, None, options).is_err());
+        let choice = decoder::choose(&tensors, decoder::by_name("detr"), options).unwrap();
+        assert_eq!(choice.reason, Reason::Name);
         assert!(choice.layout.normalized);
         let mut engine = Reference::default();
         let params = Params { method: Method::None, scale: [100.0; 2], ..Params::default() };
@@ -567,7 +573,8 @@ fn postprocessed_outputs_are_found_by_their_order() {
 #[test]
 fn batches_are_read_with_every_form() {
     let batch = Options { batch: true, ..model_size(64.0) };
-    let cases: [(&str, &[(&str, &[usize])], usize); 6] = [
+    type Tensors<'a> = &'a [(&'a str, &'a [usize])];
+    let cases: [(&str, Tensors<'_>, usize); 6] = [
         ("end2end", &[("output0", &[3, 300, 6])], 300),
         ("yolox-raw", &[("output", &[3, 84, 7])], 84),
         ("detr", &[("pred_boxes", &[3, 9, 4]), ("logits", &[3, 9, 80])], 9),
@@ -624,6 +631,15 @@ fn different_numbers_of_anchors_are_an_error_with_both() {
         "tensor pred_boxes (f32 1x9x4) has 9 anchors, tensor logits (f32 1x8x80) has 8; \
          expected the same number"
     );
+}
+
+/// Logits of other boxes are not read as boxes with scores in one tensor.
+#[test]
+fn a_tensor_of_two_is_not_read_as_the_only_one() {
+    let text = message(&[("a", &[1, 9, 4]), ("b", &[1, 8, 80])], "detr", Options::default());
+    assert!(text.contains("has 9 anchors") && text.contains("has 8; expected"), "{text}");
+    let choice = choose(&[("b", &[1, 8, 80])], "detr", Options::default()).unwrap();
+    assert_eq!(choice.layout.classes, 76);
 }
 
 #[test]
@@ -692,6 +708,80 @@ fn a_file_of_windows_has_the_layout_of_the_decoder() {
             let of_file = layout(Some(decoder));
             assert_eq!(of_file, layout(decoder::by_name("windows")));
             assert_eq!(of_file.plain(&tensors).unwrap().box_format, BoxFormat::Square);
+        }
+    }
+}
+
+/// So are those of UltraFace and YOLOv5.
+#[test]
+fn files_of_ultraface_and_yolov5_have_the_layouts_of_the_decoders() {
+    let ultraface = "
+        name = ultraface
+        [tensor scores]
+        shape = N,2
+        [tensor boxes]
+        shape = N,4
+        [score]
+        scores = scores
+        background = yes
+        [box]
+        box = boxes
+        unit = normalized
+    ";
+    let yolov5 = "
+        name = yolov5
+        [tensor output]
+        shape = N,5+C
+        [score]
+        scores = output 5
+        objectness = output 4
+        [box]
+        box = output
+        format = center
+    ";
+    let zeros = [0.0f32; 9 * 8];
+    let face =
+        |id, columns: usize| TensorView::from_slice(id, &[1, 9, columns], &zeros[..9 * columns]);
+    let cases = [
+        ("ultraface", ultraface, vec![face("a", 2), face("b", 4)]),
+        ("yolov5", yolov5, vec![face("c", 8)]),
+    ];
+    for (name, text, tensors) in cases {
+        let layout = |decoder, coordinates| {
+            let options = Options { coordinates, ..Options::default() };
+            decoder::choose(&tensors, decoder, options).unwrap().layout
+        };
+        let file = Some(decoder::from_text(text).unwrap());
+        for coordinates in [Coordinates::Auto, Coordinates::Normalized, Coordinates::Pixels] {
+            assert_eq!(layout(file, coordinates), layout(decoder::by_name(name), coordinates));
+        }
+    }
+}
+
+/// Shapes that claim more than any memory has are no layout, or one that engines refuse.
+#[test]
+fn enormous_shapes_do_not_overflow() {
+    let texts = [
+        "name = a\n[tensor t]\nshape = 4+C,N\n[score]\nscores = t 4\nfirst-class = 255\n[box]\nbox = t\n",
+        "name = b\n[tensor t]\nshape = N,C+4\n[score]\nscores = t\nbackground = yes\n[box]\nbox = t C\n",
+        "name = c\n[tensor t]\nshape = N,6\n[anchors]\nstrides = 1 1 1\nper-cell = 256\n[score]\nscores = t 4\n\
+         [box]\nbox = t\n",
+    ];
+    for text in texts {
+        let decoder = decoder::from_text(text).unwrap();
+        for shape in
+            [[usize::MAX; 3], [1, usize::MAX, 6], [1, 6, usize::MAX], [1, usize::MAX, usize::MAX]]
+        {
+            let mut tensor = TensorView::from_slice::<f32>("t", &[1, 0, 0], &[]);
+            tensor.shape = Shape::new(&shape).unwrap();
+            for model_size in [None, Some([f32::MAX; 2]), Some([65_535.0; 2])] {
+                let options = Options { batch: true, model_size, ..Options::default() };
+                if let Ok(choice) = decoder::choose(&[tensor.clone()], Some(decoder), options) {
+                    let mut engine = Reference::default();
+                    let run = engine.run(&[tensor.clone()], &choice.layout, &Params::default());
+                    assert!(run.is_err());
+                }
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a description and the shapes of tensors to a [`Layout`].
 
+use std::ops::Range;
+
 use arrayvec::ArrayVec;
 
 use super::shape::{Known, Pattern, Placed};
@@ -91,18 +93,17 @@ impl Description<'static> {
             let tensor = tensors[0].to_string();
             return Err(LayoutError::ModelSize { tensor, decoder: self.name });
         }
-        let shape_error = |tensor: usize| LayoutError::Shape {
-            tensor: tensors[tensor].to_string(),
-            decoder: self.name,
-            expected: expects.to_owned(),
-        };
+        let shape_error = |tensor: usize| self.shape_error(tensors[tensor], expects);
         let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;
         let scores_tensor = self.input(self.score.scores, 0);
         let (classes, classes_of) = match self.score.class {
             // Any class that a model can have: the tensor's classes are checked one by one.
             Some(field) if options.num_classes == 0 => (MAX_CLASSES, self.input(field, 0)),
             Some(field) => (options.num_classes, self.input(field, 0)),
-            None => (score.first_class as usize + score.components, scores_tensor),
+            None => {
+                let classes = score.components.saturating_add(score.first_class as usize);
+                (classes, scores_tensor)
+            }
         };
         check_classes(tensors[classes_of], classes)?;
 
@@ -121,7 +122,7 @@ impl Description<'static> {
             let optional = |of: Option<FieldRule>| of.map(|of| field(of, 1)).transpose();
             // Without softmax, the score of the background is not read.
             let skipped = usize::from(self.score.background && !score.background);
-            let mut scores = field(self.score.scores, score.columns() + skipped)?;
+            let mut scores = field(self.score.scores, score.columns().saturating_add(skipped))?;
             scores.offset =
                 scores.offset.saturating_add(skipped.saturating_mul(scores.component_stride));
             let reference = match (grid, rule.priors, &self.priors) {
@@ -226,50 +227,29 @@ impl Description<'static> {
                 Err(Misfit::Batch(batch)) => {
                     return Err(LayoutError::Batch { tensor: tensor.to_string(), batch });
                 }
-                Err(Misfit::Images(images)) => {
-                    let boxes = first.unwrap_or(tensor).to_string();
-                    let (box_images, scores) = (fitted.images, tensor.to_string());
+                Err(Misfit::Images(score_images)) => {
                     return Err(LayoutError::Images {
-                        boxes,
-                        box_images,
-                        scores,
-                        score_images: images,
+                        boxes: first.unwrap_or(tensor).to_string(),
+                        box_images: fitted.images,
+                        scores: tensor.to_string(),
+                        score_images,
                     });
                 }
                 Err(Misfit::Anchors(anchors)) => {
-                    let tensor = tensor.to_string();
-                    return Err(match (&self.anchors.levels, options.model_size, &found[level]) {
-                        (Levels::Strides(strides), Some([width, height]), _) => {
-                            let strides: Vec<String> = match is_level {
-                                true => vec![strides[level].to_string()],
-                                false => strides.iter().map(u32::to_string).collect(),
-                            };
-                            LayoutError::Grid {
-                                tensor,
-                                decoder: self.name,
-                                found: anchors,
-                                expected: expected.unwrap_or_default(),
-                                strides: strides.join(", "),
-                                model: format!("{width}x{height}"),
-                            }
-                        }
-                        (_, _, Some(first)) => LayoutError::Anchors {
-                            first: first.tensor.to_string(),
-                            first_anchors: first.anchors,
-                            second: tensor,
-                            second_anchors: anchors,
-                        },
-                        _ => LayoutError::Shape {
-                            tensor,
-                            decoder: self.name,
-                            expected: expects.to_owned(),
-                        },
+                    let levels = if is_level { level..level + 1 } else { 0..MAX_GROUPS };
+                    let grid =
+                        self.grid_error(tensor, [anchors, expected.unwrap_or(0)], levels, options);
+                    let other = found[level].as_ref().map(|first| LayoutError::Anchors {
+                        first: first.tensor.to_string(),
+                        first_anchors: first.anchors,
+                        second: tensor.to_string(),
+                        second_anchors: anchors,
                     });
+                    return Err(grid
+                        .or(other)
+                        .unwrap_or_else(|| self.shape_error(tensor, expects)));
                 }
-                Err(Misfit::Shape) => {
-                    let (tensor, expected) = (tensor.to_string(), expects.to_owned());
-                    return Err(LayoutError::Shape { tensor, decoder: self.name, expected });
-                }
+                Err(Misfit::Shape) => return Err(self.shape_error(tensor, expects)),
             };
             if rule.shapes.iter().all(Pattern::has_anchors) && found[level].is_none() {
                 found[level] = Some(Found { tensor, anchors: placed.anchors });
@@ -280,6 +260,36 @@ impl Description<'static> {
             fitted.placed.push(placed);
         }
         Ok(fitted)
+    }
+
+    fn shape_error(&self, tensor: &TensorView<'_>, expects: &str) -> LayoutError {
+        let (tensor, expected) = (tensor.to_string(), expects.to_owned());
+        LayoutError::Shape { tensor, decoder: self.name, expected }
+    }
+
+    /// The error of a tensor that does not have the number of anchors of these levels' grids; `None` without strides.
+    fn grid_error(
+        &self,
+        tensor: &TensorView<'_>,
+        [found, expected]: [usize; 2],
+        levels: Range<usize>,
+        options: Options,
+    ) -> Option<LayoutError> {
+        let (Levels::Strides(strides), Some([width, height])) =
+            (&self.anchors.levels, options.model_size)
+        else {
+            return None;
+        };
+        let strides: Vec<String> =
+            strides.iter().take(levels.end).skip(levels.start).map(u32::to_string).collect();
+        Some(LayoutError::Grid {
+            tensor: tensor.to_string(),
+            decoder: self.name,
+            found,
+            expected,
+            strides: strides.join(", "),
+            model: format!("{width}x{height}"),
+        })
     }
 
     /// Checks the element type of the tensor of a section: classes and counts can be integers.

@@ -75,6 +75,7 @@
 mod apply;
 mod error;
 mod parse;
+mod sections;
 mod shape;
 
 use std::borrow::Cow;
@@ -83,7 +84,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 pub use error::DescriptionError;
-pub use parse::MAX_LENGTH;
+pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
 use super::layout::{Activation, BoxRule, Combination, MAX_GROUPS, MAX_SIZES};
