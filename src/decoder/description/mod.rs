@@ -2,7 +2,7 @@
 //! Descriptions: layouts of model families as text.
 //!
 //! In: a text such as the files in src/decoder/families, or a user's file. Out: a [`Description`], which finds the
-//! [`Layout`] for tensors of given shapes. No element is read.
+//! [`Layout`](super::Layout) for tensors of given shapes. No element is read.
 //!
 //! # Format
 //! Lines of `key = value`, in sections that begin with `[kind name]`. Text after `#` is a comment. This describes
