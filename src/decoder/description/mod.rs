@@ -2,7 +2,7 @@
 //! Descriptions: layouts of model families as text.
 //!
 //! In: a text such as the files in src/decoder/families, or a user's file. Out: a [`Description`], which finds the
-//! [`Layout`] for tensors of given shapes. No element is read.
+//! [`Layout`](super::Layout) for tensors of given shapes. No element is read.
 //!
 //! # Format
 //! Lines of `key = value`, in sections that begin with `[kind name]`. Text after `#` is a comment. This describes
@@ -84,6 +84,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 pub use error::DescriptionError;
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
