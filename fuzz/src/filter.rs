@@ -82,6 +82,8 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         element.set_property_from_str("backend", "cpu");
         element.set_property("label-file", None::<String>);
         element.set_property("deepstream-version", None::<String>);
+        element.set_property("layout-file", None::<String>);
+        element.set_property_from_str("decoder", "auto");
         element.set_property_from_str("attach", "roi");
         run.labels = None;
         if !run.start(counts)? {

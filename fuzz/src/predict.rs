@@ -183,6 +183,7 @@ impl Plan {
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
             batch: false,
+            model_size: model_size(settings, known.frame),
             ..Options::default()
         };
         let decoder = decoder::by_name(&settings.nick("decoder"));
@@ -385,7 +386,20 @@ pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
     let is_known =
         |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
-    cannot_attach(settings) || !labels_are_valid || !version.is_none_or(is_known)
+    // No file that the property is set to exists.
+    let needs_layout_file = settings.nick("decoder") == "layout"
+        || settings.get::<Option<String>>("layout-file").is_some_and(|path| !path.is_empty());
+    cannot_attach(settings)
+        || !labels_are_valid
+        || !version.is_none_or(is_known)
+        || needs_layout_file
+}
+
+/// The size of the model's input: the properties, else that of the frame.
+fn model_size(settings: &Snapshot, frame: Option<[u32; 2]>) -> Option<[f32; 2]> {
+    let set: [u32; 2] = ["model-width", "model-height"].map(|name| settings.get(name));
+    let size = if set == [0, 0] { frame } else { Some(set) };
+    size.filter(|size| !size.contains(&0)).map(|size| size.map(|side| side as f32))
 }
 
 /// The name of an error's innermost variant that is not a wrapper.

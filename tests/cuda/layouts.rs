@@ -236,7 +236,7 @@ fn split(rng: &mut Rng, layout: &Layout) -> Layout {
             first += anchors;
         }
     }
-    Layout { groups, ..layout.clone() }
+    Layout { groups: groups.into_iter().collect(), ..layout.clone() }
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
             decoder: "softmax",
             images: 1,
             classes: components,
-            groups: vec![Group {
+            groups: [Group {
                 anchors: ANCHORS,
                 boxes: field(components + 2),
                 scores: field(0),
@@ -330,7 +330,9 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
                 class: None,
                 reference: BoxReference::None,
                 columns: Vec::new(),
-            }],
+            }]
+            .into_iter()
+            .collect(),
             score: ScoreRule {
                 background: true,
                 activation: Activation::Softmax,
@@ -382,7 +384,7 @@ fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layou
         decoder: "rows",
         images: 1,
         classes: 1,
-        groups: vec![Group {
+        groups: [Group {
             anchors,
             boxes: field(0),
             scores: field(4),
@@ -390,7 +392,9 @@ fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layou
             class: None,
             reference: BoxReference::None,
             columns: columns.iter().map(&mut column).collect(),
-        }],
+        }]
+        .into_iter()
+        .collect(),
         score: ScoreRule::of_classes(1),
         boxes: BoxRule::decoded(BoxFormat::Corners),
         count: None,

@@ -307,7 +307,7 @@ fn empty(images: usize, classes: usize, score: ScoreRule, boxes: BoxRule) -> Lay
         decoder: "random",
         images,
         classes,
-        groups: Vec::new(),
+        groups: ArrayVec::new(),
         score,
         boxes,
         count: None,

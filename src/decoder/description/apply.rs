@@ -108,7 +108,7 @@ impl Description<'static> {
         check_classes(tensors[classes_of], classes)?;
 
         let rule = &self.anchors;
-        let mut groups = Vec::with_capacity(rule.levels.groups());
+        let mut groups = ArrayVec::new();
         let mut first = 0;
         for level in 0..rule.levels.groups() {
             let grid = grids.as_ref().map(|grids| grids[level]);

@@ -56,7 +56,7 @@ pub struct Layout {
     pub classes: usize,
     /// The anchors of an image. An anchor is one location for which the model predicts a box. Anchors are
     /// numbered through all groups.
-    pub groups: Vec<Group>,
+    pub groups: ArrayVec<Group, MAX_GROUPS>,
     /// How scores are computed.
     pub score: ScoreRule,
     /// How boxes are computed.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plain layouts, which engines decode with code of their own because it is faster.
 
+use arrayvec::ArrayVec;
+
 use super::{
     Activation, BoxFormat, BoxRule, BoxTransform, Combination, Field, Group, Layout, Reference,
     ScoreRule,
@@ -58,7 +60,7 @@ impl From<PlainLayout> for Layout {
             decoder,
             images,
             classes,
-            groups: vec![Group {
+            groups: ArrayVec::from_iter([Group {
                 anchors,
                 boxes,
                 scores,
@@ -66,7 +68,7 @@ impl From<PlainLayout> for Layout {
                 class: None,
                 reference: Reference::None,
                 columns: Vec::new(),
-            }],
+            }]),
             score: ScoreRule::of_classes(classes),
             boxes: BoxRule::decoded(box_format),
             count: None,
