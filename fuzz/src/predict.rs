@@ -386,9 +386,8 @@ pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
     let is_known =
         |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
-    // No file that the property is set to exists.
-    let needs_layout_file = settings.nick("decoder") == "layout"
-        || settings.get::<Option<String>>("layout-file").is_some_and(|path| !path.is_empty());
+    // The property layout-file is set to no description of a layout.
+    let needs_layout_file = settings.nick("decoder") == "layout";
     cannot_attach(settings)
         || !labels_are_valid
         || !version.is_none_or(is_known)
