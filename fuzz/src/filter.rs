@@ -78,13 +78,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     }
     if !run.start(counts)? {
         // With these properties it must start.
-        let element = &run.harness.element;
-        element.set_property_from_str("backend", "cpu");
-        element.set_property("label-file", None::<String>);
-        element.set_property("deepstream-version", None::<String>);
-        element.set_property("layout-file", None::<String>);
-        element.set_property_from_str("decoder", "auto");
-        element.set_property_from_str("attach", "roi");
+        run.correct_properties();
         run.labels = None;
         if !run.start(counts)? {
             return Err(Failure("it does not start after its properties were corrected".into()));
@@ -242,6 +236,17 @@ impl Run {
         }
     }
 
+    /// Sets the properties whose values can prevent a start to values with which the element must start.
+    fn correct_properties(&self) {
+        let element = &self.harness.element;
+        element.set_property_from_str("backend", "cpu");
+        element.set_property_from_str("decoder", "auto");
+        element.set_property_from_str("attach", "roi");
+        for name in ["label-file", "layout-file", "deepstream-version"] {
+            element.set_property(name, None::<String>);
+        }
+    }
+
     /// Stops the element and starts it again; it must then work as before.
     fn restart(&mut self, counts: &mut Counts) -> Result<(), Failure> {
         let caps = self.caps.clone();
@@ -249,10 +254,7 @@ impl Run {
         self.harness.stop(gst::State::Ready);
         if !self.start(counts)? {
             // A property that takes effect at the next start has a value that prevents it.
-            self.harness.element.set_property_from_str("backend", "cpu");
-            self.harness.element.set_property("label-file", None::<String>);
-            self.harness.element.set_property("deepstream-version", None::<String>);
-            self.harness.element.set_property_from_str("attach", "roi");
+            self.correct_properties();
             if !self.start(counts)? {
                 return Err(Failure("it does not start again".into()));
             }

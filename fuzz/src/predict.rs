@@ -128,6 +128,8 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
     // The tensors of `GstTensorMeta` and those of the plugin's own metadata are those of two elements, of which
     // the element reads one.
     known.is_unpredictable |= has_both_kinds(buffer);
+    // A file that cannot be read is an error of the start, or a pending setting while playing.
+    known.is_unpredictable |= settings.nick("decoder") == "layout";
     if known.is_unpredictable {
         return Expected::Anything;
     }

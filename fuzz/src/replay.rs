@@ -110,6 +110,10 @@ fn check(buffer: &gst::BufferRef, file: &File) -> Result<(), Failure> {
     let bytes: &[u8] = match tensor.elements().map_err(|error| failure(error.to_string()))? {
         Elements::F32(elements) => bytemuck::cast_slice(elements),
         Elements::F16(elements) => bytemuck::cast_slice(elements),
+        Elements::I8(elements) => bytemuck::cast_slice(elements),
+        Elements::U8(elements) => elements,
+        Elements::I32(elements) => bytemuck::cast_slice(elements),
+        Elements::I64(elements) => bytemuck::cast_slice(elements),
         other => return Err(failure(format!("the elements are {other:?}"))),
     };
     match &file.tensor {
