@@ -91,7 +91,7 @@ impl Mapping {
 
     /// The box in pixels of the frame, clipped to it; `None` if it does not intersect
     /// [`visible`](Self::visible).
-    pub fn to_frame(&self, Corners { x1, y1, x2, y2 }: Corners) -> Option<Corners> {
+    pub fn frame_box(&self, Corners { x1, y1, x2, y2 }: Corners) -> Option<Corners> {
         if !self.visible().intersects([x1, y1, x2, y2]) {
             return None;
         }
@@ -119,7 +119,7 @@ mod tests {
 
     /// The edges of the box in the frame; `None` if it is outside.
     fn to_frame(mapping: &Mapping, [x1, y1, x2, y2]: [f32; 4]) -> Option<[f32; 4]> {
-        let found = mapping.to_frame(Corners { x1, y1, x2, y2 });
+        let found = mapping.frame_box(Corners { x1, y1, x2, y2 });
         found.map(|Corners { x1, y1, x2, y2 }| [x1, y1, x2, y2])
     }
 

@@ -28,7 +28,7 @@ pub struct Region {
 impl Region {
     /// The region of a survivor, by the mapping of its image; `None` if it is outside the frame.
     pub fn of(detection: &Detection, mapping: &Mapping) -> Option<Self> {
-        let Corners { x1, y1, x2, y2 } = mapping.to_frame(detection.corners())?;
+        let Corners { x1, y1, x2, y2 } = mapping.frame_box(detection.corners())?;
         Some(Self { x1, y1, x2, y2, confidence: detection.score, class: detection.class })
     }
 

@@ -204,7 +204,7 @@ impl GroupDecoder<'_> {
     fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
         let is_multi = self.params.multi_label && self.class.is_none();
-        if is_multi || rule.activation == Activation::Softmax {
+        if is_multi {
             self.decode_one_by_one(anchors, found);
             return;
         }
@@ -214,6 +214,15 @@ impl GroupDecoder<'_> {
         let scan = Scan { scores, field, anchors, classes: rule.components, lowest };
         let number = |key: S::Key| self.scores.number(S::from_key(key));
         match self.objectness {
+            None if rule.activation == Activation::Softmax => {
+                for anchor in 0..anchors {
+                    let Best { key, class, .. } = scan.best_of_anchor(anchor);
+                    let best = number(key);
+                    if !self.softmax_is_below(&scan, anchor, best) {
+                        self.add(anchor, class, best, None, found);
+                    }
+                }
+            }
             None => scan.without_objectness(|Best { anchor, key, class }| {
                 self.add(anchor, class, number(key), None, found);
             }),
@@ -299,9 +308,6 @@ impl GroupDecoder<'_> {
             found.rejected += 1;
             return;
         }
-        if self.softmax_is_below(anchor, best, objectness) {
-            return;
-        }
         let scores = (0..rule.columns()).map(|column| self.scores.at(anchor, column));
         let score = formula::score(rule, objectness, best, scores);
         if !score.is_finite() {
@@ -344,22 +350,28 @@ impl GroupDecoder<'_> {
         found.rejected += usize::from(added.is_err());
     }
 
-    /// Whether softmax of `best` is less than the lowest threshold, as far as that is known without the sum: the
-    /// sum is at least 1, so softmax is at most `exp(best - m)`.
+    /// Whether softmax of `best`, the greatest score of the anchor's classes, is less than the lowest threshold, as
+    /// far as that is known without the sum: the sum is at least 1, so softmax is at most `exp(best - m)`.
     #[inline(always)]
-    fn softmax_is_below(&self, anchor: usize, best: f32, objectness: Option<f32>) -> bool {
-        let rule = &self.layout.score;
-        if rule.activation != Activation::Softmax || objectness.is_some() {
+    fn softmax_is_below<S: Score>(&self, scan: &Scan<'_, S>, anchor: usize, best: f32) -> bool {
+        let background = match self.layout.score.background {
+            true => self.scores.at(anchor, 0),
+            false => best,
+        };
+        let greatest = if background > best { background } else { best };
+        let bound = exp(best - greatest);
+        if bound.is_nan() || bound >= self.lowest {
             return false;
         }
-        let scores = (0..rule.columns()).map(|column| self.scores.at(anchor, column));
-        let (mut greatest, mut zero) = (f32::NEG_INFINITY, 0.0);
-        for score in scores {
-            greatest = if score > greatest { score } else { greatest };
-            zero += score * 0.0;
-        }
-        // NaN and infinity reject the anchor. With multi_label thresholds of other classes can be lower.
-        zero == 0.0 && exp(best - greatest) < self.lowest
+        // NaN and infinity reject the anchor.
+        let first = scan.field.index(anchor, 0);
+        let is_finite = |all: bool, score: &S| all & score.to_f32().is_finite();
+        let all_finite = match scan.field.component_stride {
+            1 => scan.scores[first..first + scan.classes].iter().fold(true, is_finite),
+            stride => (0..scan.classes)
+                .fold(true, |all, class| is_finite(all, &scan.scores[first + class * stride])),
+        };
+        all_finite && background.is_finite()
     }
 
     /// The key of the lowest threshold, for scores that are compared before the activation.
