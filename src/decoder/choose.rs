@@ -386,6 +386,16 @@ fn several_readings(
     }
 }
 
+/// Removes items that are equal to an earlier one.
+fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
+    let all = items.clone();
+    let mut index = 0;
+    items.retain(|item| {
+        index += 1;
+        !all[..index - 1].contains(item)
+    });
+}
+
 /// The error for shapes that several model families have. `errors` are those of readings that do not fit.
 fn ambiguous(
     tensors: &[TensorView<'_>],
@@ -402,7 +412,7 @@ fn ambiguous(
             _ => fit.decoder.name().to_owned(),
         })
         .collect();
-    readings.dedup();
+    retain_first(&mut readings);
     let mut of_grids: Vec<&str> = errors
         .iter()
         .filter_map(|error| match error {
@@ -410,7 +420,7 @@ fn ambiguous(
             _ => None,
         })
         .collect();
-    of_grids.dedup();
+    retain_first(&mut of_grids);
     if !of_grids.is_empty() {
         let names = of_grids.join(", ");
         readings.push(format!("one of {names} (with model-width and model-height)"));

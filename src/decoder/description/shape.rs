@@ -153,11 +153,15 @@ impl Pattern {
         self.axes.len()
     }
 
-    /// How `dimensions`, without that of the batch, fit. Dimensions of 1 that the shape does not have are skipped.
+    /// How `dimensions`, without that of the batch, fit. Dimensions of 1 that the shape does not have are skipped,
+    /// the first ones before others: `[1,6400,1]` is 6400 rows of one number.
     pub fn fit(&self, dimensions: &[usize], known: Known) -> Option<Placed> {
         let mut positions = ArrayVec::new();
         let mut search = Search { dimensions, known };
-        search.place(&self.axes, 0, &mut positions).then(|| self.placed(dimensions, &positions))
+        let excess = dimensions.len().checked_sub(self.axes.len())?;
+        let leading = dimensions.iter().take(excess).take_while(|&&dimension| dimension == 1);
+        let from = leading.count();
+        search.place(&self.axes, from, &mut positions).then(|| self.placed(dimensions, &positions))
     }
 
     fn placed(&self, dimensions: &[usize], positions: &[usize]) -> Placed {
@@ -307,6 +311,8 @@ mod tests {
         assert_eq!(placed("N,1", &[8, 1]), Some([8, 1, 1, 1, 8]));
         assert_eq!(placed("N", &[1, 8]), Some([8, 1, 1, 1, 8]));
         assert_eq!(placed("1", &[1, 1]), Some([1, 1, 1, 1, 1]));
+        assert_eq!(placed("N,1", &[1, 8, 1]), Some([8, 1, 1, 1, 8]));
+        assert_eq!(placed("N,4+C", &[1, 8, 1]), None, "one row of 8 numbers");
         assert_eq!(placed("N,4", &[8, 2, 4]), None);
         assert_eq!(placed("N,5+C", &[8, 5]), None, "at least one class");
     }
