@@ -77,7 +77,7 @@ pub enum LayoutError {
         /// The number of priors.
         priors: usize,
     },
-    /// The first of three dimensions is not 1, and [`Options::batch`] is not set.
+    /// The first of three dimensions is not 1, and [`Options::batch`](crate::nms::Options::batch) is not set.
     #[error(
         "tensor {tensor}: expected a batch dimension of 1, got {batch}; \
          export the model with a batch size of 1"
