@@ -8,6 +8,7 @@ use std::path::Path;
 
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::nms::Nms;
 use gstnmsfilter::tensor::{ElementType, Quantization};
 use serde_json::Value;
 
@@ -214,4 +215,24 @@ fn an_output_with_one_scale_for_boxes_scores_and_classes_is_warned_of() {
                     decoder end2end are probabilities from 0 to 1";
     let found = ended.warnings.iter().filter(|warning| warning.starts_with(expected)).count();
     assert_eq!(found, 1, "{:?}", ended.warnings);
+}
+
+#[test]
+fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
+    let mut found = Vec::new();
+    for (case, right) in CASES {
+        let Some(folder) = data::path(&format!("data/models2026/{case}")) else { return };
+        let right = right.split(' ').next().unwrap().trim_start_matches("decoder=");
+        for decoder in Nms::decoders().filter(|&decoder| decoder != right) {
+            let mut read = Case::read(&folder, true);
+            for (index, tensor) in read.tensors.iter_mut().enumerate() {
+                tensor.id = format!("output-{index}");
+            }
+            let (objects, ended) = read.run(&format!("decoder={decoder}"));
+            if ended.error.is_none() && ended.warnings.is_empty() && !objects.is_empty() {
+                found.push((case, decoder));
+            }
+        }
+    }
+    assert_eq!(found, []);
 }

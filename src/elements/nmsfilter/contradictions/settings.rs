@@ -14,6 +14,7 @@ use crate::engine::ClassThresholds;
 use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
 use crate::output::Labels;
+use crate::tensor::{ElementType, TensorView};
 
 /// A setting, and what it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -68,7 +69,22 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
         "layout-file is set, but decoder {decoder} reads the tensors; set decoder=layout, or unset layout-file"
     )]
     UnusedLayoutFile { decoder: &'static str },
+    #[error(
+        "decoder {decoder} does not read the tensor {tensor}, which seems to belong to those that it reads; {advice}"
+    )]
+    UnreadTensor { decoder: &'static str, tensor: String, advice: &'static str },
+    #[error(
+        "decoder {decoder} reads {queries} queries of {classes} classes in tensor {tensor}, but such models have some \
+         hundreds of queries; correct decoder"
+    )]
+    Queries { decoder: &'static str, tensor: String, queries: usize, classes: usize },
 }
+
+/// More queries than models of the DETR family have: most have 100 to 300, those for crowded pictures 900.
+const MANY_QUERIES: usize = 2000;
+
+/// More classes than detection datasets have: LVIS has 1203.
+const MANY_CLASSES: usize = 4000;
 
 /// The scale of quantized probabilities is 1/255 if a tensor has no other numbers. From this step on, thresholds and
 /// the order of candidates have no meaning: a tensor has such a scale if it also has coordinates in pixels, or the
@@ -97,6 +113,8 @@ pub(in crate::elements::nmsfilter) fn of_plan(
         of_thresholds(plan, thresholds, settings),
         of_steps(plan, input),
         of_layout_file(plan, settings),
+        of_unread_tensors(plan, input),
+        of_queries(plan, input),
     ]
     .into_iter()
     .flatten()
@@ -224,4 +242,47 @@ fn of_layout_file(plan: &StreamPlan, settings: &Settings) -> Option<SettingContr
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
     (is_set && settings.decoder != Decoder::Layout)
         .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })
+}
+
+/// Tensors that are not read, although their shape is that of a part of what is read. Tensors that are found by their
+/// ids are all that there is.
+fn of_unread_tensors(plan: &StreamPlan, input: PlanInput<'_>) -> Option<SettingContradiction> {
+    let Choice { decoder, layout, reason } = plan.choice();
+    let decoder = decoder.name();
+    if *reason == Reason::Id {
+        return None;
+    }
+    let (read, anchors) = (layout.tensors(), layout.anchors());
+    let unread = |(index, _): &(usize, &TensorView<'_>)| !read.contains(index);
+    let has_anchors = |tensor: &TensorView<'_>| anchors > 1 && tensor.shape.contains(&anchors);
+    let is_integer =
+        |tensor: &TensorView<'_>| matches!(tensor.element, ElementType::I32 | ElementType::I64);
+    let is_level = |tensor: &TensorView<'_>| {
+        let columns = tensor.shape.last().filter(|&&columns| columns > 1);
+        let is_same = |&index: &usize| input.tensors[index].shape.last() == columns;
+        layout.groups.len() > 1 && columns.is_some() && read.iter().any(is_same)
+    };
+    let has_classes = layout.has_class_field() || layout.score.components > 1;
+    input.tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
+        let advice = match decoder {
+            "windows" if has_anchors(tensor) => "if it has the scores of boxes, set decoder=boxes",
+            "boxes" if !has_classes && has_anchors(tensor) && is_integer(tensor) => {
+                "if it has the classes of boxes, give it the id labels, or set decoder=efficientnms or ssd-postprocess"
+            }
+            _ if is_level(tensor) => "if it is that of a further stride, correct decoder",
+            _ => return None,
+        };
+        let tensor = tensor.to_string();
+        Some(SettingContradiction::UnreadTensor { decoder, tensor, advice })
+    })
+}
+
+fn of_queries(plan: &StreamPlan, input: PlanInput<'_>) -> Option<SettingContradiction> {
+    let Choice { decoder, layout, .. } = plan.choice();
+    let (decoder, queries, classes) = (decoder.name(), layout.anchors(), layout.classes);
+    if decoder != "detr" || (queries <= MANY_QUERIES && classes <= MANY_CLASSES) {
+        return None;
+    }
+    let tensor = input.tensors[layout.groups[0].scores.tensor].to_string();
+    Some(SettingContradiction::Queries { decoder, tensor, queries, classes })
 }
