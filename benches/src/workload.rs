@@ -23,14 +23,23 @@ pub struct Workload {
     pub params: Params,
     tensors: Vec<TensorData>,
     box_format: BoxFormat,
+    /// The decoder, if ids do not select it.
+    decoder: Option<&'static str>,
 }
 
+/// The numbers of a tensor.
 #[derive(Clone, Debug)]
-struct TensorData {
-    id: &'static str,
-    shape: Vec<usize>,
-    values: Vec<f32>,
+pub struct TensorData {
+    /// The id.
+    pub id: &'static str,
+    /// The dimensions.
+    pub shape: Vec<usize>,
+    /// The elements.
+    pub values: Vec<f32>,
 }
+
+/// Width and height of the input of the models of workloads.
+const MODEL_SIZE: [f32; 2] = [640.0; 2];
 
 /// Left, top, side, score.
 pub type Window = [f32; 4];
@@ -71,8 +80,10 @@ impl Workload {
 
     /// The layout from the decoder for the tensors' ids.
     pub fn layout(&self) -> Layout {
-        let options = Options { box_format: self.box_format, ..Options::default() };
-        decoder::choose(&self.tensors(), None, options)
+        let model_size = Some(MODEL_SIZE);
+        let options = Options { box_format: self.box_format, model_size, ..Options::default() };
+        let decoder = self.decoder.and_then(decoder::by_name);
+        decoder::choose(&self.tensors(), decoder, options)
             .expect("a decoder reads these tensors")
             .layout
     }
@@ -82,11 +93,29 @@ impl Workload {
         Self { name: name.into(), params, ..self.clone() }
     }
 
+    /// The output of a family, read by `decoder`. Normalized coordinates are multiplied by the size of the model's
+    /// input.
+    pub fn family(decoder: &'static str, tensors: Vec<TensorData>) -> Self {
+        let (params, box_format) = (greedy_params(0.45, 0.25), BoxFormat::Corners);
+        let mut workload =
+            Self { name: decoder.to_owned(), params, tensors, box_format, decoder: Some(decoder) };
+        if workload.layout().normalized {
+            workload.params.scale = MODEL_SIZE;
+        }
+        workload
+    }
+
     /// Windows as the tensor `windows`.
     pub fn windows(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         let values = windows.concat();
         let numbers = TensorData { id: "windows", shape: vec![windows.len(), 4], values };
-        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Square }
+        Self {
+            name: name.into(),
+            params,
+            tensors: vec![numbers],
+            box_format: BoxFormat::Square,
+            decoder: None,
+        }
     }
 
     /// Corners and scores as the tensors `boxes` and `scores`.
@@ -97,7 +126,7 @@ impl Workload {
             TensorData { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
             TensorData { id: "scores", shape: vec![rows.len()], values: scores },
         ];
-        Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners }
+        Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners, decoder: None }
     }
 
     /// A YOLOv8 output of 1x84x8400 in which some anchors have the windows; all other scores are
@@ -106,7 +135,13 @@ impl Workload {
         const ANCHORS: usize = 8400;
         let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
         let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
-        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
+        Self {
+            name: name.into(),
+            params,
+            tensors: vec![numbers],
+            box_format: BoxFormat::Center,
+            decoder: None,
+        }
     }
 
     /// A YOLOv5 output of 1x25200x85 in which some anchors have the windows; all other scores are
@@ -119,7 +154,13 @@ impl Workload {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
         let numbers = TensorData { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
-        Self { name: name.into(), params, tensors: vec![numbers], box_format: BoxFormat::Center }
+        Self {
+            name: name.into(),
+            params,
+            tensors: vec![numbers],
+            box_format: BoxFormat::Center,
+            decoder: None,
+        }
     }
 
     /// `n` boxes in a frame of 1920x1080 pixels, with sides of 16 to 116 pixels.

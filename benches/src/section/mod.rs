@@ -7,6 +7,7 @@ mod crowd;
 mod element;
 mod growth;
 mod latency;
+mod layouts;
 mod oscars;
 mod partitions;
 #[cfg(feature = "v1_28")]
@@ -53,6 +54,7 @@ pub const SECTIONS: &[Section] = &[
     crowd::SECTION,
     partitions::SECTION,
     candidates::SECTION,
+    layouts::SECTION,
     growth::SECTION,
     attach::SECTION,
     element::SECTION,

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decode and suppression of families whose layouts are not plain, beside plain ones.
+
+use anyhow::Result;
+
+use super::{Bench, Section, format_us};
+use crate::report::Table;
+use crate::workload::{TensorData, Workload, greedy_params};
+
+pub const SECTION: Section = Section {
+    name: "layouts",
+    about: "families whose boxes or scores are computed, beside those that are final",
+    run,
+};
+
+/// One anchor in this many has an object.
+const PERIOD: usize = 12;
+
+fn rows(
+    id: &'static str,
+    [anchors, numbers]: [usize; 2],
+    number: impl Fn(usize, usize) -> f32,
+) -> TensorData {
+    let values = (0..anchors)
+        .flat_map(|anchor| (0..numbers).map(move |k| (anchor, k)))
+        .map(|(a, k)| number(a, k));
+    TensorData { id, shape: vec![1, anchors, numbers], values: values.collect() }
+}
+
+/// The score of a class: high for one class of some anchors.
+fn class_score(anchor: usize, class: usize, high: f32, low: f32) -> f32 {
+    if anchor.is_multiple_of(PERIOD) && class == anchor % 80 { high } else { low }
+}
+
+fn objectness(anchor: usize) -> f32 {
+    if anchor.is_multiple_of(PERIOD) { 0.9 } else { 0.02 }
+}
+
+/// Center x, center y, width and height in pixels, all over the model's input.
+fn pixels(anchor: usize, number: usize) -> f32 {
+    match number {
+        0 => (anchor * 37 % 600) as f32,
+        1 => (anchor * 101 % 600) as f32,
+        _ => 20.0 + (anchor % 60) as f32,
+    }
+}
+
+fn workloads() -> Vec<Workload> {
+    let of_rows = |box_: fn(usize, usize) -> f32| {
+        move |anchor: usize, k: usize| match k {
+            0..4 => box_(anchor, k),
+            4 => objectness(anchor),
+            _ => class_score(anchor, k - 5, 0.8, 0.01),
+        }
+    };
+    let offsets: fn(usize, usize) -> f32 =
+        |anchor, k| if k < 2 { 0.4 } else { (anchor % 7) as f32 * 0.2 };
+    let levels = |number: fn(usize, usize) -> f32, numbers: usize, ids: [&'static str; 3]| {
+        let anchors = [8, 16, 32].map(|stride| (640 / stride) * (640 / stride) * 2);
+        ids.into_iter()
+            .zip(anchors)
+            .map(move |(id, anchors)| rows(id, [anchors, numbers], number))
+            .collect::<Vec<_>>()
+    };
+    let distances: fn(usize, usize) -> f32 = |anchor, k| 1.0 + ((anchor + k) % 3) as f32;
+    let scores: fn(usize, usize) -> f32 =
+        |anchor, _| if anchor.is_multiple_of(5 * PERIOD) { 0.7 } else { 0.02 };
+    let boxes = levels(distances, 4, ["bbox_8", "bbox_16", "bbox_32"]);
+    let faces = levels(scores, 1, ["score_8", "score_16", "score_32"]);
+    vec![
+        Workload::family("yolov5", vec![rows("yolo-v5-out", [8400, 85], of_rows(pixels))]),
+        Workload::family("yolox-raw", vec![rows("output", [8400, 85], of_rows(offsets))]),
+        Workload::family(
+            "end2end",
+            vec![rows("output0", [8400, 6], |anchor, k| match k {
+                0 | 1 => pixels(anchor, k),
+                2 | 3 => pixels(anchor, k - 2) + pixels(anchor, k),
+                4 => objectness(anchor),
+                _ => (anchor % 80) as f32,
+            })],
+        ),
+        Workload::family(
+            "detr",
+            vec![
+                rows("logits", [300, 80], |anchor, k| class_score(anchor, k, 2.0, -6.0)),
+                rows("pred_boxes", [300, 4], |anchor, k| pixels(anchor, k) / 640.0),
+            ],
+        ),
+        Workload::family(
+            "ssd",
+            vec![
+                rows("boxes", [1917, 4], |anchor, k| ((anchor + k) % 9) as f32 * 0.1),
+                rows("scores", [1917, 91], |anchor, k| class_score(anchor, k, 2.0, -6.0)),
+            ],
+        ),
+        Workload::family("scrfd", faces.into_iter().chain(boxes).collect()),
+        Workload::yolov8("yolov8", &[], greedy_params(0.45, 0.25)),
+    ]
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let columns =
+        ["decoder", "candidates", "survivors", "engine", "median us", "p90 us", "kernels us"];
+    let mut table = Table::new(columns);
+    for workload in workloads() {
+        for run in bench.engines.run(&workload, bench.budget)? {
+            let times =
+                [run.times.median(), run.times.quantile(0.9), run.device.median()].map(format_us);
+            let counts = [run.candidates, run.survivors].map(|count| count.to_string());
+            let cells = std::iter::once(workload.name.clone()).chain(counts);
+            table.row(cells.chain([run.engine.to_owned()]).chain(times));
+        }
+    }
+    bench.folder.table("layouts", &table)
+}
