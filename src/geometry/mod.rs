@@ -11,6 +11,7 @@ mod bounds;
 mod letterbox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
+mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;
@@ -18,6 +19,7 @@ pub use bounds::Bounds;
 pub use letterbox::{Fit, Letterbox};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use mapping::{Mapping, MappingError};
+pub use oriented::OrientedBox;
 pub use overlap::Overlap;
 
 /// An axis-aligned box by its edges, in pixels of the model's input, or of the frame to which it was mapped.
