@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The exponential function and the sigmoid: the operations of src/engine/functions.rs, which explains
+// The exponential function and the sigmoid: the operations of src/functions.rs, which explains
 // them, in the same order, so that the results have the same bits.
 #pragma once
 
