@@ -11,6 +11,8 @@ mod bounds;
 mod letterbox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
+#[allow(dead_code, reason = "the engines of oriented boxes use it")]
+pub mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;
@@ -18,6 +20,8 @@ pub use bounds::Bounds;
 pub use letterbox::{Fit, Letterbox};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use mapping::{Mapping, MappingError};
+#[allow(unused_imports, reason = "the engines of oriented boxes use it")]
+pub use oriented::OrientedBox;
 pub use overlap::Overlap;
 
 /// An axis-aligned box by its edges, in pixels of the model's input, or of the frame to which it was mapped.
