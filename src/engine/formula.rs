@@ -5,10 +5,10 @@
 //! In: the anchor's numbers, the rules of the layout. Out: single precision, each operation rounded by itself, in
 //! the order written here. kernels/layout.cuh has the same formulas.
 
-use super::functions::{exp, sigmoid};
 use crate::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Grid, PointRule, ScoreRule,
 };
+use crate::functions::{exp, sigmoid};
 
 /// The score of a candidate from the best score `best`, which is one of `scores`, and objectness.
 ///

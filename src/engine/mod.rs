@@ -66,7 +66,6 @@ mod auto;
 mod cpu;
 pub mod cuda;
 pub(crate) mod formula;
-pub mod functions;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;
