@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use fastrand::Rng;
 use gstnmsfilter::internals::decoder::layout::{
-    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, Combination, Field, Grid, Group,
-    Layout, Reference, ScoreRule,
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind, Combination, Field,
+    Grid, Group, Layout, Prototypes, Reference, ScoreRule,
 };
 use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use half::f16;
@@ -97,12 +97,19 @@ impl RandomLayout {
             false => rule.first_class as usize + rule.components + rng.usize(0..2),
         };
         let has_objectness = rng.u8(0..3) == 0;
-        let columns: Vec<Column> = match rng.u8(0..3) {
+        let mut columns: Vec<Column> = match rng.u8(0..3) {
             0 => (0..rng.usize(1..=2))
-                .map(|_| Column { name: "column", components: rng.usize(1..40) })
+                .map(|_| Column::of_numbers("column", rng.usize(1..40)))
                 .collect(),
             _ => Vec::new(),
         };
+        let has_masks = rng.u8(0..4) == 0;
+        if has_masks {
+            let channels = *rng.choice(&[1, 3, 8, 32, 33, 70]).unwrap();
+            let kind = ColumnKind::MaskCoefficients;
+            let column = Column { name: "coefficients", components: channels, kind };
+            columns.insert(rng.usize(0..=columns.len()), column);
+        }
         let boxes = any_box_rule(rng);
         let reference = rng.u8(0..4);
         let group_count = rng.usize(1..=2);
@@ -152,12 +159,16 @@ impl RandomLayout {
             scene.layout.groups.push(Group {
                 anchors,
                 boxes,
+                angle: None,
                 scores,
                 objectness,
                 class,
                 reference,
                 columns: column_fields,
             });
+        }
+        if has_masks {
+            scene.add_prototypes(rng, &columns);
         }
         scene.layout.columns = columns;
         scene.layout.priors = (!priors.is_empty() || reference == 3).then(|| Arc::from(priors));
@@ -166,6 +177,21 @@ impl RandomLayout {
             scene.layout.count = Some(scene.add(rng, &[count])[0]);
         }
         scene
+    }
+
+    /// Adds prototypes of the column with coefficients.
+    fn add_prototypes(&mut self, rng: &mut Rng, columns: &[Column]) {
+        let is_coefficients = |column: &Column| column.kind == ColumnKind::MaskCoefficients;
+        let column = columns.iter().position(is_coefficients).unwrap();
+        let [width, height] = [0, 1].map(|_| *rng.choice(&[1, 2, 7, 20, 33]).unwrap());
+        let wanted = NewField {
+            kind: Kind::Range(-3.0, 3.0),
+            components: columns[column].components,
+            anchors: width * height,
+            is_shared: false,
+        };
+        let field = self.add_tensor(rng, &[wanted])[0];
+        self.layout.prototypes = Some(Prototypes { field, width, height, column });
     }
 
     /// The tensors, each in one memory.
@@ -312,6 +338,7 @@ fn empty(images: usize, classes: usize, score: ScoreRule, boxes: BoxRule) -> Lay
         boxes,
         count: None,
         columns: Vec::new(),
+        prototypes: None,
         priors: None,
         normalized: false,
     }
@@ -333,7 +360,7 @@ fn any_box_rule(rng: &mut Rng) -> BoxRule {
     let bins = if transform == BoxTransform::Expectation { rng.usize(1..=16) } else { 1 };
     let variances = *rng.choice(&[[1.0, 1.0], [0.1, 0.2], [0.5, 1.0]]).unwrap();
     let axes = if rng.u8(0..3) == 0 { Axes::Yx } else { Axes::Xy };
-    BoxRule { format, axes, transform, bins, variances }
+    BoxRule { format, axes, transform, bins, variances, angle_factor: 1.0 }
 }
 
 /// The numbers of boxes that are sensible with a rule.
