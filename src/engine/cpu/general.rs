@@ -52,15 +52,15 @@ pub(super) struct ImageTensors<'t, 'a> {
 
 /// The numbers of a field of an image.
 #[derive(Clone, Copy)]
-struct Numbers<'a> {
-    elements: Elements<'a>,
-    quantization: Option<Quantization>,
+pub(super) struct Numbers<'a> {
+    pub elements: Elements<'a>,
+    pub quantization: Option<Quantization>,
     /// Its offset is that of the image.
-    field: Field,
+    pub field: Field,
 }
 
 impl<'a> ImageTensors<'_, 'a> {
-    fn numbers(&self, field: &Field) -> Numbers<'a> {
+    pub fn numbers(&self, field: &Field) -> Numbers<'a> {
         let tensor = &self.tensors[field.tensor];
         let (_, elements) = self
             .elements

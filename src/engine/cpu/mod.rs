@@ -14,6 +14,7 @@ mod candidate;
 mod conflict;
 mod decode;
 mod general;
+mod masks;
 mod multi_label;
 mod ranking;
 mod score;
@@ -29,6 +30,7 @@ use crate::tensor::{Elements, HostImages, TensorView};
 use conflict::{Conflict, Entry, Test};
 use decode::{CandidateDecoder, Found};
 use general::HostTensors;
+use masks::{MaskBuffers, Survivors};
 use ranking::Ranking;
 use suppressors::Suppressors;
 
@@ -43,6 +45,7 @@ pub struct Cpu {
     survivors: Vec<Detection>,
     /// The columns of all survivors.
     columns: Vec<f32>,
+    masks: MaskBuffers,
 }
 
 impl Engine for Cpu {
@@ -60,6 +63,7 @@ impl Engine for Cpu {
         self.images.clear();
         self.survivors.clear();
         self.columns.clear();
+        self.masks.clear();
         match layout.plain(tensors) {
             Some(plain) => self.run_plain(tensors, &plain, params)?,
             None => self.run_general(tensors, layout, params)?,
@@ -70,6 +74,8 @@ impl Engine for Cpu {
             detections: &self.survivors,
             columns: &self.columns,
             column_components: layout.column_components(),
+            mask_places: &self.masks.places,
+            mask_bytes: &self.masks.bytes,
             device: DeviceWork::default(),
         })
     }
@@ -116,6 +122,14 @@ impl Cpu {
                     tensors.append_columns(layout, survivor, &mut self.columns);
                 }
             }
+            if let Some(prototypes) = &layout.prototypes {
+                let survivors = Survivors {
+                    detections: &self.survivors[first..],
+                    columns: &self.columns[first * layout.column_components()..],
+                };
+                let numbers = tensors.numbers(&prototypes.field);
+                self.masks.add(layout, prototypes, params, survivors, &numbers);
+            }
         }
         Ok(())
     }
@@ -127,6 +141,7 @@ impl Cpu {
         let Found { candidates, rejected } = &self.decoder.found;
         self.images.push(ImageCounts {
             first,
+            first_mask: first,
             survivors: self.survivors.len() - first,
             candidates: candidates.len(),
             rejected: *rejected,

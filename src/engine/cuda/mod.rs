@@ -114,6 +114,8 @@ impl Cuda {
             detections: self.on.results.detections(),
             columns: self.on.results.columns(),
             column_components: self.on.results.column_components(),
+            mask_places: &[],
+            mask_bytes: &[],
             device: work,
         }
     }
@@ -272,6 +274,7 @@ impl OnDevice {
             let header = self.results.header(image);
             self.images.push(ImageCounts {
                 first: self.results.first(image),
+                first_mask: 0,
                 survivors: header.survivors as usize,
                 candidates: header.candidates as usize,
                 rejected: header.rejected as usize,
@@ -283,6 +286,8 @@ impl OnDevice {
         *work += DeviceWork {
             bytes_uploaded: 0,
             bytes_downloaded,
+            column_bytes_downloaded: 0,
+            mask_bytes_downloaded: 0,
             launches: 1,
             rounds: rounds.into(),
             time: Duration::from_nanos(nanoseconds.into()),
