@@ -312,6 +312,7 @@ fn is_huge(box_: &Detection, [width, height]: [f32; 2]) -> bool {
 mod tests {
     use super::*;
     use crate::decoder::by_name;
+    use crate::engine::Masks;
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;
@@ -340,7 +341,13 @@ mod tests {
         for &survivors in frames {
             let (candidates, rejected) = (survivors.len(), 0);
             evidence.add(
-                &ImageOutcome { survivors, columns: &[], candidates, rejected },
+                &ImageOutcome {
+                    survivors,
+                    columns: &[],
+                    masks: Masks::default(),
+                    candidates,
+                    rejected,
+                },
                 ANCHORS,
                 MODEL,
             );
@@ -358,7 +365,13 @@ mod tests {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
-        let frame = ImageOutcome { survivors: &survivors, columns: &[], candidates, rejected };
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates,
+            rejected,
+        };
         evidence.add(&frame, ANCHORS, MODEL);
         evidence.of_boxes(&reading("yolov8"))
     }
@@ -452,8 +465,13 @@ mod tests {
         let model = [16.0, 16.0];
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
         let mut evidence = Evidence::default();
-        let frame =
-            ImageOutcome { survivors: &survivors, columns: &[], candidates: 1, rejected: 0 };
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates: 1,
+            rejected: 0,
+        };
         evidence.add(&frame, ANCHORS, model);
         assert_eq!(evidence.of_boxes(&Reading { model, ..reading("windows") }), None);
     }
@@ -479,8 +497,13 @@ mod tests {
         let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
         let mut evidence = Evidence::default();
         for _ in 0..3 {
-            let frame =
-                ImageOutcome { survivors: &survivors, columns: &[], candidates, rejected: 0 };
+            let frame = ImageOutcome {
+                survivors: &survivors,
+                columns: &[],
+                masks: Masks::default(),
+                candidates,
+                rejected: 0,
+            };
             evidence.add(&frame, anchors, MODEL);
         }
         evidence.of_boxes(&reading)
