@@ -37,6 +37,7 @@ mod engine;
 mod file;
 #[cfg(any(feature = "onnxruntime", all(feature = "gstreamer", feature = "internals")))]
 mod frame;
+mod functions;
 mod geometry;
 #[cfg(feature = "onnxruntime")]
 mod inference;

@@ -133,7 +133,7 @@ on_emulated_gpu() {
     fi
     step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
     # Tests that are ignored without a GPU run, too, except those that other tests run in a process of their own
-    # (tests/deepstream) and those over all f32, which need no GPU (src/engine/functions.rs). The emulated GPU is slow,
+    # (tests/deepstream) and those over all f32, which need no GPU (src/functions). The emulated GPU is slow,
     # so there are fewer random scenes; with a real one nothing is left out (tests/gpu).
     local harness=("${harness[@]}" --include-ignored --skip inside:: --skip all_numbers)
     # Of the programs those that use a GPU, from the build of all.

@@ -11,7 +11,7 @@ mod bounds;
 mod letterbox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
-mod oriented;
+pub mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;

@@ -5,9 +5,9 @@
 //   g++ -x c++ -std=c++17 -O2 -ffp-contract=off functions.cu -o functions
 //   ./functions [all]
 //
-// Prints a line `SET EXP SIGMOID SQRT` for each set of inputs: every f16 and a sample of f32, then,
-// with `all`, the 32 blocks of 2^27 consecutive f32, by their bits. The tests of
-// src/engine/functions.rs print the same lines. tests/fixtures/functions has the expected ones.
+// Prints a line `SET EXP SIGMOID SQRT SIN COS LN` for each set of inputs: every f16 and a sample of
+// f32, then, with `all`, the 32 blocks of 2^27 consecutive f32, by their bits. The tests of
+// src/functions print the same lines. tests/fixtures/functions has the expected ones.
 //
 // A checksum is the sum, modulo 2^64, of a hash of each input's index and result. Different results
 // have different hashes, so any single wrong result changes it.
@@ -18,7 +18,7 @@
 #include <string.h>
 
 struct Sums {
-    uint64_t exp, sigmoid, sqrt;
+    uint64_t exp, sigmoid, sqrt, sin, cos, ln;
 };
 
 // Consecutive inputs: f16 or f32, whose bits are first + index x stride.
@@ -43,6 +43,10 @@ DEVICE Sums checksums(const Set &set, uint64_t start, uint64_t step) {
         sums.exp += hash(index, exponential(x));
         sums.sigmoid += hash(index, sigmoid(x));
         sums.sqrt += hash(index, sqrt_rn(radicand));
+        const SinCos angle = sine_cosine(x);
+        sums.sin += hash(index, angle.sin);
+        sums.cos += hash(index, angle.cos);
+        sums.ln += hash(index, natural_logarithm(x));
     }
     return sums;
 }
@@ -68,6 +72,9 @@ __global__ void add_checksums(Set set, Sums *total) {
     add(&total->exp, sums.exp);
     add(&total->sigmoid, sums.sigmoid);
     add(&total->sqrt, sums.sqrt);
+    add(&total->sin, sums.sin);
+    add(&total->cos, sums.cos);
+    add(&total->ln, sums.ln);
 }
 
 static Sums run(const Set &set) {
@@ -89,8 +96,11 @@ static Sums run(const Set &set) { return checksums(set, 0, 1); }
 
 static void print(const char *name, const Set &set) {
     const Sums sums = run(set);
-    printf("%s %016llx %016llx %016llx\n", name, (unsigned long long)sums.exp,
-           (unsigned long long)sums.sigmoid, (unsigned long long)sums.sqrt);
+    printf("%s", name);
+    for (const uint64_t sum : {sums.exp, sums.sigmoid, sums.sqrt, sums.sin, sums.cos, sums.ln}) {
+        printf(" %016llx", (unsigned long long)sum);
+    }
+    printf("\n");
 }
 
 int main(int count, char **arguments) {

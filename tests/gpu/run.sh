@@ -7,7 +7,8 @@
 #   suite      every test program with backend=cuda, but for those that are steps of their own
 #   inference  the inference element: needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
 #   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; the time of batches
-#   functions  checksums of the functions in kernels/functions.cuh, over all f32; needs nvcc
+#   functions  checksums of the functions in kernels/functions.cuh, over all f32, and of pairs of boxes in
+#              kernels/oriented.cuh; needs nvcc
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
@@ -20,7 +21,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions, sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,22s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,23s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -108,10 +109,16 @@ with_standin() {
 }
 
 functions() {
-    local expected=tests/fixtures/functions/checksums.txt
-    if nvcc -std=c++17 -O2 tests/gpu/functions.cu -o "$work/functions" &&
-        "$work/functions" all | diff "$expected" -; then
-        echo "$(wc -l <"$expected") checksums are equal"
+    checksums functions all
+    checksums oriented
+}
+
+# checksums NAME ARGUMENT...: compares the output of tests/gpu/NAME.cu with the expected one.
+checksums() {
+    local name=$1 expected=tests/fixtures/$1/checksums.txt
+    if nvcc -std=c++17 -O2 "tests/gpu/$name.cu" -o "$work/$name" &&
+        "$work/$name" "${@:2}" | diff "$expected" -; then
+        echo "$(wc -l <"$expected") checksums of $name are equal"
     else
         echo "functions: FAILED: expected the checksums in $expected"
         failed+=(functions)

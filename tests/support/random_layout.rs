@@ -76,7 +76,17 @@ impl StoredTensor {
 }
 
 impl RandomLayout {
+    /// A layout of upright boxes.
     pub fn new(rng: &mut Rng) -> Self {
+        Self::with_angles(rng, false)
+    }
+
+    /// A layout whose boxes have angles.
+    pub fn oriented(rng: &mut Rng) -> Self {
+        Self::with_angles(rng, true)
+    }
+
+    fn with_angles(rng: &mut Rng, is_oriented: bool) -> Self {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
         let has_class = rng.u8(0..4) == 0;
         let rule = ScoreRule {
@@ -110,7 +120,11 @@ impl RandomLayout {
             let column = Column { name: "coefficients", components: channels, kind };
             columns.insert(rng.usize(0..=columns.len()), column);
         }
-        let boxes = any_box_rule(rng);
+        let mut boxes = any_box_rule(rng);
+        if is_oriented {
+            boxes.format = BoxFormat::Center;
+            boxes.angle_factor = *rng.choice(&[1.0, 1.0, -1.0, 0.25]).unwrap();
+        }
         let reference = rng.u8(0..4);
         let group_count = rng.usize(1..=2);
         let anchors: Vec<usize> =
@@ -133,6 +147,9 @@ impl RandomLayout {
             if has_class {
                 wanted.push(field(Kind::Class, 1));
             }
+            if is_oriented {
+                wanted.push(field(Kind::Range(-4.0, 4.0), 1));
+            }
             for column in &columns {
                 wanted.push(field(Kind::Range(-9.0, 9.0), column.components));
             }
@@ -141,6 +158,7 @@ impl RandomLayout {
             let (boxes, scores) = (next(), next());
             let objectness = has_objectness.then(&mut next);
             let class = has_class.then(&mut next);
+            let angle = is_oriented.then(&mut next);
             let column_fields = columns.iter().map(|_| next()).collect();
             let reference = match reference {
                 0 => Reference::None,
@@ -159,7 +177,7 @@ impl RandomLayout {
             scene.layout.groups.push(Group {
                 anchors,
                 boxes,
-                angle: None,
+                angle,
                 scores,
                 objectness,
                 class,

@@ -10,6 +10,7 @@ use std::fmt;
 use gst::glib;
 
 use super::NmsFilter;
+use super::contradictions::PointEvidence;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::plan::PlanInput;
@@ -202,6 +203,7 @@ impl Session {
             let anchors = plan.anchors(params);
             plan.quantization().apply(&mut views);
             let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
+            let mut points = PointEvidence::default();
             for (frame, image) in group.frames().zip(outcome.images()) {
                 // Every survivor has a region: the engine rejects boxes outside of the frame.
                 let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
@@ -213,13 +215,14 @@ impl Session {
                     for (survivor, row) in image.survivors.iter().zip(image.columns.chunks(width)) {
                         if Region::of(survivor, &mapping).is_some() {
                             let detail = details.of(layout, params, survivor, row);
+                            points.add(survivor, detail.points());
                             self.regions.add_detail(&detail, &mapping);
                         }
                     }
                 }
             }
             counts.add(&outcome);
-            planner.contradictions.add(element, &outcome, anchors, buffer.pts());
+            planner.contradictions.add(element, &outcome, points, anchors, buffer.pts());
         }
         self.regions.sort_frames();
         counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);

@@ -9,7 +9,6 @@
 use arrayvec::ArrayVec;
 
 use super::super::formula::{self, Prior};
-use super::super::functions::{exp, logit_threshold, sigmoid};
 use super::super::{Detection, EngineError, Params};
 use super::candidate::add_box;
 use super::decode::{Best, CandidateDecoder, Found, Scan};
@@ -18,6 +17,7 @@ use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{
     Activation, Axes, Combination, Field, Group, Layout, Reference, ScoreRule,
 };
+use crate::functions::{exp, logit_threshold, sigmoid};
 use crate::tensor::{Elements, HostImages, Quantization, TensorView};
 
 /// The tensors of a layout in host memory.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::masks::{MaskGrid, MaskPlace, WORD_BYTES};
-use super::validate::validate;
+use super::validate::{check_overlap, validate};
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
 use crate::decoder::{Field, Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, Stream};
@@ -133,7 +133,7 @@ impl Cuda {
 /// [`EngineError::Unsupported`] if they cannot.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
     match params.overlap {
-        Overlap::Iou | Overlap::Representative | Overlap::Smaller => Ok(()),
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
         Overlap::Diou => Err(EngineError::Unsupported {
             engine: Cuda::NAME,
             what: "overlap measure",
@@ -148,8 +148,9 @@ impl Engine for Cuda {
         Self::NAME
     }
 
-    fn supports(&self, _layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        supports(params)
+    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        supports(params)?;
+        check_overlap(layout, params)
     }
 
     fn run(

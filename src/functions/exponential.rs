@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exponential function and the sigmoid, with the same bits on every platform.
-//!
-//! Mathematical libraries and GPUs have functions whose results differ in the last bits. The functions of this
-//! module consist of additions, subtractions, multiplications and divisions of IEEE 754 single precision, each
-//! rounded by itself (no fused multiply-add), in a fixed order. `kernels/functions.cuh` has the same operations
-//! in the same order for GPUs. The square root is correctly rounded by IEEE 754: `f32::sqrt`, and `sqrt_rn` in
-//! `kernels/portable.cuh`.
+//! The exponential function and the sigmoid.
 //!
 //! # The exponential function
 //! With n the integer nearest to x / ln 2, and r = x - n ln 2, which is at most about ln 2 / 2 in magnitude,
@@ -14,16 +8,12 @@
 //! exp(x) = 2^n exp(r),    exp(r) = 1 + (r + r^2 P(r))
 //! ```
 //!
-//! - n: x log2(e) is rounded to an integer by the addition of 1.5 x 2^23, where the spacing of f32 is 1. The
-//!   subtraction of the same number is exact.
-//! - r: ln 2 is the sum of `LN2_HIGH`, its first 15 bits, and `LN2_LOW`. n has at most 8 bits, so
+//! - n: x log2(e), rounded by the addition of [`ROUND_TO_INTEGER`].
+//! - r: ln 2 is the sum of [`LN2_HIGH`], its first 15 bits, and [`LN2_LOW`]. n has at most 8 bits, so
 //!   n x `LN2_HIGH` and its difference from x are exact. r has the rounding errors of n x `LN2_LOW` and of the
 //!   last subtraction.
-//! - P: a polynomial of degree 4, computed by Horner's method. Its `COEFFICIENTS` minimize the greatest relative
-//!   error of 1 + r + r^2 P(r) for |r| <= ln 2 / 2 + 10^-5. They were computed by Lawson's algorithm (iteratively
-//!   reweighted least squares, 4001 Chebyshev nodes), then rounded to f32 one at a time, from the lowest degree;
-//!   after each the others were computed anew. The greatest relative error of the polynomial in exact arithmetic
-//!   is 3.14e-9, which is 0.053 x 2^-24.
+//! - P: a polynomial of degree 4, computed by Horner's method, for |r| <= ln 2 / 2 + 10^-5. The greatest relative error
+//!   of 1 + r + r^2 P(r) in exact arithmetic is 3.14e-9, which is 0.053 x 2^-24.
 //! - 2^n: two factors, 2^(n / 2) rounded down and the rest. The first product is exact, so that a subnormal
 //!   result is rounded once. The second product overflows to infinity. n is in -150 to 128, because x is limited
 //!   to -104 to 89, where the results are zero and infinity already.
@@ -34,28 +24,17 @@
 //!
 //! # Properties
 //! Both functions are monotonic: x <= y implies exp(x) <= exp(y) and sigmoid(x) <= sigmoid(y), with rounding
-//! included. So engines may compare logits before the activation ([`logit_threshold`]). NaN gives the NaN
-//! with the bits 0x7fc00000.
+//! included. So engines may compare logits before the activation ([`logit_threshold`]).
 //!
 //! The greatest errors, in units in the last place of the exact result, are 0.989 for [`exp`], and 2.481 for
-//! [`sigmoid`] where exp(-x) is finite.
-//!
-//! The test `all_numbers` measures errors and monotonicity over all f32. The exact values are those of f64 functions
-//! of the platform's library. `checksums_of_all_numbers` compares the bits with those of `kernels/functions.cuh`
-//! on the host, and `tests/gpu/run.sh` with those on a GPU.
+//! [`sigmoid`] where exp(-x) is finite. The test `all_numbers` measures errors and monotonicity over all f32.
 
-/// The first 15 bits of ln 2: 0x1.62e4p-1.
-const LN2_HIGH: f32 = 0.693_145_75;
-/// ln 2 - [`LN2_HIGH`]: 0x1.7f7d1cp-20.
-const LN2_LOW: f32 = 1.428_606_8e-6;
-/// 1.5 x 2^23
-const ROUND_TO_INTEGER: f32 = 12_582_912.0;
+use super::order::{from_order, order};
+use super::{LN2_HIGH, LN2_LOW, NAN, ROUND_TO_INTEGER};
+
 /// The coefficients of P, from the lowest degree.
 const COEFFICIENTS: [f32; 5] =
     [0.499_999_94, 0.166_665_23, 0.041_668_292, 0.008_368_533, 0.001_381_829];
-
-/// The NaN that the functions return. Which bits a NaN has after arithmetic differs between platforms.
-const NAN: f32 = f32::from_bits(0x7fc0_0000);
 
 /// The exponential function.
 #[inline]
@@ -117,27 +96,12 @@ pub fn logit_threshold(threshold: f32) -> f32 {
     from_order(result)
 }
 
-/// An integer that increases with the number: x < y implies order(x) < order(y).
-fn order(x: f32) -> u32 {
-    let bits = x.to_bits();
-    if x.is_sign_negative() { !bits } else { bits | 1 << 31 }
-}
-
-/// The inverse of [`order`].
-fn from_order(order: u32) -> f32 {
-    f32::from_bits(if order >> 31 == 0 { !order } else { order ^ 1 << 31 })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write;
-    use std::ops::RangeInclusive;
-    use std::thread;
-
     use half::f16;
 
+    use super::super::measure::{ALL, error, in_ranges, next, previous};
     use super::*;
-    use crate::device::kernel_headers;
 
     /// The greatest errors that the documentation of this module states.
     const GREATEST_ERRORS: Errors = Errors { exp: 0.989, sigmoid: 2.481 };
@@ -162,15 +126,6 @@ mod tests {
         }
     }
 
-    /// The distance from the exact value, in units in its last place as an f32. Infinity counts as 2^128, its
-    /// place if the exponent had no limit.
-    fn error(result: f32, exact: f64) -> f64 {
-        const OVERFLOW: f64 = (1_u128 << 127) as f64 * 2.0;
-        let exact = exact.min(OVERFLOW);
-        let exponent = (exact.to_bits() >> 52).max(1023 - 126) - 23;
-        (f64::from(result).min(OVERFLOW) - exact).abs() / f64::from_bits(exponent << 52)
-    }
-
     /// The greatest errors over numbers in ascending order. Fails where a result is less than the result before.
     fn check(numbers: impl Iterator<Item = f32>) -> Errors {
         let mut errors = Errors::ZERO;
@@ -192,31 +147,6 @@ mod tests {
             errors = errors.greatest(Errors { exp: error(e, power), sigmoid });
         }
         errors
-    }
-
-    /// All numbers, in ascending order, as [`order`] has them.
-    const ALL: RangeInclusive<u32> = 0x007f_ffff..=0xff80_0000;
-
-    fn next(x: f32) -> f32 {
-        from_order(order(x) + 1)
-    }
-
-    fn previous(x: f32) -> f32 {
-        from_order(order(x) - 1)
-    }
-
-    #[test]
-    fn order_is_ascending_and_has_an_inverse() {
-        assert_eq!(from_order(*ALL.start()), f32::NEG_INFINITY);
-        assert_eq!(from_order(*ALL.end()), f32::INFINITY);
-        let numbers =
-            [f32::NEG_INFINITY, f32::MIN, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY];
-        for pair in numbers.windows(2) {
-            assert!(order(pair[0]) < order(pair[1]), "{pair:?}");
-        }
-        for x in numbers {
-            assert_eq!(from_order(order(x)).to_bits(), x.to_bits());
-        }
     }
 
     #[test]
@@ -293,39 +223,13 @@ mod tests {
     #[test]
     #[ignore = "takes minutes"]
     fn all_numbers() {
-        const BLOCKS: u32 = 64;
-        let length = (ALL.end() - ALL.start()).div_ceil(BLOCKS);
-        let errors = in_threads(BLOCKS, |block| {
-            // Blocks have their first and last numbers in common with their neighbors.
-            let first = ALL.start() + block * length;
-            let last = ALL.end().min(&first.saturating_add(length)).to_owned();
-            check((first..=last).map(from_order))
-        });
+        let errors = in_ranges(|range| check(range.map(from_order)));
         let errors = errors.into_iter().fold(Errors::ZERO, Errors::greatest);
         println!("the greatest errors: {errors:?}");
         errors.assert_at_most(GREATEST_ERRORS);
         // The documentation has the errors rounded up.
         let Errors { exp, sigmoid } = GREATEST_ERRORS;
         assert!(errors.exp > exp - 0.001 && errors.sigmoid > sigmoid - 0.001, "{errors:?}");
-    }
-
-    /// The results of `work` for the numbers below `count`.
-    fn in_threads<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let next = std::sync::atomic::AtomicU32::new(0);
-        let next = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let worker = || {
-            std::iter::repeat_with(next)
-                .take_while(|&index| index < count)
-                .map(|index| (index, work(index)))
-                .collect::<Vec<_>>()
-        };
-        let mut results: Vec<(u32, T)> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
-        });
-        results.sort_by_key(|&(index, _)| index);
-        results.into_iter().map(|(_, result)| result).collect()
     }
 
     #[test]
@@ -359,90 +263,5 @@ mod tests {
             assert_eq!(logit_threshold(t), f32::INFINITY, "{t:e}");
         }
         assert!(logit_threshold(1.0) < 20.0);
-    }
-
-    /// The inputs of a checksum: f16 or f32, whose bits are first + index x stride.
-    struct Set {
-        name: String,
-        is_half: bool,
-        first: u32,
-        stride: u32,
-        count: u32,
-    }
-
-    /// Every f16, and a sample of f32.
-    fn small_sets() -> [Set; 2] {
-        let (stride, first) = (409, 0);
-        [
-            Set { name: "f16".to_owned(), is_half: true, first, stride: 1, count: 1 << 16 },
-            Set {
-                name: "sample".to_owned(),
-                is_half: false,
-                first,
-                stride,
-                count: !0 / stride + 1,
-            },
-        ]
-    }
-
-    /// All f32, by the first five of their bits.
-    fn blocks() -> impl Iterator<Item = Set> {
-        (0..32).map(|block| Set {
-            name: format!("{block:02x}"),
-            is_half: false,
-            first: block << 27,
-            stride: 1,
-            count: 1 << 27,
-        })
-    }
-
-    /// The line that `tests/gpu/functions.cu` prints, which explains the checksums.
-    fn checksums(set: &Set) -> String {
-        let mut sums = [0_u64; 3];
-        for index in 0..set.count {
-            let bits = set.first.wrapping_add(index.wrapping_mul(set.stride));
-            let x = match set.is_half {
-                true => f16::from_bits(bits as u16).to_f32(),
-                false => f32::from_bits(bits),
-            };
-            let radicand = f32::from_bits((bits & 0x7fff_ffff).min(0x7f80_0000));
-            for (sum, result) in sums.iter_mut().zip([exp(x), sigmoid(x), radicand.sqrt()]) {
-                let word = u64::from(index) << 32 | u64::from(result.to_bits());
-                let product = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                *sum = sum.wrapping_add(product ^ product >> 32);
-            }
-        }
-        let mut line = set.name.clone();
-        for sum in sums {
-            write!(line, " {sum:016x}").unwrap();
-        }
-        line + "\n"
-    }
-
-    /// The expected lines.
-    fn expected() -> String {
-        let path = "tests/fixtures/functions/checksums.txt";
-        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-    }
-
-    #[test]
-    fn checksums_of_f16_and_of_a_sample() {
-        let ours: String = small_sets().iter().map(checksums).collect();
-        let expected: String = expected().split_inclusive('\n').take(2).collect();
-        assert_eq!(ours, expected);
-        if let Some(theirs) = kernel_headers::run("tests/gpu/functions.cu", &[]) {
-            assert_eq!(theirs, expected);
-        }
-    }
-
-    #[test]
-    #[ignore = "takes minutes"]
-    fn checksums_of_all_numbers() {
-        let sets: Vec<Set> = small_sets().into_iter().chain(blocks()).collect();
-        let ours = in_threads(sets.len() as u32, |index| checksums(&sets[index as usize])).concat();
-        assert_eq!(ours, expected());
-        if let Some(theirs) = kernel_headers::run("tests/gpu/functions.cu", &["all"]) {
-            assert_eq!(theirs, ours);
-        }
     }
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The order of all f32, as integers.
+
+/// An integer that increases with the number: x < y implies order(x) < order(y).
+pub(super) fn order(x: f32) -> u32 {
+    let bits = x.to_bits();
+    if x.is_sign_negative() { !bits } else { bits | 1 << 31 }
+}
+
+/// The inverse of [`order`].
+pub(super) fn from_order(order: u32) -> f32 {
+    f32::from_bits(if order >> 31 == 0 { !order } else { order ^ 1 << 31 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::ALL;
+    use super::*;
+
+    #[test]
+    fn order_is_ascending_and_has_an_inverse() {
+        assert_eq!(from_order(*ALL.start()), f32::NEG_INFINITY);
+        assert_eq!(from_order(*ALL.end()), f32::INFINITY);
+        let numbers =
+            [f32::NEG_INFINITY, f32::MIN, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY];
+        for pair in numbers.windows(2) {
+            assert!(order(pair[0]) < order(pair[1]), "{pair:?}");
+        }
+        for x in numbers {
+            assert_eq!(from_order(order(x)).to_bits(), x.to_bits());
+        }
+    }
+}
