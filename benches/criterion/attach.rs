@@ -2,7 +2,9 @@
 //! Attaching regions to a buffer, by kind of metadata. Removing them is not included in the time.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use gstnmsfilter::internals::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
+use gstnmsfilter::internals::output::{
+    self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
+};
 
 const ROI: Kinds = Kinds { roi: true, analytics: false, nvds: false };
 const ANALYTICS: Kinds = Kinds { roi: false, analytics: true, nvds: false };
@@ -26,13 +28,15 @@ fn attach(criterion: &mut Criterion) {
             .collect();
         group.throughput(Throughput::Elements(u64::from(n)));
         for (name, kinds) in &kinds {
-            let mut labels = Labels::default();
+            let (mut labels, mut masks) = (Labels::default(), MaskBuffers::default());
             group.bench_function(format!("{name}, {n} regions"), |bencher| {
                 bencher.iter_batched_ref(
                     gst::Buffer::new,
                     |buffer| {
                         let buffer = buffer.get_mut().expect("the buffer has one reference");
-                        output::attach(buffer, FRAME, &regions, &mut labels, *kinds).unwrap();
+                        let regions = DetailedRegions::from(&regions[..]);
+                        output::attach(buffer, FRAME, regions, &mut labels, &mut masks, *kinds)
+                            .unwrap();
                     },
                     BatchSize::PerIteration,
                 );

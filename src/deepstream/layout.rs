@@ -207,6 +207,19 @@ fields! {
         /// `unsigned int`, 0 or 1
         HAS_BACKGROUND = "has_bg_color" @ 56,
     }
+    /// The mask of an object, which is as large as its rectangle.
+    mask: "NvOSD_MaskParams" {
+        /// array of `float`, which `g_free` frees; null without a mask
+        DATA = "data" @ 0,
+        /// `unsigned int`: the size of the array in bytes
+        SIZE = "size" @ 8,
+        /// `float`: the object is where the numbers are greater
+        THRESHOLD = "threshold" @ 12,
+        /// `unsigned int`
+        WIDTH = "width" @ 16,
+        /// `unsigned int`
+        HEIGHT = "height" @ 20,
+    }
     /// Text to display.
     text: "NvOSD_TextParams" {
         /// C string, which `g_free` frees
@@ -314,8 +327,10 @@ pub struct StructureLayout {
     pub maintain_aspect_ratio: Option<usize>,
     /// `NvDsInferTensorMeta::symmetric_padding`, a `gboolean`.
     pub symmetric_padding: Option<usize>,
-    /// `NvOSD_RectParams::rotation_angle`, a `float`.
+    /// `NvOSD_RectParams::rotation_angle`, a `float`: degrees, clockwise, about the rectangle's center.
     pub rotation_angle: Option<usize>,
+    /// `NvDsObjectMeta::mask_params`, a [`mask`].
+    pub object_mask: usize,
     /// `NvDsObjectMeta::text_params`, a [`text`].
     pub object_text: usize,
     /// `NvDsObjectMeta::obj_label`, [`LABEL_SIZE`] bytes.
@@ -343,6 +358,7 @@ pub const LAYOUTS: [StructureLayout; 4] = [
         maintain_aspect_ratio: None,
         symmetric_padding: None,
         rotation_angle: None,
+        object_mask: 208,
         object_text: 232,
         object_label: 336,
         object_user_metas: 472,
@@ -356,6 +372,7 @@ pub const LAYOUTS: [StructureLayout; 4] = [
         maintain_aspect_ratio: Some(60),
         symmetric_padding: None,
         rotation_angle: None,
+        object_mask: 208,
         object_text: 232,
         object_label: 336,
         object_user_metas: 472,
@@ -369,6 +386,7 @@ pub const LAYOUTS: [StructureLayout; 4] = [
         maintain_aspect_ratio: Some(60),
         symmetric_padding: Some(64),
         rotation_angle: None,
+        object_mask: 208,
         object_text: 232,
         object_label: 336,
         object_user_metas: 472,
@@ -382,6 +400,7 @@ pub const LAYOUTS: [StructureLayout; 4] = [
         maintain_aspect_ratio: Some(60),
         symmetric_padding: Some(64),
         rotation_angle: Some(104),
+        object_mask: 216,
         object_text: 240,
         object_label: 344,
         object_user_metas: 480,
@@ -414,6 +433,7 @@ impl StructureLayout {
             of(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
             of(tensor, "symmetric_padding", self.symmetric_padding),
             of("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
+            of(object, "mask_params", Some(self.object_mask)),
             of(object, "text_params", Some(self.object_text)),
             of(object, "obj_label", Some(self.object_label)),
             of(object, "obj_user_meta_list", Some(self.object_user_metas)),

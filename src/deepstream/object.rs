@@ -11,7 +11,7 @@ use gst::glib;
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
 use super::layout::{
-    LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, frame, object, rect, text,
+    LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, frame, mask, object, rect, text,
 };
 use super::record::Record;
 
@@ -31,8 +31,22 @@ pub struct NewObject<'a> {
     pub confidence: f32,
     /// Left, top, width and height in the muxer's coordinates.
     pub rect: [f32; 4],
+    /// The angle by which `rect` is rotated about its center, in degrees, clockwise. Ignored by versions that
+    /// [have none](LockedBatch::has_rotation).
+    pub rotation_angle: f32,
     /// The name of the class.
     pub label: &'a str,
+}
+
+/// The mask of an object: pixels that cover its rectangle.
+#[derive(Clone, Copy)]
+pub struct ObjectMask<'a> {
+    /// The number of pixels in a row.
+    pub width: u32,
+    /// The number of rows.
+    pub height: u32,
+    /// Whether the pixel of a column and row is part of the object.
+    pub is_set: &'a dyn Fn(u32, u32) -> bool,
 }
 
 impl LockedBatch<'_> {
@@ -47,6 +61,7 @@ impl LockedBatch<'_> {
         &self,
         frame: FrameMeta<'_>,
         new: &NewObject<'_>,
+        new_mask: Option<ObjectMask<'_>>,
     ) -> Result<(), DeepStreamError> {
         const RED: [f64; 4] = [1.0, 0.0, 0.0, 1.0];
         const BLACK: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
@@ -70,7 +85,10 @@ impl LockedBatch<'_> {
             added.write_four(object::RECT + rect::BORDER_COLOR, COLOR, RED);
             added.write(object::RECT + rect::HAS_BACKGROUND, 0u32);
             if let Some(rotation_angle) = layout.rotation_angle {
-                added.write(object::RECT + rotation_angle, 0.0f32);
+                added.write(object::RECT + rotation_angle, new.rotation_angle);
+            }
+            if let Some(new_mask) = new_mask {
+                self.add_mask(added, new_mask);
             }
 
             let label = truncated(new.label, LABEL_SIZE - 1);
@@ -91,6 +109,36 @@ impl LockedBatch<'_> {
             (library.nvds_add_obj_meta_to_frame)(frame.0.as_ptr(), added.as_ptr(), null_mut());
         }
         Ok(())
+    }
+
+    /// Gives an object a mask, as nvinfer does.
+    ///
+    /// # Safety
+    /// The object is new, and in no list.
+    unsafe fn add_mask(&self, added: Record, new: ObjectMask<'_>) {
+        let ObjectMask { width, height, is_set } = new;
+        let size = width as usize * height as usize * size_of::<f32>();
+        let Ok(bytes) = u32::try_from(size) else { return };
+        let at = self.layout().object_mask;
+        // SAFETY: the object has these fields in this layout. The array is allocated by g_malloc, as DeepStream
+        // expects, which frees it, and has an element for each pixel.
+        unsafe {
+            let data = glib::ffi::g_malloc(size).cast::<f32>();
+            let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (column, row)));
+            for (index, (column, row)) in pixels.enumerate() {
+                data.add(index).write(if is_set(column, row) { 1.0 } else { 0.0 });
+            }
+            added.write(at + mask::DATA, data);
+            added.write(at + mask::SIZE, bytes);
+            added.write(at + mask::THRESHOLD, 0.5f32);
+            added.write(at + mask::WIDTH, width);
+            added.write(at + mask::HEIGHT, height);
+        }
+    }
+
+    /// Whether objects have an angle.
+    pub fn has_rotation(&self) -> bool {
+        self.layout().rotation_angle.is_some()
     }
 
     /// Whether `frame` has an object of this component, with this class and this rectangle.

@@ -185,8 +185,7 @@ fn run_image(
 
     candidates.sort_by(rank);
     candidates.truncate(cap(params.max_candidates));
-    let survivors = suppress(&candidates, params);
-    let survivors: Vec<Detection> = survivors
+    let survivors: Vec<Detection> = suppress(&candidates, params)
         .iter()
         .take(cap(params.max_detections))
         .map(|survivor| survivor.detection)

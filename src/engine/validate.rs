@@ -44,8 +44,8 @@ pub(super) fn validate(
         return Err(EngineError::Pairs { anchors, classes: scores });
     }
     check_structure(layout)?;
-    check_masks(layout, params)?;
     check_overlap(layout, params)?;
+    check_masks(layout, params)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The writer of `GstAnalyticsODMtd`: objects in a `GstAnalyticsRelationMeta`.
 //!
-//! In: regions in pixels of the video frame. Out: one object per region.
+//! In: regions in pixels of the video frame. Out: one object per region. With GStreamer 1.26 that of an oriented box is
+//! oriented, and the mask of a region is a `GstAnalyticsSegmentationMtd`, related to the region's object and this to it,
+//! as GStreamer's own decoder `yolosegv8tensordec` has them. Before, the object of an oriented box is its bounds.
 //!
 //! The relation metadata has an adjacency matrix with a byte for each pair of objects, even without
 //! relations: n objects take n^2 bytes, 1 MB for 1000 and 70 MB for 8400. The matrix has at least
@@ -10,50 +12,152 @@
 //! the matrix. A downstream element that adds an object, such as a tracker, doubles the order,
 //! since the matrix grows by its initial order.
 
-use gst::glib;
-use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaInitParams,
-    AnalyticsRelationMetaODExt,
-};
+#[cfg(feature = "v1_26")]
+use std::mem::MaybeUninit;
 
-use super::{Labels, Region};
+use gst::glib;
+#[cfg(feature = "v1_26")]
+use gst::glib::translate::{FromGlibPtrFull, IntoGlibPtr};
+use gst_analytics::{
+    AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
+    AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt,
+};
+#[cfg(feature = "v1_26")]
+use gst_analytics::{AnalyticsODOrientedLocation, RelTypes};
+
+use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers};
+#[cfg(feature = "v1_26")]
+use crate::geometry::OrientedBox;
 
 /// The size in bytes of one object in the relation metadata.
 const OBJECT_SIZE: usize = 56;
 
+/// The size in bytes of one mask in the relation metadata.
+#[cfg(feature = "v1_26")]
+const MASK_SIZE: usize = 88;
+
 /// Adds one object per region. Returns the id of the first object; the ids of the other objects
-/// follow in order.
+/// follow in order, then those of the masks.
 ///
 /// The metadata is created with the size for all regions. With the default size it would grow by
 /// small steps with a copy of the matrix at each, which takes seconds for thousands of objects.
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
-    regions: &[Region],
+    regions: DetailedRegions<'_>,
     labels: &mut Labels,
+    mask_buffers: &mut MaskBuffers,
 ) -> Result<u32, gst::glib::BoolError> {
     let count = regions.len().max(1);
-    let size = AnalyticsRelationMetaInitParams::new(count, count * OBJECT_SIZE);
+    #[cfg(feature = "v1_26")]
+    let (masks, mask_sizes) = (regions.masks(), regions.masks() * MASK_SIZE);
+    #[cfg(not(feature = "v1_26"))]
+    let (masks, mask_sizes) = (0, 0);
+    let size =
+        AnalyticsRelationMetaInitParams::new(count + masks, count * OBJECT_SIZE + mask_sizes);
     let mut meta = AnalyticsRelationMeta::add_full(buffer, &size);
     let first_id = meta.len() as u32;
-    for region in regions {
+    for detailed in regions.iter() {
+        let region = detailed.region;
         let label = labels.of(region.class).quark;
+        #[cfg(feature = "v1_26")]
+        if let Some(oriented) = &detailed.oriented {
+            let ([x, y, w, h], angle) = oriented_pixels(oriented);
+            meta.add_oriented_od_mtd(label, x, y, w, h, angle, region.confidence)?;
+            continue;
+        }
         let [x, y, w, h] = region.pixels(frame).map(|side| side as i32);
         meta.add_od_mtd(label, x, y, w, h, region.confidence)?;
     }
+    #[cfg(feature = "v1_26")]
+    add_masks(&mut meta, first_id, regions, mask_buffers)?;
+    #[cfg(not(feature = "v1_26"))]
+    let _ = mask_buffers;
     Ok(first_id)
 }
 
-/// Whether the buffer has an object with this label and these pixels (left, top, width, height).
-pub(super) fn is_attached(buffer: &gst::BufferRef, label: glib::Quark, pixels: [u32; 4]) -> bool {
-    let pixels = pixels.map(|side| side as i32);
+/// Adds a segmentation for each region with a mask. The object of the first region is `first_id`.
+#[cfg(feature = "v1_26")]
+fn add_masks(
+    meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
+    first_id: u32,
+    regions: DetailedRegions<'_>,
+    mask_buffers: &mut MaskBuffers,
+) -> Result<(), glib::BoolError> {
+    /// The default number of colors of GStreamer's `segmentationoverlay`, which draws the number of a pixel modulo one
+    /// more than that, and nothing where this is 0.
+    const COLORS: usize = 10;
+    for (index, region) in regions.iter().enumerate() {
+        let Some(mask) = region.mask else { continue };
+        let value = 1 + index % COLORS;
+        let buffer = mask_buffers.filled(&mask, value as u8)?;
+        // The background is a region, too, by the documentation of the metadata.
+        let mut region_ids = [0, value as u32];
+        let [left, top, right, bottom] = mask.shape.area.map(|edge| edge.round() as i32);
+        let (width, height) = (right.saturating_sub(left), bottom.saturating_sub(top));
+        let mut added = MaybeUninit::uninit();
+        // SAFETY: the metadata is writable. It takes the buffer, which has a GstVideoMeta of the format GRAY8, and
+        // copies the array of region ids.
+        let id = unsafe {
+            let buffer = buffer.into_glib_ptr();
+            let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_segmentation_mtd(
+                meta.as_mut_ptr(),
+                buffer,
+                gst_analytics::ffi::GST_SEGMENTATION_TYPE_INSTANCE,
+                region_ids.len(),
+                region_ids.as_mut_ptr(),
+                left,
+                top,
+                width.max(1) as u32,
+                height.max(1) as u32,
+                added.as_mut_ptr(),
+            );
+            if is_added == glib::ffi::GFALSE {
+                drop(gst::Buffer::from_glib_full(buffer));
+                return Err(glib::bool_error!("the mask of an object cannot be added"));
+            }
+            added.assume_init().id
+        };
+        let object = first_id + index as u32;
+        for (from, to) in [(object, id), (id, object)] {
+            meta.set_relation(RelTypes::RELATE_TO, from, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// An oriented box in whole pixels: left, top, width and height before it is rotated about its center, and the angle
+/// in radians, clockwise, from 0 to 2 pi.
+#[cfg(feature = "v1_26")]
+fn oriented_pixels(oriented: &OrientedBox) -> ([i32; 4], f32) {
+    let side = |axis: usize| oriented.size[axis].round().max(1.0);
+    let low = |axis: usize| (oriented.center[axis] - side(axis) / 2.0).round();
+    let angle = f64::from(oriented.angle).rem_euclid(std::f64::consts::TAU);
+    ([low(0), low(1), side(0), side(1)].map(|number| number as i32), angle as f32)
+}
+
+/// Whether the buffer has an object with this label and the pixels of `region`.
+pub(super) fn is_attached(
+    buffer: &gst::BufferRef,
+    label: glib::Quark,
+    frame: [u32; 2],
+    region: DetailedRegion<'_>,
+) -> bool {
+    let is_there = |object: AnalyticsMtdRef<'_, AnalyticsODMtd>| {
+        #[cfg(feature = "v1_26")]
+        if let Some(oriented) = &region.oriented {
+            return object.oriented_location().is_ok_and(|location| {
+                let AnalyticsODOrientedLocation { x, y, w, h, r, .. } = location;
+                ([x, y, w, h], r) == oriented_pixels(oriented)
+            });
+        }
+        let pixels = region.region.pixels(frame).map(|side| side as i32);
+        object
+            .location()
+            .is_ok_and(|location| [location.x, location.y, location.w, location.h] == pixels)
+    };
     buffer.iter_meta::<AnalyticsRelationMeta>().any(|meta| {
-        meta.iter::<AnalyticsODMtd>().any(|object| {
-            let location = object.location();
-            object.obj_type() == Some(label)
-                && location.is_ok_and(|location| {
-                    [location.x, location.y, location.w, location.h] == pixels
-                })
-        })
+        meta.iter::<AnalyticsODMtd>()
+            .any(|object| object.obj_type() == Some(label) && is_there(object))
     })
 }

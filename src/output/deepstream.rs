@@ -3,9 +3,18 @@
 //!
 //! In: the regions of each frame of a batch, in the muxer's coordinates. Out: one object per region on its
 //! frame, as nvinfer attaches them, so that nvtracker, nvdsosd and nvmsgconv use them.
+//!
+//! The mask of a region becomes that of its object: numbers 0 and 1 with the threshold 0.5, for pixels that cover the
+//! object's rectangle. An oriented box is the rectangle before it is rotated, with its angle, in versions that have one
+//! (9.0), if that rectangle is inside the frame: elements such as nvinfer for objects cut it out without the angle.
+//! Else the object is the bounds of the oriented box.
+//!
+//! Keypoints are not attached. `NvDsObjectMeta` has no place for them; programs that put them into `mask_params`, as
+//! DeepStream-Yolo-Pose does, let nvdsosd read them as a mask of `width` x `height` pixels, which they are not.
 
-use super::{Labels, Region};
-use crate::deepstream::{BatchMeta, DeepStreamError, NewObject};
+use super::{DetailedRegion, DetailedRegions, Labels, Mask};
+use crate::deepstream::{BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectMask};
+use crate::geometry::OrientedBox;
 
 /// What to do with the frames of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -19,27 +28,36 @@ pub(crate) struct Task {
 }
 
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
-/// lock is held. `frames` have the index of each frame in the batch's list, in ascending order.
+/// lock is held. `frames` have the index of each frame in the batch's list, in ascending order, and its size.
 ///
 /// # Errors
 /// If the metadata is damaged, or DeepStream provides no object.
 pub(crate) fn attach<'r>(
     batch: BatchMeta<'_>,
-    frames: impl IntoIterator<Item = (usize, &'r [Region])>,
+    frames: impl IntoIterator<Item = (usize, [u32; 2], DetailedRegions<'r>)>,
     labels: &mut Labels,
     task: Task,
 ) -> Result<(), DeepStreamError> {
     let batch = batch.lock();
     let mut frames = frames.into_iter().peekable();
     for (index, frame) in batch.frames()?.enumerate() {
-        let Some((_, regions)) = frames.next_if(|(next, _)| *next == index) else {
+        let Some((_, size, regions)) = frames.next_if(|(next, ..)| *next == index) else {
             continue;
         };
         let frame = frame?;
         if task.add_objects {
             batch.set_infer_done(frame);
-            for region in regions {
-                batch.add_object(frame, &object(region, labels, task.unique_id))?;
+            for region in regions.iter() {
+                let object = object(&batch, size, region, labels, task.unique_id);
+                match region.mask {
+                    None => batch.add_object(frame, &object, None)?,
+                    Some(mask) => {
+                        let is_set = |column, row| is_set(&mask, object.rect, [column, row]);
+                        let [width, height] = [mask.shape.width, mask.shape.height];
+                        let mask = ObjectMask { width, height, is_set: &is_set };
+                        batch.add_object(frame, &object, Some(mask))?;
+                    }
+                }
             }
         }
         if task.remove_tensors {
@@ -49,26 +67,110 @@ pub(crate) fn attach<'r>(
     Ok(())
 }
 
-/// Whether the frame of this index already has an object for `region`.
+/// Whether the frame of this index, which has this size, already has an object for `region`.
 pub(crate) fn is_attached(
     batch: BatchMeta<'_>,
-    index: usize,
-    region: &Region,
+    (index, size): (usize, [u32; 2]),
+    region: DetailedRegion<'_>,
     labels: &mut Labels,
     unique_id: u32,
 ) -> bool {
     let batch = batch.lock();
     let frame = batch.frames().ok().and_then(|mut frames| frames.nth(index)?.ok());
-    frame.is_some_and(|frame| batch.has_object(frame, &object(region, labels, unique_id)))
+    let object = object(&batch, size, region, labels, unique_id);
+    frame.is_some_and(|frame| batch.has_object(frame, &object))
 }
 
-fn object<'l>(region: &Region, labels: &'l mut Labels, unique_id: u32) -> NewObject<'l> {
-    let &Region { x1, y1, x2, y2, confidence, class } = region;
+/// The object of a region of a frame of this size.
+fn object<'l>(
+    batch: &LockedBatch<'_>,
+    size: [u32; 2],
+    detailed: DetailedRegion<'_>,
+    labels: &'l mut Labels,
+    unique_id: u32,
+) -> NewObject<'l> {
+    let region = detailed.region;
+    let oriented = detailed.oriented.filter(|_| batch.has_rotation());
+    let (rect, rotation_angle) = oriented
+        .and_then(|oriented| rotated(&oriented, size))
+        .unwrap_or(([region.x1, region.y1, region.x2 - region.x1, region.y2 - region.y1], 0.0));
     NewObject {
         component_id: unique_id as i32,
-        class: class as i32,
-        confidence,
-        rect: [x1, y1, x2 - x1, y2 - y1],
-        label: labels.of(class).quark.as_str(),
+        class: region.class as i32,
+        confidence: region.confidence,
+        rect,
+        rotation_angle,
+        label: labels.of(region.class).quark.as_str(),
+    }
+}
+
+/// The rectangle (left, top, width, height) that gives `oriented` if it is rotated about its center by the angle in
+/// degrees, clockwise; `None` if it is not inside a frame of this size.
+fn rotated(oriented: &OrientedBox, frame: [u32; 2]) -> Option<([f32; 4], f32)> {
+    let &OrientedBox { center, size, angle } = oriented;
+    let [left, top] = [0, 1].map(|axis| center[axis] - size[axis] / 2.0);
+    let is_inside = |low: f32, axis: usize| low >= 0.0 && low + size[axis] <= frame[axis] as f32;
+    (is_inside(left, 0) && is_inside(top, 1))
+        .then(|| ([left, top, size[0], size[1]], angle.to_degrees()))
+}
+
+/// Whether the middle of a pixel (column and row) is set in the mask, if as many pixels as it has cover `rect`.
+fn is_set(mask: &Mask<'_>, rect: [f32; 4], pixel: [u32; 2]) -> bool {
+    let sides = [mask.shape.width, mask.shape.height];
+    let area = mask.shape.area;
+    let [column, row] = [0, 1].map(|axis| {
+        let side = sides[axis] as f32;
+        let at = rect[axis] + (pixel[axis] as f32 + 0.5) * rect[axis + 2] / side;
+        (at - area[axis]) / (area[axis + 2] - area[axis]) * side
+    });
+    let is_inside = |at: f32, axis: usize| at >= 0.0 && at < sides[axis] as f32;
+    is_inside(column, 0) && is_inside(row, 1) && mask.is_set(column as usize, row as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::RegionMask;
+
+    const FRAME: [u32; 2] = [640, 480];
+
+    #[test]
+    fn an_oriented_box_is_a_rectangle_and_an_angle_in_degrees_if_both_are_inside_the_frame() {
+        let oriented = |center, size, angle| OrientedBox { center, size, angle };
+        let inside = oriented([100.0, 50.0], [60.0, 20.0], std::f32::consts::FRAC_PI_6);
+        let (rect, angle) = rotated(&inside, FRAME).unwrap();
+        assert_eq!(rect, [70.0, 40.0, 60.0, 20.0]);
+        assert!((angle - 30.0).abs() < 1e-4, "{angle}");
+        for center in [[29.9, 50.0], [610.1, 50.0], [100.0, 9.9], [100.0, 470.1]] {
+            assert_eq!(rotated(&oriented(center, [60.0, 20.0], 0.1), FRAME), None, "{center:?}");
+        }
+        assert!(rotated(&oriented([320.0, 240.0], [640.0, 480.0], 0.1), FRAME).is_some());
+    }
+
+    /// A mask of 10 x 4 pixels, of which the first, second, and last in each row are set.
+    fn mask(area: [f32; 4]) -> (RegionMask, Vec<u8>) {
+        let shape = RegionMask { width: 10, height: 4, area, bytes: 0..8 };
+        (shape, [0xc0, 0x40].repeat(4))
+    }
+
+    fn row(area: [f32; 4], rect: [f32; 4], row: u32) -> Vec<u8> {
+        let (shape, rows) = mask(area);
+        let mask = Mask { shape: &shape, rows: &rows };
+        (0..10).map(|column| is_set(&mask, rect, [column, row]).into()).collect()
+    }
+
+    #[test]
+    fn the_pixels_of_an_objects_mask_cover_its_rectangle() {
+        let area = [100.0, 50.0, 200.0, 90.0];
+        assert_eq!(row(area, [100.0, 50.0, 100.0, 40.0], 3), [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+        // The left half: each pixel twice.
+        assert_eq!(row(area, [100.0, 50.0, 50.0, 20.0], 3), [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
+        // Twice as wide, from the sixth pixel on: the rest is not set.
+        assert_eq!(row(area, [145.0, 50.0, 200.0, 40.0], 0), [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        // Beside it and below it, and of numbers that are none.
+        for rect in [[300.0, 50.0, 9.0, 9.0], [100.0, 90.0, 9.0, 9.0], [f32::NAN, 50.0, 9.0, 9.0]] {
+            assert_eq!(row(area, rect, 0), [0; 10], "{rect:?}");
+        }
+        assert_eq!(row([7.0; 4], [7.0, 7.0, 9.0, 9.0], 0), [0; 10]);
     }
 }

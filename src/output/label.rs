@@ -54,6 +54,8 @@ pub(super) struct Label {
     pub quark: glib::Quark,
     /// The structure of a region's metadata; its confidence and coordinates are set for each region.
     pub detection: gst::Structure,
+    /// Whether the decoder itself names the class `face`.
+    pub is_face: bool,
 }
 
 impl Labels {
@@ -138,7 +140,9 @@ impl Labels {
                 Some(name) => glib::Quark::from_str(name),
                 None => glib::Quark::from_str(numbered(index)),
             };
-            Label { quark, detection: roi::detection(class, quark) }
+            let of_decoder = decoder.and_then(|decoder| decoder.label(class));
+            let is_face = of_decoder == Some("face");
+            Label { quark, detection: roi::detection(class, quark), is_face }
         })
     }
 }

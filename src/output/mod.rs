@@ -4,31 +4,42 @@
 //! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
 //! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
 //! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`.
-//! `sink` attaches the regions of all frames of a buffer.
+//! `sink` attaches the regions of all frames of a buffer. What a region has besides its upright box
+//! ([`RegionDetail`]) is part of each of them, as far as it has a place there.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
 pub(crate) mod deepstream;
+mod detailed;
+mod keypoint_layout;
 mod label;
+mod mask_buffers;
 mod region;
 mod roi;
 pub(crate) mod sink;
 
 use gst::glib;
 
+pub use detailed::{DetailedRegion, DetailedRegions, Mask};
+pub use keypoint_layout::KeypointLayout;
 #[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;
 pub use label::Labels;
+pub use mask_buffers::MaskBuffers;
 pub use region::{FrameRegions, Region};
+#[cfg(feature = "internals")]
+pub use region::{RegionDetail, RegionMask};
 #[cfg(feature = "internals")]
 pub use roi::roi_type;
 
 /// The kinds of metadata to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds {
-    /// `GstVideoRegionOfInterestMeta` with a `detection` structure.
+    /// `GstVideoRegionOfInterestMeta` with a `detection` structure, and if the model gives them, `keypoints` and
+    /// `mask`.
     pub roi: bool,
-    /// `GstAnalyticsODMtd`; ignored by a build that cannot write it ([`HAS_ANALYTICS`]).
+    /// `GstAnalyticsODMtd`, with GStreamer 1.26 also oriented and with `GstAnalyticsSegmentationMtd`; ignored by a
+    /// build that cannot write it ([`HAS_ANALYTICS`]).
     pub analytics: bool,
     /// `NvDsObjectMeta`; ignored for buffers without DeepStream's metadata.
     pub nvds: bool,
@@ -50,17 +61,21 @@ pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 pub fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
-    regions: &[Region],
+    regions: DetailedRegions<'_>,
     labels: &mut Labels,
+    mask_buffers: &mut MaskBuffers,
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
     #[cfg(feature = "v1_24")]
     let first_object = match kinds.analytics {
-        true => Some(analytics::attach(buffer, frame, regions, labels)?),
+        true => Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?),
         false => None,
     };
     #[cfg(not(feature = "v1_24"))]
-    let first_object = None;
+    let first_object = {
+        let _ = mask_buffers;
+        None
+    };
 
     if kinds.roi {
         let first_id = first_id(roi::next_id(buffer), first_object, regions.len());
@@ -85,16 +100,16 @@ fn first_id(next: u32, first_object: Option<u32>, count: usize) -> u32 {
 pub fn is_attached(
     buffer: &gst::BufferRef,
     frame: [u32; 2],
-    region: &Region,
+    region: DetailedRegion<'_>,
     labels: &mut Labels,
     kinds: Kinds,
 ) -> bool {
-    let (label, pixels) = (labels.of(region.class).quark, region.pixels(frame));
+    let label = labels.of(region.region.class).quark;
     #[cfg(feature = "v1_24")]
-    if kinds.analytics && analytics::is_attached(buffer, label, pixels) {
+    if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
         return true;
     }
-    kinds.roi && roi::is_attached(buffer, label, pixels)
+    kinds.roi && roi::is_attached(buffer, label, region.region.pixels(frame))
 }
 
 #[cfg(test)]

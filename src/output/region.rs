@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::detailed::{DetailedRegion, DetailedRegions};
 use crate::detail::{Detail, Point};
 use crate::engine::Detection;
 use crate::geometry::{Corners, Mapping, OrientedBox};
@@ -91,8 +92,8 @@ pub struct FrameRegions {
     has_visibility: bool,
     /// The masks of all regions.
     mask_bytes: Vec<u8>,
-    /// For each frame, its index in the buffer, and which of `regions` are its regions.
-    frames: Vec<(usize, Range<usize>)>,
+    /// For each frame, its index in the buffer, its size, and which of `regions` are its regions.
+    frames: Vec<(usize, [u32; 2], Range<usize>)>,
 }
 
 impl FrameRegions {
@@ -105,11 +106,11 @@ impl FrameRegions {
         self.frames.clear();
     }
 
-    /// Adds a frame with its regions, in descending rank. Frames can be added in any order.
-    pub fn add(&mut self, frame: usize, regions: impl Iterator<Item = Region>) {
+    /// Adds a frame of this size with its regions, in descending rank. Frames can be added in any order.
+    pub fn add(&mut self, frame: usize, size: [u32; 2], regions: impl Iterator<Item = Region>) {
         let first = self.regions.len();
         self.regions.extend(regions);
-        self.frames.push((frame, first..self.regions.len()));
+        self.frames.push((frame, size, first..self.regions.len()));
     }
 
     /// Adds the details of the survivor whose region is the next of those that were added without any.
@@ -150,22 +151,33 @@ impl FrameRegions {
 
     /// Puts the frames in ascending order of their indices.
     pub fn sort_frames(&mut self) {
-        self.frames.sort_unstable_by_key(|(index, _)| *index);
+        self.frames.sort_unstable_by_key(|(index, ..)| *index);
     }
 
     /// The regions of all frames.
-    pub fn all(&self) -> &[Region] {
-        &self.regions
+    pub fn all(&self) -> DetailedRegions<'_> {
+        self.range(0..self.regions.len())
     }
 
-    /// The index and the regions of each frame, also of those without a region.
-    pub fn frames(&self) -> impl Iterator<Item = (usize, &[Region])> {
-        self.frames.iter().map(|(frame, range)| (*frame, &self.regions[range.clone()]))
+    /// The index, the size and the regions of each frame, also of those without a region.
+    pub fn frames(&self) -> impl Iterator<Item = (usize, [u32; 2], DetailedRegions<'_>)> {
+        self.frames.iter().map(|(frame, size, range)| (*frame, *size, self.range(range.clone())))
     }
 
-    /// The best region of the first frame that has any, and the index of that frame.
-    pub fn first(&self) -> Option<(usize, &Region)> {
-        self.frames().find_map(|(frame, regions)| Some((frame, regions.first()?)))
+    fn range(&self, range: Range<usize>) -> DetailedRegions<'_> {
+        DetailedRegions {
+            details: self.details.get(range.clone()).unwrap_or_default(),
+            regions: &self.regions[range],
+            points: &self.points,
+            has_visibility: self.has_visibility,
+            mask_bytes: &self.mask_bytes,
+        }
+    }
+
+    /// The best region of the first frame that has any, and the index and the size of that frame.
+    pub fn first(&self) -> Option<((usize, [u32; 2]), DetailedRegion<'_>)> {
+        self.frames()
+            .find_map(|(frame, size, regions)| Some(((frame, size), regions.iter().next()?)))
     }
 }
 
@@ -173,19 +185,24 @@ impl FrameRegions {
 mod tests {
     use super::*;
 
+    const SIZE: [u32; 2] = [640, 480];
+
     #[test]
     fn regions_are_those_of_their_frames_in_the_order_of_the_frames() {
         let region = |class| Region { x1: 0.0, y1: 0.0, x2: 1.0, y2: 1.0, confidence: 0.5, class };
         let mut regions = FrameRegions::default();
-        assert_eq!(regions.first(), None);
-        regions.add(4, [region(1), region(2)].into_iter());
-        regions.add(0, std::iter::empty());
-        regions.add(2, [region(3)].into_iter());
+        assert!(regions.first().is_none());
+        regions.add(4, SIZE, [region(1), region(2)].into_iter());
+        regions.add(0, SIZE, std::iter::empty());
+        regions.add(2, SIZE, [region(3)].into_iter());
         regions.sort_frames();
         let expected: [(usize, &[Region]); 3] =
             [(0, &[]), (2, &[region(3)]), (4, &[region(1), region(2)])];
-        assert!(regions.frames().eq(expected));
-        assert_eq!(regions.first(), Some((2, &region(3))));
+        assert!(regions.frames().map(|(frame, _, found)| (frame, found.regions)).eq(expected));
+        assert_eq!(
+            regions.first().map(|(frame, found)| (frame, *found.region)),
+            Some(((2, SIZE), region(3)))
+        );
         assert_eq!(regions.all().len(), 3);
         regions.clear();
         assert!(regions.all().is_empty() && regions.frames().next().is_none());

@@ -1,17 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The writer of `GstVideoRegionOfInterestMeta`.
 //!
-//! In: regions in pixels of the video frame. Out: one region of interest per region, with a
-//! structure `detection` that has the confidence and the exact coordinates.
+//! In: regions in pixels of the video frame. Out: one region of interest per region, with the structures of the
+//! tables below. GStreamer removes them where it scales, crops or turns the frame, so they are always of the frame to
+//! which they were attached. Readers look fields up by name, so that there is no version: fields may be added, and
+//! none changes its type or meaning.
+//!
+//! `detection`, of every region:
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | `label_id`, `label` | int, string | the class |
+//! | `confidence` | double | the score |
+//! | `x_min`, `y_min`, `x_max`, `y_max` | double | the box, normalized to the frame (0 to 1) and clipped to it; of an oriented box the bounds |
+//! | `center-x`, `center-y`, `width`, `height` | double | of an oriented box only: center and sides in pixels of the frame, not clipped |
+//! | `rotation` | double | of an oriented box only: the angle of the side `width` in radians, clockwise from the x axis |
+//!
+//! `keypoints`, if the model gives points:
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | `count` | int | the number of points |
+//! | `components` | int | 2: x, y; 3: x, y, visibility |
+//! | `layout` | string | `coco-17`, `face-5`, or `points` ([`KeypointLayout`]) |
+//! | `data` | GBytes | `count` x `components` numbers of type f32 in the machine's byte order; x and y in pixels of the frame, as the model gives them: a point can be outside of the region and of the frame, NaN, or infinite |
+//!
+//! `mask`, if the model gives masks:
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | `width`, `height` | int | the pixels of the mask |
+//! | `left`, `top`, `right`, `bottom` | double | the rectangle that it covers, in pixels of the frame; at the frame's edges part of it can be outside |
+//! | `data` | GBytes | `height` rows of `width` bits, each row padded to whole bytes, the most significant bit first |
 
 use std::ops::ControlFlow;
 
+use arrayvec::ArrayVec;
 use gst::glib;
 use gst::glib::translate::{IntoGlib, ToGlibPtrMut};
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
-use super::{Labels, Region};
+use super::detailed::{DetailedRegion, DetailedRegions, Mask};
+use super::{KeypointLayout, Labels};
+use crate::decoder::layout::MAX_COLUMN_COMPONENTS;
+use crate::detail::Point;
+use crate::geometry::OrientedBox;
 
 /// The structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer read.
 pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
@@ -34,25 +68,83 @@ pub(super) fn next_id(buffer: &gst::BufferRef) -> u32 {
 }
 
 /// Adds one region of interest per region, with consecutive ids from `first_id`; `i32::MAX` is followed by
-/// `i32::MIN`. Coordinates in the
-/// structure are normalized (0 to 1).
+/// `i32::MIN`.
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
-    regions: &[Region],
+    regions: DetailedRegions<'_>,
     labels: &mut Labels,
     first_id: u32,
 ) {
     let [width, height] = frame.map(f64::from);
-    for (id, region) in (first_id..).zip(regions) {
+    for (id, detailed) in (first_id..).zip(regions.iter()) {
+        let DetailedRegion { region, oriented, points, has_visibility, mask } = detailed;
         let label = labels.of(region.class);
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
         let values =
             [f64::from(region.confidence), x1 / width, y1 / height, x2 / width, y2 / height];
-        meta.add_param(with_values(&label.detection, values));
+        let mut detection = with_values(&label.detection, values);
+        if let Some(oriented) = oriented {
+            set_oriented(&mut detection, &oriented);
+        }
+        meta.add_param(detection);
+        if !points.is_empty() {
+            meta.add_param(keypoints(points, has_visibility, label.is_face));
+        }
+        if let Some(mask) = mask {
+            meta.add_param(self::mask(&mask));
+        }
     }
+}
+
+/// Sets the fields of an oriented box.
+fn set_oriented(detection: &mut gst::Structure, oriented: &OrientedBox) {
+    let &OrientedBox { center, size, angle } = oriented;
+    let values = [
+        ("rotation", angle),
+        ("center-x", center[0]),
+        ("center-y", center[1]),
+        ("width", size[0]),
+        ("height", size[1]),
+    ];
+    for (name, value) in values {
+        detection.set(name, f64::from(value));
+    }
+}
+
+/// The structure `keypoints`.
+fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Structure {
+    let data = match has_visibility {
+        true => glib::Bytes::from(bytemuck::cast_slice::<_, u8>(points)),
+        false => {
+            // A layout has no more numbers than that.
+            let positions: ArrayVec<[f32; 2], { MAX_COLUMN_COMPONENTS / 2 }> =
+                points.iter().map(|point| [point.x, point.y]).collect();
+            glib::Bytes::from(bytemuck::cast_slice::<_, u8>(&positions))
+        }
+    };
+    gst::Structure::builder("keypoints")
+        .field("count", points.len() as i32)
+        .field("components", if has_visibility { 3 } else { 2 })
+        .field("layout", KeypointLayout::of(points.len(), is_face).name())
+        .field("data", data)
+        .build()
+}
+
+/// The structure `mask`.
+fn mask(mask: &Mask<'_>) -> gst::Structure {
+    let [left, top, right, bottom] = mask.shape.area.map(f64::from);
+    gst::Structure::builder("mask")
+        .field("width", mask.shape.width as i32)
+        .field("height", mask.shape.height as i32)
+        .field("left", left)
+        .field("top", top)
+        .field("right", right)
+        .field("bottom", bottom)
+        .field("data", glib::Bytes::from(mask.rows))
+        .build()
 }
 
 /// Whether the buffer has a region of interest with this label and these pixels (left, top, width, height).

@@ -7,7 +7,7 @@
 use gst::glib;
 
 use super::deepstream::{self, Task};
-use super::{FrameRegions, Kinds, Labels, Region};
+use super::{DetailedRegion, FrameRegions, Kinds, Labels, MaskBuffers};
 use crate::deepstream::DeepStreamError;
 use crate::input::source::{Images, Sources};
 
@@ -57,12 +57,12 @@ impl Target {
 }
 
 impl Sink<'_> {
-    /// Whether the frame of this index already has `region`.
+    /// Whether the frame of this index and size already has `region`.
     pub fn is_attached(
         &self,
         buffer: &mut gst::BufferRef,
-        frame: usize,
-        region: &Region,
+        (frame, size): (usize, [u32; 2]),
+        region: DetailedRegion<'_>,
         labels: &mut Labels,
     ) -> bool {
         match self.target {
@@ -72,7 +72,7 @@ impl Sink<'_> {
             Target::Batch { unique_id, .. } if self.kinds.nvds => {
                 let batch = self.sources.batches.batch_meta(buffer);
                 batch.is_some_and(|batch| {
-                    deepstream::is_attached(batch, frame, region, labels, unique_id)
+                    deepstream::is_attached(batch, (frame, size), region, labels, unique_id)
                 })
             }
             _ => false,
@@ -88,6 +88,7 @@ impl Sink<'_> {
         buffer: &mut gst::BufferRef,
         regions: &FrameRegions,
         labels: &mut Labels,
+        mask_buffers: &mut MaskBuffers,
     ) -> Result<(), OutputError> {
         let frame = match self.target {
             Target::Frame(size) => size,
@@ -101,7 +102,7 @@ impl Sink<'_> {
             }
         };
         if let Some(size) = frame {
-            super::attach(buffer, size, regions.all(), labels, self.kinds)?;
+            super::attach(buffer, size, regions.all(), labels, mask_buffers, self.kinds)?;
         }
         #[cfg(feature = "v1_20")]
         if matches!(self.target, Target::Frame(_)) && !self.keep_tensors {

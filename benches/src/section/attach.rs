@@ -3,7 +3,9 @@
 //! comparison.
 
 use anyhow::Result;
-use gstnmsfilter::internals::output::{self, HAS_ANALYTICS, Kinds, Labels, Region};
+use gstnmsfilter::internals::output::{
+    self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
+};
 
 use super::{Bench, Section, format_us};
 use crate::measure::{Times, measure_with};
@@ -44,11 +46,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     for count in [0, 1, 150, 1000, 8400] {
         let regions = regions(count);
         for (name, kinds) in &kinds {
-            let mut labels = Labels::default();
+            let (mut labels, mut masks) = (Labels::default(), MaskBuffers::default());
             let mut failure = None;
             let times = measure_with(bench.budget, gst::Buffer::new, |mut buffer| {
                 let writable = buffer.get_mut().expect("the buffer has one reference");
-                if let Err(error) = output::attach(writable, FRAME, &regions, &mut labels, *kinds) {
+                let regions = DetailedRegions::from(&regions[..]);
+                let attached =
+                    output::attach(writable, FRAME, regions, &mut labels, &mut masks, *kinds);
+                if let Err(error) = attached {
                     failure = Some(error);
                 }
                 buffer

@@ -25,7 +25,7 @@ use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
 use crate::input::source::{Images, Sources};
 use crate::output::sink::{Sink, Target};
-use crate::output::{FrameRegions, Kinds, Labels, Region};
+use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, Region};
 use crate::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
@@ -35,6 +35,7 @@ pub(super) struct Session {
     sources: Sources,
     caps: BatchCaps,
     regions: FrameRegions,
+    mask_buffers: MaskBuffers,
     /// The number of frames of the last buffer.
     frames: usize,
     /// Started when the engine continued on the CPU after a failure of the GPU.
@@ -66,6 +67,7 @@ impl Session {
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
             regions: FrameRegions::default(),
+            mask_buffers: MaskBuffers::default(),
             frames: 0,
             gpu_failed: None,
             warnings: Warnings::default(),
@@ -128,7 +130,7 @@ impl Session {
 
     /// The label of each survivor of the last buffer that was decoded.
     pub fn labels(&mut self) -> impl Iterator<Item = glib::Quark> {
-        self.regions.all().iter().map(|region| self.planner.labels.quark(region.class))
+        self.regions.all().regions.iter().map(|region| self.planner.labels.quark(region.class))
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
@@ -207,7 +209,7 @@ impl Session {
             for (frame, image) in group.frames().zip(outcome.images()) {
                 // Every survivor has a region: the engine rejects boxes outside of the frame.
                 let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
-                self.regions.add(frame, regions);
+                self.regions.add(frame, mapping.frame(), regions);
                 let details = plan.details();
                 if !details.is_empty() {
                     let layout = &plan.choice().layout;
@@ -241,10 +243,11 @@ impl Session {
         let sink = Sink { target, kinds, keep_tensors, sources: &self.sources };
         let labels = &mut self.planner.labels;
         if let Some((frame, best)) = self.regions.first() {
-            self.warnings
-                .repeated_region(element, best, || sink.is_attached(buffer, frame, best, labels));
+            self.warnings.repeated_region(element, best.region, || {
+                sink.is_attached(buffer, frame, best, labels)
+            });
         }
-        Ok(sink.attach(buffer, &self.regions, labels)?)
+        Ok(sink.attach(buffer, &self.regions, labels, &mut self.mask_buffers)?)
     }
 }
 
