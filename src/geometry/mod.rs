@@ -11,7 +11,7 @@ mod bounds;
 mod letterbox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
-#[allow(dead_code, reason = "the engines of oriented boxes use it")]
+#[allow(dead_code, unused_imports, reason = "the engines of oriented boxes use it")]
 pub mod oriented;
 pub mod overlap;
 

@@ -20,14 +20,14 @@ impl Sequence {
         (self.0 >> 8) as f32 / 16_777_216.0
     }
 
-    fn from_to(&mut self, low: f32, high: f32) -> f32 {
+    fn between(&mut self, low: f32, high: f32) -> f32 {
         low + self.next() * (high - low)
     }
 
     fn oriented(&mut self, range: f32, greatest_side: f32) -> OrientedBox {
-        let center = [self.from_to(-range, range), self.from_to(-range, range)];
-        let size = [self.from_to(0.0, greatest_side), self.from_to(0.0, greatest_side)];
-        OrientedBox { center, size, angle: self.from_to(-7.0, 7.0) }
+        let center = [self.between(-range, range), self.between(-range, range)];
+        let size = [self.between(0.0, greatest_side), self.between(0.0, greatest_side)];
+        OrientedBox { center, size, angle: self.between(-7.0, 7.0) }
     }
 }
 
