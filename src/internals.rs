@@ -7,6 +7,10 @@ pub mod decoder {
     pub use crate::decoder::*;
 }
 
+pub mod detail {
+    pub use crate::detail::*;
+}
+
 #[cfg(feature = "gstreamer")]
 pub mod deepstream {
     pub use crate::deepstream::*;

@@ -28,6 +28,7 @@
 mod decoder;
 #[cfg(feature = "gstreamer")]
 mod deepstream;
+mod detail;
 mod device;
 #[cfg(feature = "gstreamer")]
 mod elements;

@@ -160,7 +160,9 @@ impl Nms {
         let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
         let choose = || decoder::choose(tensors, self.decoder, options);
         let is_usable = match &mut self.plan {
-            Some((made_with, plan)) if *made_with == options => plan.adapt(tensors, choose)?,
+            Some((made_with, plan)) if *made_with == options && plan.has_masks(&self.params) => {
+                plan.adapt(tensors, choose)?
+            }
             _ => false,
         };
         if !is_usable {

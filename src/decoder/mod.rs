@@ -18,6 +18,7 @@ pub mod layout;
 mod matrix;
 mod ultraface;
 mod windows;
+mod yolo_tasks;
 mod yolov5;
 mod yolov8;
 mod yolox;
@@ -30,6 +31,7 @@ pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
+pub use yolo_tasks::KeypointShape;
 
 use std::sync::LazyLock;
 
@@ -161,6 +163,8 @@ pub struct Options {
     /// The function that turns scores into probabilities, of decoders that are described as text;
     /// `None` for that of the description.
     pub score_activation: Option<layout::Activation>,
+    /// The keypoints of a detection; `None` if they are unknown.
+    pub keypoints: Option<KeypointShape>,
 }
 
 impl Options {
@@ -182,7 +186,7 @@ pub fn decoders() -> &'static [&'static dyn Decoder] {
             &ultraface::UltraFace,
             &yolox::Yolox,
         ];
-        in_rust.into_iter().chain(families::embedded()).collect()
+        in_rust.into_iter().chain(families::embedded()).chain(yolo_tasks::decoders()).collect()
     });
     &DECODERS
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The formulas of rules 3 and 5 of the [engines](super), for one anchor: its score and its corners.
+//! The formulas of rules 3 and 5 of the [engines](super), for one anchor: its score and its corners; and those of the
+//! points of a survivor.
 //!
 //! In: the anchor's numbers, the rules of the layout. Out: single precision, each operation rounded by itself, in
 //! the order written here. kernels/layout.cuh has the same formulas.
 
 use crate::decoder::layout::{
-    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Grid, ScoreRule,
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Grid, PointRule, ScoreRule,
 };
 use crate::functions::{exp, sigmoid};
 
@@ -77,7 +78,7 @@ fn expectation(bins: usize, logit: impl Fn(usize) -> f32) -> f32 {
 
 /// What the box of an anchor is relative to: a point and a size, along x and y.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Prior {
+pub(crate) struct Prior {
     pub point: [f32; 2],
     pub size: [f32; 2],
     /// What positions are multiplied by with [`BoxTransform::Sigmoid`]: the size of the cell.
@@ -184,4 +185,23 @@ pub(super) fn corners(
             ]
         }
     }
+}
+
+/// The point of a column with the coordinates `numbers`.
+#[inline(always)]
+pub(crate) fn point(
+    rule: &PointRule,
+    prior: Option<Prior>,
+    scale: [f32; 2],
+    numbers: [f32; 2],
+) -> [f32; 2] {
+    [0, 1].map(|axis| {
+        let value = match (rule.relative, prior) {
+            (Some(factor), Some(prior)) => {
+                prior.point[axis] + numbers[axis] * factor * prior.size[axis]
+            }
+            _ => numbers[axis],
+        };
+        value * scale[axis]
+    })
 }

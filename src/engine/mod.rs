@@ -65,7 +65,7 @@
 mod auto;
 mod cpu;
 pub mod cuda;
-mod formula;
+pub(crate) mod formula;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;

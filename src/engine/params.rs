@@ -114,6 +114,8 @@ pub struct Params {
     pub max_candidates: usize,
     /// The greatest number of survivors per image; 0 for all.
     pub max_detections: usize,
+    /// Whether the masks of survivors are computed, if the model gives masks. If not, prototypes are not read.
+    pub masks: bool,
 }
 
 impl Default for Params {
@@ -132,6 +134,7 @@ impl Default for Params {
             scale: [1.0; 2],
             max_candidates: 0,
             max_detections: 0,
+            masks: true,
         }
     }
 }

@@ -100,6 +100,11 @@ impl Mapping {
         Some(Corners { x1, y1, x2, y2 })
     }
 
+    /// A point, in pixels of the frame. It can be outside the frame.
+    pub fn frame_point(&self, point: [f32; 2]) -> [f32; 2] {
+        [0, 1].map(|axis| ((f64::from(point[axis]) - self.offset[axis]) / self.ratio[axis]) as f32)
+    }
+
     /// The edges of a box along an axis, in pixels of the frame, clipped to it. The second edge is
     /// greater than the first, even if rounding would make them equal.
     fn side(&self, low: f32, high: f32, axis: usize) -> (f32, f32) {

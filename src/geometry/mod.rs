@@ -20,7 +20,6 @@ pub use bounds::Bounds;
 pub use letterbox::{Fit, Letterbox};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use mapping::{Mapping, MappingError};
-#[allow(unused_imports, reason = "the engines of oriented boxes use it")]
 pub use oriented::OrientedBox;
 pub use overlap::Overlap;
 

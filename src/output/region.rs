@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regions: the survivors in pixels of their frame.
 //!
-//! In: survivors, and the mapping of their image to the frame. Out: what the writers attach.
+//! In: survivors with their details, and the mapping of their image to the frame. Out: what the writers attach.
 
 use std::ops::Range;
 
+use crate::detail::{Detail, Point};
 use crate::engine::Detection;
-use crate::geometry::{Corners, Mapping};
+use crate::geometry::{Corners, Mapping, OrientedBox};
 
 /// A detection in pixels of the video frame, clipped to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,11 +47,50 @@ impl Region {
     }
 }
 
+/// What a region has besides its upright box.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RegionDetail {
+    /// The oriented box, in pixels of the frame, not clipped. The region is its bounds.
+    pub oriented: Option<OrientedBox>,
+    /// Which of [`FrameRegions::points`] are its points.
+    pub points: Range<usize>,
+    /// The mask.
+    pub mask: Option<RegionMask>,
+}
+
+/// The mask of a region: bits in rows, each padded to whole bytes, the most significant bit first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionMask {
+    /// The number of bits in a row.
+    pub width: u32,
+    /// The number of rows.
+    pub height: u32,
+    /// The part of the frame that the mask covers: left, upper, right and lower edge in pixels.
+    pub area: [f32; 4],
+    /// Which of [`FrameRegions::mask_bytes`] are its rows.
+    pub bytes: Range<usize>,
+}
+
+impl RegionMask {
+    /// The number of bytes of a row.
+    pub fn stride(&self) -> usize {
+        self.width.div_ceil(8) as usize
+    }
+}
+
 /// The regions of the frames of a buffer.
 #[derive(Clone, Debug, Default)]
 pub struct FrameRegions {
     /// Of all frames.
     regions: Vec<Region>,
+    /// Of each region; empty if the model gives none.
+    details: Vec<RegionDetail>,
+    /// The points of all regions, in pixels of the frame.
+    points: Vec<Point>,
+    /// Whether the model gives the visibility of points.
+    has_visibility: bool,
+    /// The masks of all regions.
+    mask_bytes: Vec<u8>,
     /// For each frame, its index in the buffer, and which of `regions` are its regions.
     frames: Vec<(usize, Range<usize>)>,
 }
@@ -59,6 +99,9 @@ impl FrameRegions {
     /// Removes all frames. Keeps the memory.
     pub fn clear(&mut self) {
         self.regions.clear();
+        self.details.clear();
+        self.points.clear();
+        self.mask_bytes.clear();
         self.frames.clear();
     }
 
@@ -67,6 +110,42 @@ impl FrameRegions {
         let first = self.regions.len();
         self.regions.extend(regions);
         self.frames.push((frame, first..self.regions.len()));
+    }
+
+    /// Adds the details of the survivor whose region is the next of those that were added without any.
+    pub fn add_detail(&mut self, detail: &Detail<'_>, mapping: &Mapping) {
+        let points = detail.points();
+        let first = self.points.len();
+        self.points.extend(points.iter().map(|point| {
+            let [x, y] = mapping.frame_point([point.x, point.y]);
+            Point { x, y, ..point }
+        }));
+        self.has_visibility = points.has_visibility();
+        self.details.push(RegionDetail {
+            oriented: None,
+            points: first..self.points.len(),
+            mask: None,
+        });
+    }
+
+    /// The details of the region of this index among all, if the model gives any.
+    pub fn detail(&self, region: usize) -> Option<&RegionDetail> {
+        self.details.get(region)
+    }
+
+    /// The points of all regions.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// Whether the model gives the visibility of points.
+    pub fn has_visibility(&self) -> bool {
+        self.has_visibility
+    }
+
+    /// The masks of all regions.
+    pub fn mask_bytes(&self) -> &[u8] {
+        &self.mask_bytes
     }
 
     /// Puts the frames in ascending order of their indices.

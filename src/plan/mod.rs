@@ -9,6 +9,7 @@ mod place;
 pub use place::Place;
 
 use crate::decoder::{Choice, Layout};
+use crate::detail::Details;
 use crate::engine::{ClassThresholds, Params};
 use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 
@@ -19,6 +20,7 @@ const MAX_PLACES: usize = 64;
 pub struct Plan {
     tensors: Vec<Signature>,
     choice: Choice,
+    details: Details,
     /// The parameters before [`Place::apply`].
     params: Params,
     places: Vec<(Place, Params)>,
@@ -44,8 +46,9 @@ impl PartialEq<TensorView<'_>> for Signature {
 impl Plan {
     /// A plan for `tensors`, for which `choice` was made. Lengths in `params` are in pixels of the frames, or of the
     /// model's input if images are in no frame; what depends on the place is set by [`at`](Self::at).
-    pub fn new(tensors: &[TensorView<'_>], choice: Choice, params: Params) -> Self {
-        let mut plan = Self { tensors: Vec::new(), choice, params, places: Vec::new() };
+    pub fn new(tensors: &[TensorView<'_>], mut choice: Choice, params: Params) -> Self {
+        let details = Details::prepare(&mut choice.layout, params.masks);
+        let mut plan = Self { tensors: Vec::new(), choice, details, params, places: Vec::new() };
         plan.set_signatures(tensors);
         plan
     }
@@ -57,6 +60,16 @@ impl Plan {
     )]
     pub fn choice(&self) -> &Choice {
         &self.choice
+    }
+
+    /// Where the details of survivors are in their columns.
+    pub fn details(&self) -> &Details {
+        &self.details
+    }
+
+    /// Whether the plan was made for parameters with the same [`Params::masks`], on which the layout depends.
+    pub fn has_masks(&self, params: &Params) -> bool {
+        self.params.masks == params.masks
     }
 
     /// Whether the plan was made for tensors with these ids, element types and shapes.
@@ -79,10 +92,11 @@ impl Plan {
         if self.has_tensors(tensors) {
             return Ok(true);
         }
-        let choice = choose()?;
+        let mut choice = choose()?;
         if !self.choice.layout.has_same_params(&choice.layout) {
             return Ok(false);
         }
+        self.details = Details::prepare(&mut choice.layout, self.params.masks);
         self.choice = choice;
         self.set_signatures(tensors);
         Ok(true)

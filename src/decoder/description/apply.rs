@@ -6,9 +6,10 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 
 use super::shape::{Known, Pattern, Placed};
-use super::{Description, FieldRule, Levels};
+use super::{ColumnRule, Description, FieldRule, Levels};
 use crate::decoder::layout::{
-    Activation, Column, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, Reference, ScoreRule,
+    Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, PointRule,
+    Reference, ScoreRule,
 };
 use crate::decoder::matrix::{check_classes, check_element_type};
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS, Options};
@@ -141,6 +142,7 @@ impl Description<'static> {
             groups.push(Group {
                 anchors,
                 boxes: field(boxes, self.boxes.rule.components())?,
+                angle: optional(self.boxes.angle)?,
                 scores,
                 objectness: optional(self.score.objectness)?,
                 class: optional(self.score.class)?,
@@ -158,6 +160,7 @@ impl Description<'static> {
             return Err(LayoutError::Priors { tensor, found: first, priors: priors.len() });
         }
         let count = rule.count.and_then(|count| self.field(count, 0, 0, 1, &fitted));
+        let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
         Ok(Layout {
             decoder: self.name,
             images: fitted.images,
@@ -166,14 +169,22 @@ impl Description<'static> {
             score,
             boxes: self.boxes.rule,
             count,
-            columns: self
-                .columns
-                .iter()
-                .map(|column| Column { name: column.name, components: column.components })
-                .collect(),
+            columns: self.columns.iter().map(|column| self.column(column, normalized)).collect(),
+            prototypes: None,
             priors: self.priors.clone(),
-            normalized: self.is_normalized(tensors[self.input(self.boxes.field, 0)], options),
+            normalized,
         })
+    }
+
+    /// A column, of a layout whose boxes are normalized if `normalized` is set.
+    fn column(&self, rule: &ColumnRule<'static>, normalized: bool) -> Column {
+        let &ColumnRule { name, components, mut kind, .. } = rule;
+        if let ColumnKind::Points(PointRule { relative: Some(_), normalized: of_points, .. }) =
+            &mut kind
+        {
+            *of_points = normalized;
+        }
+        Column { name, components, kind }
     }
 
     /// Checks the first tensors of those that [`layout`](Self::layout) takes.
@@ -297,6 +308,7 @@ impl Description<'static> {
         let is_of = |field: &FieldRule| field.tensor == section;
         let numbers = [
             Some(self.boxes.field),
+            self.boxes.angle,
             Some(self.score.scores),
             self.score.objectness,
             self.anchors.priors,

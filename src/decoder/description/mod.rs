@@ -66,8 +66,13 @@
 //! | | `bins` | the numbers for each side with `expectation` |
 //! | | `variances` | the factors of positions and of sizes; 1 1 by default |
 //! | | `unit` | `pixels` (the default) of the model's input, `normalized`; the property `coordinates` counts instead, unless boxes are relative to a grid |
+//! | `[box]` of center form | `angle` | field with the angle of the box, in radians clockwise |
+//! | | `angle-factor` | the factor that turns it into that, such as -1 for counterclockwise; 1 by default |
 //! | `[column NAME]` | `numbers` | required; field with numbers that survivors carry along |
 //! | | `count` | required; how many |
+//! | | `kind` | `numbers` (the default); `points`: x, y of each point, such as landmarks; `points-with-visibility`: x, y, visibility |
+//! | | `relative` | of points: the factor of coordinates relative to the anchor's point and size; absolute if it is left out |
+//! | | `unit` | of absolute points: `pixels` (the default) of the model's input, `normalized`; relative points have the unit of the boxes |
 //! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
 //!
 //! The [module of layouts](super::layout) has the formulas.
@@ -88,7 +93,7 @@ pub use error::DescriptionError;
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
-use super::layout::{Activation, BoxRule, Combination, MAX_GROUPS, MAX_SIZES};
+use super::layout::{Activation, BoxRule, ColumnKind, Combination, MAX_GROUPS, MAX_SIZES};
 use super::{MAX_INPUTS, Role, Scores};
 
 /// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
@@ -183,6 +188,7 @@ struct ScoreFields {
 #[derive(Clone, Debug)]
 struct BoxFields {
     field: FieldRule,
+    angle: Option<FieldRule>,
     rule: BoxRule,
     normalized: bool,
 }
@@ -193,6 +199,7 @@ struct ColumnRule<'a> {
     name: &'a str,
     field: FieldRule,
     components: usize,
+    kind: ColumnKind,
 }
 
 impl<'a> Description<'a> {

@@ -16,8 +16,8 @@ use super::{
     ScoreFields, TensorNames, TensorRule,
 };
 use crate::decoder::layout::{
-    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, MAX_BINS,
-    MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, MAX_SIZES,
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, ColumnKind, Combination, MAX_BINS,
+    MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, MAX_SIZES, PointRule,
 };
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS, Scores};
 
@@ -72,7 +72,17 @@ impl<'a> Description<'a> {
 
         let mut keys = take_section(&mut named, "box")?;
         let (boxes, box_line) = (boxes(&mut keys, &mut fields, &levels)?, keys.line);
-        keys.finish(&["box", "format", "axes", "transform", "bins", "variances", "unit"])?;
+        keys.finish(&[
+            "box",
+            "format",
+            "axes",
+            "transform",
+            "bins",
+            "variances",
+            "unit",
+            "angle",
+            "angle-factor",
+        ])?;
         let line = anchor_keys.line;
         let anchors = anchors(&mut anchor_keys, levels, &mut fields)?;
         anchor_keys.finish(&[
@@ -106,9 +116,9 @@ impl<'a> Description<'a> {
 
         let mut columns: Vec<ColumnRule<'a>> = Vec::new();
         for mut keys in all_sections(&mut named, "column") {
-            let column = column(&mut keys, &mut fields)?;
+            let column = column(&mut keys, &mut fields, references > 0)?;
             let line = keys.line;
-            keys.finish(&["numbers", "count"])?;
+            keys.finish(&["numbers", "count", "kind", "relative", "unit"])?;
             columns.push(column);
             let components: usize = columns.iter().map(|column| column.components).sum();
             if columns.len() > MAX_COLUMNS || components > MAX_COLUMN_COMPONENTS {
@@ -363,9 +373,23 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
         }
         _ => {}
     }
+    let angle_line = keys.entries.iter().find(|entry| entry.key == "angle").copied();
+    let angle = fields.of_anchors(keys, "angle", |_| constant(1))?;
+    match angle_line {
+        Some(entry) if format != BoxFormat::Center => {
+            return Err(entry.error("format = center with an angle"));
+        }
+        _ => {}
+    }
+    if let Some(entry) = keys.take("angle-factor") {
+        let number = entry.value.parse().ok().filter(|number: &f32| number.is_normal());
+        rule.angle_factor = number
+            .filter(|_| angle.is_some())
+            .ok_or_else(|| entry.error("a number other than 0, with an angle"))?;
+    }
     let components = rule.components();
     let field = fields.of_anchors(keys, "box", |_| constant(components))?;
-    Ok(BoxFields { field: field.ok_or_else(|| missing(keys, "box"))?, rule, normalized })
+    Ok(BoxFields { field: field.ok_or_else(|| missing(keys, "box"))?, angle, rule, normalized })
 }
 
 fn anchors(keys: &mut Keys<'_>, levels: Levels, fields: &mut Fields<'_, '_>) -> Parsed<AnchorRule> {
@@ -497,10 +521,42 @@ fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields
     Ok(ScoreFields { scores, class, objectness, combination, activation, background, first_class })
 }
 
-fn column<'a>(keys: &mut Keys<'a>, fields: &mut Fields<'_, '_>) -> Parsed<ColumnRule<'a>> {
+fn column<'a>(
+    keys: &mut Keys<'a>,
+    fields: &mut Fields<'_, '_>,
+    has_reference: bool,
+) -> Parsed<ColumnRule<'a>> {
     let count = keys.whole_number("count", 1..=MAX_COLUMN_COMPONENTS as u32)?;
     let components = count.ok_or_else(|| missing(keys, "count"))? as usize;
     let field = fields.of_anchors(keys, "numbers", |_| constant(components))?;
     let field = field.ok_or_else(|| missing(keys, "numbers"))?;
-    Ok(ColumnRule { name: keys.name, field, components })
+    let kind_line = keys.entries.iter().find(|entry| entry.key == "kind").copied();
+    let words = [("numbers", 0), ("points", 2), ("points-with-visibility", 3)];
+    let of_point = keys.word("kind", 0, &words)?;
+    let relative_line = keys.take("relative");
+    let unit_line = keys.entries.iter().find(|entry| entry.key == "unit").copied();
+    let normalized = keys.word("unit", false, &[("pixels", false), ("normalized", true)])?;
+    if of_point == 0 {
+        return match relative_line.or(unit_line) {
+            Some(entry) => Err(entry.error("kind = points in the same section")),
+            None => {
+                Ok(ColumnRule { name: keys.name, field, components, kind: ColumnKind::Numbers })
+            }
+        };
+    }
+    if let Some(entry) = kind_line.filter(|_| !components.is_multiple_of(of_point)) {
+        return Err(entry.error(&format!("a count that is a multiple of {of_point}")));
+    }
+    let relative = relative_line
+        .map(|entry| match entry.value.parse().ok().filter(|number: &f32| number.is_normal()) {
+            Some(_) if !has_reference => Err(entry.error("strides, cells or priors in [anchors]")),
+            Some(factor) => Ok(factor),
+            None => Err(entry.error("a number other than 0")),
+        })
+        .transpose()?;
+    if let Some(entry) = unit_line.filter(|_| relative.is_some()) {
+        return Err(entry.error("relative points without it: they have the unit of the boxes"));
+    }
+    let rule = PointRule { components: of_point, relative, normalized };
+    Ok(ColumnRule { name: keys.name, field, components, kind: ColumnKind::Points(rule) })
 }

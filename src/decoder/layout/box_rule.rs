@@ -99,12 +99,22 @@ pub struct BoxRule {
     pub bins: usize,
     /// The factors of positions (or distances) and of sizes, before the transform.
     pub variances: [f32; 2],
+    /// The factor that turns the angle, if boxes have one, into radians clockwise: 1 where it is that, -1 for
+    /// radians counterclockwise. The side `width` lies along (cos, sin) of the angle, with y downwards.
+    pub angle_factor: f32,
 }
 
 impl BoxRule {
     /// The rule of boxes that are decoded already.
     pub fn decoded(format: BoxFormat) -> Self {
-        Self { format, axes: Axes::Xy, transform: BoxTransform::None, bins: 1, variances: [1.0; 2] }
+        Self {
+            format,
+            axes: Axes::Xy,
+            transform: BoxTransform::None,
+            bins: 1,
+            variances: [1.0; 2],
+            angle_factor: 1.0,
+        }
     }
 
     /// The numbers of a box in the tensor.

@@ -9,11 +9,13 @@
 //! | score | [`ScoreRule`], and the fields of scores, objectness and class |
 //! | box | [`BoxRule`], the field of the box, and the [`Reference`] that it is relative to |
 //! | columns | [`Column`]s: further numbers that survivors carry along |
+//! | masks | [`Prototypes`], whose products with a survivor's coefficients are its mask |
 //!
 //! The documentation of the [engines](crate::engine) states the rules. Layouts without transforms are
 //! [plain](PlainLayout): engines have faster code for them.
 
 mod box_rule;
+mod column;
 mod coordinates;
 mod error;
 mod field;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 pub use box_rule::{Axes, BoxFormat, BoxRule, BoxTransform, Grid, MAX_SIZES, Reference};
+pub use column::{Column, ColumnKind, PointRule, Prototypes};
 pub use coordinates::Coordinates;
 pub use error::LayoutError;
 pub use field::Field;
@@ -66,6 +69,8 @@ pub struct Layout {
     pub count: Option<Field>,
     /// What survivors carry along.
     pub columns: Vec<Column>,
+    /// What masks are computed from.
+    pub prototypes: Option<Prototypes>,
     /// The table of [`Reference::Table`]: center x, center y, width, height.
     pub priors: Option<Arc<[[f32; 4]]>>,
     /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
@@ -79,6 +84,8 @@ pub struct Group {
     pub anchors: usize,
     /// The components of the box: [`BoxRule::components`] of them.
     pub boxes: Field,
+    /// The angle of the box: one component. `None` if boxes are upright.
+    pub angle: Option<Field>,
     /// The scores: [`ScoreRule::columns`] components.
     pub scores: Field,
     /// The score that there is any object: one component.
@@ -89,16 +96,6 @@ pub struct Group {
     pub reference: Reference,
     /// The field of each of [`Layout::columns`].
     pub columns: Vec<Field>,
-}
-
-/// Numbers that a survivor carries along, such as keypoints or the coefficients of a mask. They are not changed
-/// but for quantization.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// The name.
-    pub name: &'static str,
-    /// The number of components.
-    pub components: usize,
 }
 
 impl Layout {
@@ -115,6 +112,11 @@ impl Layout {
     /// Whether the class is a number in a tensor, rather than the position of the best score.
     pub fn has_class_field(&self) -> bool {
         self.groups.iter().any(|group| group.class.is_some())
+    }
+
+    /// Whether boxes have an angle.
+    pub fn is_oriented(&self) -> bool {
+        self.groups.iter().any(|group| group.angle.is_some())
     }
 
     /// Whether boxes are relative to the table of priors.
@@ -143,7 +145,11 @@ impl Layout {
     /// The fields, with the name and the number of components of each, and the number of anchors that have them.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField<'_>> {
         let count = self.count.as_ref().map(|field| NamedField::new("count", field, 1, 1));
-        self.groups.iter().flat_map(|group| self.fields_of(group)).chain(count)
+        let prototypes = self.prototypes.as_ref().map(|prototypes| {
+            let channels = self.columns.get(prototypes.column).map_or(0, |of| of.components);
+            NamedField::new("prototypes", &prototypes.field, channels, prototypes.pixels())
+        });
+        self.groups.iter().flat_map(|group| self.fields_of(group)).chain(count).chain(prototypes)
     }
 
     /// The fields of a group.
@@ -158,6 +164,7 @@ impl Layout {
         [
             Some(field("boxes", &group.boxes, self.boxes.components())),
             Some(field("scores", &group.scores, self.score.columns())),
+            group.angle.as_ref().map(|angle| field("angle", angle, 1)),
             group.objectness.as_ref().map(|objectness| field("objectness", objectness, 1)),
             group.class.as_ref().map(|class| field("class", class, 1)),
             priors,
@@ -183,10 +190,12 @@ impl Layout {
     pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
         let set = |field: &mut Field| field.tensor = tensors[field.tensor];
         self.count.iter_mut().for_each(set);
+        self.prototypes.iter_mut().for_each(|prototypes| set(&mut prototypes.field));
         for group in &mut self.groups {
             set(&mut group.boxes);
             set(&mut group.scores);
-            group.objectness.iter_mut().chain(&mut group.class).for_each(set);
+            let optional = [&mut group.angle, &mut group.objectness, &mut group.class];
+            optional.into_iter().flatten().for_each(set);
             group.columns.iter_mut().for_each(set);
             if let Reference::Priors(priors) = &mut group.reference {
                 set(priors);

@@ -63,6 +63,7 @@ impl From<PlainLayout> for Layout {
             groups: ArrayVec::from_iter([Group {
                 anchors,
                 boxes,
+                angle: None,
                 scores,
                 objectness,
                 class: None,
@@ -73,6 +74,7 @@ impl From<PlainLayout> for Layout {
             boxes: BoxRule::decoded(box_format),
             count: None,
             columns: Vec::new(),
+            prototypes: None,
             priors: None,
             normalized,
         }
@@ -83,7 +85,16 @@ impl Layout {
     /// The plain layout that is equal to this one, if there is any and its tensors have floating-point numbers.
     pub fn plain(&self, tensors: &[TensorView<'_>]) -> Option<PlainLayout> {
         let [group] = self.groups.as_slice() else { return None };
-        let Group { anchors, boxes, scores, objectness, class: None, reference, columns } = group
+        let Group {
+            anchors,
+            boxes,
+            angle: None,
+            scores,
+            objectness,
+            class: None,
+            reference,
+            columns,
+        } = group
         else {
             return None;
         };

@@ -12,6 +12,7 @@ use super::settings::Settings;
 use super::unread_family::UnreadFamily;
 use crate::decoder::layout::Reference;
 use crate::decoder::{self, Choice, Decoder, Layout, Reason};
+use crate::detail::Details;
 use crate::engine::{Engine, Params};
 use crate::geometry::Mapping;
 use crate::input::model::ModelInput;
@@ -173,6 +174,11 @@ impl StreamPlan {
     /// The decoder and its layout.
     pub fn choice(&self) -> &Choice {
         self.plan.choice()
+    }
+
+    /// Where the details of survivors are in their columns.
+    pub fn details(&self) -> &Details {
+        self.plan.details()
     }
 
     /// The engine's parameters for frames with this mapping, for which the plan was made or adapted.

@@ -206,6 +206,17 @@ impl Session {
                 // Every survivor has a region: the engine rejects boxes outside of the frame.
                 let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
                 self.regions.add(frame, regions);
+                let details = plan.details();
+                if !details.is_empty() {
+                    let layout = &plan.choice().layout;
+                    let width = outcome.column_components();
+                    for (survivor, row) in image.survivors.iter().zip(image.columns.chunks(width)) {
+                        if Region::of(survivor, &mapping).is_some() {
+                            let detail = details.of(layout, params, survivor, row);
+                            self.regions.add_detail(&detail, &mapping);
+                        }
+                    }
+                }
             }
             counts.add(&outcome);
             planner.contradictions.add(element, &outcome, anchors, buffer.pts());

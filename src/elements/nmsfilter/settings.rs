@@ -236,6 +236,7 @@ impl Settings {
                 .filter(|size| !size.contains(&0))
                 .map(|size| size.map(|side| side as f32)),
             score_activation: self.score_activation.activation(),
+            keypoints: None,
         }
     }
 
@@ -290,6 +291,7 @@ impl Settings {
             scale: [1.0; 2],
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
+            masks: true,
         }
     }
 }

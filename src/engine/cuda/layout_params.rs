@@ -209,7 +209,7 @@ impl LayoutParams {
     pub fn new(source: &Source, layout: &Layout, params: &Params) -> Self {
         let ScoreRule { components, first_class, background, activation, combination } =
             layout.score;
-        let BoxRule { format, axes, transform, bins, variances } = layout.boxes;
+        let BoxRule { format, axes, transform, bins, variances, .. } = layout.boxes;
         let first = layout.groups.first();
         let mut made = Self {
             count: layout

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What belongs to a survivor besides its upright box: keypoints, coefficients of its mask.
+//!
+//! In: the layout, and a survivor with its row of [columns](crate::decoder::layout::Column). Out: [`Detail`], in
+//! pixels of the model's input. Engines copy rows only, so there is one computation for all of them, with the same
+//! bits: that of `engine/formula.rs`.
+//!
+//! [`Details::prepare`] extends the columns of a layout by the numbers that are needed, and removes those that nobody
+//! wants.
+
+mod points;
+
+use std::ops::Range;
+
+use crate::decoder::Layout;
+use crate::decoder::layout::{Column, ColumnKind, Reference};
+use crate::engine::formula::Prior;
+use crate::engine::{Detection, Params};
+
+use points::PointColumn;
+pub use points::{Point, Points};
+
+/// Where the numbers of details are in a row of columns.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    points: Option<PointColumn>,
+    coefficients: Option<Range<usize>>,
+    /// The first number of the prior.
+    prior: Option<usize>,
+}
+
+impl Details {
+    /// Extends the columns of `layout` by what details are computed from. The coefficients and the prototypes of masks
+    /// are removed unless `masks` is set.
+    pub fn prepare(layout: &mut Layout, masks: bool) -> Self {
+        if !masks {
+            remove_masks(layout);
+        }
+        let mut details = Self::default();
+        let mut first = 0;
+        for column in &layout.columns {
+            let end = first + column.components;
+            match column.kind {
+                ColumnKind::Points(rule) if details.points.is_none() => {
+                    details.points = Some(PointColumn { numbers: first..end, rule });
+                }
+                ColumnKind::MaskCoefficients => details.coefficients = Some(first..end),
+                ColumnKind::Points(_) | ColumnKind::Numbers => {}
+            }
+            first = end;
+        }
+        let is_relative = |points: &PointColumn| points.rule.relative.is_some();
+        let of_tensor = |reference: &Reference| match reference {
+            Reference::Priors(field) => Some(*field),
+            Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
+        };
+        if details.points.as_ref().is_some_and(is_relative)
+            && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some())
+        {
+            layout.columns.push(Column::of_numbers("prior", 4));
+            for group in &mut layout.groups {
+                group.columns.extend(of_tensor(&group.reference));
+            }
+            details.prior = Some(first);
+        }
+        details
+    }
+
+    /// Whether survivors have any.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_none() && self.coefficients.is_none()
+    }
+
+    /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `params`
+    /// those of the run.
+    pub fn of<'a>(
+        &'a self,
+        layout: &Layout,
+        params: &Params,
+        survivor: &Detection,
+        row: &'a [f32],
+    ) -> Detail<'a> {
+        let is_relative = self.points.as_ref().is_some_and(|points| points.rule.relative.is_some());
+        let prior = is_relative.then(|| self.prior(layout, survivor, row)).flatten();
+        Detail { details: self, row, prior, scale: params.scale }
+    }
+
+    /// What the survivor's anchor is relative to.
+    fn prior(&self, layout: &Layout, survivor: &Detection, row: &[f32]) -> Option<Prior> {
+        let mut anchor = survivor.anchor as usize;
+        let group = layout.groups.iter().find(|group| {
+            let is_in_group = anchor < group.anchors;
+            if !is_in_group {
+                anchor -= group.anchors;
+            }
+            is_in_group
+        })?;
+        match &group.reference {
+            Reference::None => None,
+            Reference::Grid(grid) => Some(Prior::of_cell(grid, anchor, group.anchors)),
+            Reference::Priors(_) => {
+                let first = self.prior?;
+                let numbers = std::array::from_fn(|index| row[first + index]);
+                Some(Prior::of_numbers(layout.boxes.axes, numbers))
+            }
+            Reference::Table(first) => {
+                let prior = *layout.priors.as_ref()?.get(first + anchor)?;
+                Some(Prior::of_numbers(crate::decoder::layout::Axes::Xy, prior))
+            }
+        }
+    }
+}
+
+/// The details of a survivor.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail<'a> {
+    details: &'a Details,
+    row: &'a [f32],
+    prior: Option<Prior>,
+    scale: [f32; 2],
+}
+
+impl<'a> Detail<'a> {
+    /// The points, in pixels of the model's input.
+    pub fn points(&self) -> Points<'a> {
+        match &self.details.points {
+            Some(column) => column.points(self.row, self.prior, self.scale),
+            None => Points::default(),
+        }
+    }
+
+    /// The coefficients of the mask; empty if there is none.
+    pub fn coefficients(&self) -> &'a [f32] {
+        self.details.coefficients.clone().map_or(&[], |range| &self.row[range])
+    }
+}
+
+/// Removes the prototypes and the coefficients.
+fn remove_masks(layout: &mut Layout) {
+    layout.prototypes = None;
+    let is_kept = |column: &Column| column.kind != ColumnKind::MaskCoefficients;
+    for group in &mut layout.groups {
+        let mut columns = layout.columns.iter();
+        group.columns.retain(|_| columns.next().is_none_or(is_kept));
+    }
+    layout.columns.retain(is_kept);
+}

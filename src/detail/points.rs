@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Points: keypoints of people, landmarks of faces.
+
+use std::ops::Range;
+
+use crate::decoder::layout::PointRule;
+use crate::engine::formula::{self, Prior};
+
+/// A point of a survivor.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Point {
+    /// The x coordinate, in pixels. NaN or infinite if the model gives it so.
+    pub x: f32,
+    /// The y coordinate.
+    pub y: f32,
+    /// The visibility, as the model gives it: usually 0 to 1; 1 of models that have none.
+    pub visibility: f32,
+}
+
+/// The column of points.
+#[derive(Clone, Debug)]
+pub(super) struct PointColumn {
+    /// Its components in a row.
+    pub numbers: Range<usize>,
+    pub rule: PointRule,
+}
+
+impl PointColumn {
+    /// The points of a row.
+    pub fn points<'a>(&self, row: &'a [f32], prior: Option<Prior>, scale: [f32; 2]) -> Points<'a> {
+        let numbers = &row[self.numbers.clone()];
+        Points { numbers, rule: Some(self.rule), prior, scale }
+    }
+}
+
+/// The points of a survivor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Points<'a> {
+    numbers: &'a [f32],
+    rule: Option<PointRule>,
+    prior: Option<Prior>,
+    /// The factors of normalized coordinates.
+    scale: [f32; 2],
+}
+
+impl Points<'_> {
+    /// The number of points.
+    pub fn len(&self) -> usize {
+        self.rule.map_or(0, |rule| self.numbers.len() / rule.components)
+    }
+
+    /// Whether there is no point.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the model gives the visibility of points.
+    pub fn has_visibility(&self) -> bool {
+        self.rule.is_some_and(|rule| rule.components == 3)
+    }
+
+    /// The points, in pixels of the model's input.
+    pub fn iter(&self) -> impl Iterator<Item = Point> {
+        let Self { prior, scale, .. } = *self;
+        self.rule.into_iter().flat_map(move |rule| {
+            let scale = if rule.normalized { scale } else { [1.0; 2] };
+            self.numbers.chunks_exact(rule.components).map(move |numbers| {
+                let [x, y] = formula::point(&rule, prior, scale, [numbers[0], numbers[1]]);
+                Point { x, y, visibility: numbers.get(2).copied().unwrap_or(1.0) }
+            })
+        })
+    }
+}
