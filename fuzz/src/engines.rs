@@ -356,6 +356,7 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         scale,
         max_candidates: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
         max_detections: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
+        masks: true,
     }
 }
 

@@ -436,8 +436,8 @@ fn ambiguous(
             (number, _) => format!(", and for yolov8 correct num-classes, which is {number}"),
         }
         .as_str();
-        advice += "; outputs of pose, segmentation and oriented-box models (rows beyond 4+C) are \
-                   not read";
+        advice += "; outputs of pose, segmentation and oriented-box models have rows beyond 4+C: \
+                   yolov8-pose, yolov8-seg, yolov8-obb";
     }
     if fits.iter().any(|(fit, _)| fit.decoder.name() == "yolox") {
         advice += "; yolov5 and yolox are for decoded boxes (YOLOX exported with \

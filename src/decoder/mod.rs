@@ -31,7 +31,7 @@ pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
-pub use yolo_tasks::KeypointShape;
+pub use yolo_tasks::{KeypointShape, MAX_KEYPOINTS};
 
 use std::sync::LazyLock;
 

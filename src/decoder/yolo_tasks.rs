@@ -250,6 +250,9 @@ impl Form for YoloTask {
     }
 }
 
+/// The greatest number of keypoints of a detection. A greater number is treated as a misread shape.
+pub const MAX_KEYPOINTS: usize = 512;
+
 /// The number of keypoints of a detection and of the components of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeypointShape {
@@ -268,7 +271,8 @@ impl KeypointShape {
     /// That of this many numbers: of three components, or if that is impossible, of two.
     fn of(values: usize) -> Option<Self> {
         let components = [3, 2].into_iter().find(|&each| values.is_multiple_of(each))?;
-        (values > 0).then_some(Self { count: values / components, components })
+        let count = values / components;
+        (1..=MAX_KEYPOINTS).contains(&count).then_some(Self { count, components })
     }
 }
 
@@ -298,6 +302,23 @@ impl YoloTask {
         tensors: &[&TensorView<'_>],
         options: Options,
     ) -> Option<Values> {
+        let fit = |known| self.values_with(known, values, tensors, options);
+        // Another number of labels is no error.
+        match options.known_classes() {
+            Some(known) if options.num_classes > 0 => fit(Some(known)),
+            Some(labels) => fit(Some(labels)).or_else(|| fit(None)),
+            None => fit(None),
+        }
+    }
+
+    /// The same with a known number of classes.
+    fn values_with(
+        &self,
+        known: Option<usize>,
+        values: usize,
+        tensors: &[&TensorView<'_>],
+        options: Options,
+    ) -> Option<Values> {
         let before = match self.head {
             Head::Yolov8 => 4,
             Head::Yolov5 => 5,
@@ -307,7 +328,7 @@ impl YoloTask {
         // How many of the numbers after the box are scores, if it is known.
         let known = match self.head {
             Head::EndToEnd => Some(0),
-            Head::Yolov8 | Head::Yolov5 => options.known_classes(),
+            Head::Yolov8 | Head::Yolov5 => known,
         };
         let of_task = |scores: usize| after.checked_sub(scores);
         let task = match self.task {
@@ -327,12 +348,9 @@ impl YoloTask {
             TaskValues::Keypoints(shape) => shape.values(),
             TaskValues::Masks(images) => images.channels,
         })?;
-        let is_known = options.num_classes == 0 || self.head == Head::EndToEnd;
         let is_fit = match self.head {
             Head::EndToEnd => scores == 0,
-            Head::Yolov8 | Head::Yolov5 => {
-                scores > 0 && (is_known || scores == options.num_classes)
-            }
+            Head::Yolov8 | Head::Yolov5 => scores > 0 && known.is_none_or(|known| known == scores),
         };
         let (classes, scores) = match self.head {
             // Any class that a model can have: the tensor's classes are checked one by one.
@@ -365,7 +383,7 @@ impl PrototypeImages {
     fn of(tensor: &TensorView<'_>, channels: Option<usize>, options: Options) -> Option<Self> {
         check_element_type(tensor).ok()?;
         let (images, [a, b, c]) = match *tensor.shape {
-            [a, b, c] => (1, [a, b, c]),
+            [a, b, c] if a.min(b).min(c) > 1 => (1, [a, b, c]),
             [images, a, b, c] => (images, [a, b, c]),
             _ => return None,
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What belongs to a survivor besides its upright box: keypoints, coefficients of its mask.
+//! What belongs to a survivor besides its upright box: the oriented box, keypoints, coefficients of its mask.
 //!
 //! In: the layout, and a survivor with its row of [columns](crate::decoder::layout::Column). Out: [`Detail`], in
 //! pixels of the model's input. Engines copy rows only, so there is one computation for all of them, with the same
@@ -14,8 +14,9 @@ use std::ops::Range;
 
 use crate::decoder::Layout;
 use crate::decoder::layout::{Column, ColumnKind, Reference};
-use crate::engine::formula::Prior;
+use crate::engine::formula::{self, Prior};
 use crate::engine::{Detection, Params};
+use crate::geometry::OrientedBox;
 
 use points::PointColumn;
 pub use points::{Point, Points};
@@ -25,6 +26,8 @@ pub use points::{Point, Points};
 pub struct Details {
     points: Option<PointColumn>,
     coefficients: Option<Range<usize>>,
+    /// The first number of the box, and the number of the angle.
+    oriented: Option<[usize; 2]>,
     /// The first number of the prior.
     prior: Option<usize>,
 }
@@ -49,14 +52,26 @@ impl Details {
             }
             first = end;
         }
+        if layout.is_oriented() {
+            let components = layout.boxes.components();
+            layout.columns.push(Column::of_numbers("box", components));
+            layout.columns.push(Column::of_numbers("angle", 1));
+            for group in &mut layout.groups {
+                let boxes = group.boxes;
+                group.columns.push(boxes);
+                group.columns.extend(group.angle);
+            }
+            details.oriented = Some([first, first + components]);
+            first += components + 1;
+        }
         let is_relative = |points: &PointColumn| points.rule.relative.is_some();
         let of_tensor = |reference: &Reference| match reference {
             Reference::Priors(field) => Some(*field),
             Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
         };
-        if details.points.as_ref().is_some_and(is_relative)
-            && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some())
-        {
+        let needs_prior =
+            details.oriented.is_some() || details.points.as_ref().is_some_and(is_relative);
+        if needs_prior && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some()) {
             layout.columns.push(Column::of_numbers("prior", 4));
             for group in &mut layout.groups {
                 group.columns.extend(of_tensor(&group.reference));
@@ -68,7 +83,7 @@ impl Details {
 
     /// Whether survivors have any.
     pub fn is_empty(&self) -> bool {
-        self.points.is_none() && self.coefficients.is_none()
+        self.points.is_none() && self.coefficients.is_none() && self.oriented.is_none()
     }
 
     /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `params`
@@ -81,8 +96,13 @@ impl Details {
         row: &'a [f32],
     ) -> Detail<'a> {
         let is_relative = self.points.as_ref().is_some_and(|points| points.rule.relative.is_some());
-        let prior = is_relative.then(|| self.prior(layout, survivor, row)).flatten();
-        Detail { details: self, row, prior, scale: params.scale }
+        let needs_prior = is_relative || self.oriented.is_some();
+        let prior = needs_prior.then(|| self.prior(layout, survivor, row)).flatten();
+        let oriented = self.oriented.map(|[first, angle]| {
+            let number = |index: usize| row[first + index];
+            formula::oriented_box(&layout.boxes, prior, params.scale, number, row[angle])
+        });
+        Detail { details: self, row, oriented, prior, scale: params.scale }
     }
 
     /// What the survivor's anchor is relative to.
@@ -116,11 +136,17 @@ impl Details {
 pub struct Detail<'a> {
     details: &'a Details,
     row: &'a [f32],
+    oriented: Option<OrientedBox>,
     prior: Option<Prior>,
     scale: [f32; 2],
 }
 
 impl<'a> Detail<'a> {
+    /// The oriented box, in pixels of the model's input; `None` if boxes are upright.
+    pub fn oriented_box(&self) -> Option<OrientedBox> {
+        self.oriented
+    }
+
     /// The points, in pixels of the model's input.
     pub fn points(&self) -> Points<'a> {
         match &self.details.points {

@@ -9,6 +9,7 @@ use crate::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Grid, PointRule, ScoreRule,
 };
 use crate::functions::{exp, sigmoid};
+use crate::geometry::OrientedBox;
 
 /// The score of a candidate from the best score `best`, which is one of `scores`, and objectness.
 ///
@@ -115,6 +116,65 @@ impl Prior {
     }
 }
 
+/// The numbers of a box in the tensor, which `number` reads, and how they are read.
+struct Numbers<'r, N> {
+    rule: &'r BoxRule,
+    prior: Option<Prior>,
+    number: N,
+}
+
+impl<N: Fn(usize) -> f32> Numbers<'_, N> {
+    #[inline(always)]
+    fn component(&self, index: usize) -> f32 {
+        let (rule, number) = (self.rule, &self.number);
+        match rule.transform {
+            BoxTransform::Expectation => {
+                expectation(rule.bins, |bin| number(index * rule.bins + bin))
+            }
+            BoxTransform::None | BoxTransform::Exp | BoxTransform::Sigmoid => number(index),
+        }
+    }
+
+    /// Component `index` as a position along an axis.
+    #[inline(always)]
+    fn position(&self, index: usize, axis: usize) -> f32 {
+        let value = self.component(index) * self.rule.variances[0];
+        match self.rule.transform {
+            BoxTransform::Sigmoid => {
+                let value = 2.0 * sigmoid(value) - 0.5;
+                self.prior.map_or(value, |prior| prior.point[axis] + value * prior.cell[axis])
+            }
+            BoxTransform::None | BoxTransform::Exp | BoxTransform::Expectation => {
+                self.prior.map_or(value, |prior| prior.point[axis] + value * prior.size[axis])
+            }
+        }
+    }
+
+    /// Component `index` as a size along an axis.
+    #[inline(always)]
+    fn size(&self, index: usize, axis: usize) -> f32 {
+        let value = self.component(index) * self.rule.variances[1];
+        let value = match self.rule.transform {
+            BoxTransform::Exp => exp(value),
+            BoxTransform::Sigmoid => {
+                let twice = 2.0 * sigmoid(value);
+                twice * twice
+            }
+            BoxTransform::None | BoxTransform::Expectation => value,
+        };
+        self.prior.map_or(value, |prior| value * prior.size[axis])
+    }
+}
+
+/// The indices of the components of x and of y.
+#[inline(always)]
+fn axes(rule: &BoxRule) -> [usize; 2] {
+    match rule.axes {
+        Axes::Xy => [0, 1],
+        Axes::Yx => [1, 0],
+    }
+}
+
 /// The corners of a box: x1, y1, x2, y2. `number` reads the numbers of the box in the tensor.
 #[inline(always)]
 pub(super) fn corners(
@@ -123,60 +183,31 @@ pub(super) fn corners(
     [sx, sy]: [f32; 2],
     number: impl Fn(usize) -> f32,
 ) -> [f32; 4] {
-    let component = |index: usize| match rule.transform {
-        BoxTransform::Expectation => expectation(rule.bins, |bin| number(index * rule.bins + bin)),
-        BoxTransform::None | BoxTransform::Exp | BoxTransform::Sigmoid => number(index),
-    };
-    let [first, second] = match rule.axes {
-        Axes::Xy => [0, 1],
-        Axes::Yx => [1, 0],
-    };
-    let [of_position, of_size] = rule.variances;
-    let position = |index: usize, axis: usize| {
-        let value = component(index) * of_position;
-        match rule.transform {
-            BoxTransform::Sigmoid => {
-                let value = 2.0 * sigmoid(value) - 0.5;
-                prior.map_or(value, |prior| prior.point[axis] + value * prior.cell[axis])
-            }
-            BoxTransform::None | BoxTransform::Exp | BoxTransform::Expectation => {
-                prior.map_or(value, |prior| prior.point[axis] + value * prior.size[axis])
-            }
-        }
-    };
-    let size = |index: usize, axis: usize| {
-        let value = component(index) * of_size;
-        let value = match rule.transform {
-            BoxTransform::Exp => exp(value),
-            BoxTransform::Sigmoid => {
-                let twice = 2.0 * sigmoid(value);
-                twice * twice
-            }
-            BoxTransform::None | BoxTransform::Expectation => value,
-        };
-        prior.map_or(value, |prior| value * prior.size[axis])
-    };
+    let numbers = Numbers { rule, prior, number };
+    let [first, second] = axes(rule);
     match rule.format {
         BoxFormat::Corners => [
-            position(first, 0) * sx,
-            position(second, 1) * sy,
-            position(2 + first, 0) * sx,
-            position(2 + second, 1) * sy,
+            numbers.position(first, 0) * sx,
+            numbers.position(second, 1) * sy,
+            numbers.position(2 + first, 0) * sx,
+            numbers.position(2 + second, 1) * sy,
         ],
         BoxFormat::Center => {
-            let (x, y) = (position(first, 0) * sx, position(second, 1) * sy);
-            let half_width = size(2 + first, 0) * sx * 0.5;
-            let half_height = size(2 + second, 1) * sy * 0.5;
+            let (x, y) = (numbers.position(first, 0) * sx, numbers.position(second, 1) * sy);
+            let half_width = numbers.size(2 + first, 0) * sx * 0.5;
+            let half_height = numbers.size(2 + second, 1) * sy * 0.5;
             [x - half_width, y - half_height, x + half_width, y + half_height]
         }
         BoxFormat::Square => {
-            let (x, y) = (position(first, 0) * sx, position(second, 1) * sy);
-            [x, y, x + size(2, 0) * sx, y + size(2, 1) * sy]
+            let (x, y) = (numbers.position(first, 0) * sx, numbers.position(second, 1) * sy);
+            [x, y, x + numbers.size(2, 0) * sx, y + numbers.size(2, 1) * sy]
         }
         BoxFormat::Distances => {
             let (point, size) =
                 prior.map_or(([0.0; 2], [1.0; 2]), |prior| (prior.point, prior.size));
-            let distance = |index: usize, axis: usize| component(index) * of_position * size[axis];
+            let distance = |index: usize, axis: usize| {
+                numbers.component(index) * rule.variances[0] * size[axis]
+            };
             [
                 (point[0] - distance(first, 0)) * sx,
                 (point[1] - distance(second, 1)) * sy,
@@ -184,6 +215,25 @@ pub(super) fn corners(
                 (point[1] + distance(2 + second, 1)) * sy,
             ]
         }
+    }
+}
+
+/// The oriented box of an anchor, whose angle field has the number `angle`. `number` reads the numbers of the box,
+/// which has center form.
+#[inline(always)]
+pub(crate) fn oriented_box(
+    rule: &BoxRule,
+    prior: Option<Prior>,
+    [sx, sy]: [f32; 2],
+    number: impl Fn(usize) -> f32,
+    angle: f32,
+) -> OrientedBox {
+    let numbers = Numbers { rule, prior, number };
+    let [first, second] = axes(rule);
+    OrientedBox {
+        center: [numbers.position(first, 0) * sx, numbers.position(second, 1) * sy],
+        size: [numbers.size(2 + first, 0) * sx, numbers.size(2 + second, 1) * sy],
+        angle: angle * rule.angle_factor,
     }
 }
 

@@ -36,6 +36,13 @@
 //!    then converted to corners. The anchor is
 //!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
 //!    if a side is zero (an empty slot) or outside [`Params::sizes`].
+//!
+//!    If boxes have an angle, the box is oriented: center and size are computed as those of an upright box of
+//!    [`BoxFormat::Center`](crate::decoder::BoxFormat::Center), and the angle is the number of its field times
+//!    [`BoxRule::angle_factor`](crate::decoder::layout::BoxRule::angle_factor). The anchor is rejected if the angle is not
+//!    finite or more than [`MAX_ANGLE`] in magnitude. "A side" in the rule is one of the oriented box. The corners are
+//!    those of its bounds, which take its place in rule 6; the anchor is rejected if one of them is not finite, and
+//!    dropped if the bounds are empty.
 //! 6. The anchor is rejected if its box does not intersect [`Params::visible`], that is, if the right edge is
 //!    not to the right of the left bound, the left edge is not to the left of the right bound, the lower edge
 //!    is not below the upper bound, or the upper edge is not above the lower bound. So a box that is outside
@@ -52,7 +59,9 @@
 //! its anchor comes first, or, with [`Params::multi_label`], if scores and anchors are equal and
 //! its class comes first. [`Params::max_candidates`] keeps the highest-ranked candidates. Two
 //! candidates *conflict* if their classes are equal (or [`Params::class_agnostic`] is set), their
-//! boxes intersect and the measure [`Overlap`] exceeds the threshold.
+//! boxes intersect and the measure [`Overlap`] exceeds the threshold. Oriented candidates conflict if their classes are
+//! equal, their *bounds* intersect and the measure of the oriented boxes exceeds the threshold; areas are width x height,
+//! the intersection is that of the rectangles, and [`Params::pixel_offset`] has no effect.
 //!
 //! - [`Method::Greedy`] keeps a candidate if it conflicts with no survivor that outranks it.
 //! - [`Method::MapReduce`] keeps a candidate if it conflicts with no candidate that outranks it (Oro et al.
@@ -93,6 +102,9 @@ use crate::tensor::{TensorError, TensorView};
 
 /// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
 pub const MAX_BOX_SIDE: f32 = 1.0e9;
+
+/// The greatest magnitude of an angle in radians. Greater ones have no accurate sine and cosine.
+pub const MAX_ANGLE: f32 = 1.0e4;
 
 /// The greatest number of images in a batch: the greatest y dimension of a CUDA grid.
 pub const MAX_IMAGES: usize = 65_535;
@@ -278,6 +290,16 @@ pub enum EngineError {
         /// The backend that supports it.
         instead: &'static str,
     },
+    /// The measure of overlap is not defined for the layout's boxes.
+    #[error("the overlap measure {overlap} is not defined for {boxes} boxes; choose {instead}")]
+    Overlap {
+        /// The measure.
+        overlap: &'static str,
+        /// What the boxes are.
+        boxes: &'static str,
+        /// A measure that is defined for them.
+        instead: &'static str,
+    },
     /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
     /// can address.
     #[error(
@@ -423,13 +445,14 @@ pub trait Engine: Send {
     /// same error.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot.
+    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] if the measure of overlap is not one of
+    /// the layout's boxes.
     #[cfg_attr(
         not(any(feature = "gstreamer", feature = "internals")),
         expect(dead_code, reason = "for the element")
     )]
-    fn supports(&self, _layout: &Layout, _params: &Params) -> Result<(), EngineError> {
-        Ok(())
+    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        validate::check_overlap(layout, params)
     }
 
     /// Decodes `tensors` by `layout` and suppresses by `params`, each image of the batch separately.

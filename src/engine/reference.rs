@@ -10,10 +10,13 @@ use super::formula::{self, Prior};
 use super::params::cap;
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_BOX_SIDE, Method, Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_ANGLE, MAX_BOX_SIDE, Method,
+    Outcome, Params,
 };
 use crate::decoder::layout::{Axes, Combination, Field, Group, Layout, Reference as BoxReference};
+use crate::geometry::oriented::{self, Rectangle};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
+use crate::geometry::{Corners, OrientedBox};
 use crate::tensor::{Elements, HostImages, TensorView};
 
 /// The engine that implements the rules without optimization.
@@ -116,14 +119,25 @@ fn run_image(
 
     candidates.sort_by(rank);
     candidates.truncate(cap(params.max_candidates));
-    let mut survivors = suppress(&candidates, params);
-    survivors.truncate(cap(params.max_detections));
+    let survivors = suppress(&candidates, params);
+    let survivors: Vec<Detection> = survivors
+        .iter()
+        .take(cap(params.max_detections))
+        .map(|survivor| survivor.detection)
+        .collect();
     let counts = ImageCounts { first: 0, survivors: survivors.len(), candidates: count, rejected };
     (survivors, counts)
 }
 
+#[derive(Clone, Copy)]
+struct Candidate {
+    detection: Detection,
+    /// Of oriented boxes.
+    rectangle: Option<Rectangle>,
+}
+
 enum Verdict {
-    Candidate(Detection),
+    Candidate(Candidate),
     Dropped,
     Rejected,
 }
@@ -204,17 +218,34 @@ fn decode(
             Some(Prior::of_numbers(Axes::Xy, table[first + anchor]))
         }
     };
-    let [x1, y1, x2, y2] = formula::corners(&layout.boxes, prior, params.scale, |component| {
-        number(&group.boxes, anchor, component)
+    let read = |component| number(&group.boxes, anchor, component);
+    let oriented = group.angle.map(|field| {
+        let angle = number(&field, anchor, 0);
+        formula::oriented_box(&layout.boxes, prior, params.scale, read, angle)
     });
+    let ([x1, y1, x2, y2], [width, height]) = match &oriented {
+        None => {
+            let corners = formula::corners(&layout.boxes, prior, params.scale, read);
+            let [x1, y1, x2, y2] = corners;
+            (corners, [x2 - x1, y2 - y1])
+        }
+        Some(oriented) => {
+            let OrientedBox { center, size, angle } = oriented;
+            let is_finite = center.iter().chain(size).all(|number| number.is_finite());
+            if !is_finite || angle.is_nan() || angle.abs() > MAX_ANGLE {
+                return Verdict::Rejected;
+            }
+            let Corners { x1, y1, x2, y2 } = oriented.bounds();
+            ([x1, y1, x2, y2], oriented.size)
+        }
+    };
     if ![x1, y1, x2, y2].iter().all(|corner| corner.is_finite()) {
         return Verdict::Rejected;
     }
-    let (width, height) = (x2 - x1, y2 - y1);
     if width < 0.0 || height < 0.0 || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE {
         return Verdict::Rejected;
     }
-    if width == 0.0 || height == 0.0 {
+    if width == 0.0 || height == 0.0 || x1 == x2 || y1 == y2 {
         return Verdict::Dropped;
     }
     let sizes = params.sizes;
@@ -227,19 +258,22 @@ fn decode(
     if !params.visible.intersects([x1, y1, x2, y2]) {
         return Verdict::Rejected;
     }
-    Verdict::Candidate(Detection { x1, y1, x2, y2, score, class, anchor: index as u32 })
+    let detection = Detection { x1, y1, x2, y2, score, class, anchor: index as u32 };
+    let rectangle = oriented.map(|oriented| Rectangle::new(&oriented));
+    Verdict::Candidate(Candidate { detection, rectangle })
 }
 
 /// Higher scores first, then earlier anchors, then lower classes.
-fn rank(a: &Detection, b: &Detection) -> Ordering {
+fn rank(a: &Candidate, b: &Candidate) -> Ordering {
+    let (a, b) = (&a.detection, &b.detection);
     let by_score = b.score.partial_cmp(&a.score).expect("scores are finite");
     by_score.then((a.anchor, a.class).cmp(&(b.anchor, b.class)))
 }
 
-fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
-    let mut survivors: Vec<Detection> = Vec::new();
+fn suppress(ranked: &[Candidate], params: &Params) -> Vec<Candidate> {
+    let mut survivors: Vec<Candidate> = Vec::new();
     for (i, candidate) in ranked.iter().enumerate() {
-        let outranking: &[Detection] = match params.method {
+        let outranking: &[Candidate] = match params.method {
             Method::Greedy => &survivors,
             Method::MapReduce => &ranked[..i],
             Method::None => &[],
@@ -252,15 +286,21 @@ fn suppress(ranked: &[Detection], params: &Params) -> Vec<Detection> {
 }
 
 /// Whether `higher`, which outranks `lower`, conflicts with it: the exact test.
-fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
+fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
+    let rectangles = higher.rectangle.zip(lower.rectangle);
+    let (higher, lower) = (&higher.detection, &lower.detection);
     if higher.class != lower.class && !params.class_agnostic {
         return false;
     }
-    let offset = params.pixel_offset;
+    let offset = if rectangles.is_some() { 0.0 } else { params.pixel_offset };
     let width = higher.x2.min(lower.x2) - higher.x1.max(lower.x1) + offset;
     let height = higher.y2.min(lower.y2) - higher.y1.max(lower.y1) + offset;
     if width <= 0.0 || height <= 0.0 {
         return false;
+    }
+    if let Some((higher, lower)) = &rectangles {
+        let (threshold, is_inclusive) = (params.iou_threshold, params.threshold_inclusive);
+        return oriented::conflict(higher, lower, params.overlap, threshold, is_inclusive);
     }
     let intersection = width * height;
     let measured = |d: &Detection| Measured::new(d.corners(), offset);

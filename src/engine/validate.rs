@@ -7,8 +7,10 @@
 use super::{EngineError, MAX_IMAGES, Params};
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
-    Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, Reference,
+    BoxFormat, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS,
+    Reference,
 };
+use crate::geometry::Overlap;
 use crate::tensor::{TensorError, TensorView};
 
 /// Checks that indices fit 32 bits, and that every element that `layout` addresses is within the shape of its
@@ -42,6 +44,7 @@ pub(super) fn validate(
         return Err(EngineError::Pairs { anchors, classes: scores });
     }
     check_structure(layout)?;
+    check_overlap(layout, params)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
     }
@@ -54,12 +57,25 @@ pub(super) fn validate(
     Ok(())
 }
 
+/// Checks that the measure of overlap is one of the layout's boxes.
+pub(super) fn check_overlap(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+    let (boxes, instead) = match (layout.is_oriented(), params.overlap) {
+        (true, Overlap::Diou) => ("oriented", Overlap::Iou),
+        (false, Overlap::ProbIou) => ("upright", Overlap::Iou),
+        _ => return Ok(()),
+    };
+    let (overlap, instead) = (params.overlap.name(), instead.name());
+    Err(EngineError::Overlap { overlap, boxes, instead })
+}
+
 /// Checks what the parts of the layout require of each other.
 fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     let groups = &layout.groups;
     let first = groups.first();
-    let has =
-        |group: &Group| (group.objectness.is_some(), group.class.is_some(), group.columns.len());
+    let has = |group: &Group| {
+        let Group { angle, objectness, class, columns, .. } = group;
+        (angle.is_some(), objectness.is_some(), class.is_some(), columns.len())
+    };
     let expect = |is: bool, expected: &'static str| match is {
         true => Ok(()),
         false => Err(EngineError::Layout { expected }),
@@ -79,6 +95,16 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     expect(
         !layout.has_class_field() || layout.score.components == 1,
         "one score per anchor where the class has a field",
+    )?;
+    expect(
+        !layout.is_oriented() || layout.boxes.format == BoxFormat::Center,
+        "boxes of center form where they have angles",
+    )?;
+    expect(
+        layout.prototypes.is_none_or(|prototypes| {
+            prototypes.column < layout.columns.len() && prototypes.pixels() > 0
+        }),
+        "a column with coefficients, and at least one pixel, for prototypes of masks",
     )?;
     expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
     let tensors = layout.tensors();

@@ -4,7 +4,7 @@
 //! In: the sizes of the video frame and of the model's input, and how the frame was scaled. Out: boxes in pixels of
 //! the frame; and for engines, the visible part of the model's input.
 
-use super::{Bounds, Corners, Letterbox};
+use super::{Bounds, Corners, Letterbox, OrientedBox};
 
 /// Why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +103,29 @@ impl Mapping {
     /// A point, in pixels of the frame. It can be outside the frame.
     pub fn frame_point(&self, point: [f32; 2]) -> [f32; 2] {
         [0, 1].map(|axis| ((f64::from(point[axis]) - self.offset[axis]) / self.ratio[axis]) as f32)
+    }
+
+    /// An oriented box, in pixels of the frame. It can be partly outside the frame. If the frame was stretched, the image of
+    /// the rectangle is a parallelogram; the result has its center, the lengths of its sides, and the direction of its
+    /// width.
+    pub fn frame_oriented_box(&self, of: &OrientedBox) -> OrientedBox {
+        let center = self.frame_point(of.center);
+        let [rx, ry] = self.ratio;
+        if rx == ry {
+            let size = of.size.map(|side| (f64::from(side) / rx) as f32);
+            return OrientedBox { center, size, angle: of.angle };
+        }
+        let (sin, cos) = f64::from(of.angle).sin_cos();
+        let (along, across) = ([cos / rx, sin / ry], [-sin / rx, cos / ry]);
+        let [width, height] = of.size.map(f64::from);
+        OrientedBox {
+            center,
+            size: [
+                (width * along[0].hypot(along[1])) as f32,
+                (height * across[0].hypot(across[1])) as f32,
+            ],
+            angle: along[1].atan2(along[0]) as f32,
+        }
     }
 
     /// The edges of a box along an axis, in pixels of the frame, clipped to it. The second edge is

@@ -160,6 +160,7 @@ impl Inference {
         let info = ModelInfo {
             task: model.task.clone(),
             end2end: model.end2end,
+            keypoints: model.keypoints,
             ..ModelInfo::default()
                 .with_size(model.input.size)
                 .with_letterbox(options.letterbox)

@@ -15,9 +15,11 @@
 //! | `labels` | array of strings | the names of the classes, class 0 first; at most [`MAX_CLASSES`] |
 //! | `task` | string | what the model is trained for, in the words of Ultralytics: `detect`, `segment`, ... |
 //! | `end2end` | boolean | whether the model selects the detections itself, and its output has their classes |
+//! | `keypoints` | array of two int | the number of keypoints of a detection, and of the components of each, 2 or 3 |
 //!
-//! `task` and `end2end` are not needed. Where they name a model family that no decoder reads, such as `segment`,
-//! the error of `nmsfilter` names it, too.
+//! `task` and `end2end` are not needed. Where they name another model family than the decoder that is chosen, such as
+//! `segment`, the error or warning of `nmsfilter` names it, too. `keypoints` is needed where the shape of the output
+//! leaves it open.
 //!
 //! An empty label is a class without a name. Caps are reference counted: make them once and attach them with
 //! every tensor, so that nothing is copied per frame.
@@ -53,6 +55,9 @@ pub const MAX_MODEL_SIDE: u32 = 65_535;
 /// The greatest number of labels.
 pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
 
+/// The greatest number of keypoints of a detection.
+pub const MAX_KEYPOINTS: u32 = decoder::MAX_KEYPOINTS as u32;
+
 /// What is known of a model; by default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
@@ -68,6 +73,8 @@ pub struct ModelInfo {
     pub task: Option<String>,
     /// Whether the model selects the detections itself, so that its output has a row for each of them.
     pub end2end: bool,
+    /// The number of keypoints of a detection, 1 to [`MAX_KEYPOINTS`], and of the components of each, 2 or 3.
+    pub keypoints: Option<[u32; 2]>,
 }
 
 /// The model's input, and how a frame was fitted into it; what is not known is `None`.
@@ -77,6 +84,8 @@ pub(crate) struct ModelInput {
     pub size: Option<[u32; 2]>,
     /// As [`ModelInfo::letterbox`].
     pub letterbox: Option<Letterbox>,
+    /// As [`ModelInfo::keypoints`].
+    pub keypoints: Option<[u32; 2]>,
     /// Whether the letterbox is an assumption, because the metadata do not have it.
     pub letterbox_is_assumed: bool,
 }
@@ -91,7 +100,12 @@ impl ModelInput {
 impl ModelInfo {
     /// What is known of the model's input.
     pub(crate) fn input(&self) -> ModelInput {
-        ModelInput { size: self.size, letterbox: self.letterbox, letterbox_is_assumed: false }
+        ModelInput {
+            size: self.size,
+            letterbox: self.letterbox,
+            keypoints: self.keypoints,
+            letterbox_is_assumed: false,
+        }
     }
 
     /// With this size of the model's input, width and height in pixels.
@@ -124,11 +138,17 @@ impl ModelInfo {
         Self { end2end, ..self }
     }
 
+    /// With this number of keypoints of a detection, and of the components of each.
+    #[must_use]
+    pub fn with_keypoints(self, keypoints: [u32; 2]) -> Self {
+        Self { keypoints: Some(keypoints), ..self }
+    }
+
     /// The caps that contain this. GStreamer must be initialized.
     ///
     /// # Errors
-    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if there are more than [`MAX_CLASSES`] labels, or if a label or
-    /// the task has a zero byte.
+    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if there are more than [`MAX_CLASSES`] labels, if a label or
+    /// the task has a zero byte, or if the number of keypoints or of their components is not one.
     pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
         let mut caps = gst::Caps::builder(MEDIA_TYPE);
         if let Some(size) = self.size {
@@ -158,6 +178,10 @@ impl ModelInfo {
         if self.end2end {
             caps = caps.field("end2end", true);
         }
+        if let Some(keypoints) = self.keypoints {
+            check_keypoints(keypoints)?;
+            caps = caps.field("keypoints", gst::Array::new(keypoints.map(|number| number as i32)));
+        }
         Ok(caps.build())
     }
 
@@ -185,6 +209,7 @@ impl ModelInfo {
             labels: labels(structure)?,
             task: task(structure)?,
             end2end: end2end(structure)?,
+            keypoints: keypoints(structure)?,
         })
     }
 }
@@ -273,6 +298,37 @@ fn end2end(structure: &gst::StructureRef) -> Result<bool, InputError> {
     value
         .get()
         .map_err(|_| malformed(format!("expected end2end of type boolean, got {}", value.type_())))
+}
+
+fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {
+    match (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3) {
+        true => Ok(()),
+        false => Err(wrong_keypoints(&format!("{count} and {components}"))),
+    }
+}
+
+fn wrong_keypoints(got: &dyn std::fmt::Display) -> InputError {
+    malformed(format!(
+        "expected keypoints as an array of two int, 1 to {MAX_KEYPOINTS} and 2 or 3, got {got}"
+    ))
+}
+
+fn keypoints(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
+    let Ok(value) = structure.value("keypoints") else {
+        return Ok(None);
+    };
+    let array: gst::ArrayRef<'_> = value.get().map_err(|_| wrong_keypoints(&value.type_()))?;
+    let number = |value: &gst::glib::SendValue| u32::try_from(value.get::<i32>().ok()?).ok();
+    match array.as_slice() {
+        [count, components] => {
+            let keypoints = number(count).zip(number(components));
+            let keypoints = keypoints.ok_or_else(|| wrong_keypoints(&"other values"))?;
+            let keypoints = [keypoints.0, keypoints.1];
+            check_keypoints(keypoints)?;
+            Ok(Some(keypoints))
+        }
+        values => Err(wrong_keypoints(&format!("{} values", values.len()))),
+    }
 }
 
 /// The text of a value, or what it has instead, for a message.

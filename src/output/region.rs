@@ -122,7 +122,7 @@ impl FrameRegions {
         }));
         self.has_visibility = points.has_visibility();
         self.details.push(RegionDetail {
-            oriented: None,
+            oriented: detail.oriented_box().map(|of| mapping.frame_oriented_box(&of)),
             points: first..self.points.len(),
             mask: None,
         });

@@ -227,6 +227,7 @@ fn split(rng: &mut Rng, layout: &Layout) -> Layout {
             groups.push(Group {
                 anchors,
                 boxes: from(&group.boxes),
+                angle: None,
                 scores: from(&group.scores),
                 objectness: group.objectness.as_ref().map(from),
                 class: group.class.as_ref().map(from),
@@ -325,6 +326,7 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
             groups: [Group {
                 anchors: ANCHORS,
                 boxes: field(components + 2),
+                angle: None,
                 scores: field(0),
                 objectness: has_objectness.then(|| field(components + 1)),
                 class: None,
@@ -342,6 +344,7 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
             boxes: BoxRule::decoded(BoxFormat::Corners),
             count: None,
             columns: Vec::new(),
+            prototypes: None,
             priors: None,
             normalized: false,
         };
@@ -387,6 +390,7 @@ fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layou
         groups: [Group {
             anchors,
             boxes: field(0),
+            angle: None,
             scores: field(4),
             objectness: None,
             class: None,
@@ -398,7 +402,8 @@ fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layou
         score: ScoreRule::of_classes(1),
         boxes: BoxRule::decoded(BoxFormat::Corners),
         count: None,
-        columns: columns.iter().map(|&components| Column { name: "c", components }).collect(),
+        columns: columns.iter().map(|&components| Column::of_numbers("c", components)).collect(),
+        prototypes: None,
         priors: None,
         normalized: false,
     };

@@ -150,7 +150,7 @@ fn yolov8_is_chosen_by_shape_for_1_or_80_classes_if_no_number_is_known() {
 fn outputs_of_pose_segmentation_and_oriented_box_models_are_ambiguous_by_shape() {
     for rows in [56, 116, 20, 6, 85] {
         let reading = format!("yolov8 with {} classes", rows - 4);
-        let parts = [reading.as_str(), "num-classes", "rows beyond 4+C) are not read"];
+        let parts = [reading.as_str(), "num-classes", "have rows beyond 4+C: yolov8-pose, "];
         assert_ambiguous(&[1, rows, 8400], Options::default(), &parts);
     }
 }
@@ -173,10 +173,11 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
     assert_eq!(
         text,
         "the buffer's tensors (out (f32 1x25200x85)) can be read as yolov5 with 80 classes or \
-         yolov8 with 81 classes or yolox with 80 classes or detr with 81 classes or one of yolox-raw, \
-         yolov5-raw, nanodet (with model-width and model-height); set the property decoder to the right \
+         yolov8 with 81 classes or yolox with 80 classes or detr with 81 classes or yolov8-pose with 1 \
+         classes or yolov8-obb with 80 classes or one of yolox-raw, yolov5-raw, nanodet (with model-width and model-height); set the property decoder to the right \
          one, and for yolov8 num-classes to the model's number of classes; outputs of pose, \
-         segmentation and oriented-box models (rows beyond 4+C) are not read; yolov5 and yolox are for \
+         segmentation and oriented-box models have rows beyond 4+C: yolov8-pose, yolov8-seg, \
+         yolov8-obb; yolov5 and yolox are for \
          decoded boxes (YOLOX exported with --decode_in_inference), yolov5-raw and yolox-raw for others"
     );
     for (decoder, anchors, classes) in
@@ -271,7 +272,7 @@ fn tensors_that_no_decoder_reads_are_ignored() {
         chosen(&[("a", mask), ("yolo-v8-out", &[1, 84, 2100]), ("c", embedding)]).0,
         "yolov8"
     );
-    let choice = choose(&[("a", mask), ("b", &[1, 84, 2100])], None).unwrap();
+    let choice = choose(&[("a", embedding), ("b", &[1, 84, 2100])], None).unwrap();
     assert_eq!(choice.layout.groups[0].boxes.tensor, 1, "the layout points at the second tensor");
 }
 

@@ -76,7 +76,17 @@ impl StoredTensor {
 }
 
 impl RandomLayout {
+    /// A layout of upright boxes.
     pub fn new(rng: &mut Rng) -> Self {
+        Self::with_angles(rng, false)
+    }
+
+    /// A layout whose boxes have angles.
+    pub fn oriented(rng: &mut Rng) -> Self {
+        Self::with_angles(rng, true)
+    }
+
+    fn with_angles(rng: &mut Rng, is_oriented: bool) -> Self {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
         let has_class = rng.u8(0..4) == 0;
         let rule = ScoreRule {
@@ -99,11 +109,15 @@ impl RandomLayout {
         let has_objectness = rng.u8(0..3) == 0;
         let columns: Vec<Column> = match rng.u8(0..3) {
             0 => (0..rng.usize(1..=2))
-                .map(|_| Column { name: "column", components: rng.usize(1..40) })
+                .map(|_| Column::of_numbers("column", rng.usize(1..40)))
                 .collect(),
             _ => Vec::new(),
         };
-        let boxes = any_box_rule(rng);
+        let mut boxes = any_box_rule(rng);
+        if is_oriented {
+            boxes.format = BoxFormat::Center;
+            boxes.angle_factor = *rng.choice(&[1.0, 1.0, -1.0, 0.25]).unwrap();
+        }
         let reference = rng.u8(0..4);
         let group_count = rng.usize(1..=2);
         let anchors: Vec<usize> =
@@ -126,6 +140,9 @@ impl RandomLayout {
             if has_class {
                 wanted.push(field(Kind::Class, 1));
             }
+            if is_oriented {
+                wanted.push(field(Kind::Range(-4.0, 4.0), 1));
+            }
             for column in &columns {
                 wanted.push(field(Kind::Range(-9.0, 9.0), column.components));
             }
@@ -134,6 +151,7 @@ impl RandomLayout {
             let (boxes, scores) = (next(), next());
             let objectness = has_objectness.then(&mut next);
             let class = has_class.then(&mut next);
+            let angle = is_oriented.then(&mut next);
             let column_fields = columns.iter().map(|_| next()).collect();
             let reference = match reference {
                 0 => Reference::None,
@@ -152,6 +170,7 @@ impl RandomLayout {
             scene.layout.groups.push(Group {
                 anchors,
                 boxes,
+                angle,
                 scores,
                 objectness,
                 class,
@@ -312,6 +331,7 @@ fn empty(images: usize, classes: usize, score: ScoreRule, boxes: BoxRule) -> Lay
         boxes,
         count: None,
         columns: Vec::new(),
+        prototypes: None,
         priors: None,
         normalized: false,
     }
@@ -333,7 +353,7 @@ fn any_box_rule(rng: &mut Rng) -> BoxRule {
     let bins = if transform == BoxTransform::Expectation { rng.usize(1..=16) } else { 1 };
     let variances = *rng.choice(&[[1.0, 1.0], [0.1, 0.2], [0.5, 1.0]]).unwrap();
     let axes = if rng.u8(0..3) == 0 { Axes::Yx } else { Axes::Xy };
-    BoxRule { format, axes, transform, bins, variances }
+    BoxRule { format, axes, transform, bins, variances, angle_factor: 1.0 }
 }
 
 /// The numbers of boxes that are sensible with a rule.

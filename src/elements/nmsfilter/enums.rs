@@ -66,6 +66,9 @@ property_enum! {
         /// Distance-IoU.
         Diou = 3, "diou",
             "DIoU: IoU - (distance of centers / diagonal of the enclosing box)^2 > t; on the CPU";
+        /// Of Gaussian distributions.
+        ProbIou = 4, "prob-iou",
+            "Probabilistic IoU of oriented boxes (Llerena et al. 2021) > t";
     }
 }
 
@@ -240,6 +243,39 @@ pub enum Decoder {
         nick = "efficientnms"
     )]
     EfficientNms = 18,
+    /// Masks, with scores by class.
+    #[enum_value(
+        name = "YOLOv8 with masks: [1,4+C+M,N], prototypes [1,M,H,W]",
+        nick = "yolov8-seg"
+    )]
+    Yolov8Seg = 20,
+    /// Keypoints, with scores by class.
+    #[enum_value(name = "YOLOv8 with keypoints: [1,4+C+3K,N]", nick = "yolov8-pose")]
+    Yolov8Pose = 21,
+    /// Oriented boxes, with scores by class.
+    #[enum_value(name = "YOLOv8 with oriented boxes: [1,4+C+1,N]", nick = "yolov8-obb")]
+    Yolov8Obb = 22,
+    /// Masks, with objectness.
+    #[enum_value(
+        name = "YOLOv5 with masks: [1,N,5+C+M], prototypes [1,M,H,W]",
+        nick = "yolov5-seg"
+    )]
+    Yolov5Seg = 23,
+    /// Masks, end to end.
+    #[enum_value(
+        name = "End to end with masks: [1,N,6+M], prototypes [1,M,H,W]",
+        nick = "end2end-seg"
+    )]
+    End2endSeg = 24,
+    /// Keypoints, end to end.
+    #[enum_value(name = "End to end with keypoints: [1,N,6+3K]", nick = "end2end-pose")]
+    End2endPose = 25,
+    /// Oriented boxes, end to end.
+    #[enum_value(
+        name = "End to end with oriented boxes: [1,N,7] of cx, cy, w, h, score, class, angle",
+        nick = "end2end-obb"
+    )]
+    End2endObb = 26,
     /// That of `layout-file`.
     #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]
     Layout = 19,

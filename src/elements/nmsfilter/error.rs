@@ -4,9 +4,9 @@
 
 use super::class_rules::ClassRuleError;
 use super::layout_file::LayoutFileError;
+use super::model_family::ModelFamily;
 use super::quantization::QuantizationError;
 use super::settings::SettingsError;
-use super::unread_family::UnreadFamily;
 use crate::decoder::ChoiceError;
 use crate::engine::EngineError;
 use crate::input::InputError;
@@ -20,7 +20,7 @@ pub(super) enum FrameError {
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error("the buffer's tensors ({tensors}) cannot be decoded: {family}")]
-    UnreadFamily { tensors: String, family: UnreadFamily },
+    ModelFamily { tensors: String, family: ModelFamily },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -50,7 +50,7 @@ impl FrameError {
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
             Self::Input(_)
             | Self::Choice(_)
-            | Self::UnreadFamily { .. }
+            | Self::ModelFamily { .. }
             | Self::Output(OutputError::DeepStream(_)) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }

@@ -19,6 +19,7 @@ mod frame_counter;
 mod imp;
 mod layout_file;
 mod list;
+mod model_family;
 mod pending_settings;
 mod plan;
 mod planner;
@@ -28,7 +29,6 @@ mod settings;
 mod stats;
 mod tensor_model;
 mod timeout;
-mod unread_family;
 mod warnings;
 
 use gst::glib;

@@ -7,9 +7,9 @@
 use super::class_rules;
 use super::contradictions::Reading;
 use super::error::FrameError;
+use super::model_family::ModelFamily;
 use super::quantization::QuantizationRules;
 use super::settings::Settings;
-use super::unread_family::UnreadFamily;
 use crate::decoder::layout::Reference;
 use crate::decoder::{self, Choice, Decoder, Layout, Reason};
 use crate::detail::Details;
@@ -42,7 +42,7 @@ pub(super) struct PlanInput<'t> {
     /// The model's input, from the tensors' model description.
     pub model: ModelInput,
     /// The family of the model, if no decoder reads it.
-    pub family: Option<UnreadFamily>,
+    pub family: Option<ModelFamily>,
     /// The number of frames of the batch of DeepStream that the tensors are of, also of frames without tensors.
     pub batch: Option<usize>,
 }
@@ -83,7 +83,7 @@ impl PlanInput<'_> {
             Ok(choice) if wanted.is_some() || choice.reason == Reason::Id => Ok(choice),
             _ => {
                 let tensors = tensors.iter().map(ToString::to_string).collect::<Vec<_>>();
-                Err(FrameError::UnreadFamily { tensors: tensors.join(", "), family })
+                Err(FrameError::ModelFamily { tensors: tensors.join(", "), family })
             }
         }
     }

@@ -8,11 +8,11 @@ use super::NmsFilter;
 use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
 use super::error::FrameError;
+use super::model_family::ModelFamily;
 use super::pending_settings::PendingSettings;
 use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
-use super::unread_family::UnreadFamily;
 use crate::engine::Engine;
 use crate::geometry::Mapping;
 use crate::input::InputError;
@@ -76,8 +76,8 @@ impl Planner {
     }
 
     /// The family of the tensors' model, if no decoder reads it.
-    pub fn family(&self) -> Option<UnreadFamily> {
-        UnreadFamily::of(self.model.info())
+    pub fn family(&self) -> Option<ModelFamily> {
+        ModelFamily::of(self.model.info())
     }
 
     /// The plan in force.

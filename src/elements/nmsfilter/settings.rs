@@ -236,7 +236,10 @@ impl Settings {
                 .filter(|size| !size.contains(&0))
                 .map(|size| size.map(|side| side as f32)),
             score_activation: self.score_activation.activation(),
-            keypoints: None,
+            keypoints: model.keypoints.map(|[count, components]| decoder::KeypointShape {
+                count: count as usize,
+                components: components as usize,
+            }),
         }
     }
 

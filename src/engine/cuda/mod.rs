@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::validate::validate;
+use super::validate::{check_overlap, validate};
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
 use crate::decoder::{Field, Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, Stream};
@@ -125,7 +125,7 @@ impl Cuda {
 /// [`EngineError::Unsupported`] if they cannot.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
     match params.overlap {
-        Overlap::Iou | Overlap::Representative | Overlap::Smaller => Ok(()),
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
         Overlap::Diou => Err(EngineError::Unsupported {
             engine: Cuda::NAME,
             what: "overlap measure",
@@ -140,8 +140,9 @@ impl Engine for Cuda {
         Self::NAME
     }
 
-    fn supports(&self, _layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        supports(params)
+    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        supports(params)?;
+        check_overlap(layout, params)
     }
 
     fn run(

@@ -8,12 +8,14 @@
 //! All arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add), in the order
 //! written. `kernels/oriented.cuh` has the same operations in the same order.
 
+mod conflict;
 mod extent;
 mod intersection;
 #[cfg(test)]
 mod pairs;
 mod prob_iou;
 
+pub use conflict::conflict;
 pub use extent::Extent;
 pub use intersection::intersection_area;
 pub use prob_iou::prob_iou;

@@ -35,6 +35,9 @@ pub enum Overlap {
     /// Distance-IoU (Zheng et al. 2020): intersection / union - (distance of the centers / diagonal
     /// of the enclosing box)^2 > t.
     Diou = 3,
+    /// Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
+    /// of the boxes (Llerena et al. 2021), greater than t.
+    ProbIou = 4,
 }
 
 impl Overlap {
@@ -45,6 +48,7 @@ impl Overlap {
             Self::Representative => "representative",
             Self::Smaller => "smaller",
             Self::Diou => "diou",
+            Self::ProbIou => "prob-iou",
         }
     }
 
@@ -56,6 +60,7 @@ impl Overlap {
             Self::Representative => visitor.visit::<Representative>(),
             Self::Smaller => visitor.visit::<Smaller>(),
             Self::Diou => visitor.visit::<Diou>(),
+            Self::ProbIou => unreachable!("oriented boxes have a test of their own"),
         }
     }
 }

@@ -6,8 +6,9 @@
 //! - Exports by Ultralytics have `names`, the classes ([`names`]), `imgsz`, height and width, and
 //!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
 //!   `[1,N,5+C]` of a model without a task that of YOLOv5. With `end2end`, `[1,N,6]` of the task `detect` is that of
-//!   an end-to-end model. `task` and `end2end` are part of the model description, so that errors can name the
-//!   family.
+//!   an end-to-end model. The outputs of the tasks `segment`, `pose` and `obb` have further numbers, and those of
+//!   `segment` prototypes of masks in `output1`. `task` and `end2end` are part of the model description, so that errors
+//!   can name the family, and so is `kpt_shape`, the number of keypoints and of their components.
 //! - A key that is an output's name has the id of its tensor, as `onnxinference` of GStreamer 1.26 reads it.
 
 use std::collections::HashMap;
@@ -48,6 +49,15 @@ impl Metadata {
         self.custom.get("task").map(|task| task.trim()).filter(|task| !task.is_empty())
     }
 
+    /// The number of keypoints and of the components of each; `None` if unknown.
+    pub fn keypoints(&self) -> Option<[u32; 2]> {
+        let text = self.custom.get("kpt_shape")?.trim();
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        let (count, components) = inner.split_once(',')?;
+        let shape = [count.trim().parse().ok()?, components.trim().parse().ok()?];
+        (shape[0] > 0 && matches!(shape[1], 2 | 3)).then_some(shape)
+    }
+
     /// Whether the model selects the detections itself.
     pub fn end2end(&self) -> bool {
         self.custom.get("end2end").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
@@ -60,9 +70,22 @@ impl Metadata {
         }
         let classes = self.labels.len() as i64;
         let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
+        let is_prototypes = dims.len() == 4 && name == "output1";
         if self.end2end() {
-            let is_end2end = has("task", "detect") && matches!(*dims, [_, _, 6]);
-            return is_end2end.then_some("yolo-26-end2end-out");
+            return match *dims {
+                [_, _, 6] if has("task", "detect") => Some("yolo-26-end2end-out"),
+                [_, _, 7] if has("task", "obb") => Some("yolo-26-obb-end2end-out"),
+                [_, _, numbers] if numbers > 6 && has("task", "pose") => {
+                    Some("yolo-26-pose-end2end-out")
+                }
+                [_, _, numbers] if numbers > 6 && has("task", "segment") => {
+                    Some("yolo-26-segmentation-end2end-out-detections")
+                }
+                _ if is_prototypes && has("task", "segment") => {
+                    Some("yolo-26-segmentation-end2end-out-protos")
+                }
+                _ => None,
+            };
         }
         if classes == 0 {
             return None;
@@ -73,7 +96,21 @@ impl Metadata {
             [_, numbers, _] if has("task", "detect") && numbers == 4 + classes => {
                 Some("yolo-v8-out")
             }
+            [_, numbers, _] if has("task", "obb") && numbers == 5 + classes => {
+                Some("yolo-v8-obb-out")
+            }
+            [_, numbers, _] if has("task", "pose") && numbers > 4 + classes => {
+                Some("yolo-v8-pose-out")
+            }
+            [_, numbers, _] if has("task", "segment") && numbers > 4 + classes => {
+                Some("yolo-v8-segmentation-out-detections")
+            }
+            _ if is_prototypes && has("task", "segment") => Some("yolo-v8-segmentation-out-protos"),
             [_, _, numbers] if is_yolov5 && numbers == 5 + classes => Some("yolo-v5-out"),
+            [_, _, numbers] if is_yolov5 && numbers > 5 + classes => {
+                Some("yolo-v5-segmentation-out-detections")
+            }
+            _ if is_prototypes && is_yolov5 => Some("yolo-v5-segmentation-out-protos"),
             _ => None,
         }
     }
@@ -118,12 +155,24 @@ mod tests {
     #[test]
     fn task_and_number_of_classes_distinguish_the_outputs_of_yolo() {
         let names = ("names", "{0: 'a'}");
-        let id = |entries: &[(&str, &str)], dims| {
+        let id = |entries: &[(&str, &str)], dims: &[i64]| {
             metadata(&[&[names], entries].concat()).id("output0", dims).map(ToOwned::to_owned)
         };
         let detect = ("task", "detect");
         assert_eq!(id(&[detect], &[1, 5, 8400]).as_deref(), Some("yolo-v8-out"));
         assert_eq!(id(&[("task", "pose")], &[1, 5, 8400]), None);
+        for (task, numbers, expected) in [
+            ("pose", 56, "yolo-v8-pose-out"),
+            ("segment", 37, "yolo-v8-segmentation-out-detections"),
+            ("obb", 6, "yolo-v8-obb-out"),
+        ] {
+            assert_eq!(id(&[("task", task)], &[1, numbers, 8400]).as_deref(), Some(expected));
+            assert_eq!(id(&[detect], &[1, numbers, 8400]), None);
+        }
+        assert_eq!(
+            id(&[], &[1, 25200, 38]).as_deref(),
+            Some("yolo-v5-segmentation-out-detections")
+        );
         assert_eq!(id(&[], &[1, 25200, 6]).as_deref(), Some("yolo-v5-out"));
         // The end-to-end output of a model with one class has the same shape.
         for end2end in ["True", "true"] {
@@ -136,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_end_to_end_detector_has_rows_of_six() {
-        let id = |entries: &[(&str, &str)], dims| {
+        let id = |entries: &[(&str, &str)], dims: &[i64]| {
             metadata(entries).id("output0", dims).map(ToOwned::to_owned)
         };
         let detect = ("task", "detect");
@@ -147,10 +196,41 @@ mod tests {
             assert_eq!(id(&[detect, end2end], &[-1, 300, 6]), found);
             assert_eq!(id(&[end2end], &[1, 300, 6]), None);
             // Keypoints, coefficients of masks, angles.
-            for dims in [&[1, 300, 57], &[1, 300, 38], &[1, 300, 7]] {
-                assert_eq!(id(&[("task", "pose"), end2end], dims), None);
-                assert_eq!(id(&[detect, end2end], dims), None);
+            for (task, numbers, expected) in [
+                ("pose", 57, "yolo-26-pose-end2end-out"),
+                ("segment", 38, "yolo-26-segmentation-end2end-out-detections"),
+                ("obb", 7, "yolo-26-obb-end2end-out"),
+            ] {
+                let dims = [1, 300, numbers];
+                assert_eq!(id(&[("task", task), end2end], &dims).as_deref(), Some(expected));
+                assert_eq!(id(&[("task", task), end2end], &[1, 300, 6]), None);
+                assert_eq!(id(&[detect, end2end], &dims), None);
             }
+        }
+    }
+
+    #[test]
+    fn the_output_with_prototypes_is_the_second_one_of_a_segmentation_model() {
+        let names = ("names", "{0: 'a'}");
+        let id = |entries: &[(&str, &str)], name| {
+            metadata(entries).id(name, &[1, 32, 160, 160]).map(ToOwned::to_owned)
+        };
+        let segment = ("task", "segment");
+        let expected = Some("yolo-v8-segmentation-out-protos");
+        assert_eq!(id(&[names, segment], "output1").as_deref(), expected);
+        assert_eq!(id(&[names, segment], "output0"), None);
+        assert_eq!(id(&[names, ("task", "detect")], "output1"), None);
+        let expected = Some("yolo-v5-segmentation-out-protos");
+        assert_eq!(id(&[names], "output1").as_deref(), expected);
+    }
+
+    #[test]
+    fn keypoints_are_a_number_and_its_components() {
+        let keypoints = |text| metadata(&[("kpt_shape", text)]).keypoints();
+        assert_eq!(keypoints("[17, 3]"), Some([17, 3]));
+        assert_eq!(keypoints("[21,2]"), Some([21, 2]));
+        for text in ["17", "[17]", "[0, 3]", "[17, 4]", "[a, 3]"] {
+            assert_eq!(keypoints(text), None, "{text}");
         }
     }
 

@@ -76,6 +76,8 @@ pub struct Model {
     pub task: Option<String>,
     /// Whether it selects the detections itself.
     pub end2end: bool,
+    /// The number of keypoints of a detection, and of the components of each.
+    pub keypoints: Option<[u32; 2]>,
 }
 
 /// Why a model, or its properties or its `.modelinfo` file, cannot be used.
@@ -205,6 +207,7 @@ impl Model {
             outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),
+            keypoints: metadata.keypoints(),
             labels: metadata.labels,
         })
     }

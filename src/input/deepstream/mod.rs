@@ -229,6 +229,7 @@ impl<'a> Batch<'a> {
         ModelInput {
             size: is_size.then_some(frame.model.size),
             letterbox: Some(fit),
+            keypoints: None,
             letterbox_is_assumed: assumption.is_some(),
         }
     }

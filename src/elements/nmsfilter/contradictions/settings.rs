@@ -5,9 +5,9 @@
 //! something else is known. No number of a tensor is needed.
 
 use super::super::enums::Decoder;
+use super::super::model_family::ModelFamily;
 use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
-use super::super::unread_family::UnreadFamily;
 use crate::decoder::layout::Activation;
 use crate::decoder::{self, Choice, MAX_CLASSES, Reason, Scores};
 use crate::engine::ClassThresholds;
@@ -37,7 +37,7 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
     )]
     SixColumns { decoder: &'static str, tensor: String, classes: usize },
     #[error("decoder {decoder} reads the tensors, but {family}")]
-    Family { decoder: &'static str, family: UnreadFamily },
+    Family { decoder: &'static str, family: ModelFamily },
     #[error(
         "letterbox={set}, but the tensors' model has letterbox {known}, so boxes are displaced; set letterbox=auto"
     )]
@@ -150,7 +150,7 @@ fn of_decoder(
     labels: &Labels,
 ) -> Option<SettingContradiction> {
     let decoder = plan.choice().decoder.name();
-    if let Some(family) = input.family {
+    if let Some(family) = input.family.filter(|family| !family.has_decoder(decoder)) {
         return Some(SettingContradiction::Family { decoder, family });
     }
     let options = input.decoder_options(settings, labels);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The exact test whether two oriented boxes conflict.
+
+use super::{Rectangle, intersection_area, prob_iou};
+use crate::geometry::{Overlap, lesser};
+
+/// Whether `higher`, which outranks `lower`, conflicts with it, where their bounds intersect: the measure exceeds the
+/// threshold, or is equal to it if the threshold is inclusive. By measures of area, only boxes whose intersection
+/// is greater than zero conflict.
+#[inline]
+pub fn conflict(
+    higher: &Rectangle,
+    lower: &Rectangle,
+    overlap: Overlap,
+    threshold: f32,
+    is_inclusive: bool,
+) -> bool {
+    let exceeds = |a: f32, b: f32| if is_inclusive { a >= b } else { a > b };
+    if overlap == Overlap::ProbIou {
+        return exceeds(prob_iou(higher, lower), threshold);
+    }
+    let intersection = intersection_area(higher, lower);
+    let whole = match overlap {
+        Overlap::Representative => higher.area,
+        Overlap::Smaller => lesser(higher.area, lower.area),
+        Overlap::Iou | Overlap::Diou | Overlap::ProbIou => higher.area + lower.area - intersection,
+    };
+    intersection > 0.0 && exceeds(intersection, threshold * whole)
+}
