@@ -11,7 +11,6 @@ mod bounds;
 mod letterbox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
-#[allow(dead_code, unused_imports, reason = "the engines of oriented boxes use it")]
 pub mod oriented;
 pub mod overlap;
 
