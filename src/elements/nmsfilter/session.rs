@@ -25,7 +25,7 @@ use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
 use crate::input::source::{Images, Sources};
 use crate::output::sink::{Sink, Target};
-use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, Region};
+use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, MaskPixels, Region};
 use crate::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
@@ -213,12 +213,15 @@ impl Session {
                 let details = plan.details();
                 if !details.is_empty() {
                     let layout = &plan.choice().layout;
-                    let width = outcome.column_components();
-                    for (survivor, row) in image.survivors.iter().zip(image.columns.chunks(width)) {
+                    let pixels = MaskPixels::of(layout, params);
+                    let rows = image.columns.chunks(outcome.column_components());
+                    for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
                         if Region::of(survivor, &mapping).is_some() {
                             let detail = details.of(layout, params, survivor, row);
                             points.add(survivor, detail.points());
-                            self.regions.add_detail(&detail, &mapping);
+                            let mask = image.masks.get(index);
+                            let mask = mask.map(|mask| (mask, pixels.area(&mask, &mapping)));
+                            self.regions.add_detail(&detail, mask, &mapping);
                         }
                     }
                 }
