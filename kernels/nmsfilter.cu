@@ -8,7 +8,10 @@
 //
 // The last three exist for a single image, and as map_batch, reduce_batch and publish_batch. Decode
 // exists for plain layouts, whose boxes and scores are final, and as decode_layout for all others;
-// publish also as publish_columns, for layouts whose survivors carry further numbers along.
+// publish also as publish_columns, for layouts whose survivors carry further numbers along. For
+// layouts with prototypes, masks (or frame_masks) is launched between reduce and publish:
+//
+//   masks     decisions, coefficients and prototypes -> the bits of survivors' masks
 //
 // The candidates are the vertices of the conflict graph. Two of them are adjacent where they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
@@ -39,3 +42,4 @@
 #include "publish.cuh"
 #include "decode_layout.cuh"
 #include "publish_columns.cuh"
+#include "masks.cuh"

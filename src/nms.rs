@@ -47,8 +47,8 @@ pub use crate::decoder::{
     BoxFormat, ChoiceError, Coordinates, DescriptionError, LayoutError, Options,
 };
 pub use crate::engine::{
-    Backend, ClassThresholds, Detection, DeviceWork, EngineError, ImageOutcome, MAX_IMAGES, Method,
-    Outcome, Params, SizeLimits,
+    Backend, ClassThresholds, Detection, DeviceWork, EngineError, FrameMap, ImageOutcome,
+    MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method, Outcome, Params, SizeLimits,
 };
 pub use crate::geometry::{Bounds, Overlap};
 
@@ -64,7 +64,8 @@ pub struct Nms {
     /// [`model_size`](Self::model_size), and [`Params::scale`] has no effect.
     pub params: Params,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
-    /// 1 gives normalized boxes.
+    /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4
+    /// times the size of the prototypes, as that of models of YOLO is.
     pub model_size: [f32; 2],
 }
 

@@ -21,6 +21,7 @@ use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 use crate::Failure;
 use crate::bytes::Bytes;
 use crate::counts::Counts;
+use crate::layout_texts;
 use crate::predict::kind;
 use crate::random_layout::RandomLayout;
 use crate::tensors::{self, Spec};
@@ -77,6 +78,12 @@ fn frame(
         ..Options::default()
     };
     counts.one("engines: frames");
+    if bytes.one_in(6) {
+        return layout_texts::drive(bytes, counts, |bytes, tensors, layout, counts| {
+            params.multi_label &= layout.anchors().saturating_mul(layout.score.components) < 20_000;
+            check(bytes, tensors, layout, &params, cpu, counts)
+        });
+    }
     if bytes.one_in(3) {
         return random_layout(bytes, params, cpu, counts);
     }
@@ -356,7 +363,7 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         scale,
         max_candidates: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
         max_detections: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
-        masks: true,
+        ..Params::default()
     }
 }
 

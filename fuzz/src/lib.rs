@@ -13,6 +13,7 @@ pub mod coverage;
 mod engines;
 mod filter;
 mod harness;
+mod layout_texts;
 mod metadata;
 mod numbers;
 mod overlay;

@@ -328,7 +328,7 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
         scale: [1.0; 2],
         max_candidates: cap("max-candidates"),
         max_detections: cap("max-detections"),
-        masks: true,
+        ..Params::default()
     }
 }
 

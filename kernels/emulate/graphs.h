@@ -92,9 +92,29 @@ static bool is_accessible(const ResampleParams &params, uint32_t element_bytes) 
            is_allocated(params.output, elements * element_bytes);
 }
 
+// The kernels of masks.cuh.
+static void run_masks(const Node &node, uint64_t seed) {
+    void *const workspace = parameter<void *>(node, 0);
+    const uint64_t stride = parameter<uint64_t>(node, 1);
+    const MaskParams params = parameter<MaskParams>(node, 2);
+    uint32_t *const words = parameter<uint32_t *>(node, 3);
+    if (node.grid.x != mask_blocks(MULTIPROCESSORS, node.grid.y)) {
+        cuda_on_host::fail("masks is not launched as mask_params.cuh describes");
+    }
+    const bool is_frame = node.function->name == std::string("frame_masks");
+    cuda_on_host::launch(node.grid, Index{MASK_THREADS}, 3, seed, [&] {
+        (is_frame ? frame_masks : masks)(workspace, stride, params, words);
+    });
+}
+
 static void run(const Node &node, uint64_t seed) {
     const size_t kernel = size_t(node.function - FUNCTIONS);
     const Index threads{node.function->threads};
+    if (node.function->threads == MASK_THREADS && node.function->parameters.size() == 4 &&
+        node.function->parameters[2] == sizeof(MaskParams)) {
+        run_masks(node, seed);
+        return;
+    }
     if (kernel >= 18) {
         run_resample(node, seed);
         return;

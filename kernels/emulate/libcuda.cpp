@@ -88,6 +88,8 @@ static const Function FUNCTIONS[] = {
     {"resample_32", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
     {"resample_16", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
     {"resample_8", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
+    {"masks", MASK_THREADS, {8, 8, sizeof(MaskParams), 8}},
+    {"frame_masks", MASK_THREADS, {8, 8, sizeof(MaskParams), 8}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};

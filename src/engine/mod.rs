@@ -54,6 +54,27 @@
 //!
 //! Each survivor carries the components of the layout's [columns](crate::decoder::layout::Column) along.
 //!
+//! # Masks
+//! If the layout has [`Prototypes`](crate::decoder::layout::Prototypes), each survivor has a [`Mask`]. The *logit* of a
+//! pixel of the prototypes is the sum, from 0, of the products of coefficient and prototype over all channels in
+//! their order; each product and each sum is rounded by itself.
+//!
+//! With [`MaskSize::Prototypes`] the pixels of the mask are those of the prototypes from the edge `x1` to before the
+//! edge `x2`: `x1 * f <= column < x2 * f`, with `f` the quotient of the width of the prototypes and that of
+//! [`Params::model_size`]; rows likewise. A pixel is set if its logit is greater than 0 (NaN is not).
+//!
+//! With [`MaskSize::Frame`] they are the pixels of the frame from the rounded left edge of the box to before its
+//! rounded right edge, at least one, where edges are mapped to the frame by [`Params::frame`] and limited to it; rows
+//! likewise. The logit of a pixel of the frame is interpolated between the four nearest pixels of the prototypes,
+//! from center to center. The position along an axis is `(pixel + 0.5) * step + origin`, limited to the first and the
+//! last pixel; `step` is `ratio * n / m` and `origin` is `offset * n / m - 0.5` in double precision, rounded once, with
+//! `n` prototype pixels and a model's input of `m`. With the logits `a` and `b` of the upper row, `c` and `d` of the
+//! lower row, and the fractions `u` and `v` of the position, it is `p + (q - p) * v` with `p = a + (b - a) * u` and
+//! `q = c + (d - c) * u`.
+//!
+//! The masks of an image have at most [`MAX_MASK_BYTES`], divided by the number of images, where each is padded to 4
+//! bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
+//!
 //! # Order and suppression
 //! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and
 //! its anchor comes first, or, with [`Params::multi_label`], if scores and anchors are equal and
@@ -75,6 +96,7 @@ mod auto;
 mod cpu;
 pub mod cuda;
 pub(crate) mod formula;
+mod masks;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;
@@ -86,7 +108,9 @@ pub use crate::geometry::Overlap;
 pub use auto::Auto;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use params::{ClassThresholds, Method, Params, SizeLimits};
+pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
+pub use masks::{MAX_MASK_BYTES, Mask, Masks};
+pub use params::{ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
 #[cfg(any(test, feature = "internals"))]
 pub use reference::Reference;
 #[cfg(feature = "internals")]
@@ -103,8 +127,7 @@ use crate::tensor::{TensorError, TensorView};
 /// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
 pub const MAX_BOX_SIDE: f32 = 1.0e9;
 
-/// The greatest magnitude of an angle in radians. Greater ones have no accurate sine and cosine.
-pub const MAX_ANGLE: f32 = 1.0e4;
+pub use crate::functions::MAX_ANGLE;
 
 /// The greatest number of images in a batch: the greatest y dimension of a CUDA grid.
 pub const MAX_IMAGES: usize = 65_535;
@@ -149,6 +172,10 @@ pub struct Outcome<'a> {
     /// The rows of columns of all detections, each of `column_components` numbers.
     columns: &'a [f32],
     column_components: usize,
+    /// The masks of all survivors; [`ImageCounts::first_mask`] is an index into them.
+    mask_places: &'a [MaskPlace],
+    /// The memory of all masks.
+    mask_bytes: &'a [u8],
     device: DeviceWork,
 }
 
@@ -160,6 +187,8 @@ pub struct ImageOutcome<'a> {
     pub survivors: &'a [Detection],
     /// The components of the layout's columns, a row for each survivor; empty without columns.
     pub columns: &'a [f32],
+    /// The masks of the survivors.
+    pub masks: Masks<'a>,
     /// The number of anchors, or of pairs with [`Params::multi_label`], that became candidates, before
     /// [`Params::max_candidates`] was applied.
     pub candidates: usize,
@@ -173,6 +202,8 @@ pub struct ImageOutcome<'a> {
 pub(crate) struct ImageCounts {
     /// The index of the first survivor in [`Outcome::detections`].
     pub first: usize,
+    /// The index of the first survivor in [`Outcome::mask_places`].
+    pub first_mask: usize,
     pub survivors: usize,
     pub candidates: usize,
     pub rejected: usize,
@@ -209,12 +240,17 @@ impl<'a> Outcome<'a> {
     }
 
     fn of(&self, counts: &ImageCounts) -> ImageOutcome<'a> {
-        let &ImageCounts { first, survivors, candidates, rejected } = counts;
+        let &ImageCounts { first, first_mask, survivors, candidates, rejected } = counts;
         let end = first + survivors;
         let width = self.column_components;
+        let places = match self.mask_places {
+            [] => &[],
+            places => &places[first_mask..first_mask + survivors],
+        };
         ImageOutcome {
             survivors: &self.detections[first..end],
             columns: &self.columns[first * width..end * width],
+            masks: Masks::new(places, self.mask_bytes),
             candidates,
             rejected,
         }
@@ -228,9 +264,13 @@ pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class and tables of
     /// the addresses of images (8 for each image).
     pub bytes_uploaded: u64,
-    /// Bytes copied from the GPU: 32 with the counts of each image, 28 for each survivor, and 4 for each
-    /// component of columns of a survivor, in each launch.
+    /// Bytes copied from the GPU: 32 with the counts of each image, 28 for each survivor, and those of columns and
+    /// masks, in each launch.
     pub bytes_downloaded: u64,
+    /// The part of them that is columns: 4 for each component of a survivor.
+    pub column_bytes_downloaded: u64,
+    /// The part of them that is masks: a bit for each pixel, with rows padded to bytes and masks to 4 bytes.
+    pub mask_bytes_downloaded: u64,
     /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
     /// them.
     pub launches: u64,
@@ -245,6 +285,8 @@ impl std::ops::AddAssign for DeviceWork {
     fn add_assign(&mut self, other: Self) {
         self.bytes_uploaded += other.bytes_uploaded;
         self.bytes_downloaded += other.bytes_downloaded;
+        self.column_bytes_downloaded += other.column_bytes_downloaded;
+        self.mask_bytes_downloaded += other.mask_bytes_downloaded;
         self.launches += other.launches;
         self.rounds += other.rounds;
         self.time += other.time;

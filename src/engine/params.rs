@@ -81,6 +81,29 @@ impl SizeLimits {
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
+/// The pixels of masks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum MaskSize {
+    /// Those of the prototypes.
+    #[default]
+    Prototypes = 0,
+    /// Those of the frame; of the prototypes if images are in no frame.
+    Frame = 1,
+}
+
+/// Where the pixels of a frame are in the model's input: `model = frame * ratio + offset`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FrameMap {
+    /// Width and height of the frame in pixels; 1 to 65536 for masks with [`MaskSize::Frame`].
+    pub size: [u32; 2],
+    /// Pixels of the model's input per pixel of the frame.
+    pub ratio: [f64; 2],
+    /// The left and upper edge of the frame in pixels of the model's input.
+    pub offset: [f64; 2],
+}
+
 /// Parameters of decoding and suppression. The rules of the engines state where each of them applies.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
@@ -116,6 +139,12 @@ pub struct Params {
     pub max_detections: usize,
     /// Whether the masks of survivors are computed, if the model gives masks. If not, prototypes are not read.
     pub masks: bool,
+    /// The pixels of masks.
+    pub mask_size: MaskSize,
+    /// Width and height of the model's input, in the unit of boxes after [`scale`](Self::scale). Masks need it.
+    pub model_size: [f32; 2],
+    /// The frame whose pixels masks have with [`MaskSize::Frame`].
+    pub frame: Option<FrameMap>,
 }
 
 impl Default for Params {
@@ -135,6 +164,9 @@ impl Default for Params {
             max_candidates: 0,
             max_detections: 0,
             masks: true,
+            mask_size: MaskSize::Prototypes,
+            model_size: [1.0; 2],
+            frame: None,
         }
     }
 }

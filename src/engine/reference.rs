@@ -7,13 +7,16 @@
 use std::cmp::Ordering;
 
 use super::formula::{self, Prior};
+use super::masks::{MaskGrid, WORD_BYTES};
 use super::params::cap;
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_ANGLE, MAX_BOX_SIDE, Method,
-    Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_ANGLE, MAX_BOX_SIDE, MaskPlace,
+    Method, Outcome, Params,
 };
-use crate::decoder::layout::{Axes, Combination, Field, Group, Layout, Reference as BoxReference};
+use crate::decoder::layout::{
+    Axes, Combination, Field, Group, Layout, Prototypes, Reference as BoxReference,
+};
 use crate::geometry::oriented::{self, Rectangle};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::geometry::{Corners, OrientedBox};
@@ -25,6 +28,8 @@ pub struct Reference {
     images: Vec<ImageCounts>,
     survivors: Vec<Detection>,
     columns: Vec<f32>,
+    mask_places: Vec<MaskPlace>,
+    mask_bytes: Vec<u8>,
 }
 
 impl Engine for Reference {
@@ -42,6 +47,8 @@ impl Engine for Reference {
         self.images.clear();
         self.survivors.clear();
         self.columns.clear();
+        self.mask_places.clear();
+        self.mask_bytes.clear();
         for image in 0..layout.images {
             let mut mapped: Vec<Option<Elements<'_>>> = tensors.iter().map(|_| None).collect();
             for i in layout.tensors() {
@@ -56,12 +63,16 @@ impl Engine for Reference {
                 tensor.quantization.map_or(element, |quantization| quantization.number(element))
             };
             let (survivors, counts) = run_image(layout, params, &number);
-            self.images.push(ImageCounts { first: self.survivors.len(), ..counts });
+            let first = self.survivors.len();
+            self.images.push(ImageCounts { first, first_mask: first, ..counts });
             for survivor in &survivors {
                 let (group, anchor) = locate(layout, survivor.anchor as usize);
                 for (field, column) in group.columns.iter().zip(&layout.columns) {
                     self.columns.extend((0..column.components).map(|c| number(field, anchor, c)));
                 }
+            }
+            if let Some(prototypes) = &layout.prototypes {
+                self.add_masks(layout, prototypes, params, &survivors, &number);
             }
             self.survivors.extend(survivors);
         }
@@ -71,9 +82,64 @@ impl Engine for Reference {
             detections: &self.survivors,
             columns: &self.columns,
             column_components: layout.column_components(),
+            mask_places: &self.mask_places,
+            mask_bytes: &self.mask_bytes,
             device: DeviceWork::default(),
         })
     }
+}
+
+impl Reference {
+    /// Adds the masks of the survivors of an image.
+    fn add_masks(
+        &mut self,
+        layout: &Layout,
+        prototypes: &Prototypes,
+        params: &Params,
+        survivors: &[Detection],
+        number: Number<'_>,
+    ) {
+        let grid = MaskGrid::new(prototypes, params);
+        let (first, end) = (self.mask_places.len(), self.mask_bytes.len());
+        let words = grid.place(survivors, layout.images, end, &mut self.mask_places);
+        self.mask_bytes.resize(end + (words * WORD_BYTES) as usize, 0);
+        for (survivor, place) in survivors.iter().zip(&self.mask_places[first..]) {
+            if place.area.bytes() == 0 {
+                continue;
+            }
+            let (group, anchor) = locate(layout, survivor.anchor as usize);
+            let logit = |[column, row]: [u32; 2]| {
+                let pixel = row as usize * prototypes.width + column as usize;
+                let products = (0..layout.columns[prototypes.column].components).map(|channel| {
+                    let coefficient = number(&group.columns[prototypes.column], anchor, channel);
+                    coefficient * number(&prototypes.field, pixel, channel)
+                });
+                products.fold(0.0, |sum, product| sum + product)
+            };
+            let bytes = &mut self.mask_bytes[place.first..];
+            for y in 0..place.area.height {
+                for x in 0..place.area.width {
+                    let pixel = [place.area.left + x, place.area.top + y];
+                    if logit_of(&grid, pixel, &logit) > 0.0 {
+                        let byte = y as usize * place.area.stride() + x as usize / 8;
+                        bytes[byte] |= 0x80 >> (x % 8);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The logit of a pixel of a mask, from those of pixels of the prototypes.
+fn logit_of(grid: &MaskGrid, [x, y]: [u32; 2], logit: impl Fn([u32; 2]) -> f32) -> f32 {
+    let MaskGrid::Frame { samples, .. } = grid else { return logit([x, y]) };
+    let (x, y) = (samples[0].at(x), samples[1].at(y));
+    let of_row = |row| {
+        let (a, b) = (logit([x.first, row]), logit([x.second, row]));
+        a + (b - a) * x.weight
+    };
+    let (p, q) = (of_row(y.first), of_row(y.second));
+    p + (q - p) * y.weight
 }
 
 /// The group of an anchor, and the anchor's number in it.
@@ -119,13 +185,17 @@ fn run_image(
 
     candidates.sort_by(rank);
     candidates.truncate(cap(params.max_candidates));
-    let survivors = suppress(&candidates, params);
-    let survivors: Vec<Detection> = survivors
+    let survivors: Vec<Detection> = suppress(&candidates, params)
         .iter()
         .take(cap(params.max_detections))
         .map(|survivor| survivor.detection)
         .collect();
-    let counts = ImageCounts { first: 0, survivors: survivors.len(), candidates: count, rejected };
+    let counts = ImageCounts {
+        survivors: survivors.len(),
+        candidates: count,
+        rejected,
+        ..ImageCounts::default()
+    };
     (survivors, counts)
 }
 

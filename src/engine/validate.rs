@@ -4,7 +4,7 @@
 //! In: tensors, layout, parameters. Out: an error if the layout addresses anything that does not exist. The
 //! fields of [`Layout`] are public, so a program can pass any values.
 
-use super::{EngineError, MAX_IMAGES, Params};
+use super::{EngineError, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize, Params};
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
     BoxFormat, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS,
@@ -45,6 +45,7 @@ pub(super) fn validate(
     }
     check_structure(layout)?;
     check_overlap(layout, params)?;
+    check_masks(layout, params)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
     }
@@ -127,6 +128,25 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
         expect(is_complete, "a prior or a grid cell for every anchor")?;
     }
     Ok(())
+}
+
+/// Checks the prototypes, and the frame whose pixels masks have.
+fn check_masks(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+    let Some(prototypes) = &layout.prototypes else { return Ok(()) };
+    let sides = 1..=MAX_PROTOTYPE_SIDE;
+    let expected = if layout.columns.get(prototypes.column).is_none() {
+        "a column with the coefficients of the prototypes"
+    } else if !sides.contains(&prototypes.width) || !sides.contains(&prototypes.height) {
+        "prototypes of 1 to 16384 columns and rows"
+    } else {
+        match params.frame.filter(|_| params.mask_size == MaskSize::Frame) {
+            Some(frame) if !frame.size.iter().all(|side| (1..=MAX_FRAME_SIDE).contains(side)) => {
+                "a frame of 1 to 65536 columns and rows for masks of its size (mask-size=frame)"
+            }
+            _ => return Ok(()),
+        }
+    };
+    Err(EngineError::Layout { expected })
 }
 
 /// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`

@@ -5,6 +5,7 @@
 //! the frame; and for engines, the visible part of the model's input.
 
 use super::{Bounds, Corners, Letterbox, OrientedBox};
+use crate::engine::FrameMap;
 
 /// Why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +73,11 @@ impl Mapping {
     /// Width and height of the frame in pixels.
     pub fn frame(&self) -> [u32; 2] {
         self.frame
+    }
+
+    /// The mapping as engines have it.
+    pub fn frame_map(&self) -> FrameMap {
+        FrameMap { size: self.frame, ratio: self.ratio, offset: self.offset }
     }
 
     /// Lengths in pixels of the frame, horizontally and vertically, in pixels of the model's input.

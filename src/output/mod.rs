@@ -13,6 +13,7 @@ pub(crate) mod deepstream;
 mod detailed;
 mod keypoint_layout;
 mod label;
+mod mask_area;
 mod mask_buffers;
 mod region;
 mod roi;
@@ -25,6 +26,7 @@ pub use keypoint_layout::KeypointLayout;
 #[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;
 pub use label::Labels;
+pub(crate) use mask_area::MaskPixels;
 pub use mask_buffers::MaskBuffers;
 pub use region::{FrameRegions, Region};
 #[cfg(feature = "internals")]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::detailed::{DetailedRegion, DetailedRegions};
 use crate::detail::{Detail, Point};
-use crate::engine::Detection;
+use crate::engine::{Detection, Mask};
 use crate::geometry::{Corners, Mapping, OrientedBox};
 
 /// A detection in pixels of the video frame, clipped to it.
@@ -113,8 +113,14 @@ impl FrameRegions {
         self.frames.push((frame, size, first..self.regions.len()));
     }
 
-    /// Adds the details of the survivor whose region is the next of those that were added without any.
-    pub fn add_detail(&mut self, detail: &Detail<'_>, mapping: &Mapping) {
+    /// Adds the details of the survivor whose region is the next of those that were added without any; of its mask, if
+    /// it has one, with the part of the frame that it covers.
+    pub fn add_detail(
+        &mut self,
+        detail: &Detail<'_>,
+        mask: Option<(Mask<'_>, [f32; 4])>,
+        mapping: &Mapping,
+    ) {
         let points = detail.points();
         let first = self.points.len();
         self.points.extend(points.iter().map(|point| {
@@ -125,7 +131,12 @@ impl FrameRegions {
         self.details.push(RegionDetail {
             oriented: detail.oriented_box().map(|of| mapping.frame_oriented_box(&of)),
             points: first..self.points.len(),
-            mask: None,
+            mask: mask.map(|(mask, area)| {
+                let first = self.mask_bytes.len();
+                self.mask_bytes.extend_from_slice(mask.bytes);
+                let Mask { width, height, .. } = mask;
+                RegionMask { width, height, area, bytes: first..self.mask_bytes.len() }
+            }),
         });
     }
 

@@ -10,6 +10,10 @@ use crate::engine::SizeLimits;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 use crate::geometry::Mapping;
 
+/// Pixels of the model's input per pixel of the prototypes, where the size of the model's input is unknown: as all
+/// models of YOLO have it.
+const PROTOTYPE_STRIDE: f32 = 4.0;
+
 /// Where the images of a run are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
@@ -30,10 +34,24 @@ impl Place {
         }
     }
 
-    /// Sets what depends on the place: the scale, and in a frame the size limits, which are in pixels of the frame
+    /// Sets what depends on the place: the scale; if the layout has prototypes, the size of the model's input and the
+    /// mapping to the frame; and in a frame the size limits, which are in pixels of the frame
     /// before and of the model's input after, and the visible part of the model's input.
     pub(super) fn apply(&self, layout: &Layout, params: &mut Params) {
         params.scale = if layout.normalized { self.model() } else { [1.0; 2] };
+        if let Some(prototypes) = &layout.prototypes {
+            params.model_size = match self {
+                // The size is unknown.
+                Self::Input([1.0, 1.0]) if !layout.normalized => {
+                    [prototypes.width, prototypes.height].map(|side| side as f32 * PROTOTYPE_STRIDE)
+                }
+                _ => self.model(),
+            };
+            #[cfg(any(feature = "gstreamer", feature = "internals"))]
+            if let Self::Frame(mapping) = self {
+                params.frame = Some(mapping.frame_map());
+            }
+        }
         #[cfg(any(feature = "gstreamer", feature = "internals"))]
         if let Self::Frame(mapping) = self {
             let SizeLimits { min, max } = params.sizes;

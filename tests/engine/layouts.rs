@@ -4,7 +4,7 @@
 use gstnmsfilter::internals::engine::{Engine, Reference};
 use gstnmsfilter::tensor::{Storage, TensorView};
 
-use crate::support::engines::{self, bits};
+use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 
 /// What scenes have in common, so that the test shows that it tests something.
@@ -15,6 +15,8 @@ struct Sums {
     rejected: usize,
     survivors: usize,
     columns: usize,
+    masks: usize,
+    mask_bits: usize,
 }
 
 /// Runs a scene on both engines.
@@ -45,6 +47,17 @@ fn compare(
         let columns = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
         let (expected_columns, found_columns) = (columns(expected.columns), columns(found.columns));
         assert_eq!(found_columns, expected_columns, "seed {seed}, image {index}");
+        let expected_masks = masks(&expected);
+        assert_eq!(
+            masks(&found),
+            expected_masks,
+            "seed {seed}, image {index}: {layout:#?} {params:?}"
+        );
+        for mask in expected_masks.into_iter().flatten() {
+            sums.masks += 1;
+            sums.mask_bits +=
+                mask.bytes.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+        }
         sums.candidates += expected.candidates;
         sums.rejected += expected.rejected;
         sums.survivors += expected.survivors.len();
@@ -60,9 +73,10 @@ fn every_engine_returns_the_bits_of_the_reference_for_random_layouts() {
         let scene = LayoutScene::new(seed);
         compare(&mut reference, &mut *engine, (&scene, &scene.views(), seed), &mut sums);
     }
-    let Sums { scenes, candidates, rejected, survivors, columns } = sums;
+    let Sums { scenes, candidates, rejected, survivors, columns, masks, mask_bits } = sums;
     assert!(candidates > 5 * scenes && rejected > scenes / 2, "{sums:?}");
     assert!(survivors > 2 * scenes && columns > scenes, "{sums:?}");
+    assert!(masks > scenes / 2 && mask_bits > 4 * masks, "{sums:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod images;
 mod layout;
 mod layouts;
 mod nvinfer;
+mod oriented;
 mod paper;
 mod properties;
 mod recorded;

@@ -433,11 +433,10 @@ fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
 }
 
 #[test]
-fn a_model_of_a_family_that_is_not_read_is_an_error_that_names_it() {
+fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
     init();
     let rows = tensor("onnx/output0", &[1, 300, 6], vec![0.0; 1800]);
-    let expected = "they are of a pose model (task pose): models of this family are not read; use a model of the \
-                    task detect";
+    let expected = "they are of a pose model (task pose): set decoder=yolov8-pose";
     let pose = ModelInfo::default().with_task("pose").to_caps().unwrap();
     let tensor = rows.clone().with_model(pose);
     let message = error("", vec![tensor.clone()]);

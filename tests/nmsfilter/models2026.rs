@@ -14,13 +14,21 @@ use serde_json::Value;
 
 use crate::support::data;
 use crate::support::pipeline::{Ended, init, intercept, parse, run, watch};
+use crate::support::scratch::ScratchFile;
 
 /// The cases, each with its properties besides the thresholds.
-const CASES: [(&str, &str); 24] = [
+const CASES: [(&str, &str); 34] = [
     ("01_six_yolo26/bus", "decoder=end2end method=none"),
     ("01_six_yolo26/street", "decoder=end2end method=none"),
     ("01_six_yolo26_tflite/bus", "decoder=end2end method=none coordinates=normalized"),
     ("01_six_yolov10/nnstreamer", "decoder=end2end method=none coordinates=normalized"),
+    ("02_seg_nhwc_layout/bus", "decoder=yolov8-seg coordinates=normalized"),
+    ("02_seg_yolov8/bus", "decoder=yolov8-seg"),
+    ("02_seg_yolov8/street", "decoder=yolov8-seg"),
+    ("02_seg_yolov8_640/bus", "decoder=yolov8-seg coordinates=normalized"),
+    ("03_pose_pixels/bus", "decoder=yolov8-pose"),
+    ("03_pose_yolo11_tflite/bus", "decoder=yolov8-pose coordinates=normalized"),
+    ("04_obb/nnstreamer", "decoder=yolov8-obb coordinates=normalized"),
     ("05_detr_deimv2/bus", "decoder=detr method=none"),
     ("05_detr_deimv2/bus_postprocessed", "decoder=boxes method=none"),
     ("05_detr_deimv2/street", "decoder=detr method=none"),
@@ -41,6 +49,9 @@ const CASES: [(&str, &str); 24] = [
     ("10_nanodet/bus", "decoder=nanodet"),
     ("10_picodet/street", "decoder=picodet"),
     ("10_yolonas_layout/street", "decoder=boxes"),
+    ("11_six_with_angle_layout/nnstreamer", "decoder=end2end-obb method=none"),
+    ("11_six_with_keypoints_layout/bus", "decoder=end2end-pose method=none"),
+    ("11_six_with_masks_layout/bus", "decoder=end2end-seg method=none"),
 ];
 
 /// An end-to-end output with one scale for boxes, scores and classes: its classes are no whole numbers.
@@ -235,4 +246,29 @@ fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
         }
     }
     assert_eq!(found, []);
+}
+
+/// An export with boxes from 0 to 1 and keypoints in pixels, in one tensor.
+#[test]
+fn keypoints_of_another_unit_than_the_boxes_are_warned_of_and_can_be_described() {
+    let Some(folder) = data::path("data/models2026/03_pose_yolov8_tflite_224/bus") else { return };
+    let case = Case::read(&folder, true);
+    let (found, ended) = case.run("decoder=yolov8-pose coordinates=normalized");
+    assert_eq!((found.len(), ended.error), (3, None));
+    let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
+    let start = "51 of 51 keypoints are far from their boxes, so they are no keypoints, or have another unit";
+    assert!(warning.contains(start), "{warning}");
+
+    let text = "name = pose\n\
+                [tensor output]\nshape = 56,N\n\
+                [score]\nscores = output 4\n\
+                [box]\nbox = output 0\nformat = center\nunit = normalized\n\
+                [column keypoints]\nnumbers = output 5\ncount = 51\n\
+                kind = points-with-visibility\nunit = pixels\n";
+    let file = ScratchFile::new("layout", text.as_bytes());
+    let mut case = Case::read(&folder, true);
+    let expected = std::mem::take(&mut case.expected);
+    let (found, ended) = case.run(&format!("decoder=layout layout-file={}", file.display()));
+    assert_eq!((ended.error, ended.warnings), (None, Vec::new()));
+    assert_eq!(difference(found, expected), None);
 }

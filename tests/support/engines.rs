@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome};
+use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome, Mask};
 
 /// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
@@ -38,6 +38,11 @@ pub fn scene_count(count: u64) -> u64 {
 /// GPU"]`.
 pub fn require_gpu() {
     assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
+}
+
+/// The masks of the survivors.
+pub fn masks<'a>(outcome: &ImageOutcome<'a>) -> Vec<Option<Mask<'a>>> {
+    (0..outcome.survivors.len()).map(|survivor| outcome.masks.get(survivor)).collect()
 }
 
 /// The bits of the survivors, and the counts of candidates and of rejected anchors.

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::engine::Params;
+use gstnmsfilter::internals::engine::{FrameMap, MaskSize, Params};
 
 use super::random_layout::RandomLayout;
 use super::scene::any_params;
@@ -24,6 +24,9 @@ impl LayoutScene {
         if rng.u8(0..3) == 0 {
             params.scale = [2.0, 1.5];
         }
+        if layout.prototypes.is_some() {
+            any_mask_params(rng, &mut params);
+        }
         Self { params, random }
     }
 }
@@ -34,4 +37,15 @@ impl Deref for LayoutScene {
     fn deref(&self) -> &RandomLayout {
         &self.random
     }
+}
+
+/// A model's input in which boxes of random layouts are, or a part of it, and masks of both sizes.
+fn any_mask_params(rng: &mut Rng, params: &mut Params) {
+    params.model_size = *rng.choice(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]).unwrap();
+    params.mask_size = *rng.choice(&[MaskSize::Prototypes, MaskSize::Frame]).unwrap();
+    params.frame = (rng.u8(0..8) > 0).then(|| FrameMap {
+        size: *rng.choice(&[[64, 48], [33, 90], [1, 1], [150, 40]]).unwrap(),
+        ratio: *rng.choice(&[[1.0, 1.0], [2.7, 1.3], [0.4, 0.9]]).unwrap(),
+        offset: *rng.choice(&[[0.0, 0.0], [0.0, 17.0], [-8.5, 3.0]]).unwrap(),
+    });
 }

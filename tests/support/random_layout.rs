@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use fastrand::Rng;
 use gstnmsfilter::internals::decoder::layout::{
-    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, Combination, Field, Grid, Group,
-    Layout, Reference, ScoreRule,
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind, Combination, Field,
+    Grid, Group, Layout, Prototypes, Reference, ScoreRule,
 };
 use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use half::f16;
@@ -107,12 +107,19 @@ impl RandomLayout {
             false => rule.first_class as usize + rule.components + rng.usize(0..2),
         };
         let has_objectness = rng.u8(0..3) == 0;
-        let columns: Vec<Column> = match rng.u8(0..3) {
+        let mut columns: Vec<Column> = match rng.u8(0..3) {
             0 => (0..rng.usize(1..=2))
                 .map(|_| Column::of_numbers("column", rng.usize(1..40)))
                 .collect(),
             _ => Vec::new(),
         };
+        let has_masks = rng.u8(0..4) == 0;
+        if has_masks {
+            let channels = *rng.choice(&[1, 3, 8, 32, 33, 70]).unwrap();
+            let kind = ColumnKind::MaskCoefficients;
+            let column = Column { name: "coefficients", components: channels, kind };
+            columns.insert(rng.usize(0..=columns.len()), column);
+        }
         let mut boxes = any_box_rule(rng);
         if is_oriented {
             boxes.format = BoxFormat::Center;
@@ -178,6 +185,9 @@ impl RandomLayout {
                 columns: column_fields,
             });
         }
+        if has_masks {
+            scene.add_prototypes(rng, &columns);
+        }
         scene.layout.columns = columns;
         scene.layout.priors = (!priors.is_empty() || reference == 3).then(|| Arc::from(priors));
         if rng.u8(0..4) == 0 {
@@ -185,6 +195,21 @@ impl RandomLayout {
             scene.layout.count = Some(scene.add(rng, &[count])[0]);
         }
         scene
+    }
+
+    /// Adds prototypes of the column with coefficients.
+    fn add_prototypes(&mut self, rng: &mut Rng, columns: &[Column]) {
+        let is_coefficients = |column: &Column| column.kind == ColumnKind::MaskCoefficients;
+        let column = columns.iter().position(is_coefficients).unwrap();
+        let [width, height] = [0, 1].map(|_| *rng.choice(&[1, 2, 7, 20, 33]).unwrap());
+        let wanted = NewField {
+            kind: Kind::Range(-3.0, 3.0),
+            components: columns[column].components,
+            anchors: width * height,
+            is_shared: false,
+        };
+        let field = self.add_tensor(rng, &[wanted])[0];
+        self.layout.prototypes = Some(Prototypes { field, width, height, column });
     }
 
     /// The tensors, each in one memory.

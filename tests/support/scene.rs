@@ -539,6 +539,6 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         scale: [1.0; 2],
         max_candidates: cap(rng) as usize,
         max_detections: cap(rng) as usize,
-        masks: true,
+        ..Params::default()
     }
 }

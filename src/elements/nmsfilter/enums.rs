@@ -99,6 +99,17 @@ property_enum! {
 }
 
 property_enum! {
+    /// The pixels of masks.
+    MaskSize as "GstNmsFilterMaskSize" for engine::MaskSize {
+        /// Those of the model's prototypes.
+        #[default]
+        Prototypes = 0, "prototypes", "Prototypes: those of the model's output";
+        /// Those of the frame.
+        Frame = 1, "frame", "Frame: those of the frame, interpolated";
+    }
+}
+
+property_enum! {
     /// Where to decode and suppress.
     Backend as "GstNmsFilterBackend" for engine::Backend {
         /// On the device that holds the tensors, or on the one that takes less time.

@@ -18,8 +18,8 @@ use gst_base::subclass::prelude::*;
 
 use super::debug_category::CAT;
 use super::enums::{
-    Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
-    ScoreActivation,
+    Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
+    Overlap, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
 use super::session::{FrameResult, Session};
@@ -165,6 +165,20 @@ pub struct NmsFilter {
         nick = "Max size",
         blurb = "Maximum width and height of a candidate in pixels of the frame (0: no limit)",
         mutable_playing
+    )]
+    #[property(
+        name = "masks", get, set, type = bool, member = masks,
+        default = Settings::default().masks,
+        nick = "Masks",
+        blurb = "Whether survivors of a segmentation model have masks. If not, its prototypes are not read",
+        mutable_playing
+    )]
+    #[property(
+        name = "mask-size", get, set, type = MaskSize, member = mask_size,
+        builder(Settings::default().mask_size)
+            .nick("Mask size")
+            .blurb("The pixels of masks. A mask covers the box of its region only")
+            .mutable_playing()
     )]
     #[property(
         name = "score-activation", get, set, type = ScoreActivation, member = score_activation,
@@ -314,7 +328,9 @@ impl ObjectImpl for NmsFilter {
                      labels (of survivors, the most frequent first, at most 100) and label-counts, \
                      rejected (anchors whose numbers are no box, or whose box is outside the \
                      frame; with multi-label, pairs of anchor and class), engine (of the last \
-                     frame), bytes-uploaded and bytes-downloaded (to and from the GPU), launches \
+                     frame), bytes-uploaded and bytes-downloaded (to and from the GPU), \
+                     column-bytes-downloaded and mask-bytes-downloaded (the parts of \
+                     bytes-downloaded that are keypoints and coefficients, and masks), launches \
                      (on the GPU), rounds (sum of the dependency depths there), device-time-mean \
                      (ns per launch, by the GPU's clock), time-mean, time-p50 and time-p99 (ns per \
                      buffer, which with DeepStream is a batch of frames)",

@@ -10,6 +10,7 @@ use std::fmt;
 use gst::glib;
 
 use super::NmsFilter;
+use super::contradictions::PointEvidence;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::plan::PlanInput;
@@ -24,7 +25,7 @@ use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
 use crate::input::source::{Images, Sources};
 use crate::output::sink::{Sink, Target};
-use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, Region};
+use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, MaskPixels, Region};
 use crate::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
@@ -204,6 +205,7 @@ impl Session {
             let anchors = plan.anchors(params);
             plan.quantization().apply(&mut views);
             let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
+            let mut points = PointEvidence::default();
             for (frame, image) in group.frames().zip(outcome.images()) {
                 // Every survivor has a region: the engine rejects boxes outside of the frame.
                 let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
@@ -211,17 +213,21 @@ impl Session {
                 let details = plan.details();
                 if !details.is_empty() {
                     let layout = &plan.choice().layout;
-                    let width = outcome.column_components();
-                    for (survivor, row) in image.survivors.iter().zip(image.columns.chunks(width)) {
+                    let pixels = MaskPixels::of(layout, params);
+                    let rows = image.columns.chunks(outcome.column_components());
+                    for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
                         if Region::of(survivor, &mapping).is_some() {
                             let detail = details.of(layout, params, survivor, row);
-                            self.regions.add_detail(&detail, &mapping);
+                            points.add(survivor, detail.points());
+                            let mask = image.masks.get(index);
+                            let mask = mask.map(|mask| (mask, pixels.area(&mask, &mapping)));
+                            self.regions.add_detail(&detail, mask, &mapping);
                         }
                     }
                 }
             }
             counts.add(&outcome);
-            planner.contradictions.add(element, &outcome, anchors, buffer.pts());
+            planner.contradictions.add(element, &outcome, points, anchors, buffer.pts());
         }
         self.regions.sort_frames();
         counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);

@@ -5,8 +5,8 @@
 //! model's input and the letterbox, and parameters of the engine.
 
 use super::enums::{
-    Attach, Backend, BoxFormat, Coordinates, Decoder, Method, NmsFilterLetterbox, Overlap,
-    ScoreActivation,
+    Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
+    Overlap, ScoreActivation,
 };
 use super::layout_file::{self, LayoutFileError};
 use crate::decoder;
@@ -37,6 +37,8 @@ pub(super) struct Settings {
     pub class_thresholds: Option<String>,
     pub min_size: f32,
     pub max_size: f32,
+    pub masks: bool,
+    pub mask_size: MaskSize,
     pub score_activation: ScoreActivation,
     pub layout_file: Option<String>,
     pub quantization: Option<String>,
@@ -74,6 +76,8 @@ impl Default for Settings {
             class_thresholds: None,
             min_size: 0.0,
             max_size: 0.0,
+            masks: true,
+            mask_size: MaskSize::default(),
             score_activation: ScoreActivation::default(),
             layout_file: None,
             quantization: None,
@@ -294,7 +298,9 @@ impl Settings {
             scale: [1.0; 2],
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
-            masks: true,
+            masks: self.masks,
+            mask_size: self.mask_size.into(),
+            ..Params::default()
         }
     }
 }

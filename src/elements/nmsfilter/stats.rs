@@ -122,6 +122,8 @@ impl Stats {
             .field("engine", self.engine)
             .field("bytes-uploaded", self.device.bytes_uploaded)
             .field("bytes-downloaded", self.device.bytes_downloaded)
+            .field("column-bytes-downloaded", self.device.column_bytes_downloaded)
+            .field("mask-bytes-downloaded", self.device.mask_bytes_downloaded)
             .field("launches", self.device.launches)
             .field("rounds", self.device.rounds)
             .field("device-time-mean", self.device_time_mean())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The four kernels as one launch of a CUDA graph.
+//! The kernels as one launch of a CUDA graph.
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -13,6 +13,8 @@ use super::interface::{
 };
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
+use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
+use super::results::ResultAddresses;
 use crate::device::{DeviceBuffer, Driver, DriverError, EdgeData, Stream};
 
 /// What a graph is instantiated for. Launches with fewer images and less capacity run on it, too.
@@ -26,6 +28,10 @@ pub(super) struct GraphConfig {
     pub multi_label: bool,
     /// The numbers that survivors carry along; 0: the layout has no columns.
     pub column_components: u32,
+    /// The kernel for masks; `None`: the layout has no prototypes.
+    pub masks: Option<MaskKernel>,
+    /// Words of the masks of an image that there is memory for.
+    pub mask_words: u32,
 }
 
 /// The parameters that change from launch to launch.
@@ -36,6 +42,8 @@ pub(super) struct LaunchParams {
     pub layout: LayoutParams,
     /// Of a layout with columns.
     pub columns: ColumnParams,
+    /// Of a layout with prototypes.
+    pub masks: MaskParams,
 }
 
 impl GraphConfig {
@@ -45,6 +53,8 @@ impl GraphConfig {
             && self.images >= wanted.images
             && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
             && self.column_components == wanted.column_components
+            && self.masks == wanted.masks
+            && self.mask_words >= wanted.mask_words
     }
 }
 
@@ -54,12 +64,13 @@ pub(super) struct Graph {
     kernels: Arc<Kernels>,
     config: GraphConfig,
     workspace: DeviceBuffer,
-    /// The device addresses of headers, detections and rows of columns, where the last kernel writes.
-    results: [u64; 3],
+    /// Where the last kernels write.
+    results: ResultAddresses,
     graph: sys::CUgraph,
     exec: sys::CUgraphExec,
-    nodes: [sys::CUgraphNode; 4],
-    /// The parameters of the decode and the publish node.
+    /// By kernel; null for those that it does not have.
+    nodes: [sys::CUgraphNode; KernelNode::ALL.len()],
+    /// The parameters of the decode, the masks and the publish node.
     params: LaunchParams,
     /// The images that the nodes' grids are for.
     images: u32,
@@ -74,21 +85,22 @@ enum KernelNode {
     Decode,
     Map,
     Reduce,
+    /// Before publish, whose sequence number is stored after all masks, too.
+    Masks,
     Publish,
 }
 
 impl KernelNode {
-    const ALL: [Self; 4] = [Self::Decode, Self::Map, Self::Reduce, Self::Publish];
+    const ALL: [Self; 5] = [Self::Decode, Self::Map, Self::Reduce, Self::Masks, Self::Publish];
 }
 
 impl Graph {
-    /// A graph whose last kernel writes to the device addresses `results`: of the headers, of the
-    /// detections and of the rows of columns.
+    /// A graph whose last kernels write to `results`.
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
         config: GraphConfig,
-        results: [u64; 3],
+        results: ResultAddresses,
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
         let bytes = workspace_bytes(config.capacity) * config.images as usize;
@@ -103,7 +115,7 @@ impl Graph {
             results,
             graph: null_mut(),
             exec: null_mut(),
-            nodes: [null_mut(); 4],
+            nodes: [null_mut(); KernelNode::ALL.len()],
             params: LaunchParams::default(),
             images: config.images,
         };
@@ -111,7 +123,9 @@ impl Graph {
         // SAFETY: the addresses are those of handles; `drop` destroys both.
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
         for kernel in KernelNode::ALL {
-            graph.add_node(&driver, kernel)?;
+            if graph.has(kernel) {
+                graph.add_node(&driver, kernel)?;
+            }
         }
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
         // stream that the graph is launched into.
@@ -124,7 +138,7 @@ impl Graph {
     /// Adds the node of `kernel`, which depends on the node before.
     fn add_node(&mut self, driver: &Driver, kernel: KernelNode) -> Result<(), DriverError> {
         let index = kernel as usize;
-        let before = index.checked_sub(1).map(|before| self.nodes[before]);
+        let before = self.nodes[..index].iter().rfind(|node| !node.is_null()).copied();
         let programmatic = self.kernels.programmatic_launch;
         let dependency = before.as_ref().filter(|_| !programmatic);
         let (dependencies, count) =
@@ -177,6 +191,10 @@ impl Graph {
                 reduce_blocks(multiprocessors, capacity, images),
                 REDUCE_THREADS,
             ),
+            KernelNode::Masks => {
+                let kernel = self.config.masks.expect("the graph has the node");
+                (kernels.masks(kernel), mask_blocks(multiprocessors, images), MASK_THREADS)
+            }
             KernelNode::Publish if self.has_columns() => {
                 (after_decode.publish_columns, 1, PUBLISH_THREADS)
             }
@@ -186,7 +204,7 @@ impl Graph {
             std::ptr::from_ref(value).cast_mut().cast()
         }
         let (workspace, stride) = (self.workspace.address(), workspace_bytes(capacity) as u64);
-        let [headers, detections, rows] = &self.results;
+        let ResultAddresses { headers, detections, rows, mask_words } = &self.results;
         let (workspace, stride) = (address(&workspace), address(&stride));
         let (mut of_decode, mut of_publish) = (
             // Kernels take as many of these as they have parameters.
@@ -200,10 +218,12 @@ impl Graph {
                 address(rows),
             ],
         );
+        let mut of_masks = [workspace, stride, address(&params.masks), address(mask_words)];
         let mut of_others = [workspace, stride];
         let parameters: &mut [*mut c_void] = match kernel {
             KernelNode::Decode => &mut of_decode,
             KernelNode::Map | KernelNode::Reduce => &mut of_others,
+            KernelNode::Masks => &mut of_masks,
             KernelNode::Publish => &mut of_publish,
         };
         act(&sys::CUDA_KERNEL_NODE_PARAMS {
@@ -225,6 +245,10 @@ impl Graph {
         self.config.holds(wanted)
     }
 
+    fn has(&self, kernel: KernelNode) -> bool {
+        !matches!(kernel, KernelNode::Masks) || self.config.masks.is_some()
+    }
+
     fn has_columns(&self) -> bool {
         self.config.column_components > 0
     }
@@ -232,6 +256,11 @@ impl Graph {
     /// Candidates of an image that there is memory for.
     pub fn capacity(&self) -> u32 {
         self.config.capacity
+    }
+
+    /// Words of the masks of an image that there is memory for.
+    pub fn mask_words(&self) -> u32 {
+        self.config.mask_words
     }
 
     /// Images that there is memory for.
@@ -255,6 +284,9 @@ impl Graph {
         let has_other_columns = self.has_columns() && self.params.columns != params.columns;
         if has_other_images || has_other_columns {
             self.update_node(&driver, KernelNode::Publish, params)?;
+        }
+        if self.has(KernelNode::Masks) && (has_other_images || self.params.masks != params.masks) {
+            self.update_node(&driver, KernelNode::Masks, params)?;
         }
         // Equal parameters have the same number of images.
         let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
@@ -325,13 +357,15 @@ mod tests {
             let device = kernels.device();
             let stream = Stream::new(device).unwrap();
             let mut results = Results::new(device).unwrap();
-            results.make_room(capacity, images, 0).unwrap();
+            results.make_room(capacity, images, 0, 0).unwrap();
             let config = GraphConfig {
                 capacity,
                 images,
                 decode: DecodeKernel::Plain([Precision::F32; 2]),
                 multi_label: false,
                 column_components: 0,
+                masks: None,
+                mask_words: 0,
             };
             let graph = Graph::new(&kernels, &stream, config, results.addresses()).unwrap();
 
@@ -359,7 +393,8 @@ mod tests {
             let params = LaunchParams { kernel, ..LaunchParams::default() };
             self.results.clear(images);
             self.graph.launch(&self.stream, &params).unwrap();
-            let bytes = self.results.wait(&self.stream, images).unwrap();
+            self.results.wait(&self.stream, images).unwrap();
+            let bytes = self.results.bytes(images);
             let of_image = |image| {
                 let header = self.results.header(image);
                 (header.candidates, self.results.survivors(image).to_vec())

@@ -300,7 +300,7 @@ pub(super) fn lanes_per_anchor(
 }
 
 /// `blocks_per_image`
-fn blocks_per_image(blocks: u32, wanted: u32, images: u32) -> u32 {
+pub(super) fn blocks_per_image(blocks: u32, wanted: u32, images: u32) -> u32 {
     (blocks / images.max(1)).min(wanted).max(1)
 }
 

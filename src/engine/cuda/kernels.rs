@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 
 use super::interface::Precision;
+use super::mask_params::MaskKernel;
 use crate::device::{Device, DeviceError, DriverError};
 
 /// The kernels for GPUs from a compute capability on.
@@ -87,6 +88,8 @@ pub(super) struct Kernels {
     decode_multi: [[sys::CUfunction; 2]; 2],
     /// For any layout; without and with `multi_label`.
     decode_layout: [sys::CUfunction; 2],
+    /// For the pixels of the prototypes; for those of the frame.
+    masks: [sys::CUfunction; 2],
     single: MapReducePublish,
     batch: MapReducePublish,
 }
@@ -145,6 +148,7 @@ impl Kernels {
             decode: [[null_mut(); 2]; 2],
             decode_multi: [[null_mut(); 2]; 2],
             decode_layout: [null_mut(); 2],
+            masks: [null_mut(); 2],
             single: unknown,
             batch: unknown,
         };
@@ -163,6 +167,7 @@ impl Kernels {
             [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
         ];
         kernels.decode_layout = [function(c"decode_layout")?, function(c"decode_layout_multi")?];
+        kernels.masks = [function(c"masks")?, function(c"frame_masks")?];
         kernels.single = MapReducePublish {
             map: function(c"map")?,
             reduce: function(c"reduce")?,
@@ -190,6 +195,10 @@ impl Kernels {
             }
             DecodeKernel::Layout => self.decode_layout[usize::from(multi_label)],
         }
+    }
+
+    pub fn masks(&self, kernel: MaskKernel) -> sys::CUfunction {
+        self.masks[kernel as usize]
     }
 
     /// The kernels after decode for graphs of up to `images`. Those for batches run a single image,

@@ -115,7 +115,7 @@ fn element_number(element: ElementType) -> u32 {
 }
 
 impl LayoutField {
-    fn new(field: &Field, source: &Source) -> Self {
+    pub fn new(field: &Field, source: &Source) -> Self {
         let tensor: &TensorSource = source.tensor(field.tensor);
         let size = tensor.element.size().unwrap_or(0) as u64;
         // `validate` ensures that nothing wraps where there are anchors. Without anchors nothing is read.

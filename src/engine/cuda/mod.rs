@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine for NVIDIA GPUs: decode, map, reduce and publication as one graph launch.
+//! The engine for NVIDIA GPUs: decode, map, reduce, masks and publication as one graph launch.
 //!
 //! In: tensors in host or device memory, a layout of one or more images, parameters. Out: the survivors
-//! of each image with their columns, and counts. Tensors in device memory are read in place; others are
-//! uploaded from pinned memory. The last kernel writes the survivors, their columns and 32 bytes of counts
-//! per image to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
+//! of each image with their columns and masks, and counts. Tensors in device memory are read in place; others are
+//! uploaded from pinned memory. The last kernels write the survivors, their columns, the bits of their masks and 32
+//! bytes of counts per image to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
 //!
 //! For a single image there is memory for as many candidates as anchors, for a batch at first for
 //! [`CAPACITY_STEP`] per image. An image can have more (with [`Params::multi_label`] also a single one):
-//! the kernels then report how many, and the batch is run again with enough memory.
+//! the kernels then report how many, and the batch is run again with enough memory. The same holds for masks, whose
+//! size follows from the survivors.
 
 mod graph;
 mod inputs;
 mod interface;
 mod kernels;
 mod layout_params;
+mod mask_params;
 mod results;
 mod upload;
 
@@ -22,6 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::masks::{MaskGrid, MaskPlace, WORD_BYTES};
 use super::validate::{check_overlap, validate};
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
 use crate::decoder::{Field, Layout, PlainLayout};
@@ -32,6 +35,7 @@ use inputs::{InputMemory, Inputs, Provided};
 use interface::{KernelParams, Precision, Source, is_multi_label};
 use kernels::{DecodeKernel, Kernels};
 use layout_params::{ColumnParams, LayoutParams};
+use mask_params::{MaskKernel, MaskParams, mask_capacity};
 use results::Results;
 use upload::{Cached, PriorTable};
 
@@ -50,6 +54,8 @@ struct OnDevice {
     graph: Option<Graph>,
     /// The counts of the last run.
     images: Vec<ImageCounts>,
+    /// The masks of the survivors of all images of the last run.
+    mask_places: Vec<MaskPlace>,
     results: Results,
     inputs: InputMemory,
     /// The thresholds by class.
@@ -114,6 +120,8 @@ impl Cuda {
             detections: self.on.results.detections(),
             columns: self.on.results.columns(),
             column_components: self.on.results.column_components(),
+            mask_places: &self.on.mask_places,
+            mask_bytes: self.on.results.masks(),
             device: work,
         }
     }
@@ -173,6 +181,7 @@ impl OnDevice {
         Ok(Self {
             graph: None,
             images: Vec::new(),
+            mask_places: Vec::new(),
             results: Results::new(device)?,
             inputs: InputMemory::default(),
             thresholds: Cached::default(),
@@ -222,7 +231,15 @@ impl OnDevice {
             }),
             multi_label: is_multi_label(layout, params),
             column_components: layout.column_components() as u32,
+            masks: None,
+            mask_words: 0,
         };
+        self.mask_places.clear();
+        let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
+        if let Some(grid) = &mask_grid {
+            config.masks = Some(MaskKernel::of(grid));
+            config.mask_words = mask_capacity(0);
+        }
         let mut launch = LaunchParams::default();
         if plain.is_none() {
             launch.layout = LayoutParams::new(&source, layout, params);
@@ -232,15 +249,55 @@ impl OnDevice {
             Some(plain) => KernelParams::new(&source, plain, params, capacity),
             None => KernelParams::of_layout(&source, layout, params, capacity),
         };
-        let mut candidates = self.launch(&config, &mut launch, &of_capacity, &mut work)?;
-        if candidates > self.capacity() {
-            config.capacity = candidates;
-            candidates = self.launch(&config, &mut launch, &of_capacity, &mut work)?;
+        let of_mask_words = |words| match &layout.prototypes {
+            Some(prototypes) => MaskParams::new(&source, layout, prototypes, params, words),
+            None => MaskParams::default(),
+        };
+        let of_memory = OfMemory { kernel: &of_capacity, masks: &of_mask_words };
+        // Candidates are counted by the first launch, and the masks of survivors by the first with memory for all
+        // candidates.
+        for _ in 0..3 {
+            let candidates = self.launch(&config, &mut launch, of_memory, &mut work)?;
+            let words = match &mask_grid {
+                Some(grid) => self.place_masks(grid, images, &mut work),
+                None => 0,
+            };
+            let has_memory = candidates <= self.capacity();
+            if has_memory && words <= self.mask_words() {
+                return Ok(work);
+            }
+            if has_memory {
+                config.mask_words = mask_capacity(words);
+            } else {
+                config.capacity = candidates;
+            }
         }
-        if candidates > self.capacity() {
-            return Err(EngineError::NoResult);
+        Err(EngineError::NoResult)
+    }
+
+    /// Finds the places of the masks of all survivors, and adds the bytes that were written to `work`. Returns the
+    /// most words of the masks of an image; masks are valid if there was memory for as many.
+    fn place_masks(&mut self, grid: &MaskGrid, images: u32, work: &mut DeviceWork) -> u32 {
+        self.mask_places.clear();
+        let (mut most, mut written) = (0, 0);
+        for (image, counts) in (0..images).zip(&mut self.images) {
+            counts.first_mask = self.mask_places.len();
+            let survivors = &self.results.detections()[counts.first..][..counts.survivors];
+            let (first, places) = (self.results.first_mask_byte(image), &mut self.mask_places);
+            // The limit is less than 32 bits.
+            let words = grid.place(survivors, images as usize, first, places) as u32;
+            most = most.max(words);
+            written += words.min(self.graph.as_ref().map_or(0, Graph::mask_words));
         }
-        Ok(work)
+        let bytes = u64::from(written) * WORD_BYTES;
+        work.bytes_downloaded += bytes;
+        work.mask_bytes_downloaded += bytes;
+        most
+    }
+
+    /// The words of masks per image that there is memory for.
+    fn mask_words(&self) -> u32 {
+        self.graph.as_ref().map_or(0, Graph::mask_words)
     }
 
     /// The candidates per image that there is memory for.
@@ -248,41 +305,48 @@ impl OnDevice {
         self.graph.as_ref().map_or(0, Graph::capacity)
     }
 
-    /// Runs the kernels once on a graph for `config`, and adds to `work`. `of_capacity` gives the kernels'
-    /// parameters for memory for that many candidates per image. Returns the most candidates of an image;
+    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of an image;
     /// survivors are valid if there was memory for as many.
     fn launch(
         &mut self,
         config: &GraphConfig,
         params: &mut LaunchParams,
-        of_capacity: &dyn Fn(u32) -> KernelParams,
+        of_memory: OfMemory<'_>,
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
         let images = config.images;
         self.prepare(*config)?;
         let graph = self.graph.as_mut().expect("just prepared");
-        params.kernel = of_capacity(graph.capacity());
+        params.kernel = (of_memory.kernel)(graph.capacity());
+        params.masks = (of_memory.masks)(graph.mask_words());
         self.results.clear(images);
         graph.launch(&self.stream, params)?;
-        let bytes_downloaded = self.results.wait(&self.stream, images)?;
+        self.results.wait(&self.stream, images)?;
 
         self.images.clear();
+        let mut survivors = 0;
         let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
         for image in 0..images {
             let header = self.results.header(image);
             self.images.push(ImageCounts {
                 first: self.results.first(image),
+                first_mask: 0,
                 survivors: header.survivors as usize,
                 candidates: header.candidates as usize,
                 rejected: header.rejected as usize,
             });
+            survivors += u64::from(header.survivors);
             most = most.max(header.candidates);
             rounds = rounds.max(header.rounds);
             nanoseconds = nanoseconds.max(header.nanoseconds);
         }
+        let row = (self.results.column_components() * size_of::<f32>()) as u64;
         *work += DeviceWork {
             bytes_uploaded: 0,
-            bytes_downloaded,
+            bytes_downloaded: self.results.bytes(images) + survivors * row,
+            column_bytes_downloaded: survivors * row,
+            // They follow from the survivors: `place_masks`.
+            mask_bytes_downloaded: 0,
             launches: 1,
             rounds: rounds.into(),
             time: Duration::from_nanos(nanoseconds.into()),
@@ -298,6 +362,9 @@ impl OnDevice {
         let steps = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
         let mut config = GraphConfig { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
         if let Some(before) = self.graph.take() {
+            if wanted.masks.is_some() {
+                config.mask_words = config.mask_words.max(before.mask_words());
+            }
             // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
             // that multiplies the memory: few large images followed by many small ones.
             let (capacity, images) =
@@ -309,11 +376,19 @@ impl OnDevice {
                 (config.capacity, config.images) = (capacity, images);
             }
         }
-        self.results.make_room(config.capacity, config.images, config.column_components)?;
+        let GraphConfig { capacity, images, column_components, mask_words, .. } = config;
+        self.results.make_room(capacity, images, column_components, mask_words)?;
         let results = self.results.addresses();
         self.graph = Some(Graph::new(&self.kernels, &self.stream, config, results)?);
         Ok(())
     }
+}
+
+/// The kernels' parameters by the memory per image: for candidates, and for words of masks.
+#[derive(Clone, Copy)]
+struct OfMemory<'a> {
+    kernel: &'a dyn Fn(u32) -> KernelParams,
+    masks: &'a dyn Fn(u32) -> MaskParams,
 }
 
 impl Drop for OnDevice {

@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// The results of a batch in pinned host memory, which the GPU writes to: a header per image, then
 /// `capacity` detections per image, of which the first are the image's survivors, then a row of columns
-/// for each detection.
+/// for each detection, then `mask_words` words of masks per image.
 #[derive(Debug)]
 pub(super) struct Results {
     device: Arc<Device>,
@@ -27,39 +27,68 @@ pub(super) struct Results {
     images: u32,
     /// The numbers of a row of columns.
     column_components: u32,
+    mask_words: u32,
     buffer: PinnedBuffer,
+}
+
+/// The device addresses of results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResultAddresses {
+    pub headers: u64,
+    pub detections: u64,
+    /// The rows of columns.
+    pub rows: u64,
+    pub mask_words: u64,
 }
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         let buffer = PinnedBuffer::new(device, results_bytes(0, 1))?;
-        Ok(Self { device: device.clone(), capacity: 0, images: 1, column_components: 0, buffer })
+        Ok(Self {
+            device: device.clone(),
+            capacity: 0,
+            images: 1,
+            column_components: 0,
+            mask_words: 0,
+            buffer,
+        })
     }
 
     /// Makes room for exactly `capacity` survivors of each of `images`, with rows of `column_components`
-    /// numbers. The addresses change.
+    /// numbers and `mask_words` words of masks. The addresses change.
     pub fn make_room(
         &mut self,
         capacity: u32,
         images: u32,
         column_components: u32,
+        mask_words: u32,
     ) -> Result<(), DriverError> {
-        let bytes =
-            results_bytes(capacity, images) + columns_bytes(capacity, images, column_components);
+        let bytes = results_bytes(capacity, images)
+            + columns_bytes(capacity, images, column_components)
+            + images as usize * mask_bytes(mask_words);
         if self.buffer.len() < bytes {
             // Nothing is left to write to the old buffer: every launch is waited for.
             self.buffer = PinnedBuffer::new(&self.device, bytes)?;
         }
         (self.capacity, self.images) = (capacity, images);
-        self.column_components = column_components;
+        (self.column_components, self.mask_words) = (column_components, mask_words);
         Ok(())
     }
 
-    /// The device addresses of the headers, of the detections and of the rows of columns.
-    pub fn addresses(&self) -> [u64; 3] {
-        let headers = self.buffer.address();
-        let columns = headers + results_bytes(self.capacity, self.images) as u64;
-        [headers, headers + detections_offset(self.images) as u64, columns]
+    pub fn addresses(&self) -> ResultAddresses {
+        let first = self.buffer.address();
+        ResultAddresses {
+            headers: first,
+            detections: first + detections_offset(self.images) as u64,
+            rows: first + results_bytes(self.capacity, self.images) as u64,
+            mask_words: first + self.masks_offset() as u64,
+        }
+    }
+
+    /// The offset of the masks in the buffer: a multiple of 4.
+    fn masks_offset(&self) -> usize {
+        let Self { capacity, images, column_components, .. } = *self;
+        results_bytes(capacity, images) + columns_bytes(capacity, images, column_components)
     }
 
     /// Resets the headers of the first `images`, before a launch.
@@ -69,24 +98,27 @@ impl Results {
         }
     }
 
-    /// Waits for the results of a launch with `images`. Returns the number of bytes written by the
-    /// GPU.
+    /// Waits for the results of a launch with `images`.
     ///
     /// Waits for as long as the launch takes, without a limit of its own. The wait ends with the
     /// work before the launch, or with an error of the stream: the driver reports a launch that
     /// cannot end (a lost GPU, another kernel's fault).
-    pub fn wait(&mut self, stream: &Stream, images: u32) -> Result<u64, EngineError> {
-        let mut bytes = detections_offset(images);
+    pub fn wait(&mut self, stream: &Stream, images: u32) -> Result<(), EngineError> {
         for image in 0..images {
             poll(self.sequence(image), stream)?;
             let header = self.header(image);
             if header.sequence != COMPLETE || header.survivors > self.capacity {
                 return Err(EngineError::NoResult);
             }
-            let row = self.column_components as usize * size_of::<f32>();
-            bytes += header.survivors as usize * (size_of::<Detection>() + row);
         }
-        Ok(bytes as u64)
+        Ok(())
+    }
+
+    /// The bytes of headers and detections that the GPU wrote for `images`, after `wait`.
+    pub fn bytes(&self, images: u32) -> u64 {
+        let detections = (0..images).map(|image| self.header(image).survivors as usize);
+        let detections = detections.sum::<usize>() * size_of::<Detection>();
+        (detections_offset(images) + detections) as u64
     }
 
     /// The counts of an image, after `wait`.
@@ -119,6 +151,20 @@ impl Results {
         }
     }
 
+    /// The masks of all images. Those of an image begin at `first_mask_byte`.
+    pub fn masks(&self) -> &[u8] {
+        let count = self.images as usize * mask_bytes(self.mask_words);
+        // SAFETY: as of the detections.
+        unsafe {
+            std::slice::from_raw_parts(self.buffer.as_ptr().add(self.masks_offset()).cast(), count)
+        }
+    }
+
+    /// The index of the first byte of an image's masks.
+    pub fn first_mask_byte(&self, image: u32) -> usize {
+        image as usize * mask_bytes(self.mask_words)
+    }
+
     /// The numbers of a row of columns.
     pub fn column_components(&self) -> usize {
         self.column_components as usize
@@ -142,6 +188,11 @@ impl Results {
         // to it, this word is accessed atomically only.
         unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(image)).cast()) }
     }
+}
+
+/// The bytes of words of masks.
+fn mask_bytes(words: u32) -> usize {
+    words as usize * size_of::<u32>()
 }
 
 /// Waits until the sequence number shows that the image's results are complete: polls without pause

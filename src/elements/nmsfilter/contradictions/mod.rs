@@ -15,8 +15,8 @@ use super::NmsFilter;
 use super::timeout::Timeout;
 use crate::engine::Outcome;
 
-pub(super) use numbers::Reading;
 use numbers::{Evidence, NumberContradiction};
+pub(super) use numbers::{PointEvidence, Reading};
 use settings::SettingContradiction;
 pub(super) use settings::of_plan;
 
@@ -56,12 +56,13 @@ impl Contradictions {
         }
     }
 
-    /// Adds the frames of a run with the current plan, each of `anchors` anchors. `pts` is the timestamp of the
+    /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the points of all survivors. `pts` is the timestamp of the
     /// buffer. Does not allocate.
     pub fn add(
         &mut self,
         element: &NmsFilter,
         outcome: &Outcome<'_>,
+        points: PointEvidence,
         anchors: usize,
         pts: Option<gst::ClockTime>,
     ) {
@@ -70,6 +71,7 @@ impl Contradictions {
             self.judge(element);
             return;
         }
+        self.evidence.add_points(points);
         for frame in outcome.images() {
             self.evidence.add(&frame, anchors, reading.model);
         }

@@ -10,6 +10,7 @@
 //! box extends beyond the model's input by a tenth of it.
 
 use crate::decoder::{Decoder, Scores};
+use crate::detail::{Point, Points};
 use crate::engine::{Detection, ImageOutcome};
 
 /// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
@@ -137,6 +138,11 @@ pub(in crate::elements::nmsfilter) enum NumberContradiction {
         width = model[0], height = model[1]
     )]
     Huge { boxes: usize, all: usize, model: [f32; 2], coordinates: ReadCoordinates },
+    #[error(
+        "{far} of {all} keypoints are far from their boxes, so they are no keypoints, or have another unit than the \
+         boxes; correct decoder, or describe the output with decoder=layout, with a unit for the points"
+    )]
+    Points { far: usize, all: usize },
 }
 
 /// How coordinates are read, and what to check.
@@ -195,6 +201,29 @@ pub(in crate::elements::nmsfilter) struct Evidence {
     in_corner: usize,
     /// Survivors beyond [`MAX_EXTENSION`].
     huge: usize,
+    points: PointEvidence,
+}
+
+/// Sums over the points of survivors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::elements::nmsfilter) struct PointEvidence {
+    all: usize,
+    /// Points that are farther from the survivor's box than its size.
+    far: usize,
+}
+
+impl PointEvidence {
+    /// Adds the points of a survivor.
+    pub fn add(&mut self, of: &Detection, points: Points<'_>) {
+        let is_near = |number: f32, low: f32, high: f32| {
+            let size = high - low;
+            number >= low - size && number <= high + size
+        };
+        for Point { x, y, .. } in points.iter() {
+            self.all += 1;
+            self.far += usize::from(!is_near(x, of.x1, of.x2) || !is_near(y, of.y1, of.y2));
+        }
+    }
 }
 
 impl Evidence {
@@ -214,6 +243,12 @@ impl Evidence {
             self.in_corner += usize::from(is_in_corner(survivor, model));
             self.huge += usize::from(is_huge(survivor, model));
         }
+    }
+
+    /// Adds the points of the survivors of a run.
+    pub fn add_points(&mut self, points: PointEvidence) {
+        self.points.all += points.all;
+        self.points.far += points.far;
     }
 
     /// Whether no anchor became a candidate or was rejected, as in frames without objects.
@@ -264,8 +299,14 @@ impl Evidence {
             let boxes = self.huge;
             Some(NumberContradiction::Huge { boxes, all: survivors, model, coordinates })
         } else {
-            self.of_background(reading)
+            self.of_points().or_else(|| self.of_background(reading))
         }
+    }
+
+    /// The contradiction of the points. Keypoints are on their object, whether they are visible or not.
+    fn of_points(&self) -> Option<NumberContradiction> {
+        let PointEvidence { all, far } = self.points;
+        (2 * far > all).then_some(NumberContradiction::Points { far, all })
     }
 
     /// The contradiction of the number of candidates.
@@ -312,6 +353,7 @@ fn is_huge(box_: &Detection, [width, height]: [f32; 2]) -> bool {
 mod tests {
     use super::*;
     use crate::decoder::by_name;
+    use crate::engine::Masks;
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;
@@ -340,7 +382,13 @@ mod tests {
         for &survivors in frames {
             let (candidates, rejected) = (survivors.len(), 0);
             evidence.add(
-                &ImageOutcome { survivors, columns: &[], candidates, rejected },
+                &ImageOutcome {
+                    survivors,
+                    columns: &[],
+                    masks: Masks::default(),
+                    candidates,
+                    rejected,
+                },
                 ANCHORS,
                 MODEL,
             );
@@ -358,7 +406,13 @@ mod tests {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
-        let frame = ImageOutcome { survivors: &survivors, columns: &[], candidates, rejected };
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates,
+            rejected,
+        };
         evidence.add(&frame, ANCHORS, MODEL);
         evidence.of_boxes(&reading("yolov8"))
     }
@@ -452,8 +506,13 @@ mod tests {
         let model = [16.0, 16.0];
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
         let mut evidence = Evidence::default();
-        let frame =
-            ImageOutcome { survivors: &survivors, columns: &[], candidates: 1, rejected: 0 };
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates: 1,
+            rejected: 0,
+        };
         evidence.add(&frame, ANCHORS, model);
         assert_eq!(evidence.of_boxes(&Reading { model, ..reading("windows") }), None);
     }
@@ -479,8 +538,13 @@ mod tests {
         let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
         let mut evidence = Evidence::default();
         for _ in 0..3 {
-            let frame =
-                ImageOutcome { survivors: &survivors, columns: &[], candidates, rejected: 0 };
+            let frame = ImageOutcome {
+                survivors: &survivors,
+                columns: &[],
+                masks: Masks::default(),
+                candidates,
+                rejected: 0,
+            };
             evidence.add(&frame, anchors, MODEL);
         }
         evidence.of_boxes(&reading)

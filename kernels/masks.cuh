@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Masks: coefficients x prototypes > 0 (mask_params.cuh). In: the candidates and their decisions by
+// rank, the tensors of coefficients and prototypes. Out: the bits of the masks of survivors, in
+// memory that the host reads. The rules are those of src/engine/mod.rs; src/engine/masks has the
+// same areas.
+//
+// Every block finds the survivors among MASK_THREADS ranks at a time, and the position of the words
+// of each by a prefix sum. The words of all of them are then shared among the warps of all blocks. A
+// lane computes the logit of one pixel; a ballot is a word.
+#pragma once
+
+#include "layout.cuh"
+#include "mask_params.cuh"
+#include "workspace.cuh"
+
+#define MASK_WARPS (MASK_THREADS / WARP)
+// Consecutive words that a warp computes and stores together: a sector of memory.
+#define MASK_WORDS_PER_RUN 8u
+
+// The pixels that a mask covers.
+struct MaskArea {
+    uint32_t left, top, width, height;
+
+    // The bytes of a row.
+    DEVICE uint32_t stride() const { return (width + 7) / 8; }
+    DEVICE uint32_t words() const { return (height * stride() + 3) / 4; }
+};
+
+// The survivors among MASK_THREADS ranks. Without words there is no mask.
+struct MaskList {
+    uint64_t end[MASK_THREADS]; // the words of the image up to and including this mask
+    MaskArea area[MASK_THREADS];
+    uint32_t warp_words[MASK_WARPS];
+    uint32_t warp_survivors[MASK_WARPS];
+};
+
+// The least whole number not less than `number`, from 0 to `limit`; 0 for NaN.
+DEVICE uint32_t limited_ceiling(float number, uint32_t limit) {
+    if (!(number > 0.0f)) {
+        return 0;
+    }
+    if (number >= float(limit)) {
+        return limit;
+    }
+    const uint32_t whole = uint32_t(number);
+    return whole + (float(whole) < number);
+}
+
+// The pixels of a box from edge `low` to edge `high`, along an axis.
+template <bool IsFrame>
+DEVICE void mask_span(const MaskParams &params, uint32_t axis, float low, float high,
+                      uint32_t &first, uint32_t &count) {
+    uint32_t end;
+    if (IsFrame) {
+        const uint32_t size = params.frame_size[axis];
+        const auto edge = [&](float model) {
+            double frame = (double(model) - params.offset[axis]) / params.ratio[axis];
+            if (!(frame > 0.0)) {
+                return 0u;
+            }
+            frame = frame < double(size) ? frame : double(size);
+            const float single = float(frame);
+            const uint32_t whole = uint32_t(single);
+            return whole + (single - float(whole) >= 0.5f);
+        };
+        first = min(edge(low), size - 1);
+        end = min(max(edge(high), first + 1), size);
+    } else {
+        const uint32_t size = params.prototype_size[axis];
+        first = limited_ceiling(mul_rn(low, params.factor[axis]), size);
+        end = limited_ceiling(mul_rn(high, params.factor[axis]), size);
+    }
+    count = end > first ? end - first : 0;
+}
+
+template <bool IsFrame> DEVICE MaskArea mask_area(const MaskParams &params, const float4 &box) {
+    MaskArea area;
+    mask_span<IsFrame>(params, 0, box.x, box.z, area.left, area.width);
+    mask_span<IsFrame>(params, 1, box.y, box.w, area.top, area.height);
+    return area;
+}
+
+// The columns or rows of the prototypes that a pixel of the frame is between.
+struct MaskSample {
+    uint32_t first, second;
+    float weight; // of the second
+
+    DEVICE MaskSample(const MaskParams &params, uint32_t axis, uint32_t pixel) {
+        const uint32_t last = params.prototype_size[axis] - 1;
+        const float scaled = mul_rn(add_rn(float(pixel), 0.5f), params.step[axis]);
+        float position = add_rn(scaled, params.origin[axis]);
+        position = position > 0.0f ? position : 0.0f;
+        position = position < float(last) ? position : float(last);
+        first = uint32_t(position);
+        second = min(first + 1, last);
+        weight = sub_rn(position, float(first));
+    }
+};
+
+DEVICE float interpolated(float a, float b, float weight) {
+    return add_rn(a, mul_rn(sub_rn(b, a), weight));
+}
+
+// The prototypes of the block's image, of one element type: the kernel has code for each, because a
+// loop with all of them needs more registers than there are.
+template <typename Element> struct Prototypes {
+    typedef typename Element::Stored Stored;
+    const Stored *first;
+    uint64_t pixel_stride, channel_stride;
+    bool is_quantized;
+    float scale, zero_point;
+
+    DEVICE explicit Prototypes(const LayoutNumbers &numbers)
+        : first((const Stored *)numbers.first), pixel_stride(numbers.anchor_stride),
+          channel_stride(numbers.component_stride), is_quantized(numbers.is_quantized != 0),
+          scale(numbers.scale), zero_point(numbers.zero_point) {}
+
+    DEVICE float number(Stored stored) const {
+        const float element = Element::to_float(stored);
+        return is_quantized ? mul_rn(sub_rn(element, zero_point), scale) : element;
+    }
+};
+
+// The coefficients of a survivor. A lane holds one of WARP.
+struct MaskCoefficients {
+    const LayoutField &field;
+    const uint32_t anchor, channels;
+    uint32_t first; // the first channel that is held; channels: none
+    float held;
+
+    DEVICE MaskCoefficients(const MaskParams &params, uint32_t group, uint32_t anchor)
+        : field(params.coefficients[group]), anchor(anchor), channels(params.channels),
+          first(params.channels), held(0.0f) {}
+
+    // The logits of N pixels of the prototypes. All lanes of the warp take part.
+    template <uint32_t N, typename Element>
+    DEVICE void logits(const Prototypes<Element> &prototypes, const uint32_t (&pixels)[N],
+                       float (&sums)[N]) {
+        typedef typename Element::Stored Stored;
+        const uint32_t step = N == 1 ? 8 : 2;
+        const Stored *at[N];
+#pragma unroll
+        for (uint32_t i = 0; i < N; i++) {
+            sums[i] = 0.0f;
+            at[i] = prototypes.first + pixels[i] * prototypes.pixel_stride;
+        }
+#pragma unroll 1
+        for (uint32_t channel = 0; channel < channels; channel += step) {
+            if (channel % WARP == 0 && channel != first) {
+                first = channel;
+                held = LayoutNumbers(field).load(anchor, min(channel + lane_index(), channels - 1));
+            }
+            Stored stored[N][step];
+#pragma unroll
+            for (uint32_t j = 0; j < step; j++) {
+                // Beyond the end the last one, rather than a branch.
+                const uint64_t offset = min(j, channels - 1 - channel) * prototypes.channel_stride;
+#pragma unroll
+                for (uint32_t i = 0; i < N; i++) {
+                    stored[i][j] = __ldg(at[i] + offset);
+                }
+            }
+#pragma unroll
+            for (uint32_t j = 0; j < step; j++) {
+                const float coefficient = __uint_as_float(
+                    __shfl_sync(ALL_LANES, __float_as_uint(held), (channel + j) % WARP));
+                if (channel + j < channels) {
+#pragma unroll
+                    for (uint32_t i = 0; i < N; i++) {
+                        const float product = mul_rn(coefficient, prototypes.number(stored[i][j]));
+                        sums[i] = add_rn(sums[i], product);
+                    }
+                }
+            }
+#pragma unroll
+            for (uint32_t i = 0; i < N; i++) {
+                at[i] += step * prototypes.channel_stride;
+            }
+        }
+    }
+};
+
+// Word `index` of a mask.
+template <bool IsFrame, typename Element>
+DEVICE uint32_t mask_word(const MaskParams &params, const Prototypes<Element> &prototypes,
+                          MaskCoefficients &coefficients, const MaskArea &area, uint32_t index) {
+    // A lane is a bit of the word. In its byte, the most significant bit is the first pixel.
+    const uint32_t lane = lane_index();
+    const uint32_t byte = index * 4 + lane / 8, stride = area.stride();
+    const uint32_t row = byte / stride;
+    const uint32_t column = (byte - row * stride) * 8 + (lane % 8 ^ 7);
+    const bool is_pixel = row < area.height && column < area.width;
+    // Any pixel of the mask for lanes without one: all lanes take part.
+    const uint32_t x = area.left + (is_pixel ? column : 0), y = area.top + (is_pixel ? row : 0);
+    const uint32_t width = params.prototype_size[0];
+    float logit;
+    if (IsFrame) {
+        const MaskSample h(params, 0, x), v(params, 1, y);
+        const uint32_t pixels[4] = {v.first * width + h.first, v.first * width + h.second,
+                                    v.second * width + h.first, v.second * width + h.second};
+        float corners[4];
+        coefficients.logits(prototypes, pixels, corners);
+        const float upper = interpolated(corners[0], corners[1], h.weight);
+        const float lower = interpolated(corners[2], corners[3], h.weight);
+        logit = interpolated(upper, lower, v.weight);
+    } else {
+        const uint32_t pixels[1] = {y * width + x};
+        float sums[1];
+        coefficients.logits(prototypes, pixels, sums);
+        logit = sums[0];
+    }
+    return __ballot_sync(ALL_LANES, is_pixel && logit > 0.0f);
+}
+
+// Computes this warp's share of the words from `begin` to before `end` of an image, which are those of
+// the masks in `list`, whose first rank is `first_rank`.
+template <bool IsFrame, typename Element>
+DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspace,
+                             const MaskList &list, uint32_t first_rank, uint32_t classes,
+                             uint64_t begin, uint64_t end, uint32_t *words) {
+    const Prototypes<Element> prototypes{LayoutNumbers(params.prototypes)};
+    const uint32_t lane = lane_index();
+    // Neighboring runs are in different blocks, so that few words use all multiprocessors.
+    const uint64_t warps = uint64_t(gridDim.x) * MASK_WARPS;
+    uint64_t run = begin / MASK_WORDS_PER_RUN + warp_index() * gridDim.x + blockIdx.x;
+#pragma unroll 1
+    for (; run * MASK_WORDS_PER_RUN < end; run += warps) {
+        const uint64_t from = run * MASK_WORDS_PER_RUN;
+        uint32_t kept = 0; // the word that this lane stores
+        bool is_kept = false;
+        uint64_t word = from < begin ? begin : from;
+        const uint64_t last = from + MASK_WORDS_PER_RUN < end ? from + MASK_WORDS_PER_RUN : end;
+#pragma unroll 1
+        while (word < last) {
+            // The first mask that ends behind the word.
+            uint32_t low = 0, high = MASK_THREADS - 1;
+#pragma unroll 1
+            while (low < high) {
+                const uint32_t middle = (low + high) / 2;
+                if (list.end[middle] > word) {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            const MaskArea area = list.area[low];
+            const uint64_t mask_end = list.end[low];
+            const uint64_t mask_begin = mask_end - area.words();
+            const uint64_t until = mask_end < last ? mask_end : last;
+            if (mask_end > params.limit) {
+                break; // and so are all after it
+            }
+            const uint32_t index = workspace.ranked[first_rank + low].index;
+            const uint32_t anchor = classes == 0 ? index : index / classes;
+            uint32_t group = 0;
+#pragma unroll
+            for (uint32_t g = 1; g < MAX_GROUPS; g++) {
+                group += g < params.group_count && anchor >= params.first_anchor[g];
+            }
+            MaskCoefficients coefficients(params, group, anchor - params.first_anchor[group]);
+#pragma unroll 1
+            for (; word < until; word++) {
+                const uint32_t bits = mask_word<IsFrame>(params, prototypes, coefficients, area,
+                                                         uint32_t(word - mask_begin));
+                const bool is_own = lane == uint32_t(word - from);
+                kept = is_own ? bits : kept;
+                is_kept |= is_own;
+            }
+        }
+        if (is_kept) {
+            words[from + lane] = kept;
+        }
+    }
+}
+
+template <bool IsFrame>
+DEVICE void write_masks(void *workspaces, uint64_t stride, const MaskParams &params,
+                        uint32_t *words_of_images) {
+    BLOCK_SHARED(MaskList, list);
+    grid_dependency_wait();
+    const Header *const header = image_header<true>(workspaces, stride);
+    const uint32_t candidates = ranked_count(header);
+    const uint32_t max_detections = header->params.max_detections;
+    // The divisor of a pair's index; 0 where candidates are anchors.
+    const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
+    const Workspace workspace((Header *)header, header->params.capacity);
+    const uint32_t lane = lane_index(), warp = warp_index();
+    uint32_t *const words = words_of_images + uint64_t(blockIdx.y) * params.capacity;
+
+    uint32_t survivors = 0; // among the ranks before
+    uint64_t total = 0;     // the words of their masks
+#pragma unroll 1
+    for (uint64_t from = 0; from < candidates; from += MASK_THREADS) {
+        const uint64_t rank = from + threadIdx.x;
+        bool survives = rank < candidates &&
+                        Decision{workspace.decision_by_rank[rank]}.kind() == Decision::SURVIVES;
+        const uint32_t votes = __ballot_sync(ALL_LANES, survives);
+        if (lane == 0) {
+            list.warp_survivors[warp] = __popc(votes);
+        }
+        __syncthreads();
+        uint32_t position = survivors + lanes_before(votes);
+#pragma unroll
+        for (uint32_t w = 0; w < MASK_WARPS; w++) {
+            const uint32_t count = list.warp_survivors[w];
+            position += w < warp ? count : 0;
+            survivors += count;
+        }
+        survives = survives && (max_detections == 0 || position < max_detections);
+        MaskArea area = {};
+        if (survives) {
+            area = mask_area<IsFrame>(params, workspace.ranked[rank].box);
+        }
+        // Above the limit all numbers of words are equal, and a warp's sum fits 32 bits.
+        uint32_t inclusive_sum = min(area.words(), params.limit + 1);
+#pragma unroll
+        for (uint32_t distance = 1; distance < WARP; distance *= 2) {
+            const uint32_t below = __shfl_up_sync(ALL_LANES, inclusive_sum, distance);
+            inclusive_sum += lane >= distance ? below : 0;
+        }
+        if (lane == WARP - 1) {
+            list.warp_words[warp] = inclusive_sum;
+        }
+        __syncthreads();
+        uint64_t end = total + inclusive_sum;
+        const uint64_t begin = total;
+#pragma unroll
+        for (uint32_t w = 0; w < MASK_WARPS; w++) {
+            const uint32_t count = list.warp_words[w];
+            end += w < warp ? count : 0;
+            total += count;
+        }
+        list.end[threadIdx.x] = end;
+        list.area[threadIdx.x] = area;
+        __syncthreads();
+        const uint64_t written = total < params.capacity ? total : params.capacity;
+        with_element(params.prototypes.element, [&](auto type) {
+            write_mask_words<IsFrame, decltype(type)>(params, workspace, list, uint32_t(from),
+                                                      classes, begin, written, words);
+        });
+        if (total >= params.limit || (max_detections != 0 && survivors >= max_detections)) {
+            break;
+        }
+        __syncthreads();
+    }
+}
+
+KERNEL(MASK_THREADS, 1)
+masks(void *workspaces, uint64_t stride, const MaskParams params, uint32_t *words) {
+    write_masks<false>(workspaces, stride, params, words);
+}
+KERNEL(MASK_THREADS, 1)
+frame_masks(void *workspaces, uint64_t stride, const MaskParams params, uint32_t *words) {
+    write_masks<true>(workspaces, stride, params, words);
+}

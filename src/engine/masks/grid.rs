@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The pixels of masks.
+//!
+//! In: prototypes, parameters, and a survivor's box in pixels of the model's input. Out: the pixels that its mask
+//! covers, and for pixels of the frame, the pixels of the prototypes that each is interpolated from.
+//! kernels/masks.cuh has the same.
+
+use super::{MaskArea, MaskPlace};
+use crate::decoder::layout::Prototypes;
+use crate::engine::{Detection, FrameMap, MaskSize, Params};
+
+/// The pixels of the masks of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum MaskGrid {
+    /// Those of the prototypes.
+    Prototypes {
+        /// Columns and rows.
+        size: [u32; 2],
+        /// Prototype pixels per pixel of the model's input.
+        factor: [f32; 2],
+    },
+    /// Those of the frame.
+    Frame { frame: FrameMap, samples: [FrameSamples; 2] },
+}
+
+/// The positions of the pixels of the frame among those of the prototypes, along an axis: `(pixel + 0.5) * step +
+/// origin`, from pixel center to pixel center.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FrameSamples {
+    /// The columns or rows of the prototypes.
+    pub size: u32,
+    pub step: f32,
+    pub origin: f32,
+}
+
+/// The two columns or rows that a pixel of the frame is between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub first: u32,
+    pub second: u32,
+    /// The weight of the second.
+    pub weight: f32,
+}
+
+impl MaskGrid {
+    /// The pixels of the masks from `prototypes`.
+    pub fn new(prototypes: &Prototypes, params: &Params) -> Self {
+        let size = [prototypes.width as u32, prototypes.height as u32];
+        match (params.mask_size, params.frame) {
+            (MaskSize::Frame, Some(frame)) => {
+                let samples = [0, 1].map(|axis| {
+                    let factor = f64::from(size[axis]) / f64::from(params.model_size[axis]);
+                    FrameSamples {
+                        size: size[axis],
+                        step: (frame.ratio[axis] * factor) as f32,
+                        origin: (frame.offset[axis] * factor - 0.5) as f32,
+                    }
+                });
+                Self::Frame { frame, samples }
+            }
+            _ => {
+                let factor = [0, 1].map(|axis| size[axis] as f32 / params.model_size[axis]);
+                Self::Prototypes { size, factor }
+            }
+        }
+    }
+
+    /// The pixels of the mask of `detection`.
+    pub fn area(&self, detection: &Detection) -> MaskArea {
+        let &Detection { x1, y1, x2, y2, .. } = detection;
+        let edges = [[x1, x2], [y1, y2]];
+        let [[left, width], [top, height]] = [0, 1].map(|axis| self.span(axis, edges[axis]));
+        MaskArea { left, top, width, height }
+    }
+
+    /// The first pixel, and the number of pixels, of a box along an axis.
+    fn span(&self, axis: usize, [low, high]: [f32; 2]) -> [u32; 2] {
+        let (first, end) = match self {
+            Self::Prototypes { size, factor } => {
+                // The first pixel whose number is not less. The conversion saturates; NaN becomes 0.
+                let edge = |edge: f32| ((edge * factor[axis]).ceil() as u32).min(size[axis]);
+                (edge(low), edge(high))
+            }
+            Self::Frame { frame, .. } => {
+                let size = frame.size[axis];
+                let edge = |edge: f32| {
+                    let edge = (f64::from(edge) - frame.offset[axis]) / frame.ratio[axis];
+                    (edge.clamp(0.0, f64::from(size)) as f32).round() as u32
+                };
+                let first = edge(low).min(size - 1);
+                (first, edge(high).clamp(first + 1, size))
+            }
+        };
+        [first, end.saturating_sub(first)]
+    }
+
+    /// The places of the masks of the survivors of an image, appended to `places`; their bytes begin at `first`.
+    /// Returns the number of words.
+    pub fn place(
+        &self,
+        survivors: &[Detection],
+        images: usize,
+        first: usize,
+        places: &mut Vec<MaskPlace>,
+    ) -> u64 {
+        let mut limit = super::MaskLimit::new(images);
+        places.extend(survivors.iter().map(|survivor| limit.place(self.area(survivor), first)));
+        limit.used()
+    }
+}
+
+impl FrameSamples {
+    /// What pixel `pixel` of the frame is between.
+    pub fn at(&self, pixel: u32) -> Sample {
+        let last = self.size - 1;
+        let position = (pixel as f32 + 0.5) * self.step + self.origin;
+        // NaN becomes 0.
+        let position = if position > 0.0 { position } else { 0.0 };
+        let position = if position < last as f32 { position } else { last as f32 };
+        let first = position as u32;
+        Sample { first, second: (first + 1).min(last), weight: position - first as f32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::Field;
+    use crate::geometry::{Letterbox, Mapping};
+
+    fn prototypes(width: usize, height: usize) -> Prototypes {
+        let field =
+            Field { tensor: 0, offset: 0, image_stride: 0, anchor_stride: 1, component_stride: 1 };
+        Prototypes { field, width, height, column: 0 }
+    }
+
+    fn detection([x1, y1, x2, y2]: [f32; 4]) -> Detection {
+        Detection { x1, y1, x2, y2, ..Detection::default() }
+    }
+
+    #[test]
+    fn a_mask_has_the_columns_from_the_left_edge_to_before_the_right_edge() {
+        let params = Params { model_size: [640.0, 320.0], ..Params::default() };
+        let grid = MaskGrid::new(&prototypes(160, 80), &params);
+        let area = |left, top, width, height| MaskArea { left, top, width, height };
+        for (corners, expected) in [
+            ([0.0, 0.0, 640.0, 320.0], area(0, 0, 160, 80)),
+            // 8 / 4 = 2 and 12 / 4 = 3: column 2, but not column 3.
+            ([8.0, 4.0, 12.0, 8.0], area(2, 1, 1, 1)),
+            ([8.1, 0.0, 12.1, 3.9], area(3, 0, 1, 1)),
+            // Between two pixels.
+            ([8.1, 0.0, 11.9, 4.0], area(3, 0, 0, 1)),
+            ([-50.0, -1.0, 3.0, 1e9], area(0, 0, 1, 80)),
+            ([700.0, 0.0, 800.0, 4.0], area(160, 0, 0, 1)),
+        ] {
+            assert_eq!(grid.area(&detection(corners)), expected, "{corners:?}");
+        }
+    }
+
+    /// The mask of a box has the pixels of the region of interest.
+    #[cfg(feature = "gstreamer")]
+    #[test]
+    fn a_mask_of_the_frame_has_the_whole_pixels_of_the_region() {
+        use crate::output::Region;
+        let mut rng = fastrand::Rng::with_seed(4);
+        for letterbox in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft] {
+            for frame in [[1920, 1080], [333, 517], [1, 1]] {
+                let mapping = Mapping::new(frame, [640, 480], letterbox).unwrap();
+                let params = Params {
+                    mask_size: MaskSize::Frame,
+                    model_size: mapping.model(),
+                    frame: Some(mapping.frame_map()),
+                    ..Params::default()
+                };
+                let grid = MaskGrid::new(&prototypes(160, 120), &params);
+                for _ in 0..2_000 {
+                    let [x, y] = [0, 1].map(|_| rng.f32() * 700.0 - 30.0);
+                    let [w, h] = [0, 1].map(|_| rng.f32() * rng.f32() * 300.0);
+                    let detection = detection([x, y, x + w, y + h]);
+                    let Some(region) = Region::of(&detection, &mapping) else { continue };
+                    let MaskArea { left, top, width, height } = grid.area(&detection);
+                    assert_eq!([left, top, width, height], region.pixels(frame), "{detection:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pixels_of_the_frame_are_between_the_centers_of_prototype_pixels() {
+        let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
+        let params = Params {
+            mask_size: MaskSize::Frame,
+            model_size: mapping.model(),
+            frame: Some(mapping.frame_map()),
+            ..Params::default()
+        };
+        let MaskGrid::Frame { samples: [x, y], .. } = MaskGrid::new(&prototypes(160, 160), &params)
+        else {
+            panic!("expected pixels of the frame")
+        };
+        // A pixel of the prototypes is 8 pixels of the frame: the centers are at 4, 12, 20 ...
+        assert_eq!(x.at(0), Sample { first: 0, second: 1, weight: 0.0 });
+        assert_eq!(x.at(4), Sample { first: 0, second: 1, weight: 0.0625 });
+        assert_eq!(x.at(11), Sample { first: 0, second: 1, weight: 0.9375 });
+        assert_eq!(x.at(12), Sample { first: 1, second: 2, weight: 0.0625 });
+        assert_eq!(x.at(1279), Sample { first: 159, second: 159, weight: 0.0 });
+        // 140 rows of the model's input are border: 35 rows of the prototypes.
+        assert_eq!(y.at(4), Sample { first: 35, second: 36, weight: 0.0625 });
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parts of the frame that masks cover.
+//!
+//! In: masks of an engine, whose pixels are those of the prototypes or of the frame. Out: edges in pixels of the frame.
+
+use crate::decoder::Layout;
+use crate::engine::{Mask, MaskSize, Params};
+use crate::geometry::Mapping;
+
+/// The pixels of the masks of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskPixels {
+    /// The width and the height of a pixel in pixels of the model's input; `None` if pixels are those of the frame.
+    in_model: Option<[f32; 2]>,
+}
+
+impl MaskPixels {
+    /// Those of a run with `params`, which are for images in a frame.
+    pub fn of(layout: &Layout, params: &Params) -> Self {
+        let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
+        let in_model = prototypes.map(|of| {
+            let size = [of.width, of.height];
+            [0, 1].map(|axis| params.model_size[axis] / size[axis] as f32)
+        });
+        Self { in_model }
+    }
+
+    /// The left, upper, right and lower edge of the part of the frame that a mask covers. It can reach beyond the
+    /// frame.
+    pub fn area(&self, mask: &Mask<'_>, mapping: &Mapping) -> [f32; 4] {
+        let corners = [
+            [mask.left, mask.top],
+            // Within the prototypes or the frame: no overflow.
+            [mask.left + mask.width, mask.top + mask.height],
+        ];
+        let [[left, top], [right, bottom]] = corners.map(|corner| {
+            let [x, y] = corner.map(|number| number as f32);
+            match self.in_model {
+                Some([width, height]) => mapping.frame_point([x * width, y * height]),
+                None => [x, y],
+            }
+        });
+        [left, top, right, bottom]
+    }
+}
