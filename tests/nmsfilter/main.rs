@@ -9,6 +9,7 @@ mod support;
 mod analytics;
 mod bad_input;
 mod contradictions;
+mod details;
 mod label_counts;
 mod layout_file;
 mod model;

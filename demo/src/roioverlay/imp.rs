@@ -243,8 +243,9 @@ impl FrameData {
             match &region.oriented {
                 None => draw_outline(surface, region.caption.region, line, region.color),
                 Some(corners) => {
-                    let pens = pens(region.color, f64::from(line) / 2.0);
-                    pens.map(|pen| draw_polygon(surface, corners, pen));
+                    for pen in pens(region.color, f64::from(line) / 2.0) {
+                        draw_polygon(surface, corners, pen);
+                    }
                 }
             }
         }
