@@ -127,8 +127,7 @@ use crate::tensor::{TensorError, TensorView};
 /// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
 pub const MAX_BOX_SIDE: f32 = 1.0e9;
 
-/// The greatest magnitude of an angle in radians. Greater ones have no accurate sine and cosine.
-pub const MAX_ANGLE: f32 = 1.0e4;
+pub use crate::functions::MAX_ANGLE;
 
 /// The greatest number of images in a batch: the greatest y dimension of a CUDA grid.
 pub const MAX_IMAGES: usize = 65_535;

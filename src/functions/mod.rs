@@ -38,9 +38,8 @@ mod trigonometric;
 
 pub use exponential::{exp, logit_threshold, sigmoid};
 pub use logarithm::ln;
-#[allow(unused_imports, reason = "the engines of oriented boxes use it")]
-pub use trigonometric::MAX_ANGLE;
-pub use trigonometric::{SinCos, sin_cos};
+pub(crate) use order::{from_order, order};
+pub use trigonometric::{MAX_ANGLE, SinCos, sin_cos};
 
 /// The first 15 bits of ln 2: 0x1.62e4p-1.
 const LN2_HIGH: f32 = 0.693_145_75;

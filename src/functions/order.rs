@@ -2,13 +2,13 @@
 //! The order of all f32, as integers.
 
 /// An integer that increases with the number: x < y implies order(x) < order(y).
-pub(super) fn order(x: f32) -> u32 {
+pub(crate) fn order(x: f32) -> u32 {
     let bits = x.to_bits();
     if x.is_sign_negative() { !bits } else { bits | 1 << 31 }
 }
 
 /// The inverse of [`order`].
-pub(super) fn from_order(order: u32) -> f32 {
+pub(crate) fn from_order(order: u32) -> f32 {
     f32::from_bits(if order >> 31 == 0 { !order } else { order ^ 1 << 31 })
 }
 

@@ -29,7 +29,7 @@ const HALF_PI_HIGH: f32 = 1.570_312_5;
 /// The first 11 bits of pi / 2 - [`HALF_PI_HIGH`]: 0x1.fb4p-12.
 const HALF_PI_MIDDLE: f32 = 4.837_513e-4;
 /// pi / 2 - [`HALF_PI_HIGH`] - [`HALF_PI_MIDDLE`]: 0x1.4442d2p-24.
-const HALF_PI_LOW: f32 = 7.549_790_1e-8;
+const HALF_PI_LOW: f32 = 7.549_79e-8;
 /// The coefficients of S, from the lowest degree.
 const SINE: [f32; 3] = [-0.166_666_55, 0.008_332_192, -0.000_195_187_88];
 /// The coefficients of C, from the lowest degree.

@@ -12,6 +12,7 @@ mod layout;
 mod layouts;
 mod masks;
 mod nvinfer;
+mod oriented;
 mod paper;
 mod properties;
 mod recorded;

@@ -36,17 +36,17 @@ struct Sequence {
         return mul_rn(float(state >> 8), 0x1p-24f);
     }
 
-    DEVICE float from_to(float low, float high) {
+    DEVICE float between(float low, float high) {
         return add_rn(low, mul_rn(next(), sub_rn(high, low)));
     }
 
     DEVICE OrientedBox box(float range, float greatest_side) {
         OrientedBox result;
-        result.x = from_to(-range, range);
-        result.y = from_to(-range, range);
-        result.width = from_to(0.0f, greatest_side);
-        result.height = from_to(0.0f, greatest_side);
-        result.angle = from_to(-7.0f, 7.0f);
+        result.x = between(-range, range);
+        result.y = between(-range, range);
+        result.width = between(0.0f, greatest_side);
+        result.height = between(0.0f, greatest_side);
+        result.angle = between(-7.0f, 7.0f);
         return result;
     }
 };

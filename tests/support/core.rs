@@ -9,6 +9,7 @@ pub mod engines;
 pub mod frame;
 pub mod layout_scene;
 pub mod library;
+pub mod oriented_scene;
 #[cfg(feature = "gstreamer")]
 pub mod pipeline;
 pub mod project;

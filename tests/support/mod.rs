@@ -8,6 +8,7 @@ pub mod engines;
 pub mod layout_scene;
 pub mod library;
 pub mod onnx;
+pub mod oriented_scene;
 pub mod pipeline;
 pub mod play;
 pub mod process;

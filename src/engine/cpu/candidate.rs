@@ -4,8 +4,11 @@
 //! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is
 //! dropped or rejected.
 
-use super::super::{Detection, MAX_BOX_SIDE, Params};
+use super::super::{Detection, MAX_ANGLE, MAX_BOX_SIDE, Params};
+use super::decode::Found;
 use crate::decoder::BoxFormat;
+use crate::geometry::oriented::Rectangle;
+use crate::geometry::{Corners, OrientedBox};
 
 /// The best score of an anchor, or with `multi_label` the score of a pair, before the box is read.
 pub(super) struct Scored {
@@ -67,20 +70,63 @@ pub(super) fn add_box(
 ) -> Result<(), Rejected> {
     let (width, height) = (x2 - x1, y2 - y1);
     // If a corner is not finite, neither is a side.
-    let is_valid_side = |side: f32| (0.0..=MAX_BOX_SIDE).contains(&side);
     if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }
-    // A comparison with a limit of NaN is false.
-    let is_outside_limits = |side: f32, axis: usize| {
-        (side == 0.0) | (side < params.sizes.min[axis]) | (side > params.sizes.max[axis])
-    };
-    if !(is_outside_limits(width, 0) | is_outside_limits(height, 1)) {
+    if !(is_outside_limits(width, 0, params) | is_outside_limits(height, 1, params)) {
         if !params.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
         candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     }
+    Ok(())
+}
+
+#[inline(always)]
+fn is_valid_side(side: f32) -> bool {
+    (0.0..=MAX_BOX_SIDE).contains(&side)
+}
+
+/// Whether a box with this side along an axis is dropped.
+#[inline(always)]
+fn is_outside_limits(side: f32, axis: usize, params: &Params) -> bool {
+    // A comparison with a limit of NaN is false.
+    (side == 0.0) | (side < params.sizes.min[axis]) | (side > params.sizes.max[axis])
+}
+
+/// Applies the rest of rule 5, and rule 6, to an oriented box. Its rectangle is added, too.
+///
+/// # Errors
+/// If the anchor is rejected; a dropped anchor is not an error.
+#[inline(always)]
+pub(super) fn add_oriented_box(
+    oriented: &OrientedBox,
+    score: f32,
+    class: u32,
+    anchor: u32,
+    params: &Params,
+    found: &mut Found,
+) -> Result<(), Rejected> {
+    let OrientedBox { size: [width, height], angle, .. } = *oriented;
+    let is_valid_angle = angle.abs() <= MAX_ANGLE;
+    if !(is_valid_side(width) & is_valid_side(height) & is_valid_angle) {
+        return Err(Rejected);
+    }
+    let rectangle = Rectangle::new(oriented);
+    let Corners { x1, y1, x2, y2 } = rectangle.bounds();
+    // If a number of the box is not finite, neither is an edge.
+    if ![x1, y1, x2, y2].iter().all(|edge| edge.is_finite()) {
+        return Err(Rejected);
+    }
+    let is_empty = (x1 == x2) | (y1 == y2);
+    if is_empty | is_outside_limits(width, 0, params) | is_outside_limits(height, 1, params) {
+        return Ok(());
+    }
+    if !params.visible.intersects([x1, y1, x2, y2]) {
+        return Err(Rejected);
+    }
+    found.candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
+    found.rectangles.push(rectangle);
     Ok(())
 }
 

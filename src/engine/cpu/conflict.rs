@@ -1,29 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The exact test whether two boxes conflict, compiled for each combination of parameters.
 //!
-//! In: two entries, the first of higher rank. Out: whether they conflict, without branches, so that
-//! loops over pairs are vectorized.
+//! In: two entries, the first of higher rank. Out: whether they conflict. The tests of upright boxes have no
+//! branches, so that loops over pairs are vectorized; oriented boxes have a test of their own
+//! ([`oriented`](super::oriented)).
 
 use std::marker::PhantomData;
 
 use super::super::{Detection, Params};
+use super::block::Block;
+use super::decode::Found;
 use crate::geometry::overlap::{Measure, Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 
 /// A candidate's box with its area and its class, which is 0 if candidates of different classes can conflict.
+/// The box of an oriented candidate is its bounds, and the area is that of the oriented box, which is the `shape`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct Entry<S = ()> {
     pub measured: Measured,
     pub class: u32,
+    pub shape: S,
 }
 
 impl Entry {
     #[inline(always)]
     pub fn new(d: &Detection, params: &Params) -> Self {
         let measured = Measured::new(d.corners(), params.pixel_offset);
-        Self { measured, class: if params.class_agnostic { 0 } else { d.class } }
+        Self { measured, class: class(d, params), shape: () }
     }
+}
 
+/// The class of an entry.
+#[inline(always)]
+pub(super) fn class(d: &Detection, params: &Params) -> u32 {
+    if params.class_agnostic { 0 } else { d.class }
+}
+
+impl<S> Entry<S> {
     #[inline(always)]
     pub fn corners(&self) -> &Corners {
         &self.measured.corners
@@ -32,10 +45,23 @@ impl Entry {
 
 /// A test whether boxes conflict. It is a type, so that loops over pairs have no branches for parameters.
 pub(super) trait Conflict: Copy {
+    /// What the test needs besides upright boxes.
+    type Shape: Copy + Default;
+
     fn new(params: &Params) -> Self;
 
-    /// Whether `higher`, which outranks `lower`, conflicts with it. Has no branches.
-    fn conflict(self, higher: &Entry, lower: &Entry) -> bool;
+    /// The entry of the candidate of this index.
+    fn entry(found: &Found, index: usize, params: &Params) -> Entry<Self::Shape>;
+
+    /// Whether `higher`, which outranks `lower`, conflicts with it.
+    fn conflict(self, higher: &Entry<Self::Shape>, lower: &Entry<Self::Shape>) -> bool;
+
+    /// Whether any of the boxes of `block`, all of which outrank `entry`, conflicts with it.
+    fn any_conflicts<const WIDTH: usize>(
+        self,
+        block: &Block<WIDTH, Self::Shape>,
+        entry: &Entry<Self::Shape>,
+    ) -> bool;
 
     /// A lower bound of the area of boxes that can conflict with a box of `area`.
     fn least_area(self, area: f32) -> f32;
@@ -56,10 +82,18 @@ pub(super) struct Test<M, const INCLUSIVE: bool, const OFFSET: bool, const CLASS
 impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> Conflict
     for Test<M, INCLUSIVE, OFFSET, CLASSES>
 {
+    type Shape = ();
+
     fn new(params: &Params) -> Self {
         Self { threshold: params.iou_threshold, offset: params.pixel_offset, measure: PhantomData }
     }
 
+    #[inline(always)]
+    fn entry(found: &Found, index: usize, params: &Params) -> Entry {
+        Entry::new(&found.candidates[index], params)
+    }
+
+    /// Has no branches.
     #[inline(always)]
     fn conflict(self, higher: &Entry, lower: &Entry) -> bool {
         let (a, b) = (&higher.measured.corners, &lower.measured.corners);
@@ -84,6 +118,16 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
             pair.intersection > M::limit(self.threshold, &pair)
         };
         overlap & (!CLASSES | (higher.class == lower.class))
+    }
+
+    /// There is no early exit, which would prevent vectorization.
+    #[inline(always)]
+    fn any_conflicts<const WIDTH: usize>(self, block: &Block<WIDTH>, entry: &Entry) -> bool {
+        let mut any = false;
+        for index in 0..WIDTH {
+            any |= self.conflict(&block.get(index), entry);
+        }
+        any
     }
 
     #[inline(always)]

@@ -10,6 +10,7 @@ use super::super::{Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, PlainLayout};
+use crate::geometry::oriented::Rectangle;
 use crate::tensor::Element;
 
 /// Anchors that are decoded together if the scores are ordered by class. Their greatest scores so far stay in
@@ -28,18 +29,23 @@ pub(super) struct CandidateDecoder {
     pub(super) pairs: Vec<u32>,
     /// The number of classes of the layout.
     pub classes: usize,
+    /// Whether the candidates are oriented.
+    pub is_oriented: bool,
 }
 
 /// What anchors have become.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub candidates: Vec<Detection>,
+    /// Of oriented candidates, the rectangle of each.
+    pub rectangles: Vec<Rectangle>,
     pub rejected: usize,
 }
 
 impl Found {
     pub fn clear(&mut self) {
         self.candidates.clear();
+        self.rectangles.clear();
         self.rejected = 0;
     }
 }
@@ -83,6 +89,7 @@ impl CandidateDecoder {
     ) {
         self.found.clear();
         self.classes = layout.classes;
+        self.is_oriented = false;
         if params.multi_label {
             self.decode_pairs(layout, params, boxes, scores);
             return;

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 
 use super::super::formula::{self, Prior};
 use super::super::{Detection, EngineError, Params};
-use super::candidate::add_box;
+use super::candidate::{add_box, add_oriented_box};
 use super::decode::{Best, CandidateDecoder, Found, Scan};
 use super::score::Score;
 use crate::decoder::MAX_INPUTS;
@@ -116,6 +116,7 @@ struct GroupDecoder<'a> {
     scores: Numbers<'a>,
     objectness: Option<Numbers<'a>>,
     class: Option<Numbers<'a>>,
+    angle: Option<Numbers<'a>>,
     priors: Option<Numbers<'a>>,
     /// The lowest threshold of any class.
     lowest: f32,
@@ -158,6 +159,7 @@ impl CandidateDecoder {
     ) {
         self.found.clear();
         self.classes = layout.classes;
+        self.is_oriented = layout.is_oriented();
         // Without anchors no element is read: `validate` does not check offsets and strides then.
         let count = layout.count.as_ref().filter(|_| layout.anchors() > 0);
         // The conversion saturates; NaN becomes 0.
@@ -178,6 +180,7 @@ impl CandidateDecoder {
                     scores: tensors.numbers(&group.scores),
                     objectness: of(&group.objectness),
                     class: of(&group.class),
+                    angle: of(&group.angle),
                     priors: match &group.reference {
                         Reference::Priors(priors) => Some(tensors.numbers(priors)),
                         Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
@@ -344,9 +347,18 @@ impl GroupDecoder<'_> {
                 .map(|priors| Prior::of_numbers(Axes::Xy, priors[first + anchor])),
         };
         let number = |component| self.boxes.at(anchor, component);
-        let corners = formula::corners(&layout.boxes, prior, params.scale, number);
         let index = (self.first_anchor + anchor) as u32;
-        let added = add_box(corners, score, class, index, params, &mut found.candidates);
+        let added = match &self.angle {
+            None => {
+                let corners = formula::corners(&layout.boxes, prior, params.scale, number);
+                add_box(corners, score, class, index, params, &mut found.candidates)
+            }
+            Some(angle) => {
+                let (rule, angle) = (&layout.boxes, angle.at(anchor, 0));
+                let oriented = formula::oriented_box(rule, prior, params.scale, number, angle);
+                add_oriented_box(&oriented, score, class, index, params, found)
+            }
+        };
         found.rejected += usize::from(added.is_err());
     }
 

@@ -16,6 +16,7 @@ mod decode;
 mod general;
 mod masks;
 mod multi_label;
+mod oriented;
 mod ranking;
 mod score;
 mod spatial_grid;
@@ -25,6 +26,7 @@ use super::params::cap;
 use super::validate::validate;
 use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
 use crate::decoder::{Layout, PlainLayout};
+use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
 use conflict::{Conflict, Entry, Test};
@@ -40,6 +42,7 @@ pub struct Cpu {
     decoder: CandidateDecoder,
     ranking: Ranking,
     suppressors: Suppressors,
+    oriented_suppressors: Suppressors<Rectangle>,
     images: Vec<ImageCounts>,
     /// The survivors of all images.
     survivors: Vec<Detection>,
@@ -138,7 +141,7 @@ impl Cpu {
     fn suppress_image(&mut self, params: &Params) -> usize {
         let first = self.survivors.len();
         self.suppress(params);
-        let Found { candidates, rejected } = &self.decoder.found;
+        let Found { candidates, rejected, .. } = &self.decoder.found;
         self.images.push(ImageCounts {
             first,
             first_mask: first,
@@ -167,29 +170,51 @@ impl Cpu {
 
     #[inline(always)]
     fn suppress_portable(&mut self, params: &Params) {
-        params.overlap.visit(Suppress { engine: self, params });
+        let Self { decoder, ranking, suppressors, oriented_suppressors, survivors, .. } = self;
+        // With a single class, classes need not be compared.
+        let classes = !params.class_agnostic && decoder.classes > 1;
+        let found = &decoder.found;
+        let suppression = Suppression { found, ranking, survivors, params };
+        if decoder.is_oriented {
+            let visitor =
+                SuppressOriented { suppression, suppressors: oriented_suppressors, classes };
+            oriented::visit(params.overlap, visitor);
+        } else {
+            params.overlap.visit(Suppress { suppression, suppressors, classes });
+        }
     }
+}
 
+/// The suppression of the candidates of an image.
+struct Suppression<'a> {
+    found: &'a Found,
+    ranking: &'a mut Ranking,
+    survivors: &'a mut Vec<Detection>,
+    params: &'a Params,
+}
+
+impl Suppression<'_> {
     #[inline(always)]
-    fn suppress_with<C: Conflict>(&mut self, params: &Params) {
+    fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
+        let Self { found, ranking, survivors: all_survivors, params } = self;
         let test = C::new(params);
-        let candidates = &self.decoder.found.candidates;
+        let candidates = &found.candidates;
         let ranked = candidates.len().min(cap(params.max_candidates));
-        let mut survivors = std::mem::take(&mut self.survivors);
+        let mut survivors = std::mem::take(all_survivors);
         let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
-        self.suppressors.clear();
+        suppressors.clear();
         let mut entries = [Entry::default(); 32];
-        'all: for keys in self.ranking.top(candidates, ranked).chunks(entries.len()) {
+        'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
             // Several entries are loaded in one loop, so that their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
-                *entry = Entry::new(&candidates[ranking::index(key)], params);
+                *entry = C::entry(found, ranking::index(key), params);
             }
             for (entry, &key) in entries.iter().zip(keys) {
                 if survivors.len() == max_survivors {
                     break 'all;
                 }
                 let survives =
-                    params.method == Method::None || !self.suppressors.any_conflicts(entry, test);
+                    params.method == Method::None || !suppressors.any_conflicts(entry, test);
                 if survives {
                     // `push` would copy through the stack, which takes longer than the comparison.
                     let candidate = &candidates[ranking::index(key)];
@@ -198,18 +223,19 @@ impl Cpu {
                 if params.method == Method::MapReduce
                     || (survives && params.method == Method::Greedy)
                 {
-                    self.suppressors.push(entry, ranked);
+                    suppressors.push(entry, ranked);
                 }
             }
         }
-        self.survivors = survivors;
+        *all_survivors = survivors;
     }
 }
 
 /// Suppression by the measure that visits it, with the [`Test`] that is compiled for the other parameters.
 struct Suppress<'a> {
-    engine: &'a mut Cpu,
-    params: &'a Params,
+    suppression: Suppression<'a>,
+    suppressors: &'a mut Suppressors,
+    classes: bool,
 }
 
 impl Visitor for Suppress<'_> {
@@ -217,18 +243,35 @@ impl Visitor for Suppress<'_> {
 
     #[inline(always)]
     fn visit<M: Measure>(self) {
-        let Self { engine, params } = self;
-        // With a single class, classes need not be compared.
-        let classes = !params.class_agnostic && engine.decoder.classes > 1;
+        let Self { suppression: this, suppressors: to, classes } = self;
+        let params = this.params;
         match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
-            (false, false, false) => engine.suppress_with::<Test<M, false, false, false>>(params),
-            (false, false, true) => engine.suppress_with::<Test<M, false, false, true>>(params),
-            (false, true, false) => engine.suppress_with::<Test<M, false, true, false>>(params),
-            (false, true, true) => engine.suppress_with::<Test<M, false, true, true>>(params),
-            (true, false, false) => engine.suppress_with::<Test<M, true, false, false>>(params),
-            (true, false, true) => engine.suppress_with::<Test<M, true, false, true>>(params),
-            (true, true, false) => engine.suppress_with::<Test<M, true, true, false>>(params),
-            (true, true, true) => engine.suppress_with::<Test<M, true, true, true>>(params),
+            (false, false, false) => this.run::<Test<M, false, false, false>>(to),
+            (false, false, true) => this.run::<Test<M, false, false, true>>(to),
+            (false, true, false) => this.run::<Test<M, false, true, false>>(to),
+            (false, true, true) => this.run::<Test<M, false, true, true>>(to),
+            (true, false, false) => this.run::<Test<M, true, false, false>>(to),
+            (true, false, true) => this.run::<Test<M, true, false, true>>(to),
+            (true, true, false) => this.run::<Test<M, true, true, false>>(to),
+            (true, true, true) => this.run::<Test<M, true, true, true>>(to),
+        }
+    }
+}
+
+/// Suppression of oriented candidates by the measure that visits it.
+struct SuppressOriented<'a> {
+    suppression: Suppression<'a>,
+    suppressors: &'a mut Suppressors<Rectangle>,
+    classes: bool,
+}
+
+impl oriented::Visitor for SuppressOriented<'_> {
+    #[inline(always)]
+    fn visit<M: oriented::Measure>(self) {
+        let Self { suppression, suppressors, classes } = self;
+        match classes {
+            false => suppression.run::<oriented::Test<M, false>>(suppressors),
+            true => suppression.run::<oriented::Test<M, true>>(suppressors),
         }
     }
 }

@@ -22,17 +22,17 @@ const LOWEST_LEVEL_EXPONENT: i32 = -16;
 const LEVELS: usize = 48;
 
 #[derive(Debug, Default)]
-pub(super) struct SpatialGrid {
+pub(super) struct SpatialGrid<S = ()> {
     /// The hash table: the index of the last block of the cells with this hash.
     slots: Vec<u32>,
-    blocks: Vec<LinkedBlock>,
+    blocks: Vec<LinkedBlock<S>>,
     /// Bit `i` is set if level `i` has boxes.
     levels: u64,
 }
 
 #[derive(Debug)]
-struct LinkedBlock {
-    block: Block<BLOCK_WIDTH>,
+struct LinkedBlock<S> {
+    block: Block<BLOCK_WIDTH, S>,
     len: u32,
     /// The index of the slot's previous block.
     next: u32,
@@ -46,7 +46,7 @@ struct Range {
 
 impl Range {
     #[inline(always)]
-    fn new(entry: &Entry, level: usize, offset: f32) -> Self {
+    fn new<S>(entry: &Entry<S>, level: usize, offset: f32) -> Self {
         let cell = |edge: f64| cell(edge, level);
         // In double precision, so that rounding cannot exclude a cell.
         let offset = f64::from(offset);
@@ -78,14 +78,14 @@ fn cell(edge: f64, level: usize) -> i32 {
 }
 
 #[inline(always)]
-fn level(entry: &Entry) -> usize {
+fn level<S>(entry: &Entry<S>) -> usize {
     let side =
         (entry.corners().x2 - entry.corners().x1).max(entry.corners().y2 - entry.corners().y1);
     let exponent = (side.to_bits() >> 23) as i32 - 127;
     (exponent + 1 - LOWEST_LEVEL_EXPONENT).clamp(0, LEVELS as i32 - 1) as usize
 }
 
-impl SpatialGrid {
+impl<S: Copy + Default> SpatialGrid<S> {
     /// Removes all boxes and sizes the hash table for about `boxes` boxes.
     pub fn clear(&mut self, boxes: usize) {
         self.blocks.clear();
@@ -104,7 +104,7 @@ impl SpatialGrid {
     }
 
     #[inline(always)]
-    pub fn push(&mut self, entry: &Entry) {
+    pub fn push(&mut self, entry: &Entry<S>) {
         let level = level(entry);
         self.levels |= 1 << level;
         let (x, y) = (
@@ -116,7 +116,7 @@ impl SpatialGrid {
         let is_full = last == NO_BLOCK || self.blocks[last as usize].len == BLOCK_WIDTH as u32;
         if is_full {
             self.slots[slot] = self.blocks.len() as u32;
-            self.blocks.push(LinkedBlock { block: Block::EMPTY, len: 0, next: last });
+            self.blocks.push(LinkedBlock { block: Block::empty(), len: 0, next: last });
         }
         let linked = &mut self.blocks[self.slots[slot] as usize];
         linked.block.set(linked.len as usize, entry);
@@ -126,9 +126,9 @@ impl SpatialGrid {
     /// Whether any of the boxes conflicts with `entry`; `None` if the search would visit more than
     /// `max_cells` cells.
     #[inline(always)]
-    pub fn any_conflicts<C: Conflict>(
+    pub fn any_conflicts<C: Conflict<Shape = S>>(
         &self,
-        entry: &Entry,
+        entry: &Entry<S>,
         test: C,
         max_cells: u64,
     ) -> Option<bool> {
@@ -166,18 +166,18 @@ impl SpatialGrid {
     }
 
     #[inline(always)]
-    fn cell_conflicts<C: Conflict>(
+    fn cell_conflicts<C: Conflict<Shape = S>>(
         &self,
         level: usize,
         x: i32,
         y: i32,
-        entry: &Entry,
+        entry: &Entry<S>,
         test: C,
     ) -> bool {
         let mut block = self.slots[self.slot(level, x, y, entry.class)];
         while block != NO_BLOCK {
             let linked = &self.blocks[block as usize];
-            if linked.block.any_conflicts(entry, test) {
+            if test.any_conflicts(&linked.block, entry) {
                 return true;
             }
             block = linked.next;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     impl Check<'_> {
-        fn run<C: Conflict>(&self) -> usize {
+        fn run<C: Conflict<Shape = ()>>(&self) -> usize {
             let Self { boxes, params } = self;
             let test = C::new(params);
             let entries: Vec<Entry> = boxes.iter().map(|d| Entry::new(d, params)).collect();

@@ -13,15 +13,15 @@ const BLOCK_WIDTH: usize = 16;
 const MAX_LINEAR_BLOCKS: usize = 12;
 
 #[derive(Debug, Default)]
-pub(super) struct Suppressors {
+pub(super) struct Suppressors<S = ()> {
     len: usize,
     /// All boxes.
-    blocks: Vec<Block<BLOCK_WIDTH>>,
+    blocks: Vec<Block<BLOCK_WIDTH, S>>,
     /// All boxes, if there are more than [`MAX_LINEAR_BLOCKS`] blocks; unused otherwise.
-    grid: SpatialGrid,
+    grid: SpatialGrid<S>,
 }
 
-impl Suppressors {
+impl<S: Copy + Default> Suppressors<S> {
     pub fn clear(&mut self) {
         self.len = 0;
         self.blocks.clear();
@@ -29,7 +29,7 @@ impl Suppressors {
 
     /// Adds a box. `max_boxes` is an upper bound of the number of boxes that will be added in all.
     #[inline(always)]
-    pub fn push(&mut self, entry: &Entry, max_boxes: usize) {
+    pub fn push(&mut self, entry: &Entry<S>, max_boxes: usize) {
         if self.len.is_multiple_of(BLOCK_WIDTH) {
             if self.blocks.len() == MAX_LINEAR_BLOCKS {
                 self.grid.clear(max_boxes);
@@ -37,7 +37,7 @@ impl Suppressors {
                     (0..BLOCK_WIDTH).for_each(|index| self.grid.push(&block.get(index)));
                 }
             }
-            self.blocks.push(Block::EMPTY);
+            self.blocks.push(Block::empty());
         }
         let last = self.blocks.last_mut().expect("blocks is not empty");
         last.set(self.len % BLOCK_WIDTH, entry);
@@ -49,13 +49,13 @@ impl Suppressors {
 
     /// Whether any of these boxes, all of which outrank `entry`, conflicts with it.
     #[inline(always)]
-    pub fn any_conflicts<C: Conflict>(&self, entry: &Entry, test: C) -> bool {
+    pub fn any_conflicts<C: Conflict<Shape = S>>(&self, entry: &Entry<S>, test: C) -> bool {
         let blocks = self.blocks.len();
         if blocks > MAX_LINEAR_BLOCKS
             && let Some(conflicts) = self.grid.any_conflicts(entry, test, 2 * blocks as u64)
         {
             return conflicts;
         }
-        self.blocks.iter().any(|block| block.any_conflicts(entry, test))
+        self.blocks.iter().any(|block| test.any_conflicts(block, entry))
     }
 }

@@ -7,7 +7,7 @@ use crate::geometry::{Overlap, lesser};
 /// Whether `higher`, which outranks `lower`, conflicts with it, where their bounds intersect: the measure exceeds the
 /// threshold, or is equal to it if the threshold is inclusive. By measures of area, only boxes whose intersection
 /// is greater than zero conflict.
-#[inline]
+#[inline(always)]
 pub fn conflict(
     higher: &Rectangle,
     lower: &Rectangle,

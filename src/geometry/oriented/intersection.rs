@@ -45,7 +45,7 @@ use crate::geometry::{greater, lesser};
 /// The result is from 0 to the smaller area, and never NaN. It is exactly 0 if the rectangles are apart by more than
 /// rounding errors, and exactly the area for two equal rectangles. The order of the rectangles matters only if
 /// their areas are equal.
-#[inline]
+#[inline(always)]
 pub fn intersection_area(higher: &Rectangle, lower: &Rectangle) -> f32 {
     let (frame, other) = if lower.area < higher.area { (lower, higher) } else { (higher, lower) };
     let ([x, y], [cos, sin]) = relative(frame, other);

@@ -2,23 +2,24 @@
 //! Oriented boxes: rectangles whose sides have any direction.
 //!
 //! In: boxes as layouts decode them. Out: their axis-aligned bounds, and for two boxes the area of their intersection
-//! ([`intersection_area`]), an upper bound of it by which engines skip pairs ([`Extent`]), and the probabilistic IoU
-//! ([`prob_iou`]).
+//! ([`intersection_area`]), an upper bound of it by which engines skip pairs ([`greatest_intersection`]), and the
+//! probabilistic IoU ([`prob_iou`]), which engines may compare with a threshold without computing it
+//! ([`DistanceLimit`]).
 //!
 //! All arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add), in the order
 //! written. `kernels/oriented.cuh` has the same operations in the same order.
 
 mod conflict;
-mod extent;
 mod intersection;
 #[cfg(test)]
 mod pairs;
 mod prob_iou;
+mod upper_bound;
 
 pub use conflict::conflict;
-pub use extent::Extent;
 pub use intersection::intersection_area;
-pub use prob_iou::prob_iou;
+pub use prob_iou::{DistanceLimit, prob_iou};
+pub use upper_bound::greatest_intersection;
 
 use super::Corners;
 use crate::functions::{SinCos, sin_cos};

@@ -3,7 +3,8 @@
 
 use std::fmt::Write;
 
-use super::{Extent, OrientedBox, Rectangle, intersection_area, prob_iou};
+use super::DistanceLimit;
+use super::{OrientedBox, Rectangle, greatest_intersection, intersection_area, prob_iou};
 use crate::device::kernel_headers;
 
 const KINDS: u32 = 10;
@@ -20,14 +21,14 @@ impl Sequence {
         (self.0 >> 8) as f32 / 16_777_216.0
     }
 
-    fn from_to(&mut self, low: f32, high: f32) -> f32 {
+    fn between(&mut self, low: f32, high: f32) -> f32 {
         low + self.next() * (high - low)
     }
 
     fn oriented(&mut self, range: f32, greatest_side: f32) -> OrientedBox {
-        let center = [self.from_to(-range, range), self.from_to(-range, range)];
-        let size = [self.from_to(0.0, greatest_side), self.from_to(0.0, greatest_side)];
-        OrientedBox { center, size, angle: self.from_to(-7.0, 7.0) }
+        let center = [self.between(-range, range), self.between(-range, range)];
+        let size = [self.between(0.0, greatest_side), self.between(0.0, greatest_side)];
+        OrientedBox { center, size, angle: self.between(-7.0, 7.0) }
     }
 }
 
@@ -133,13 +134,20 @@ fn intersections_are_within_their_limits() {
     for boxes in all_pairs() {
         let [higher, lower] = boxes.map(|of| Rectangle::new(&of));
         let smaller = higher.area.min(lower.area);
-        let extents = [higher, lower].map(|of| Extent::new(&of.bounds()));
+        let bounds = [higher, lower].map(|of| of.bounds());
+        let has_intersection =
+            |low: [f32; 2], high: [f32; 2]| low[0].max(low[1]) < high[0].min(high[1]);
+        let [p, q] = bounds;
+        let bounds_intersect = has_intersection([p.x1, q.x1], [p.x2, q.x2])
+            && has_intersection([p.y1, q.y1], [p.y2, q.y2]);
         for [a, b] in [[0, 1], [1, 0]] {
             let both = [higher, lower];
             let area = intersection_area(&both[a], &both[b]);
             assert!(area >= 0.0 && area <= smaller, "{boxes:?}: {area:e} of {smaller:e}");
-            let bound = extents[a].greatest_intersection(&extents[b], smaller);
-            assert!(area <= bound, "{boxes:?}: {area:e}, but the bound is {bound:e}");
+            if bounds_intersect {
+                let bound = greatest_intersection(&bounds[a], &bounds[b], smaller);
+                assert!(area <= bound, "{boxes:?}: {area:e}, but the bound is {bound:e}");
+            }
             let prob_iou = prob_iou(&both[a], &both[b]);
             assert!((0.0..=1.0).contains(&prob_iou), "{boxes:?}: {prob_iou:e}");
         }
@@ -230,5 +238,27 @@ fn probabilistic_ious_are_those_of_the_matrices() {
         // Close to 1 the function of the distance is steep.
         let limit = if expected > 0.99 { 5e-4 } else { 1e-5 };
         assert!(error <= limit, "{line}: the error is {error:e}");
+    }
+}
+
+#[test]
+fn the_limit_of_the_distance_is_that_of_the_probabilistic_iou() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let pairs: Vec<[Rectangle; 2]> =
+        all_pairs().step_by(41).map(|boxes| boxes.map(|of| Rectangle::new(&of))).collect();
+    let ious: Vec<f32> = pairs.iter().map(|[higher, lower]| prob_iou(higher, lower)).collect();
+    let mut thresholds = vec![0.0, 1.0, 0.5, -1.0, 2.0, f32::NAN, f32::INFINITY];
+    thresholds.extend((0..40).map(|_| random.f32()));
+    // Thresholds that are equal to the measure of a pair.
+    thresholds.extend((0..40).map(|_| ious[random.usize(..ious.len())]));
+    for threshold in thresholds {
+        for is_inclusive in [false, true] {
+            let limit = DistanceLimit::new(threshold, is_inclusive);
+            for ([higher, lower], &iou) in pairs.iter().zip(&ious) {
+                let expected = if is_inclusive { iou >= threshold } else { iou > threshold };
+                let found = limit.is_exceeded(higher, lower);
+                assert_eq!(found, expected, "{higher:?} {lower:?}: {iou:e}, {threshold:e}");
+            }
+        }
     }
 }

@@ -27,7 +27,7 @@
 //! probabilistic IoU between 0.999 and 1.
 
 use super::{Rectangle, relative};
-use crate::functions::{exp, ln};
+use crate::functions::{exp, from_order, ln, order};
 use crate::geometry::{greater, lesser};
 
 /// Added to divisors and arguments.
@@ -37,29 +37,87 @@ const MAX_DISTANCE: f32 = 100.0;
 /// 1 / 3: half the side, squared, times this is the variance.
 const THIRD: f32 = 1.0 / 3.0;
 
+/// The Bhattacharyya distances of boxes whose probabilistic IoU exceeds a threshold: those up to a limit, because the
+/// probabilistic IoU does not increase with the distance, with rounding included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DistanceLimit(f32);
+
+impl DistanceLimit {
+    /// The limit that corresponds to a threshold, which is exceeded by greater numbers and, if it is inclusive, by
+    /// equal ones.
+    pub fn new(threshold: f32, is_inclusive: bool) -> Self {
+        let exceeds = |distance: f32| {
+            let iou = of_distance(distance);
+            if is_inclusive { iou >= threshold } else { iou > threshold }
+        };
+        // The number before EPSILON exceeds the threshold if any number does.
+        let (mut within, mut beyond) = (order(EPSILON) - 1, order(MAX_DISTANCE) + 1);
+        while beyond - within > 1 {
+            let middle = within + (beyond - within) / 2;
+            if exceeds(from_order(middle)) {
+                within = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        // All distances from the greatest on count as the greatest.
+        Self(if from_order(within) == MAX_DISTANCE { f32::INFINITY } else { from_order(within) })
+    }
+
+    /// Whether the probabilistic IoU of two rectangles exceeds the threshold.
+    #[inline]
+    pub fn is_exceeded(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+        let terms = Terms::new(higher, lower);
+        // The logarithm of a quotient from 1 on is not negative.
+        let is_beyond = terms.of_centers > self.0 && terms.quotient >= 1.0;
+        !is_beyond && terms.distance() <= self.0
+    }
+}
+
 /// The probabilistic IoU of two rectangles with finite numbers, no sides negative or longer than
 /// [`MAX_BOX_SIDE`](crate::engine::MAX_BOX_SIDE). From 0 to 1, and never NaN. The order of the rectangles does not
 /// matter.
 #[inline]
 pub fn prob_iou(higher: &Rectangle, lower: &Rectangle) -> f32 {
-    let distance = bhattacharyya_distance(higher, lower);
+    of_distance(Terms::new(higher, lower).distance())
+}
+
+/// The probabilistic IoU of boxes with this Bhattacharyya distance.
+#[inline(always)]
+fn of_distance(distance: f32) -> f32 {
     1.0 - ((1.0 - exp(-distance)) + EPSILON).sqrt()
 }
 
-/// The Bhattacharyya distance, limited. NaN becomes [`MAX_DISTANCE`].
-#[inline(always)]
-fn bhattacharyya_distance(higher: &Rectangle, lower: &Rectangle) -> f32 {
-    let (_, [cos, sin]) = relative(higher, lower);
-    let [dx, dy] = [0, 1].map(|axis| higher.center[axis] - lower.center[axis]);
-    let [[l1, m1], [l2, m2]] = [variances(higher), variances(lower)];
-    let crossed = (l1 * l2 + m1 * m2) * (sin * sin) + (l1 * m2 + m1 * l2) * (cos * cos);
-    let determinant = (l1 * m1 + l2 * m2) + crossed;
-    let quadratic = quadratic(higher, [l1, m1], [dx, dy]) + quadratic(lower, [l2, m2], [dx, dy]);
-    let of_centers = quadratic / (4.0 * (determinant + EPSILON));
-    // 4 sqrt(D1 D2) is the product of the areas divided by 36.
-    let quotient = determinant / ((higher.area * lower.area) / 36.0 + EPSILON);
-    let of_shapes = 0.5 * ln(quotient + EPSILON);
-    greater(lesser(of_centers + of_shapes, MAX_DISTANCE), EPSILON)
+/// The terms of the Bhattacharyya distance.
+struct Terms {
+    /// N / (4 D)
+    of_centers: f32,
+    /// D / (4 sqrt(D1 D2))
+    quotient: f32,
+}
+
+impl Terms {
+    #[inline(always)]
+    fn new(higher: &Rectangle, lower: &Rectangle) -> Self {
+        let (_, [cos, sin]) = relative(higher, lower);
+        let [dx, dy] = [0, 1].map(|axis| higher.center[axis] - lower.center[axis]);
+        let [[l1, m1], [l2, m2]] = [variances(higher), variances(lower)];
+        let crossed = (l1 * l2 + m1 * m2) * (sin * sin) + (l1 * m2 + m1 * l2) * (cos * cos);
+        let determinant = (l1 * m1 + l2 * m2) + crossed;
+        let quadratic =
+            quadratic(higher, [l1, m1], [dx, dy]) + quadratic(lower, [l2, m2], [dx, dy]);
+        let of_centers = quadratic / (4.0 * (determinant + EPSILON));
+        // 4 sqrt(D1 D2) is the product of the areas divided by 36.
+        let quotient = determinant / ((higher.area * lower.area) / 36.0 + EPSILON);
+        Self { of_centers, quotient }
+    }
+
+    /// The Bhattacharyya distance, limited. NaN becomes [`MAX_DISTANCE`].
+    #[inline(always)]
+    fn distance(&self) -> f32 {
+        let of_shapes = 0.5 * ln(self.quotient + EPSILON);
+        greater(lesser(self.of_centers + of_shapes, MAX_DISTANCE), EPSILON)
+    }
 }
 
 /// L and M.

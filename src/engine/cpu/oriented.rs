@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The test whether two oriented boxes conflict.
+//!
+//! In: entries, whose boxes are the bounds and whose shapes are the rectangles. Out: whether they conflict. A loop
+//! without branches selects the boxes of a block whose bounds intersect and whose intersection can be large enough
+//! ([`greatest_intersection`]); the exact test is made for these only.
+
+use super::super::{Overlap, Params};
+use super::block::Block;
+use super::conflict::{Conflict, Entry, class};
+use super::decode::Found;
+use crate::geometry::oriented::{self, DistanceLimit, Rectangle, greatest_intersection};
+use crate::geometry::overlap::Measured;
+use crate::geometry::{greater, lesser};
+
+/// Calls `visitor` with the type of the measure, so that loops over pairs are compiled for each measure.
+#[inline(always)]
+pub(super) fn visit(overlap: Overlap, visitor: impl Visitor) {
+    match overlap {
+        Overlap::Iou => visitor.visit::<Iou>(),
+        Overlap::Representative => visitor.visit::<Representative>(),
+        Overlap::Smaller => visitor.visit::<Smaller>(),
+        Overlap::ProbIou => visitor.visit::<ProbIou>(),
+        Overlap::Diou => unreachable!("`validate` has checked it"),
+    }
+}
+
+/// A function that is generic over the type of the measure.
+pub(super) trait Visitor {
+    fn visit<M: Measure>(self);
+}
+
+/// A measure of overlap of oriented boxes.
+pub(super) trait Measure: Copy {
+    fn new(params: &Params) -> Self;
+
+    /// A lower bound of the intersection of boxes with these areas that conflict.
+    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32;
+
+    /// A lower bound of the area of boxes that can conflict with a box of `area`.
+    fn least_area(self, _area: f32) -> f32 {
+        0.0
+    }
+
+    /// The exact test, of boxes whose bounds intersect.
+    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool;
+}
+
+/// A threshold of areas.
+#[derive(Clone, Copy)]
+struct Threshold {
+    value: f32,
+    is_inclusive: bool,
+    /// The threshold, less a part that allows for rounding. Minus infinity if it is not positive: every intersection
+    /// exceeds it.
+    lowered: f32,
+}
+
+impl Threshold {
+    #[inline(always)]
+    fn new(params: &Params) -> Self {
+        let value = params.iou_threshold;
+        let lowered = if value > 0.0 { 0.999 * value } else { f32::NEG_INFINITY };
+        Self { value, is_inclusive: params.threshold_inclusive, lowered }
+    }
+
+    #[inline(always)]
+    fn is_exceeded(self, overlap: Overlap, higher: &Rectangle, lower: &Rectangle) -> bool {
+        oriented::conflict(higher, lower, overlap, self.value, self.is_inclusive)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Iou(Threshold);
+
+impl Measure for Iou {
+    #[inline(always)]
+    fn new(params: &Params) -> Self {
+        Self(Threshold::new(params))
+    }
+
+    /// intersection > t (sum of the areas - intersection), so (1 + t) intersection > t x sum of the areas.
+    #[inline(always)]
+    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32 {
+        self.0.lowered / (1.0 + self.0.value) * (higher_area + lower_area)
+    }
+
+    /// The intersection is at most the smaller area, and the union at least the larger area.
+    #[inline(always)]
+    fn least_area(self, area: f32) -> f32 {
+        self.0.lowered * area
+    }
+
+    #[inline(always)]
+    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+        self.0.is_exceeded(Overlap::Iou, higher, lower)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Representative(Threshold);
+
+impl Measure for Representative {
+    #[inline(always)]
+    fn new(params: &Params) -> Self {
+        Self(Threshold::new(params))
+    }
+
+    #[inline(always)]
+    fn least_intersection(self, higher_area: f32, _lower_area: f32) -> f32 {
+        self.0.lowered * higher_area
+    }
+
+    #[inline(always)]
+    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+        self.0.is_exceeded(Overlap::Representative, higher, lower)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Smaller(Threshold);
+
+impl Measure for Smaller {
+    #[inline(always)]
+    fn new(params: &Params) -> Self {
+        Self(Threshold::new(params))
+    }
+
+    #[inline(always)]
+    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32 {
+        self.0.lowered * lesser(higher_area, lower_area)
+    }
+
+    #[inline(always)]
+    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+        self.0.is_exceeded(Overlap::Smaller, higher, lower)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ProbIou(DistanceLimit);
+
+impl Measure for ProbIou {
+    #[inline(always)]
+    fn new(params: &Params) -> Self {
+        Self(DistanceLimit::new(params.iou_threshold, params.threshold_inclusive))
+    }
+
+    /// Boxes that do not intersect can conflict.
+    #[inline(always)]
+    fn least_intersection(self, _higher_area: f32, _lower_area: f32) -> f32 {
+        f32::NEG_INFINITY
+    }
+
+    #[inline(always)]
+    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+        self.0.is_exceeded(higher, lower)
+    }
+}
+
+/// The test with a measure; whether only boxes of equal classes conflict.
+#[derive(Clone, Copy)]
+pub(super) struct Test<M, const CLASSES: bool>(M);
+
+impl<M: Measure, const CLASSES: bool> Test<M, CLASSES> {
+    /// Whether the boxes can conflict. Has no branches.
+    #[inline(always)]
+    fn can_conflict(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
+        let (a, b) = (higher.corners(), lower.corners());
+        let (higher_area, lower_area) = (higher.measured.area, lower.measured.area);
+        let width = lesser(a.x2, b.x2) - greater(a.x1, b.x1);
+        let height = lesser(a.y2, b.y2) - greater(a.y1, b.y1);
+        let greatest = greatest_intersection(a, b, lesser(higher_area, lower_area));
+        // Close to zero rounding errors are not proportional to the areas.
+        let is_large =
+            greatest + f32::MIN_POSITIVE >= self.0.least_intersection(higher_area, lower_area);
+        (width > 0.0) & (height > 0.0) & is_large & (!CLASSES | (higher.class == lower.class))
+    }
+}
+
+impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
+    type Shape = Rectangle;
+
+    #[inline(always)]
+    fn new(params: &Params) -> Self {
+        Self(M::new(params))
+    }
+
+    #[inline(always)]
+    fn entry(found: &Found, index: usize, params: &Params) -> Entry<Rectangle> {
+        let (candidate, shape) = (&found.candidates[index], found.rectangles[index]);
+        let measured = Measured { corners: candidate.corners(), area: shape.area };
+        Entry { measured, class: class(candidate, params), shape }
+    }
+
+    #[inline(always)]
+    fn conflict(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
+        self.can_conflict(higher, lower) && self.0.conflict(&higher.shape, &lower.shape)
+    }
+
+    #[inline(always)]
+    fn any_conflicts<const WIDTH: usize>(
+        self,
+        block: &Block<WIDTH, Rectangle>,
+        entry: &Entry<Rectangle>,
+    ) -> bool {
+        let mut can_conflict = [false; WIDTH];
+        for (index, can) in can_conflict.iter_mut().enumerate() {
+            *can = self.can_conflict(&block.get(index), entry);
+        }
+        let mut selected = (0..WIDTH).filter(|&index| can_conflict[index]);
+        selected.any(|index| self.0.conflict(&block.get(index).shape, &entry.shape))
+    }
+
+    #[inline(always)]
+    fn least_area(self, area: f32) -> f32 {
+        self.0.least_area(area)
+    }
+
+    #[inline(always)]
+    fn offset(self) -> f32 {
+        0.0
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Oriented boxes: random scenes, on the engine under test and on the reference.
+
+use gstnmsfilter::internals::engine::{Engine, Method, Overlap, Params, Reference};
+
+use crate::support::engines::{self, bits};
+use crate::support::oriented_scene::OrientedScene;
+
+#[test]
+fn fast_equals_reference_bit_for_bit_and_in_order() {
+    let (mut reference, mut fast) = (Reference::default(), engines::fast());
+    let scenes = engines::scene_count(20_000);
+    let (mut candidates, mut left, mut rejected) = (0, 0, 0);
+    let mut suppressed = [0; 5];
+    for seed in 0..scenes {
+        let scene = OrientedScene::new(seed);
+        let (tensors, layout, params) = ([scene.view()], &scene.layout, &scene.params);
+        let expected = reference.run(&tensors, layout, params).unwrap();
+        let found = fast.run(&tensors, layout, params).unwrap();
+        for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
+            assert_eq!(bits(&found), bits(&expected), "seed {seed}, image {index}: {params:?}");
+            candidates += expected.candidates;
+            left += expected.survivors.len();
+            rejected += expected.rejected;
+            let is_capped = params.max_candidates != 0 || params.max_detections != 0;
+            if !is_capped && params.method != Method::None {
+                let less = expected.candidates - expected.survivors.len();
+                suppressed[params.overlap as usize] += less;
+            }
+        }
+    }
+    println!("{candidates} candidates, {left} survivors, {rejected} rejected, {suppressed:?}");
+    let of = |count: u64| (count * scenes / 20_000) as usize;
+    assert!(candidates > of(500_000) && left > of(100_000) && rejected > of(10_000));
+    for overlap in [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::ProbIou] {
+        assert!(suppressed[overlap as usize] > of(10_000), "{overlap:?}: {suppressed:?}");
+    }
+}
+
+#[test]
+fn greedy_suppression_keeps_what_no_candidate_suppresses() {
+    let mut fast = engines::fast();
+    for seed in 0..engines::scene_count(2_000) {
+        let scene = OrientedScene::new(seed);
+        let (tensors, layout) = ([scene.view()], &scene.layout);
+        let params = Params { method: Method::Greedy, ..scene.params.clone() };
+        let all = Params { method: Method::MapReduce, ..params.clone() };
+        let greedy = fast.run(&tensors, layout, &params).unwrap();
+        let greedy: Vec<Vec<u32>> = greedy.images().map(|image| anchors(&image)).collect();
+        let map_reduce = fast.run(&tensors, layout, &all).unwrap();
+        for (greedy, image) in greedy.iter().zip(map_reduce.images()) {
+            let kept = anchors(&image);
+            let is_capped = params.max_detections != 0;
+            assert!(is_capped || kept.iter().all(|anchor| greedy.contains(anchor)), "seed {seed}");
+        }
+    }
+}
+
+fn anchors(image: &gstnmsfilter::internals::engine::ImageOutcome<'_>) -> Vec<u32> {
+    image.survivors.iter().map(|survivor| survivor.anchor).collect()
+}
