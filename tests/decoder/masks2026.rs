@@ -86,7 +86,10 @@ fn recorded_outputs_have_the_expected_masks() {
                     both += usize::from(expected && found);
                     either += usize::from(expected || found);
                 }
-                assert!(either > 4 && both as f64 > 0.99 * either as f64, "{name}, {index}: {either}");
+                assert!(
+                    either > 4 && both as f64 > 0.99 * either as f64,
+                    "{name}, {index}: {either}"
+                );
             }
         }
     });

@@ -5,7 +5,7 @@
 use gstnmsfilter::internals::decoder::layout::Prototypes;
 use gstnmsfilter::internals::decoder::{self, Layout, Options};
 use gstnmsfilter::internals::engine::{
-    EngineError, FrameMap, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
+    Engine, EngineError, FrameMap, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
 };
 use gstnmsfilter::nms::{Backend, Nms, NmsError};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorError, TensorView};
@@ -179,7 +179,6 @@ fn any_size_of_the_models_input_and_any_mapping_give_the_masks_of_the_reference(
                     ..params()
                 };
                 let mut reference = Reference::default();
-                use gstnmsfilter::internals::engine::Engine;
                 let expected = reference.run(&tensors, &layout, &params).unwrap();
                 for engine in &mut engines {
                     let found = engine.run(&tensors, &layout, &params).unwrap();
@@ -193,40 +192,59 @@ fn any_size_of_the_models_input_and_any_mapping_give_the_masks_of_the_reference(
 
 #[test]
 fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
-    const IMAGES: usize = 1024;
-    // A mask of 128 KiB, of which two are the part of an image.
-    const SIDE: usize = 1024;
-    assert_eq!(MAX_MASK_BYTES / IMAGES as u64, 2 * (SIDE * SIDE / 8) as u64);
-    let row = |right: f32, score: f32| [0.0, 0.0, right, SIDE as f32, score, 0.0, 1.0];
-    let rows = [row(1024.0, 0.9), row(1024.0, 0.8), row(8.0, 0.7), row(1.0, 0.6)];
-    let mut numbers = vec![0.0f32; IMAGES * rows.len() * 7];
-    numbers[..28].copy_from_slice(rows.as_flattened());
-    // The last image has fewer.
-    numbers[(IMAGES - 1) * 28..][..7].copy_from_slice(&rows[2]);
-    let prototypes = vec![1.0f32; IMAGES];
+    const SIDE: u32 = 65_536;
+    assert!(u64::from(SIDE) * u64::from(SIDE) / 8 > MAX_MASK_BYTES);
+    let row = |side: f32, score: f32| [0.0, 0.0, side, side, score, 0.0, 1.0];
+    // The mask of the second would exceed the limit; the third, which it outranks, has none either.
+    let rows = [row(40.0, 0.9), row(SIDE as f32, 0.8), row(8.0, 0.7), row(50.0, 0.95)];
     let tensors = [
-        TensorView::from_slice("output0", &[IMAGES, 4, 7], &numbers),
-        TensorView::from_slice("output1", &[IMAGES, 1, 1, 1], &prototypes),
+        TensorView::from_slice("output0", &[1, 4, 7], rows.as_flattened()),
+        TensorView::from_slice("output1", &[1, 1, 1, 1], &[1.0f32]),
     ];
-    let options = Options { batch: true, ..Options::default() };
-    let end2end = decoder::by_name("end2end-seg");
-    let mut layout = decoder::choose(&tensors, end2end, options).unwrap().layout;
-    let of = layout.prototypes.as_mut().unwrap();
-    // All pixels are the same element.
-    (of.width, of.height, of.field.anchor_stride) = (SIDE, SIDE, 0);
-    let params = Params { model_size: [SIDE as f32; 2], method: Method::None, ..Params::default() };
+    let layout = layout(&tensors);
+    let frame = FrameMap { size: [SIDE; 2], ratio: [1.0; 2], offset: [0.0; 2] };
+    let params = Params {
+        mask_size: MaskSize::Frame,
+        frame: Some(frame),
+        model_size: [SIDE as f32; 2],
+        method: Method::None,
+        ..Params::default()
+    };
     for mut engine in every_engine() {
         let outcome = engine.run(&tensors, &layout, &params).unwrap();
-        let bytes = |image: usize, count: usize| -> Vec<Option<usize>> {
-            let masks = outcome.image(image).masks;
-            let all_set = |mask: Mask<'_>| mask.bytes.iter().all(|byte| *byte == 0xff);
-            (0..count)
-                .map(|i| masks.get(i).filter(|mask| all_set(*mask)).map(|mask| mask.bytes.len()))
-                .collect()
+        let image = outcome.image(0);
+        let bytes = masks(&image).into_iter().map(|mask| Some(mask?.bytes));
+        let expected = [Some([0xff; 7].repeat(50)), Some([0xff; 5].repeat(40)), None, None];
+        assert!(bytes.eq(expected.iter().map(Option::as_deref)), "{}", outcome.engine());
+    }
+}
+
+/// More words than there is memory for at first.
+#[test]
+fn masks_that_grow_and_shrink_are_those_of_the_reference() {
+    const SIDE: usize = 2048;
+    let rows = |scale: f32| -> Vec<f32> {
+        let row = |i: usize| {
+            let (x, y) = (i as f32 * 3.0, i as f32 * 5.0);
+            [x, y, x + 700.0 * scale, y + 300.0 * scale, 0.9 - i as f32 * 0.01, 0.0, 1.0, 0.25]
         };
-        let whole = Some(SIDE * SIDE / 8);
-        assert_eq!(bytes(0, 4), [whole, whole, None, None], "{}", outcome.engine());
-        assert_eq!(bytes(IMAGES - 1, 1), [Some(SIDE)], "{}", outcome.engine());
+        (0..24).flat_map(row).collect()
+    };
+    let prototypes: Vec<f32> =
+        (0..2 * SIDE * SIDE).map(|i| ((i * 7919) % 13) as f32 - 6.0).collect();
+    let mut engine = engines::fast();
+    for scale in [0.1, 2.0, 0.2, 1.0] {
+        let rows = rows(scale);
+        let tensors = [
+            TensorView::from_slice("output0", &[1, 24, 8], &rows),
+            TensorView::from_slice("output1", &[1, 2, SIDE, SIDE], &prototypes),
+        ];
+        let layout = layout(&tensors);
+        let params = Params { model_size: [SIDE as f32; 2], ..params() };
+        let mut reference = Reference::default();
+        let expected = reference.run(&tensors, &layout, &params).unwrap();
+        let found = engine.run(&tensors, &layout, &params).unwrap();
+        assert_eq!(masks(&found.image(0)), masks(&expected.image(0)), "{scale}");
     }
 }
 
