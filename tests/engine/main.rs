@@ -12,6 +12,7 @@ mod layout;
 mod layouts;
 mod nvinfer;
 mod oriented;
+mod oriented_vectors;
 mod paper;
 mod properties;
 mod recorded;
