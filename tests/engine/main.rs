@@ -13,6 +13,7 @@ mod layouts;
 mod masks;
 mod nvinfer;
 mod oriented;
+mod oriented_vectors;
 mod paper;
 mod properties;
 mod recorded;

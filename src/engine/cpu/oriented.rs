@@ -163,18 +163,23 @@ impl Measure for ProbIou {
 pub(super) struct Test<M, const CLASSES: bool>(M);
 
 impl<M: Measure, const CLASSES: bool> Test<M, CLASSES> {
-    /// Whether the boxes can conflict. Has no branches.
+    /// Whether the bounds intersect and the classes can conflict. Has no branches.
     #[inline(always)]
-    fn can_conflict(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
+    fn bounds_intersect(higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
         let (a, b) = (higher.corners(), lower.corners());
-        let (higher_area, lower_area) = (higher.measured.area, lower.measured.area);
         let width = lesser(a.x2, b.x2) - greater(a.x1, b.x1);
         let height = lesser(a.y2, b.y2) - greater(a.y1, b.y1);
-        let greatest = greatest_intersection(a, b, lesser(higher_area, lower_area));
+        (width > 0.0) & (height > 0.0) & (!CLASSES | (higher.class == lower.class))
+    }
+
+    /// Whether the intersection can be large enough, if the bounds intersect. Has no branches.
+    #[inline(always)]
+    fn is_large(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
+        let (higher_area, lower_area) = (higher.measured.area, lower.measured.area);
+        let smaller = lesser(higher_area, lower_area);
+        let greatest = greatest_intersection(higher.corners(), lower.corners(), smaller);
         // Close to zero rounding errors are not proportional to the areas.
-        let is_large =
-            greatest + f32::MIN_POSITIVE >= self.0.least_intersection(higher_area, lower_area);
-        (width > 0.0) & (height > 0.0) & is_large & (!CLASSES | (higher.class == lower.class))
+        greatest + f32::MIN_POSITIVE >= self.0.least_intersection(higher_area, lower_area)
     }
 }
 
@@ -195,7 +200,9 @@ impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
 
     #[inline(always)]
     fn conflict(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
-        self.can_conflict(higher, lower) && self.0.conflict(&higher.shape, &lower.shape)
+        Self::bounds_intersect(higher, lower)
+            && self.is_large(higher, lower)
+            && self.0.conflict(&higher.shape, &lower.shape)
     }
 
     #[inline(always)]
@@ -204,11 +211,20 @@ impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
         block: &Block<WIDTH, Rectangle>,
         entry: &Entry<Rectangle>,
     ) -> bool {
-        let mut can_conflict = [false; WIDTH];
-        for (index, can) in can_conflict.iter_mut().enumerate() {
-            *can = self.can_conflict(&block.get(index), entry);
+        // Most blocks have no box that is near.
+        let mut any = false;
+        for index in 0..WIDTH {
+            any |= Self::bounds_intersect(&block.get(index), entry);
         }
-        let mut selected = (0..WIDTH).filter(|&index| can_conflict[index]);
+        if !any {
+            return false;
+        }
+        let mut is_selected = [false; WIDTH];
+        for (index, is_selected) in is_selected.iter_mut().enumerate() {
+            let other = &block.get(index);
+            *is_selected = Self::bounds_intersect(other, entry) & self.is_large(other, entry);
+        }
+        let mut selected = (0..WIDTH).filter(|&index| is_selected[index]);
         selected.any(|index| self.0.conflict(&block.get(index).shape, &entry.shape))
     }
 
