@@ -11,6 +11,7 @@ mod bad_input;
 mod contradictions;
 mod label_counts;
 mod layout_file;
+mod masks;
 mod model;
 mod models2026;
 mod notices;
