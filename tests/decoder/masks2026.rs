@@ -74,6 +74,7 @@ fn recorded_outputs_have_the_expected_masks() {
             let image = outcome.image(0);
             assert_eq!(image.survivors.len(), expected.len(), "{name}");
             let rows = image.columns.chunks(outcome.column_components());
+            let mut set = 0;
             for (index, (expected, row)) in expected.iter().zip(rows).enumerate() {
                 let mask = image.masks.get(index).unwrap();
                 let logits = logits(views, layout, row);
@@ -86,11 +87,10 @@ fn recorded_outputs_have_the_expected_masks() {
                     both += usize::from(expected && found);
                     either += usize::from(expected || found);
                 }
-                assert!(
-                    either > 4 && both as f64 > 0.99 * either as f64,
-                    "{name}, {index}: {either}"
-                );
+                assert!(both as f64 >= 0.99 * either as f64, "{name}, {index}: {both}, {either}");
+                set += either;
             }
+            assert!(set > 1_000, "{name}: {set} pixels are set");
         }
     });
     assert!(cases == 5 || data::path("data/models2026").is_none());

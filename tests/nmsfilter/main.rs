@@ -12,6 +12,7 @@ mod contradictions;
 mod details;
 mod label_counts;
 mod layout_file;
+mod masks;
 mod model;
 mod models2026;
 mod notices;
