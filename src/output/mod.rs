@@ -82,7 +82,7 @@ pub fn attach(
     };
 
     if kinds.roi {
-        let first_id = first_id(roi::next_id(buffer), first_object, regions.len());
+        let first_id = first_id(roi::next_id(buffer), first_object, regions.regions.len());
         roi::attach(buffer, frame, regions, labels, first_id);
     }
     Ok(())
