@@ -4,21 +4,26 @@
 
 use std::path::Path;
 
-use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
+use gstnmsfilter::internals::decoder::{self, Coordinates, Layout, Options};
 use gstnmsfilter::internals::engine::{
     ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
+use gstnmsfilter::internals::plan::Place;
 use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use serde_json::Value;
 
 use crate::support::{data, engines};
 
 /// The cases, each with its decoder and how near the corners are: exact where boxes are only moved and scaled.
-const CASES: [(&str, &str, f32); 24] = [
+pub const CASES: [(&str, &str, f32); 29] = [
     ("01_six_yolo26/bus", "end2end", 0.0),
     ("01_six_yolo26/street", "end2end", 0.0),
     ("01_six_yolo26_tflite/bus", "end2end", 0.0),
     ("01_six_yolov10/nnstreamer", "end2end", 0.0),
+    ("02_seg_nhwc_layout/bus", "yolov8-seg", 0.0),
+    ("02_seg_yolov8/bus", "yolov8-seg", 0.0),
+    ("02_seg_yolov8/street", "yolov8-seg", 0.0),
+    ("02_seg_yolov8_640/bus", "yolov8-seg", 0.0),
     ("05_detr_deimv2/bus", "detr", 0.01),
     ("05_detr_deimv2/bus_postprocessed", "boxes", 0.0),
     ("05_detr_deimv2/street", "detr", 0.01),
@@ -40,24 +45,20 @@ const CASES: [(&str, &str, f32); 24] = [
     ("10_nanodet/bus", "nanodet", 0.01),
     ("10_picodet/street", "picodet", 0.01),
     ("10_yolonas_layout/street", "boxes", 0.0),
+    ("11_six_with_masks_layout/bus", "end2end-seg", 0.0),
 ];
 
 /// A case whose classes are no whole numbers: boxes, scores and classes have one scale.
 const ONE_SCALE: &str = "01_six_yolo26_int8_negative/bus";
 
-/// Cases with masks, keypoints or angles, which no decoder reads.
-const NOT_READ: [&str; 11] = [
-    "02_seg_nhwc_layout/bus",
-    "02_seg_yolov8/bus",
-    "02_seg_yolov8/street",
-    "02_seg_yolov8_640/bus",
+/// Cases with keypoints or angles, which are tested elsewhere.
+const NOT_READ: [&str; 6] = [
     "03_pose_pixels/bus",
     "03_pose_yolo11_tflite/bus",
     "03_pose_yolov8_tflite_224/bus",
     "04_obb/nnstreamer",
     "11_six_with_angle_layout/nnstreamer",
     "11_six_with_keypoints_layout/bus",
-    "11_six_with_masks_layout/bus",
 ];
 
 /// Families whose outputs are not suppressed.
@@ -99,16 +100,16 @@ fn numbers(value: &Value) -> Vec<usize> {
     value.as_array().unwrap().iter().map(|side| side.as_u64().unwrap() as usize).collect()
 }
 
-struct Case {
+pub struct Case {
     family: String,
     tensors: Vec<Recorded>,
-    model: [f32; 2],
+    pub model: [f32; 2],
     normalized: bool,
     params: Params,
 }
 
 impl Case {
-    fn read(folder: &Path) -> Self {
+    pub fn read(folder: &Path) -> Self {
         let text = std::fs::read_to_string(folder.join("case.json")).unwrap();
         let case: Value = serde_json::from_str(&text).unwrap();
         let tensors = case["tensors"].as_object().unwrap().iter().map(|(name, tensor)| {
@@ -150,8 +151,12 @@ impl Case {
         }
     }
 
-    /// The survivors by the reference engine, which are those of the engine under test.
-    fn survivors(&self, decoder: &str) -> Vec<Detection> {
+    /// Calls `act` with the tensors, their layout by `decoder`, and the parameters.
+    pub fn with<T>(
+        &self,
+        decoder: &str,
+        act: impl FnOnce(&[TensorView<'_>], &Layout, &Params) -> T,
+    ) -> T {
         let views: Vec<TensorView<'_>> = self.tensors.iter().map(Recorded::view).collect();
         // Other decoders define the unit.
         let coordinates = match (self.family.as_str(), self.normalized) {
@@ -160,14 +165,22 @@ impl Case {
         };
         let options = Options { coordinates, model_size: Some(self.model), ..Options::default() };
         let layout = decoder::choose(&views, decoder::by_name(decoder), options).unwrap().layout;
-        let scale = if layout.normalized { self.model } else { [1.0; 2] };
-        let params = Params { scale, ..self.params.clone() };
-        let mut reference = Reference::default();
-        let expected = reference.run(&views, &layout, &params).unwrap().image(0).survivors.to_vec();
-        let mut fast = engines::fast();
-        let outcome = fast.run(&views, &layout, &params).unwrap();
-        assert_eq!(outcome.image(0).survivors, expected);
-        expected
+        let mut params = self.params.clone();
+        Place::Input(self.model).apply(&layout, &mut params);
+        act(&views, &layout, &params)
+    }
+
+    /// The survivors by the reference engine, which are those of the engine under test.
+    fn survivors(&self, decoder: &str) -> Vec<Detection> {
+        self.with(decoder, |views, layout, params| {
+            let mut reference = Reference::default();
+            let expected = reference.run(views, layout, params).unwrap();
+            let expected = expected.image(0).survivors.to_vec();
+            let mut fast = engines::fast();
+            let outcome = fast.run(views, layout, params).unwrap();
+            assert_eq!(outcome.image(0).survivors, expected);
+            expected
+        })
     }
 }
 

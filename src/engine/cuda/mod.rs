@@ -238,7 +238,7 @@ impl OnDevice {
         let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
         if let Some(grid) = &mask_grid {
             config.masks = Some(MaskKernel::of(grid));
-            config.mask_words = mask_capacity(0);
+            config.mask_words = mask_capacity(0, images);
         }
         let mut launch = LaunchParams::default();
         if plain.is_none() {
@@ -267,7 +267,7 @@ impl OnDevice {
                 return Ok(work);
             }
             if has_memory {
-                config.mask_words = mask_capacity(words);
+                config.mask_words = mask_capacity(words, images);
             } else {
                 config.capacity = candidates;
             }
@@ -284,8 +284,7 @@ impl OnDevice {
             counts.first_mask = self.mask_places.len();
             let survivors = &self.results.detections()[counts.first..][..counts.survivors];
             let (first, places) = (self.results.first_mask_byte(image), &mut self.mask_places);
-            // The limit is less than 32 bits.
-            let words = grid.place(survivors, images as usize, first, places) as u32;
+            let words = grid.place(survivors, first, places);
             most = most.max(words);
             written += words.min(self.graph.as_ref().map_or(0, Graph::mask_words));
         }
