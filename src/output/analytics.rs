@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 
 use gst::glib;
 #[cfg(feature = "v1_26")]
-use gst::glib::translate::{FromGlibPtrFull, IntoGlibPtr};
+use gst::glib::translate::IntoGlibPtr;
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
     AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt,

@@ -409,7 +409,6 @@ mod details {
     use std::ptr::null_mut;
 
     use gst::glib;
-    use gst::glib::translate::FromGlibPtrFull;
     use gst_analytics::ffi;
 
     use super::*;

@@ -29,10 +29,10 @@ fn objects(properties: &str, tensors: &[(&str, &[u32], Vec<f32>)]) -> Vec<Object
     ran.well().seen[0].frames[0].1.clone()
 }
 
-/// Columns of six numbers for eight anchors, of which these are the first and the others have the score 0.
-fn columns(first: &[[f32; 6]]) -> Vec<f32> {
-    let anchor = |index: usize| first.get(index).copied().unwrap_or_default();
-    (0..6).flat_map(|row| (0..8).map(move |index| anchor(index)[row])).collect()
+/// Columns of N numbers for eight anchors, of which these are the first and the others have the score 0.
+fn columns<const N: usize>(first: &[[f32; N]]) -> Vec<f32> {
+    let anchor = |index: usize| first.get(index).copied().unwrap_or([0.0; N]);
+    (0..N).flat_map(|row| (0..8).map(move |index| anchor(index)[row])).collect()
 }
 
 fn assert_near(found: &[f32], expected: &[f32]) {
@@ -77,13 +77,14 @@ fn of_masks() {
     if !is_inside() {
         return;
     }
-    // Columns of cx, cy, w, h, score, coefficient.
-    let boxes = [[150.0, 140.0, 100.0, 80.0, 0.9, 1.0], [400.0, 400.0, 80.0, 40.0, 0.8, -2.0]];
+    // Columns of cx, cy, w, h, score, two coefficients.
+    let boxes =
+        [[150.0, 140.0, 100.0, 80.0, 0.9, 1.0, 0.0], [400.0, 400.0, 80.0, 40.0, 0.8, -2.0, 0.0]];
     let columns = columns(&boxes);
-    // The left quarter of the frame is positive.
-    let prototype = (0..160 * 160).map(|i| if i % 160 < 40 { 1.0 } else { -1.0 }).collect();
+    // The left quarter of the first is positive.
+    let prototypes = (0..2 * 160 * 160).map(|i| if i % 160 < 40 { 1.0 } else { -1.0 }).collect();
     let tensors: [(&str, &[u32], Vec<f32>); 2] =
-        [("output0", &[6, 8], columns), ("output1", &[1, 160, 160], prototype)];
+        [("output0", &[7, 8], columns), ("output1", &[2, 160, 160], prototypes)];
     let found = objects("decoder=yolov8-seg", &tensors);
     let [first, second] = &found[..] else { panic!("{found:?}") };
     // A pixel of the prototype is four of the frame.
