@@ -8,7 +8,8 @@
 //
 // The last three exist for a single image, and as map_batch, reduce_batch and publish_batch. Decode
 // exists for plain layouts, whose boxes and scores are final, and as decode_layout for all others;
-// publish also as publish_columns, for layouts whose survivors carry further numbers along.
+// publish also as publish_columns, for layouts whose survivors carry further numbers along. Layouts of
+// oriented boxes have decode_oriented, map_oriented and reduce_oriented.
 //
 // The candidates are the vertices of the conflict graph. Two of them are adjacent where they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
@@ -39,3 +40,6 @@
 #include "publish.cuh"
 #include "decode_layout.cuh"
 #include "publish_columns.cuh"
+#include "decode_oriented.cuh"
+#include "map_oriented.cuh"
+#include "reduce_oriented.cuh"
