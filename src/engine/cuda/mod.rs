@@ -224,11 +224,15 @@ impl OnDevice {
             // A batch begins with less memory: few anchors become candidates.
             capacity: if images == 1 { anchors } else { anchors.min(CAPACITY_STEP) },
             images,
-            decode: plain.map_or(DecodeKernel::Layout, |plain| {
-                let fields = [plain.boxes, plain.scores];
-                let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
-                DecodeKernel::Plain(fields.map(precision))
-            }),
+            decode: match plain {
+                Some(plain) => {
+                    let fields = [plain.boxes, plain.scores];
+                    let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
+                    DecodeKernel::Plain(fields.map(precision))
+                }
+                None if layout.is_oriented() => DecodeKernel::Oriented,
+                None => DecodeKernel::Layout,
+            },
             multi_label: is_multi_label(layout, params),
             column_components: layout.column_components() as u32,
             masks: None,
