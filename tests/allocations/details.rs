@@ -2,7 +2,6 @@
 //! After the first frames neither `nmsfilter` nor `roioverlay` allocates per frame for keypoints, masks and oriented
 //! boxes. As in `element`, only calls of Rust's allocator are counted.
 
-use gst::prelude::*;
 use gst_check::Harness;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
@@ -68,7 +67,9 @@ fn warm_frames(elements: &str, make: MakeTensors) -> Vec<usize> {
         count
     };
     // The first frame of a GPU, if there is one, is the ninth.
-    tensors.iter().cycle().take(16).for_each(|tensors| drop(frame(tensors)));
+    tensors.iter().cycle().take(16).for_each(|tensors| {
+        frame(tensors);
+    });
     (0..20).map(|i| frame(&tensors[i % tensors.len()])).collect()
 }
 
