@@ -198,7 +198,7 @@ impl Suppression<'_> {
     fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
         let Self { found, ranking, survivors: all_survivors, params } = self;
         let test = C::new(params);
-        let candidates = &found.candidates;
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
         let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(all_survivors);
         let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
@@ -207,7 +207,7 @@ impl Suppression<'_> {
         'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
             // Several entries are loaded in one loop, so that their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
-                *entry = C::entry(found, ranking::index(key), params);
+                *entry = C::entry(candidates, rectangles, ranking::index(key), params);
             }
             for (entry, &key) in entries.iter().zip(keys) {
                 if survivors.len() == max_survivors {
