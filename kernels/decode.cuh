@@ -99,16 +99,29 @@ DEVICE Verdict make_score(const KernelParams &params, float objectness, float cl
     return CANDIDATE;
 }
 
-// Rules 5 and 6: the checks of the corners x1, y1, x2, y2.
-DEVICE Verdict check_box(const KernelParams &params, const float4 &box) {
+// A box whose bounds are the box.
+struct UprightBox {
+    float4 bounds; // x1, y1, x2, y2
+
+    DEVICE float width() const { return sub_rn(bounds.z, bounds.x); }
+    DEVICE float height() const { return sub_rn(bounds.w, bounds.y); }
+    // Whether the bounds are empty although no side is zero.
+    DEVICE bool is_empty() const { return false; }
+    // Stores what else belongs to the candidate of this slot.
+    DEVICE void store(const Workspace &, uint32_t) const {}
+};
+
+// Rules 5 and 6: the checks of a box.
+template <typename Box> DEVICE Verdict check_box(const KernelParams &params, const Box &of) {
+    const float4 &box = of.bounds;
     if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
         return REJECTED;
     }
-    const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
+    const float width = of.width(), height = of.height();
     if (width < 0.0f || height < 0.0f || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE) {
         return REJECTED;
     }
-    if (width == 0.0f || height == 0.0f || width < params.min_size[0] ||
+    if (of.is_empty() || width == 0.0f || height == 0.0f || width < params.min_size[0] ||
         height < params.min_size[1] || width > params.max_size[0] || height > params.max_size[1]) {
         return DROPPED;
     }
@@ -140,7 +153,7 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
             box.w = add_rn(y, half_height);
         }
     }
-    return check_box(params, box);
+    return check_box(params, UprightBox{box});
 }
 
 // Copies the parameters to the header for map, reduce and publish. One thread of an image calls it.
@@ -157,8 +170,9 @@ DEVICE void store_params(const KernelParams &params, Header *header) {
 
 // Counts a warp's candidates and rejected anchors, and appends the candidates. All lanes call it.
 // Candidates beyond the capacity are counted, but not stored.
+template <typename Box>
 DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdict verdict,
-                   const float4 &box, float score, uint32_t index, uint32_t class_index) {
+                   const Box &box, float score, uint32_t index, uint32_t class_index) {
     Header *const header = workspace.header;
     const uint32_t lane = lane_index();
     const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);
@@ -175,9 +189,10 @@ DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdi
     }
     slot = __shfl_sync(ALL_LANES, slot, 0) + lanes_before(candidates);
     if (verdict == CANDIDATE && slot < params.capacity) {
-        workspace.candidate_box[slot] = box;
+        workspace.candidate_box[slot] = box.bounds;
         workspace.candidate_key[slot] = RankKey::encode(score, index);
         workspace.candidate_class[slot] = class_index;
+        box.store(workspace, slot);
     }
 }
 
@@ -307,7 +322,7 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
     if (verdict == CANDIDATE) {
         verdict = make_box(params, box);
     }
-    append(params, workspace, verdict, box, score, anchor, best.class_index);
+    append(params, workspace, verdict, UprightBox{box}, score, anchor, best.class_index);
 }
 
 // Decode to all pairs of anchor and class. One thread has one pair, in the order of the scores in
@@ -355,7 +370,7 @@ DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t 
         verdict = make_box(params, box);
     }
     const uint32_t index = anchor * params.classes + class_index;
-    append(params, workspace, verdict, box, score, index, class_index);
+    append(params, workspace, verdict, UprightBox{box}, score, index, class_index);
 }
 
 #define DECODE(decoder, name, Boxes, Scores)                                                       \

@@ -185,11 +185,10 @@ struct DecodeLayoutShared {
     BestOfWarps partial;
 };
 
-// Decode to an anchor's best class.
-KERNEL(DECODE_THREADS, 2)
-decode_layout(const KernelParams params, void *workspaces, uint64_t stride,
-              const LayoutParams layout) {
-    BLOCK_SHARED(DecodeLayoutShared, shared);
+// Decode to an anchor's best class, with boxes of the type `Box`.
+template <typename Box>
+DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params, void *workspaces,
+                          uint64_t stride, const LayoutParams &layout) {
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
@@ -249,7 +248,7 @@ decode_layout(const KernelParams params, void *workspaces, uint64_t stride,
         verdict = best_score(params, layout, group, scores, own, objectness, best, is_invalid != 0,
                              score, class_index);
     }
-    float4 box = {};
+    Box box = {};
     if (verdict == CANDIDATE) {
         verdict = layout_box(params, layout, group, own.anchor, box);
     }
@@ -258,10 +257,9 @@ decode_layout(const KernelParams params, void *workspaces, uint64_t stride,
 
 // Decode to all pairs of anchor and class. A thread has a part of an anchor's pairs. It computes the
 // box, and the sum of softmax, once.
-KERNEL(DECODE_THREADS, 2)
-decode_layout_multi(const KernelParams params, void *workspaces, uint64_t stride,
-                    const LayoutParams layout) {
-    BLOCK_SHARED(LayoutGroup, group);
+template <typename Box>
+DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, void *workspaces,
+                                uint64_t stride, const LayoutParams &layout) {
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
@@ -280,7 +278,7 @@ decode_layout_multi(const KernelParams params, void *workspaces, uint64_t stride
     const uint32_t columns = layout.background + layout.components;
     bool has_sum = false, has_box = false;
     float greatest = 0.0f, sum = 1.0f;
-    float4 box = {};
+    Box box = {};
     Verdict of_box = DROPPED;
 
     // All lanes of a warp have the same number of steps.
@@ -322,4 +320,17 @@ decode_layout_multi(const KernelParams params, void *workspaces, uint64_t stride
         const uint32_t index = own.index * params.classes + component;
         append(params, workspace, verdict, box, score, index, class_index);
     }
+}
+
+KERNEL(DECODE_THREADS, 2)
+decode_layout(const KernelParams params, void *workspaces, uint64_t stride,
+              const LayoutParams layout) {
+    BLOCK_SHARED(DecodeLayoutShared, shared);
+    decode_groups<UprightBox>(shared, params, workspaces, stride, layout);
+}
+KERNEL(DECODE_THREADS, 2)
+decode_layout_multi(const KernelParams params, void *workspaces, uint64_t stride,
+                    const LayoutParams layout) {
+    BLOCK_SHARED(LayoutGroup, group);
+    decode_groups_multi<UprightBox>(group, params, workspaces, stride, layout);
 }

@@ -19,7 +19,8 @@
 // addresses of their image, and map_batch also divides the queries among groups of warps. Both have
 // one source, with the template parameter `IsBatch`. Decode has one kernel for both.
 //
-// layout_params.cuh has the interface of the kernels for layouts that are not plain.
+// layout_params.cuh has the interface of the kernels for layouts that are not plain, and of those for
+// oriented boxes.
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
 // `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
@@ -39,8 +40,8 @@
 // grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
 // kernel before.
 //
-// The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity) bytes
-// at i * stride. The stride is a multiple of 256, and not less than workspace_bytes(capacity).
+// The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity,
+// is_oriented) bytes at i * stride. The stride is a multiple of 256, and not less than that.
 // KernelParams::capacity is the number of candidates that each image has memory for. An image may
 // have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
 // and no survivors, and the host runs the images again with a greater capacity. The first
@@ -80,8 +81,9 @@ enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
 // KernelParams::method: which candidates survive (src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
 // KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
-// candidate that outranks the other, or of the smaller box.
-enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2 };
+// candidate that outranks the other, or of the smaller box; or it is the probabilistic IoU of two
+// oriented boxes.
+enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2, PROB_IOU = 4 };
 
 // Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
 // c * component_stride from the address. If the tensor has a table of images (KernelParams), it is
@@ -202,12 +204,15 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors,
 // the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
 #define HEADER_BYTES 512
 #define BYTES_PER_CANDIDATE 324
+// For the kernels for oriented boxes there is one more array, with this many.
+#define RECTANGLE_BYTES 32
 
 NMSFILTER_HOST_DEVICE constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 63) / 64 * 64;
 }
-NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity) {
-    return HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE;
+NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity, bool is_oriented) {
+    return HEADER_BYTES +
+           padded(capacity) * (BYTES_PER_CANDIDATE + (is_oriented ? RECTANGLE_BYTES : 0));
 }
 
 // Headers of all images, then detections.

@@ -273,9 +273,14 @@ struct BoxAxis {
     }
 };
 
-// Rule 5: the corners of an anchor, which is counted in its group.
-DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
-                          const LayoutGroup &group, uint32_t anchor, float4 &box) {
+// The components of an anchor's box: x and z along the x axis, y and w along the y axis.
+struct AnchorBox {
+    float4 components;
+    BoxAxis x, y;
+};
+
+// The anchor is counted in its group.
+DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group, uint32_t anchor) {
     Prior prior = {{0.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
     const bool has_prior = group.reference != REFERENCE_NONE;
     if (group.reference == REFERENCE_GRID) {
@@ -283,7 +288,7 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     } else if (has_prior) {
         prior = prior_of_numbers(group, layout.axes, anchor);
     }
-    box = box_components(layout, group, anchor);
+    float4 box = box_components(layout, group, anchor);
     if (layout.axes == AXES_YX) {
         box = {box.y, box.x, box.w, box.z};
         if (layout.box_format == SQUARE) {
@@ -296,9 +301,18 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     const bool is_of_cell = layout.transform == TRANSFORM_SIGMOID;
     const float unit_x = is_of_cell ? prior.cell[0] : prior.size[0];
     const float unit_y = is_of_cell ? prior.cell[1] : prior.size[1];
-    const BoxAxis x = {layout, has_prior, prior.point[0], prior.size[0], unit_x};
-    const BoxAxis y = {layout, has_prior, prior.point[1], prior.size[1], unit_y};
-    x.corners(params.scale[0], box.x, box.z);
-    y.corners(params.scale[1], box.y, box.w);
+    return {box,
+            {layout, has_prior, prior.point[0], prior.size[0], unit_x},
+            {layout, has_prior, prior.point[1], prior.size[1], unit_y}};
+}
+
+// Rule 5: the corners of an anchor's box.
+DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
+                          const LayoutGroup &group, uint32_t anchor, UprightBox &box) {
+    const AnchorBox of = anchor_box(layout, group, anchor);
+    float4 &corners = box.bounds;
+    corners = of.components;
+    of.x.corners(params.scale[0], corners.x, corners.z);
+    of.y.corners(params.scale[1], corners.y, corners.w);
     return check_box(params, box);
 }

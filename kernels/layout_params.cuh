@@ -5,6 +5,8 @@
 //
 //   kernel                                  blocks per image       parameters
 //   decode_layout, decode_layout_multi      layout_blocks(layout)  params, workspace, stride, layout
+//   decode_oriented, decode_oriented_multi  layout_blocks(layout)  the same
+//   map_oriented, reduce_oriented           as map and reduce      workspace, stride
 //   publish_columns, publish_columns_batch  1                      workspace, stride, results,
 //                                                                  detections, columns, rows
 //
@@ -13,6 +15,10 @@
 // decode_<B>_<S>, and decode_layout_multi that of decode_multi_<B>_<S>. KernelParams then has no
 // fields, box format and objectness; `anchors` are those of all groups, and `classes` is
 // LayoutParams::components.
+//
+// The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
+// reduce_batch where groups have angles. They are for any number of images, and need a workspace with
+// rectangles (workspace_bytes). The box format is CENTER, and KernelParams::pixel_offset is not read.
 //
 // publish_columns takes the place of publish where survivors carry columns along: row i of an image
 // belongs to its survivor i. The rows of image n begin at rows[n * capacity * components].
@@ -77,6 +83,7 @@ struct LayoutGroup {
     LayoutField objectness;
     LayoutField class_index;
     LayoutField priors;    // of REFERENCE_PRIORS and REFERENCE_TABLE
+    LayoutField angle;     // of oriented boxes
     uint32_t first_anchor; // the number of anchors in the groups before
     uint32_t anchors;
     uint32_t first_block; // the number of blocks of the groups before
@@ -110,6 +117,8 @@ struct LayoutParams {
     uint32_t transform;
     uint32_t bins;
     float variances[2];
+    float angle_factor; // of oriented boxes: radians, clockwise, for 1
+    uint32_t reserved;
 };
 
 struct ColumnParams {
@@ -122,8 +131,8 @@ struct ColumnParams {
     uint32_t reserved;
 };
 
-static_assert(sizeof(LayoutField) == 56 && sizeof(LayoutGroup) == 376 &&
-                  sizeof(LayoutParams) == 3128 && sizeof(ColumnParams) == 1856,
+static_assert(sizeof(LayoutField) == 56 && sizeof(LayoutGroup) == 432 &&
+                  sizeof(LayoutParams) == 3584 && sizeof(ColumnParams) == 1856,
               "src/engine/cuda/layout_params.rs");
 static_assert(sizeof(KernelParams) + 16 + sizeof(LayoutParams) <= 4096,
               "the parameters of a kernel before CUDA 12.1");

@@ -63,6 +63,11 @@ struct QueueEntry {
 
     DEVICE uint32_t first_pair() const { return __ffs(bits) - 1; }
     DEVICE void remove_first_pair() { bits &= bits - 1; }
+
+    // The entry without its other pairs.
+    DEVICE QueueEntry only_first_pair() const {
+        return QueueEntry{(bits & (0u - bits)) | (bits & ~((1u << PAIR_BITS) - 1))};
+    }
 };
 static_assert(QUERY_TILE % 2 == 0, "queries are compared in pairs");
 static_assert(QUERY_TILE <= 1u << QueueEntry::QUERY_BITS, "an entry has bits for the query");
@@ -128,6 +133,7 @@ struct WarpGroups {
     }
 };
 
+template <typename Map>
 DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
                       const OverlapRule &rule, bool needs_conflicts) {
     if (threadIdx.x == 0 && range.count % 2 != 0) {
@@ -138,7 +144,7 @@ DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRan
     for (uint32_t q = threadIdx.x; q < range.count; q += MAP_THREADS) {
         const uint32_t slot = range.slot(q);
         const float4 box = workspace.candidate_box[slot];
-        tile.proxy[q] = needs_conflicts ? proxy_box(box, rule) : empty_box();
+        tile.proxy[q] = needs_conflicts ? Map::proxy(box, rule) : empty_box();
         tile.box[q] = box;
         tile.key[q] = workspace.candidate_key[slot];
         tile.class_index[q] = workspace.candidate_class[slot];
@@ -148,10 +154,22 @@ DEVICE void load_tile(QueryTile &tile, const Workspace &workspace, const TileRan
     }
 }
 
+// Adds the candidate of slot `slot` to the conflict list of query `q`.
+DEVICE void add_conflict(QueryTile &tile, uint32_t q, uint32_t slot) {
+    ConflictList &list = tile.conflicts[q];
+    const uint32_t at = atomicAdd(&list.count, 1u);
+    if (at < CONFLICT_LIST_CAPACITY) {
+        list.slots[at] = slot;
+    }
+}
+
 // A warp's pairs that wait for the exact test.
 struct PairQueue {
     uint32_t *entries;
     uint32_t length;
+
+    // The pairs that still wait.
+    DEVICE uint32_t rest() const { return length; }
 
     // All lanes call it.
     DEVICE void add(bool has_entry, QueueEntry entry) {
@@ -183,17 +201,34 @@ struct PairQueue {
             // With method NONE pairs get here whose coordinates are infinite in half precision.
             if (workspace.header->params.method != NONE && boxes_conflict(box, tile.box[q], rule) &&
                 classes_conflict(class_index, tile.class_index[q], rule)) {
-                ConflictList &list = tile.conflicts[q];
-                const uint32_t at = atomicAdd(&list.count, 1u);
-                if (at < CONFLICT_LIST_CAPACITY) {
-                    list.slots[at] = slot;
-                }
+                add_conflict(tile, q, slot);
             }
             entry.remove_first_pair();
         }
         __syncwarp();
         add(entry.pairs() != 0, entry);
     }
+};
+
+// Map for upright boxes. map_oriented.cuh has the same for oriented ones.
+struct MapUpright {
+    typedef QueryTile Tile;
+    typedef PairQueue Queue;
+
+    static DEVICE ProxyBox proxy(const float4 &box, const OverlapRule &rule) {
+        return proxy_box(box, rule);
+    }
+    static DEVICE Queue queue(Tile &tile) { return {tile.queue[warp_index()], 0}; }
+    // RankedCandidate::slot
+    static DEVICE uint32_t ranked_slot(uint32_t) { return 0; }
+    // The items per thread, at most, and those below `items` for which compare_tile is compiled; 0:
+    // none.
+    static constexpr uint32_t ITEMS = MAP_ITEMS_PER_THREAD;
+    static constexpr uint32_t fewer_items(uint32_t items) {
+        return items > 4 ? items - 2 : items - 1;
+    }
+    // Whether a single image can have warp groups, too.
+    static constexpr bool HAS_GROUPS_FOR_SINGLE_IMAGES = false;
 };
 
 // Compares the thread's candidates, from number `K` on, with query `q`: their number of those that
@@ -212,8 +247,8 @@ DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[I
 
 // Compares `Items` candidates per thread, from slot `from` on, with the queries. Where `from` is 0
 // it loads the tile first, while the loads of the candidates are in flight.
-template <uint32_t Items, typename Groups>
-DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const TileRange &range,
+template <typename Map, uint32_t Items, typename Groups>
+DEVICE void compare_tile(typename Map::Tile &tile, const Workspace &workspace, const TileRange &range,
                          const Groups &groups, uint32_t from) {
     float4 box[Items];
     RankKey key[Items];
@@ -228,12 +263,12 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
     const bool needs_conflicts = workspace.header->params.method != NONE;
     compiler_barrier();
     if (from == 0) {
-        load_tile(tile, workspace, range, rule, needs_conflicts);
+        load_tile<Map>(tile, workspace, range, rule, needs_conflicts);
     }
     ProxyBox proxy[Items];
 #pragma unroll
     for (uint32_t k = 0; k < Items; k++) {
-        proxy[k] = proxy_box(box[k], rule);
+        proxy[k] = Map::proxy(box[k], rule);
     }
     if (from == 0) {
         __syncthreads();
@@ -243,7 +278,7 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
     if (warp_from >= range.candidates || groups.group() >= groups.groups()) {
         return;
     }
-    PairQueue queue{tile.queue[warp_index()], 0};
+    typename Map::Queue queue = Map::queue(tile);
     for (uint32_t group = 0; group < range.count; group += 2 * WARP) {
         // The counts of this query and the next are collected in this lane, because one atomic
         // addition for each group is cheaper than one for each query.
@@ -270,29 +305,30 @@ DEVICE void compare_tile(QueryTile &tile, const Workspace &workspace, const Tile
             atomicAdd(&tile.rank[own + 1], own_counts.second());
         }
     }
-    while (queue.length != 0) {
+    while (queue.rest() != 0) {
         queue.test(tile, workspace, groups, from, warp_from, min(queue.length, WARP));
     }
 }
 
 // compare_tile with the fewest items per thread, up to `Items`, that cover the remaining
 // candidates.
-template <uint32_t Items, bool IsBatch>
-DEVICE void compare_tile_up_to(QueryTile &tile, const Workspace &workspace, const TileRange &range,
-                               uint32_t from) {
-    if constexpr (Items > 1) {
-        constexpr uint32_t FEWER = Items > 4 ? Items - 2 : Items - 1;
+template <typename Map, uint32_t Items, bool IsBatch>
+DEVICE void compare_tile_up_to(typename Map::Tile &tile, const Workspace &workspace,
+                               const TileRange &range, uint32_t from) {
+    if constexpr (Map::fewer_items(Items) != 0) {
+        constexpr uint32_t FEWER = Map::fewer_items(Items);
         if (range.candidates - from <= FEWER * MAP_THREADS) {
-            return compare_tile_up_to<FEWER, IsBatch>(tile, workspace, range, from);
+            return compare_tile_up_to<Map, FEWER, IsBatch>(tile, workspace, range, from);
         }
     }
-    compare_tile<Items>(tile, workspace, range, OneGroup<IsBatch>(), from);
+    compare_tile<Map, Items>(tile, workspace, range, OneGroup<IsBatch>(), from);
 }
 
 // Lanes that copy one query. Most lists have fewer words, and a block has more queries than warps.
 #define SCATTER_LANES (WARP / 2)
 
 // Stores the queries by rank, except those from rank `limit` on.
+template <typename Map>
 DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const TileRange &range,
                     uint32_t limit) {
     const uint32_t member = threadIdx.x % SCATTER_LANES;
@@ -317,7 +353,7 @@ DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const Til
             candidate.score = key.score();
             candidate.class_index = tile.class_index[q];
             candidate.index = key.index();
-            candidate.reserved = 0;
+            candidate.slot = Map::ranked_slot(list.own_slot);
             workspace.ranked[rank] = candidate;
             const Decision decision = count == 0 ? Decision::encode(Decision::SURVIVES, 1)
                                                  : Decision::encode(Decision::UNDECIDED, 0);
@@ -327,8 +363,9 @@ DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const Til
     }
 }
 
-template <bool IsBatch> DEVICE void map_candidates(void *workspaces, uint64_t stride) {
-    BLOCK_SHARED(QueryTile, tile);
+template <typename Map, bool IsBatch>
+DEVICE void map_candidates(void *workspaces, uint64_t stride) {
+    BLOCK_SHARED(typename Map::Tile, tile);
     grid_dependency_wait();
     Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
@@ -340,25 +377,26 @@ template <bool IsBatch> DEVICE void map_candidates(void *workspaces, uint64_t st
     uint32_t first = 0;
     do { // A do loop: the first tile does not wait for the division.
         const TileRange range{first, min(share - first, QUERY_TILE), candidates};
-        if (IsBatch && gridDim.y > 1 && WarpGroups::suffice(candidates)) {
-            compare_tile<MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range, WarpGroups(candidates),
-                                                     0);
+        if (IsBatch && (Map::HAS_GROUPS_FOR_SINGLE_IMAGES || gridDim.y > 1) &&
+            WarpGroups::suffice(candidates)) {
+            compare_tile<Map, MAP_ITEMS_PER_GROUP_THREAD>(tile, workspace, range,
+                                                          WarpGroups(candidates), 0);
         } else {
-            for (uint64_t from = 0; from < candidates; from += MAP_ITEMS_PER_THREAD * MAP_THREADS) {
-                compare_tile_up_to<MAP_ITEMS_PER_THREAD, IsBatch>(tile, workspace, range,
-                                                                  uint32_t(from));
+            for (uint64_t from = 0; from < candidates; from += Map::ITEMS * MAP_THREADS) {
+                compare_tile_up_to<Map, Map::ITEMS, IsBatch>(tile, workspace, range,
+                                                             uint32_t(from));
             }
         }
         __syncthreads();
-        scatter(tile, workspace, range, limit);
+        scatter<Map>(tile, workspace, range, limit);
         __syncthreads();
         first += QUERY_TILE;
     } while (first < share);
 }
 
 KERNEL(MAP_THREADS, 1) map(void *workspaces, uint64_t stride) {
-    map_candidates<false>(workspaces, stride);
+    map_candidates<MapUpright, false>(workspaces, stride);
 }
 KERNEL(MAP_THREADS, 1) map_batch(void *workspaces, uint64_t stride) {
-    map_candidates<true>(workspaces, stride);
+    map_candidates<MapUpright, true>(workspaces, stride);
 }

@@ -35,7 +35,7 @@ struct MaskParams {
     uint32_t group_count;
     uint32_t channels;
     uint32_t capacity; // words of an image that there is memory for
-    uint32_t limit;    // the most words of an image; at most 2^26
+    uint32_t limit;    // the most words of an image, less than 2^26
 };
 
 static_assert(sizeof(MaskParams) == 624, "src/engine/cuda/mask_params.rs");

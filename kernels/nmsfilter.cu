@@ -8,8 +8,9 @@
 //
 // The last three exist for a single image, and as map_batch, reduce_batch and publish_batch. Decode
 // exists for plain layouts, whose boxes and scores are final, and as decode_layout for all others;
-// publish also as publish_columns, for layouts whose survivors carry further numbers along. For
-// layouts with prototypes, masks (or frame_masks) is launched between reduce and publish:
+// publish also as publish_columns, for layouts whose survivors carry further numbers along. Layouts of
+// oriented boxes have decode_oriented, map_oriented and reduce_oriented. For layouts with prototypes,
+// masks (or frame_masks) is launched between reduce and publish:
 //
 //   masks     decisions, coefficients and prototypes -> the bits of survivors' masks
 //
@@ -43,3 +44,6 @@
 #include "decode_layout.cuh"
 #include "publish_columns.cuh"
 #include "masks.cuh"
+#include "decode_oriented.cuh"
+#include "map_oriented.cuh"
+#include "reduce_oriented.cuh"

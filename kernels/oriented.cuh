@@ -38,6 +38,19 @@ DEVICE float4 bounds(const Rectangle &of) {
 DEVICE float lesser(float a, float b) { return a < b ? a : b; }
 DEVICE float greater(float a, float b) { return a > b ? a : b; }
 
+DEVICE float magnitude(const float4 &of) {
+    return add_rn(add_rn(fabsf(of.x), fabsf(of.z)), add_rn(fabsf(of.y), fabsf(of.w)));
+}
+
+// No less than intersection_area of two boxes with these bounds, which intersect. The smaller box has
+// the area `smaller_area`.
+DEVICE float greatest_intersection(const float4 &a, const float4 &b, float smaller_area) {
+    const float share = 0x1p-19f, margin = mul_rn(share, add_rn(magnitude(a), magnitude(b)));
+    const float width = add_rn(sub_rn(lesser(a.z, b.z), greater(a.x, b.x)), margin);
+    const float height = add_rn(sub_rn(lesser(a.w, b.w), greater(a.y, b.y)), margin);
+    return lesser(add_rn(mul_rn(width, height), mul_rn(share, smaller_area)), smaller_area);
+}
+
 DEVICE float dot(float a, float x, float b, float y) { return add_rn(mul_rn(a, x), mul_rn(b, y)); }
 DEVICE float cross(float a, float y, float b, float x) { return sub_rn(mul_rn(a, y), mul_rn(b, x)); }
 
@@ -94,8 +107,8 @@ DEVICE float intersection_area(const Rectangle &higher, const Rectangle &lower) 
 
     const float a = frame.half_width, b = frame.half_height;
     const bool is_apart =
-        (fabsf(dot(x, cos, y, sin)) >= add_rn(p, dot(a, cos, b, sin))) |
-        (fabsf(cross(y, cos, x, sin)) >= add_rn(q, dot(a, sin, b, cos))) |
+        (fabsf(dot(x, cos, y, sin)) >= add_rn(p, dot(a, cos, b, sin))) ||
+        (fabsf(cross(y, cos, x, sin)) >= add_rn(q, dot(a, sin, b, cos))) ||
         (fabsf(y) >= add_rn(b, dot(p, sin, q, cos)));
     if (is_apart) {
         return 0.0f;

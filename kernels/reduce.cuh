@@ -84,11 +84,22 @@ DEVICE uint32_t wait_for_conflicts(const uint32_t *const (&decisions)[Each], uin
     }
 }
 
+// Conflicts of upright boxes. reduce_oriented.cuh has the same for oriented ones.
+struct UprightConflicts {
+    // Whether the candidates conflict, where `higher` outranks `lower`.
+    static DEVICE bool conflict(const Workspace &, const RankedCandidate &higher,
+                                const RankedCandidate &lower, const OverlapRule &rule) {
+        return boxes_conflict(higher.box, lower.box, rule) &&
+               classes_conflict(higher.class_index, lower.class_index, rule);
+    }
+};
+
 // Groups of WARP candidates that a warp loads at a time.
 #define GROUPS_PER_STEP 2u
 
 // wait_for_conflicts where the conflict list is not complete: with all candidates that outrank
 // `rank`, by rank, because the highest are the most likely to survive.
+template <typename Conflicts>
 DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank, uint32_t &depth) {
     const OverlapRule rule(workspace.header->params);
     const RankedCandidate own = workspace.ranked[rank];
@@ -102,8 +113,8 @@ DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank
 #pragma unroll
         for (uint32_t k = 0; k < GROUPS_PER_STEP; k++) {
             const uint32_t other = from + k * WARP + lane_index();
-            const bool conflict = other < rank && boxes_conflict(higher[k].box, own.box, rule) &&
-                                  classes_conflict(higher[k].class_index, own.class_index, rule);
+            const bool conflict =
+                other < rank && Conflicts::conflict(workspace, higher[k], own, rule);
             const uint32_t *const decisions[1] = {&workspace.decision_by_rank[other]};
             if (__any_sync(ALL_LANES, conflict)) {
                 const uint32_t kind = wait_for_conflicts(decisions, conflict, SPIN_LIMIT, depth);
@@ -117,6 +128,7 @@ DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank
 }
 
 // Decides the candidate of this rank. Returns false where the spin limit was reached.
+template <typename Conflicts>
 DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) {
     const uint32_t lane = lane_index();
     const uint32_t *const list = (const uint32_t *)&workspace.conflicts[rank];
@@ -140,7 +152,7 @@ DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) 
     const bool is_complete = count <= CONFLICT_LIST_CAPACITY;
     uint32_t kind = wait_for_conflicts(decisions, pending, is_complete ? SPIN_LIMIT : 1, depth);
     if (!is_complete && kind != Decision::SUPPRESSED) {
-        kind = wait_for_all_conflicts(workspace, rank, depth);
+        kind = wait_for_all_conflicts<Conflicts>(workspace, rank, depth);
     }
     if (kind == Decision::UNDECIDED) {
         return false;
@@ -169,10 +181,11 @@ DEVICE uint32_t next_undecided(const Workspace &workspace, uint32_t rank, uint32
 // reached: decides all undecided higher ranks, and then `own`, in their order, so that no decision
 // that they depend on is missing. Other warps may decide some of them at the same time, with the
 // same result.
+template <typename Conflicts>
 DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, uint32_t own) {
     uint32_t rank = own;
     for (;;) {
-        const bool resolved = resolve(workspace, method, rank);
+        const bool resolved = resolve<Conflicts>(workspace, method, rank);
         if (resolved && rank == own) {
             return;
         }
@@ -180,7 +193,8 @@ DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, u
     }
 }
 
-template <bool IsBatch> DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
+template <typename Conflicts, bool IsBatch>
+DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
@@ -191,13 +205,13 @@ template <bool IsBatch> DEVICE void reduce_candidates(void *workspaces, uint64_t
     const Workspace workspace(header, header->params.capacity);
     for (uint64_t rank = blockIdx.x * REDUCE_WARPS + warp_index(); rank < count;
          rank += gridDim.x * REDUCE_WARPS) {
-        resolve_with_fallback(workspace, method, uint32_t(rank));
+        resolve_with_fallback<Conflicts>(workspace, method, uint32_t(rank));
     }
 }
 
 KERNEL(REDUCE_THREADS, 1) reduce(void *workspaces, uint64_t stride) {
-    reduce_candidates<false>(workspaces, stride);
+    reduce_candidates<UprightConflicts, false>(workspaces, stride);
 }
 KERNEL(REDUCE_THREADS, 1) reduce_batch(void *workspaces, uint64_t stride) {
-    reduce_candidates<true>(workspaces, stride);
+    reduce_candidates<UprightConflicts, true>(workspaces, stride);
 }

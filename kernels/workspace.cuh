@@ -13,6 +13,10 @@
 //   candidate_class    uint32_t         slot        decode        map                 4
 //   decision_by_slot   Decision         slot        map, reduce   reduce              4
 //   decision_by_rank   Decision         rank        map, reduce   reduce, publish     4
+//   rectangle          StoredRectangle  slot        decode        map, reduce        32
+//
+// Only kernels for oriented boxes have memory for rectangles, and access it. candidate_box has the
+// bounds of oriented boxes.
 //
 // A slot is a candidate's position in the order in which decode's warps append them, which differs
 // from run to run. A rank is its position in the order of the keys, which does not. Decisions are
@@ -72,8 +76,15 @@ struct alignas(16) RankedCandidate {
     float score;
     uint32_t class_index;
     uint32_t index; // RankKey::index
-    uint32_t reserved;
+    uint32_t slot;  // of an oriented candidate; else 0
 };
+
+// A Rectangle (oriented.cuh).
+struct StoredRectangle {
+    float4 place; // x, y, half_width, half_height
+    float4 shape; // cos, sin, area, 0
+};
+static_assert(sizeof(StoredRectangle) == RECTANGLE_BYTES, "workspace_bytes, interface.cuh");
 
 // The candidates that outrank a candidate and conflict with it. `count` may exceed the capacity of
 // `slots`: reduce then compares the candidate with all that outrank it.
@@ -105,6 +116,7 @@ struct Workspace {
     uint32_t *candidate_class;
     uint32_t *decision_by_slot; // Decision::bits: words for relaxed accesses
     uint32_t *decision_by_rank;
+    StoredRectangle *rectangle;
 
     // The bytes of one candidate in the arrays before each array.
     enum Offset : uint64_t {
@@ -128,6 +140,7 @@ struct Workspace {
         candidate_class = (uint32_t *)(arrays + n * CANDIDATE_CLASS);
         decision_by_slot = (uint32_t *)(arrays + n * DECISION_BY_SLOT);
         decision_by_rank = (uint32_t *)(arrays + n * DECISION_BY_RANK);
+        rectangle = (StoredRectangle *)(arrays + n * END);
     }
 };
 static_assert(Workspace::END == BYTES_PER_CANDIDATE, "workspace_bytes, interface.cuh");

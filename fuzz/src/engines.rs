@@ -11,8 +11,8 @@ use gstnmsfilter::internals::decoder::{
     self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
 };
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Method, Overlap,
-    Params, Reference, SizeLimits,
+    ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, FrameMap, MAX_IMAGES, Mask,
+    MaskSize, Method, Overlap, Params, Reference, SizeLimits,
 };
 use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::internals::plan::{Place, Plan};
@@ -130,6 +130,9 @@ fn random_layout(
     if bytes.one_in(6) {
         any_images(bytes, &mut layout);
     }
+    if layout.prototypes.is_some() {
+        any_mask_params(bytes, &mut params);
+    }
     // The reference compares all candidates of an image with all.
     params.multi_label &= layout.anchors().saturating_mul(layout.score.components) < 20_000;
     check(bytes, &tensors, &layout, &params, cpu, counts)
@@ -150,6 +153,8 @@ fn check(
         Ok(found) => {
             counts.one("engines: decoded");
             let survivors: usize = found.iter().map(|image| image.survivors.len()).sum();
+            let masks = found.iter().flat_map(|image| &image.masks).flatten().count();
+            counts.add("engines: masks", masks as u64);
             counts.add("engines: survivors", survivors as u64);
             if found.len() > 1 {
                 counts.one("engines: batches decoded");
@@ -189,6 +194,8 @@ fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<TensorView<'a>> {
 struct Found {
     survivors: Vec<Detection>,
     columns: Vec<f32>,
+    /// Left, top, width, height, and the bits.
+    masks: Vec<Option<([u32; 4], Vec<u8>)>>,
     candidates: usize,
     rejected: usize,
 }
@@ -198,7 +205,7 @@ impl Found {
     fn is(&self, other: &Self) -> bool {
         let [a, b] = [self, other].map(|found| {
             let survivors = bytemuck::cast_slice::<Detection, u8>(&found.survivors);
-            (survivors, bytemuck::cast_slice::<f32, u8>(&found.columns))
+            (survivors, bytemuck::cast_slice::<f32, u8>(&found.columns), &found.masks)
         });
         (self.candidates, self.rejected, a) == (other.candidates, other.rejected, b)
     }
@@ -228,6 +235,12 @@ fn run(
     let found = outcome.images().map(|image| Found {
         survivors: image.survivors.to_vec(),
         columns: image.columns.to_vec(),
+        masks: (0..image.survivors.len())
+            .map(|survivor| {
+                let Mask { left, top, width, height, bytes, .. } = image.masks.get(survivor)?;
+                Some(([left, top, width, height], bytes.to_vec()))
+            })
+            .collect(),
         candidates: image.candidates,
         rejected: image.rejected,
     });
@@ -287,8 +300,9 @@ fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
             *field = of_image(*field)?;
         }
     }
-    if let Some(count) = &mut alone.count {
-        *count = of_image(*count)?;
+    let prototypes = alone.prototypes.as_mut().map(|prototypes| &mut prototypes.field);
+    for field in alone.count.iter_mut().chain(prototypes) {
+        *field = of_image(*field)?;
     }
     Some(alone)
 }
@@ -367,6 +381,23 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
     }
 }
 
+/// A model's input and a frame of any size, and masks of both sizes.
+fn any_mask_params(bytes: &mut Bytes<'_>, params: &mut Params) {
+    params.mask_size = bytes.pick(&[MaskSize::Prototypes, MaskSize::Frame]);
+    params.model_size = match bytes.one_in(8) {
+        true => [bytes.f32(), bytes.f32()],
+        false => bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]),
+    };
+    let mut any = |usual: &[f64]| match bytes.one_in(8) {
+        true => f64::from(bytes.f32()),
+        false => bytes.pick(usual),
+    };
+    let ratio = [0, 1].map(|_| any(&[1.0, 2.7, 0.4]));
+    let offset = [0, 1].map(|_| any(&[0.0, 17.0, -8.5]));
+    let size = [0, 1].map(|_| bytes.pick(&[64, 33, 150, 1, 0]));
+    params.frame = (!bytes.one_in(8)).then_some(FrameMap { size, ratio, offset });
+}
+
 /// Numbers that are usual in layouts, and numbers that are not.
 const NUMBERS: [usize; 12] =
     [0, 1, 2, 4, 5, 6, 85, 1000, 1 << 32, 1 << 40, usize::MAX / 2, usize::MAX];
@@ -435,6 +466,20 @@ fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout 
         6 => group.class.get_or_insert(group.scores),
         _ => group.columns.first_mut().unwrap_or(&mut group.boxes),
     };
+    if let Some(prototypes) = layout.prototypes.as_mut().filter(|_| bytes.one_in(3)) {
+        let number = match bytes.below(8) {
+            0 => &mut prototypes.width,
+            1 => &mut prototypes.height,
+            2 => &mut prototypes.column,
+            3 => &mut prototypes.field.tensor,
+            4 => &mut prototypes.field.offset,
+            5 => &mut prototypes.field.anchor_stride,
+            6 => &mut prototypes.field.component_stride,
+            _ => &mut prototypes.field.image_stride,
+        };
+        *number = any_number(bytes, *number);
+        return layout;
+    }
     let numbers = match frames {
         Frames::SingleImages => 8,
         Frames::Batches => 9,
@@ -450,11 +495,16 @@ fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout 
         7 => &mut boxes.bins,
         _ => &mut field.image_stride,
     };
-    *number = match bytes.below(4) {
+    *number = any_number(bytes, *number);
+    layout
+}
+
+/// A number that is near `number`, or any.
+fn any_number(bytes: &mut Bytes<'_>, number: usize) -> usize {
+    match bytes.below(4) {
         0 => number.wrapping_sub(1),
         1 => number.wrapping_add(1),
-        2 => *number / 2,
+        2 => number / 2,
         _ => bytes.pick(&NUMBERS),
-    };
-    layout
+    }
 }

@@ -207,6 +207,7 @@ pub struct ForeignRegion {
     kind: &'static [u8],
     rect: [u32; 4],
     params: usize,
+    details: Vec<gst::Structure>,
 }
 
 const KINDS: [&[u8]; 6] = [
@@ -227,7 +228,9 @@ impl ForeignRegion {
             false => bytes.pick(&KINDS),
         };
         let rect = [0; 4].map(|_: u32| bytes.pick(&EDGES));
-        Self { kind, rect, params: bytes.below(16) }
+        let params = bytes.below(16);
+        let details = if bytes.one_in(2) { details(bytes) } else { Vec::new() };
+        Self { kind, rect, params, details }
     }
 
     pub fn write(&self, buffer: &mut gst::BufferRef) {
@@ -251,8 +254,75 @@ impl ForeignRegion {
             _ => return,
         };
         let last = buffer.iter_meta_mut::<gst_video::VideoRegionOfInterestMeta>().last();
-        last.expect("it was just added").add_param(param.build());
+        let mut last = last.expect("it was just added");
+        // The overlay reads the first structure of a name.
+        self.details.iter().for_each(|detail| last.add_param(detail.clone()));
+        last.add_param(param.build());
     }
+}
+
+/// The structures of an oriented box, of keypoints and of a mask, of which fields may be missing or not fit.
+fn details(bytes: &mut Bytes<'_>) -> Vec<gst::Structure> {
+    const NUMBERS: [f64; 14] = [
+        0.0,
+        0.5,
+        1.0,
+        7.25,
+        20.0,
+        40.0,
+        64.0,
+        200.0,
+        -3.5,
+        -90.0,
+        1.0e6,
+        1.0e300,
+        f64::NAN,
+        f64::INFINITY,
+    ];
+    const COUNTS: [i32; 12] = [0, 1, 2, 3, 5, 8, 17, 40, -1, 300, i32::MAX, i32::MIN];
+    let mut made = Vec::new();
+    if bytes.one_in(2) {
+        let mut oriented = gst::Structure::new_empty("detection");
+        for name in ["rotation", "center-x", "center-y", "width", "height"] {
+            if !bytes.one_in(32) {
+                oriented.set(name, bytes.pick(&NUMBERS));
+            }
+        }
+        made.push(oriented);
+    }
+    if bytes.one_in(2) {
+        let mut points = gst::Structure::new_empty("keypoints");
+        let layouts = ["coco-17", "face-5", "points", "", "\u{1F600}"];
+        points.set("layout", bytes.pick(&layouts));
+        points.set("count", bytes.pick(&COUNTS));
+        points.set("components", bytes.pick(&[2, 3, 3, 3, 0, 1, -3, i32::MAX]));
+        let numbers = (0..bytes.below(60)).map(|_| bytes.pick(&NUMBERS) as f32);
+        let mut data: Vec<u8> = numbers.flat_map(f32::to_ne_bytes).collect();
+        data.truncate(data.len() - bytes.below(4).min(data.len()));
+        points.set("data", gst::glib::Bytes::from_owned(data));
+        made.push(points);
+    }
+    if bytes.one_in(2) {
+        let mut mask = gst::Structure::new_empty("mask");
+        for name in ["left", "top", "right", "bottom"] {
+            mask.set(name, bytes.pick(&NUMBERS));
+        }
+        for name in ["width", "height"] {
+            mask.set(name, bytes.pick(&COUNTS));
+        }
+        let data = vec![bytes.pick(&[0xff, 0xa5, 0]); bytes.below(200)];
+        mask.set("data", gst::glib::Bytes::from_owned(data));
+        made.push(mask);
+    }
+    // A field of another type, or none.
+    if let Some(last) = made.last_mut().filter(|_| bytes.one_in(8)) {
+        let name = bytes.pick(&["data", "count", "width", "left", "rotation", "layout"]);
+        match bytes.one_in(2) {
+            true => last.set(name, bytes.pick(&["x", ""])),
+            false => last.remove_field(name),
+        }
+    }
+    made
 }
 
 /// As the plugin displays it.

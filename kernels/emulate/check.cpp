@@ -24,7 +24,7 @@ struct Memory {
     uint64_t bytes;
 
     Memory(uint32_t capacity, uint32_t images)
-        : stride(workspace_bytes(capacity)), bytes(results_bytes(capacity, images)) {
+        : stride(workspace_bytes(capacity, false)), bytes(results_bytes(capacity, images)) {
         workspace = (char *)aligned_alloc(256, images * stride);
         memset(workspace, 0xa5, images * stride);
         for (uint32_t image = 0; image < images; image++) {

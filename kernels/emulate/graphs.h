@@ -107,7 +107,57 @@ static void run_masks(const Node &node, uint64_t seed) {
     });
 }
 
+// A kernel that decodes any layout, without and with multi_label.
+static void run_decode(void (*const (&kernels)[2])(KernelParams, void *, uint64_t, LayoutParams),
+                       const Node &node, uint64_t seed) {
+    const KernelParams params = parameter<KernelParams>(node, 0);
+    void *const workspace = parameter<void *>(node, 1);
+    const uint64_t stride = parameter<uint64_t>(node, 2);
+    const LayoutParams layout = parameter<LayoutParams>(node, 3);
+    const std::string name = node.function->name;
+    const bool is_multi = name.size() > 6 && name.compare(name.size() - 6, 6, "_multi") == 0;
+    if (node.grid.x != layout_blocks(layout) || node.grid.y != params.images ||
+        params.multi_label != is_multi || params.classes != layout.components) {
+        cuda_on_host::fail("decode is not launched as layout_params.cuh describes");
+    }
+    cuda_on_host::launch(node.grid, Index{node.function->threads}, 3, seed,
+                         [&] { kernels[is_multi](params, workspace, stride, layout); });
+}
+
+// A kernel that reduces. Without blocks that have no candidate: emulating them takes time.
+static void run_reduce(void (*kernel)(void *, uint64_t), const Node &node, uint64_t seed) {
+    void *const workspace = parameter<void *>(node, 0);
+    const uint64_t stride = parameter<uint64_t>(node, 1);
+    uint32_t candidates = 0;
+    for (uint32_t image = 0; image < node.grid.y; image++) {
+        const char *const header = (const char *)workspace + image * stride;
+        candidates = max(candidates, candidate_count((const Header *)header));
+    }
+    const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
+    cuda_on_host::launch(needed, Index{node.function->threads}, 3, seed,
+                         [=] { kernel(workspace, stride); });
+}
+
+// The kernels for oriented boxes.
+static void run_oriented(const Node &node, uint64_t seed) {
+    const std::string name = node.function->name;
+    if (name == "map_oriented") {
+        void *const workspace = parameter<void *>(node, 0);
+        const uint64_t stride = parameter<uint64_t>(node, 1);
+        cuda_on_host::launch(node.grid, Index{node.function->threads}, 3, seed,
+                             [=] { map_oriented(workspace, stride); });
+    } else if (name == "reduce_oriented") {
+        run_reduce(reduce_oriented, node, seed);
+    } else {
+        run_decode({decode_oriented, decode_oriented_multi}, node, seed);
+    }
+}
+
 static void run(const Node &node, uint64_t seed) {
+    if (std::string(node.function->name).find("_oriented") != std::string::npos) {
+        run_oriented(node, seed);
+        return;
+    }
     const size_t kernel = size_t(node.function - FUNCTIONS);
     const Index threads{node.function->threads};
     if (node.function->threads == MASK_THREADS && node.function->parameters.size() == 4 &&
@@ -146,17 +196,7 @@ static void run(const Node &node, uint64_t seed) {
         return;
     }
     if (kernel == 14 || kernel == 15) {
-        const KernelParams params = parameter<KernelParams>(node, 0);
-        void *const workspace = parameter<void *>(node, 1);
-        const uint64_t stride = parameter<uint64_t>(node, 2);
-        const LayoutParams layout = parameter<LayoutParams>(node, 3);
-        if (node.grid.x != layout_blocks(layout) || node.grid.y != params.images ||
-            params.multi_label != kernel - 14 || params.classes != layout.components) {
-            cuda_on_host::fail("decode is not launched as layout_params.cuh describes");
-        }
-        cuda_on_host::launch(node.grid, threads, 3, seed, [&] {
-            (kernel == 14 ? decode_layout : decode_layout_multi)(params, workspace, stride, layout);
-        });
+        run_decode({decode_layout, decode_layout_multi}, node, seed);
         return;
     }
     void *const workspace = parameter<void *>(node, 0);
@@ -186,18 +226,7 @@ static void run(const Node &node, uint64_t seed) {
                              [=] { (is_batch ? map_batch : map)(workspace, stride); });
         break;
     case 9:
-    case 12: {
-        // Without blocks that have no candidate: emulating them takes time.
-        uint32_t candidates = 0;
-        for (uint32_t image = 0; image < node.grid.y; image++) {
-            const char *const header = (const char *)workspace + image * stride;
-            candidates = max(candidates, candidate_count((const Header *)header));
-        }
-        const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
-        cuda_on_host::launch(needed, threads, 3, seed,
-                             [=] { (is_batch ? reduce_batch : reduce)(workspace, stride); });
-        break;
-    }
+    case 12: run_reduce(is_batch ? reduce_batch : reduce, node, seed); break;
     default: {
         ResultHeader *const results = parameter<ResultHeader *>(node, 2);
         Detection *const detections = parameter<Detection *>(node, 3);

@@ -90,6 +90,10 @@ static const Function FUNCTIONS[] = {
     {"resample_8", RESAMPLE_THREADS, {sizeof(ResampleParams)}},
     {"masks", MASK_THREADS, {8, 8, sizeof(MaskParams), 8}},
     {"frame_masks", MASK_THREADS, {8, 8, sizeof(MaskParams), 8}},
+    {"decode_oriented", DECODE_THREADS, {sizeof(KernelParams), 8, 8, sizeof(LayoutParams)}},
+    {"decode_oriented_multi", DECODE_THREADS, {sizeof(KernelParams), 8, 8, sizeof(LayoutParams)}},
+    {"map_oriented", MAP_THREADS, {8, 8}},
+    {"reduce_oriented", REDUCE_THREADS, {8, 8}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};

@@ -83,10 +83,37 @@ inline ColumnParams box_columns(const LayoutParams &layout) {
     return columns;
 }
 
+// The boxes as coefficients of masks from prototypes of 7 by 5, with memory for some of the words.
+inline MaskParams box_masks(const LayoutParams &layout, const std::vector<float> &prototypes,
+                            uint64_t seed) {
+    MaskParams masks;
+    memset((void *)&masks, 0, sizeof masks);
+    masks.group_count = layout.group_count;
+    masks.channels = layout.box_format == SQUARE ? 3 : 4;
+    for (uint32_t i = 0; i < layout.group_count; i++) {
+        masks.coefficients[i] = layout.groups[i].boxes;
+        masks.first_anchor[i] = layout.groups[i].first_anchor;
+    }
+    masks.prototypes.address = (uint64_t)prototypes.data();
+    masks.prototypes.anchor_stride = 1;
+    masks.prototypes.component_stride = 35;
+    masks.prototype_size[0] = 7;
+    masks.prototype_size[1] = 5;
+    masks.frame_size[0] = masks.frame_size[1] = 50;
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        masks.ratio[axis] = 1.0;
+        masks.factor[axis] = masks.step[axis] = 0.1f;
+        masks.origin[axis] = -0.5f;
+    }
+    masks.capacity = uint32_t(seed / 3 % 4) * 100;
+    masks.limit = 1000;
+    return masks;
+}
+
 // One launch of the four kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at
 // a time. Parameters are those of interface.cuh. The kernels for batches run single images, too,
 // with odd seeds, and the kernels for any layout run plain ones with every third seed. Their columns
-// are written to memory of exactly their size, and not compared.
+// and masks are written to memory of exactly their size, and not compared.
 inline void run(const KernelParams &params, Precisions precisions, void *workspace, uint64_t stride,
                 ResultHeader *results, Detection *detections, uint32_t multiprocessors,
                 uint32_t resident, uint64_t seed) {
@@ -111,6 +138,13 @@ inline void run(const KernelParams &params, Precisions precisions, void *workspa
            resident, seed + 2, [&] { (is_batch ? reduce_batch : reduce)(workspace, stride); });
     if (seed % 3 == 0) {
         const ColumnParams columns = box_columns(as_layout(params, precisions));
+        const std::vector<float> prototypes(4 * 35, 0.5f);
+        const MaskParams masks = box_masks(as_layout(params, precisions), prototypes, seed);
+        std::vector<uint32_t> words(images * masks.capacity);
+        launch(Index{mask_blocks(multiprocessors, images), images}, Index{MASK_THREADS}, resident,
+               seed + 4, [&] {
+                   (seed % 2 == 0 ? ::masks : frame_masks)(workspace, stride, masks, words.data());
+               });
         std::vector<float> rows(columns_bytes(capacity, images, columns.components) / sizeof(float));
         launch(Index{1, images}, Index{PUBLISH_THREADS}, resident, seed + 3, [&] {
             (is_batch ? publish_columns_batch : publish_columns)(workspace, stride, results,

@@ -72,8 +72,7 @@
 //! lower row, and the fractions `u` and `v` of the position, it is `p + (q - p) * v` with `p = a + (b - a) * u` and
 //! `q = c + (d - c) * u`.
 //!
-//! The masks of an image have at most [`MAX_MASK_BYTES`], divided by the number of images, where each is padded to 4
-//! bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
+//! The masks of an image have at most [`MAX_MASK_BYTES`], where each is padded to 4 bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
 //!
 //! # Order and suppression
 //! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and

@@ -101,8 +101,8 @@ impl Reference {
     ) {
         let grid = MaskGrid::new(prototypes, params);
         let (first, end) = (self.mask_places.len(), self.mask_bytes.len());
-        let words = grid.place(survivors, layout.images, end, &mut self.mask_places);
-        self.mask_bytes.resize(end + (words * WORD_BYTES) as usize, 0);
+        let words = grid.place(survivors, end, &mut self.mask_places);
+        self.mask_bytes.resize(end + words as usize * WORD_BYTES as usize, 0);
         for (survivor, place) in survivors.iter().zip(&self.mask_places[first..]) {
             if place.area.bytes() == 0 {
                 continue;

@@ -101,12 +101,6 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
         !layout.is_oriented() || layout.boxes.format == BoxFormat::Center,
         "boxes of center form where they have angles",
     )?;
-    expect(
-        layout.prototypes.is_none_or(|prototypes| {
-            prototypes.column < layout.columns.len() && prototypes.pixels() > 0
-        }),
-        "a column with coefficients, and at least one pixel, for prototypes of masks",
-    )?;
     expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
     let tensors = layout.tensors();
     expect(

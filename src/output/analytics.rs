@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 
 use gst::glib;
 #[cfg(feature = "v1_26")]
-use gst::glib::translate::{FromGlibPtrFull, IntoGlibPtr};
+use gst::glib::translate::IntoGlibPtr;
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
     AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt,
@@ -37,7 +37,7 @@ const OBJECT_SIZE: usize = 56;
 const MASK_SIZE: usize = 88;
 
 /// Adds one object per region. Returns the id of the first object; the ids of the other objects
-/// follow in order, then those of the masks.
+/// follow in order, then those of masks and points.
 ///
 /// The metadata is created with the size for all regions. With the default size it would grow by
 /// small steps with a copy of the matrix at each, which takes seconds for thousands of objects.
@@ -48,13 +48,9 @@ pub(super) fn attach(
     labels: &mut Labels,
     mask_buffers: &mut MaskBuffers,
 ) -> Result<u32, gst::glib::BoolError> {
-    let count = regions.len().max(1);
-    #[cfg(feature = "v1_26")]
-    let (masks, mask_sizes) = (regions.masks(), regions.masks() * MASK_SIZE);
-    #[cfg(not(feature = "v1_26"))]
-    let (masks, mask_sizes) = (0, 0);
-    let size =
-        AnalyticsRelationMetaInitParams::new(count + masks, count * OBJECT_SIZE + mask_sizes);
+    let count = regions.regions.len().max(1);
+    let [items, bytes] = size_of_details(regions);
+    let size = AnalyticsRelationMetaInitParams::new(count + items, count * OBJECT_SIZE + bytes);
     let mut meta = AnalyticsRelationMeta::add_full(buffer, &size);
     let first_id = meta.len() as u32;
     for detailed in regions.iter() {
@@ -73,7 +69,22 @@ pub(super) fn attach(
     add_masks(&mut meta, first_id, regions, mask_buffers)?;
     #[cfg(not(feature = "v1_26"))]
     let _ = mask_buffers;
+    #[cfg(feature = "v1_30")]
+    super::analytics_keypoints::add(&mut meta, first_id, regions, labels)?;
     Ok(first_id)
+}
+
+/// The number of items besides objects, and their size in bytes.
+fn size_of_details(regions: DetailedRegions<'_>) -> [usize; 2] {
+    #[cfg(feature = "v1_26")]
+    let [masks, bytes] = [regions.masks(), regions.masks() * MASK_SIZE];
+    #[cfg(not(feature = "v1_26"))]
+    let (_, [masks, bytes]) = (regions, [0, 0]);
+    #[cfg(feature = "v1_30")]
+    let [points, point_bytes] = super::analytics_keypoints::size(regions);
+    #[cfg(not(feature = "v1_30"))]
+    let [points, point_bytes] = [0, 0];
+    [masks + points, bytes + point_bytes]
 }
 
 /// Adds a segmentation for each region with a mask. The object of the first region is `first_id`.

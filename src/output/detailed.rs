@@ -45,16 +45,6 @@ pub struct Mask<'a> {
 }
 
 impl<'a> DetailedRegions<'a> {
-    /// The number of regions.
-    pub fn len(&self) -> usize {
-        self.regions.len()
-    }
-
-    /// Whether there is no region.
-    pub fn is_empty(&self) -> bool {
-        self.regions.is_empty()
-    }
-
     /// The regions in their order.
     pub fn iter(self) -> impl Iterator<Item = DetailedRegion<'a>> {
         let mut details = self.details.iter();
@@ -75,7 +65,7 @@ impl<'a> DetailedRegions<'a> {
 
     /// The number of masks.
     #[cfg(feature = "v1_26")]
-    pub fn masks(&self) -> usize {
+    pub(super) fn masks(self) -> usize {
         self.details.iter().filter(|detail| detail.mask.is_some()).count()
     }
 }

@@ -43,3 +43,34 @@ impl MaskPixels {
         [left, top, right, bottom]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::{self, Options};
+    use crate::geometry::Letterbox;
+    use crate::plan::Place;
+    use crate::tensor::TensorView;
+
+    #[test]
+    fn pixels_of_prototypes_are_mapped_through_the_letterbox_and_those_of_the_frame_are_not() {
+        let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
+        let (rows, prototypes) = ([0.0f32; 2 * 7], [0.0f32; 160 * 160]);
+        let tensors = [
+            TensorView::from_slice("output0", &[1, 2, 7], &rows),
+            TensorView::from_slice("output1", &[1, 1, 160, 160], &prototypes),
+        ];
+        let decoder = decoder::by_name("end2end-seg");
+        let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
+        let mask = Mask { left: 40, top: 34, width: 80, height: 90, bytes: &[] };
+        for (mask_size, expected) in [
+            // 4 pixels of the model's input, which are 8 of the frame; the first row is in the border.
+            (MaskSize::Prototypes, [320.0, -8.0, 960.0, 712.0]),
+            (MaskSize::Frame, [40.0, 34.0, 120.0, 124.0]),
+        ] {
+            let mut params = Params { mask_size, ..Params::default() };
+            Place::Frame(mapping).apply(&layout, &mut params);
+            assert_eq!(MaskPixels::of(&layout, &params).area(&mask, &mapping), expected);
+        }
+    }
+}

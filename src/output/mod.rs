@@ -9,6 +9,8 @@
 
 #[cfg(feature = "v1_24")]
 mod analytics;
+#[cfg(feature = "v1_30")]
+mod analytics_keypoints;
 pub(crate) mod deepstream;
 mod detailed;
 mod keypoint_layout;
@@ -40,8 +42,8 @@ pub struct Kinds {
     /// `GstVideoRegionOfInterestMeta` with a `detection` structure, and if the model gives them, `keypoints` and
     /// `mask`.
     pub roi: bool,
-    /// `GstAnalyticsODMtd`, with GStreamer 1.26 also oriented and with `GstAnalyticsSegmentationMtd`; ignored by a
-    /// build that cannot write it ([`HAS_ANALYTICS`]).
+    /// `GstAnalyticsODMtd`, with GStreamer 1.26 also oriented and with `GstAnalyticsSegmentationMtd`, with 1.30 also
+    /// with groups of keypoints; ignored by a build that cannot write it ([`HAS_ANALYTICS`]).
     pub analytics: bool,
     /// `NvDsObjectMeta`; ignored for buffers without DeepStream's metadata.
     pub nvds: bool,
@@ -80,7 +82,7 @@ pub fn attach(
     };
 
     if kinds.roi {
-        let first_id = first_id(roi::next_id(buffer), first_object, regions.len());
+        let first_id = first_id(roi::next_id(buffer), first_object, regions.regions.len());
         roi::attach(buffer, frame, regions, labels, first_id);
     }
     Ok(())

@@ -53,7 +53,7 @@ impl Region {
 pub struct RegionDetail {
     /// The oriented box, in pixels of the frame, not clipped. The region is its bounds.
     pub oriented: Option<OrientedBox>,
-    /// Which of [`FrameRegions::points`] are its points.
+    /// Which of [`DetailedRegions::points`] are its points.
     pub points: Range<usize>,
     /// The mask.
     pub mask: Option<RegionMask>,
@@ -68,7 +68,7 @@ pub struct RegionMask {
     pub height: u32,
     /// The part of the frame that the mask covers: left, upper, right and lower edge in pixels.
     pub area: [f32; 4],
-    /// Which of [`FrameRegions::mask_bytes`] are its rows.
+    /// Which of [`DetailedRegions::mask_bytes`] are its rows.
     pub bytes: Range<usize>,
 }
 
@@ -140,26 +140,6 @@ impl FrameRegions {
         });
     }
 
-    /// The details of the region of this index among all, if the model gives any.
-    pub fn detail(&self, region: usize) -> Option<&RegionDetail> {
-        self.details.get(region)
-    }
-
-    /// The points of all regions.
-    pub fn points(&self) -> &[Point] {
-        &self.points
-    }
-
-    /// Whether the model gives the visibility of points.
-    pub fn has_visibility(&self) -> bool {
-        self.has_visibility
-    }
-
-    /// The masks of all regions.
-    pub fn mask_bytes(&self) -> &[u8] {
-        &self.mask_bytes
-    }
-
     /// Puts the frames in ascending order of their indices.
     pub fn sort_frames(&mut self) {
         self.frames.sort_unstable_by_key(|(index, ..)| *index);
@@ -214,9 +194,9 @@ mod tests {
             regions.first().map(|(frame, found)| (frame, *found.region)),
             Some(((2, SIZE), region(3)))
         );
-        assert_eq!(regions.all().len(), 3);
+        assert_eq!(regions.all().regions.len(), 3);
         regions.clear();
-        assert!(regions.all().is_empty() && regions.frames().next().is_none());
+        assert!(regions.all().regions.is_empty() && regions.frames().next().is_none());
     }
 
     #[test]

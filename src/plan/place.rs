@@ -37,7 +37,7 @@ impl Place {
     /// Sets what depends on the place: the scale; if the layout has prototypes, the size of the model's input and the
     /// mapping to the frame; and in a frame the size limits, which are in pixels of the frame
     /// before and of the model's input after, and the visible part of the model's input.
-    pub(super) fn apply(&self, layout: &Layout, params: &mut Params) {
+    pub fn apply(&self, layout: &Layout, params: &mut Params) {
         params.scale = if layout.normalized { self.model() } else { [1.0; 2] };
         if let Some(prototypes) = &layout.prototypes {
             params.model_size = match self {

@@ -3,7 +3,7 @@
 
 use gstnmsfilter::internals::decoder;
 use gstnmsfilter::internals::engine::{Method, Params};
-use gstnmsfilter::nms::{Backend, Nms};
+use gstnmsfilter::nms::{Backend, FrameMap, MaskSize, Nms};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;
@@ -32,6 +32,36 @@ fn the_engine_allocates_nothing_once_warm() {
                 || assert!(engine.run(tensors, &layout, &params).unwrap().image(0).candidates > 0);
             run();
             assert_eq!(allocations(run), 0, "{method:?}");
+        }
+    }
+}
+
+#[test]
+fn the_engine_allocates_nothing_for_masks_once_warm() {
+    let rows = (0..60).flat_map(|row| {
+        let [x, y] = [row % 10, row / 10].map(|step| step as f32 * 20.0);
+        [x, y, x + 30.0, y + 40.0, 0.9 - row as f32 * 1e-3, (row % 2) as f32, 1.0, -1.0]
+    });
+    let rows: Vec<f32> = rows.collect();
+    let prototypes: Vec<f32> = (0..2 * 40 * 64).map(|i| (i % 7) as f32 - 3.0).collect();
+    let tensors = [
+        TensorView::from_slice("output0", &[1, 60, 8], &rows),
+        TensorView::from_slice("output1", &[1, 2, 40, 64], &prototypes),
+    ];
+    let backend = if engines::on_gpu() { Backend::Cuda } else { Backend::Cpu };
+    let frame = FrameMap { size: [512, 320], ratio: [0.5; 2], offset: [0.0; 2] };
+    for mask_size in [MaskSize::Prototypes, MaskSize::Frame] {
+        let mut nms = Nms::new(backend, Some(0)).unwrap();
+        nms.set_decoder(Some("end2end-seg")).unwrap();
+        (nms.params.mask_size, nms.params.frame) = (mask_size, Some(frame));
+        let mut run = |max_detections| {
+            nms.params.max_detections = max_detections;
+            let image = nms.run(&tensors).unwrap().image(0);
+            assert!(image.masks.get(0).unwrap().bytes.iter().any(|byte| *byte != 0));
+        };
+        run(0);
+        for max_detections in [3, 0] {
+            assert_eq!(allocations(|| run(max_detections)), 0, "{mask_size:?}");
         }
     }
 }

@@ -8,6 +8,7 @@
 mod support;
 
 mod counting;
+mod details;
 mod element;
 mod engine;
 mod windows;

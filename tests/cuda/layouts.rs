@@ -12,11 +12,11 @@ use gstnmsfilter::internals::decoder::layout::{
 };
 use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use gstnmsfilter::internals::engine::{
-    Auto, ClassThresholds, Cuda, Engine, Outcome, Params, Reference,
+    Auto, ClassThresholds, Cuda, Engine, Mask, Outcome, Params, Reference,
 };
 use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
 
-use crate::support::engines::{self, bits};
+use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 
 /// A copy of `bytes` in device memory.
@@ -68,14 +68,26 @@ fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
         assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
         let bits = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(found.columns), bits(expected.columns), "{case}, image {index}");
+        assert_eq!(masks(&found), masks(&expected), "{case}, image {index}");
     }
 }
 
 /// The number of bytes that are copied to the host if there is one launch.
 fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    let bytes = 32 * outcome.images().len() + (28 + 4 * outcome.column_components()) * survivors;
-    bytes as u64
+    (32 * outcome.images().len() + 28 * survivors) as u64
+        + column_bytes(outcome)
+        + mask_bytes(outcome)
+}
+
+fn column_bytes(outcome: &Outcome<'_>) -> u64 {
+    outcome.images().map(|image| 4 * image.columns.len() as u64).sum()
+}
+
+/// The bytes of masks, each padded to a word.
+fn mask_bytes(outcome: &Outcome<'_>) -> u64 {
+    let of_mask = |mask: Mask<'_>| mask.bytes.len().next_multiple_of(4) as u64;
+    outcome.images().flat_map(|image| masks(&image)).flatten().map(of_mask).sum()
 }
 
 #[test]
@@ -84,7 +96,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
     engines::require_gpu();
     let device = Device::open(0).unwrap();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
-    let (mut columns, mut on_host) = (0, 0);
+    let (mut columns, mut on_host, mut mask_bytes_downloaded) = (0, 0, 0);
     let mut thresholds = Vec::new();
     let mut last_priors = None;
     let scenes = engines::scene_count(2_000);
@@ -155,12 +167,16 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
             assert!((least..=greatest).contains(&work.bytes_uploaded), "{case}: {work:?}");
             if work.launches == 1 {
                 assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
+                assert_eq!(work.column_bytes_downloaded, column_bytes(&found), "{case}");
+                assert_eq!(work.mask_bytes_downloaded, mask_bytes(&found), "{case}");
+                mask_bytes_downloaded += work.mask_bytes_downloaded;
             }
             columns += found.images().map(|image| image.columns.len()).sum::<usize>();
             on_host += usize::from(tensors > 0);
         }
     }
     assert!(columns > 5 * scenes as usize && on_host > scenes as usize);
+    assert!(mask_bytes_downloaded > 20 * scenes, "{mask_bytes_downloaded} bytes of masks");
 }
 
 /// A tensor like `view`, of any element type, in which some elements have random bits.

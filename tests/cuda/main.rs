@@ -13,5 +13,6 @@ mod foreign_memory;
 mod images;
 mod layouts;
 mod memory;
+mod oriented;
 mod outcome;
 mod resample;

@@ -7,5 +7,6 @@ mod support;
 mod choice;
 mod description;
 mod layout_files;
+mod masks2026;
 mod models2026;
 mod yolox;

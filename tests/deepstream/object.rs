@@ -32,6 +32,21 @@ pub struct RawObject {
     label: [c_char; 128],
     meta_type: i32,
     is_plain: i32,
+    mask: *const f32,
+    mask_size: u32,
+    mask_width: u32,
+    mask_height: u32,
+    mask_threshold: f32,
+}
+
+/// The mask of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mask {
+    pub width: u32,
+    pub height: u32,
+    pub threshold: f32,
+    /// Rows.
+    pub numbers: Vec<f32>,
 }
 
 /// An object on a frame; left, top, width and height of boxes.
@@ -61,8 +76,9 @@ pub struct Object {
     pub text_background: [f64; 4],
     pub label: String,
     pub meta_type: i32,
-    /// Whether it has no parent, mask, classifiers and user metadata, and names its batch.
+    /// Whether it has no parent, classifiers and user metadata, and names its batch.
     pub is_plain: bool,
+    pub mask: Option<Mask>,
 }
 
 impl From<&RawObject> for Object {
@@ -99,6 +115,14 @@ impl From<&RawObject> for Object {
             label: String::from_utf8(label).expect("the label is UTF-8"),
             meta_type: raw.meta_type,
             is_plain: raw.is_plain != 0,
+            mask: (!raw.mask.is_null()).then(|| {
+                assert_eq!(raw.mask_size, raw.mask_width * raw.mask_height * 4);
+                let count = raw.mask_size as usize / 4;
+                // SAFETY: the array has this many bytes, and lives as long as the object.
+                let numbers = unsafe { std::slice::from_raw_parts(raw.mask, count) }.to_vec();
+                let (width, height) = (raw.mask_width, raw.mask_height);
+                Mask { width, height, threshold: raw.mask_threshold, numbers }
+            }),
         }
     }
 }

@@ -192,6 +192,234 @@ fn a_line_as_wide_as_a_large_region_fills_it() {
     }
 }
 
+/// Adds a region of this class with these structures beside the fields of `detection`.
+fn add_detailed(
+    buffer: &mut gst::BufferRef,
+    rect: (u32, u32, u32, u32),
+    class: i32,
+    detection: gst::Structure,
+    others: &[gst::Structure],
+) {
+    let mut meta = VideoRegionOfInterestMeta::add(buffer, "x", rect);
+    let mut detection = detection;
+    detection.set("label_id", class);
+    meta.add_param(detection);
+    others.iter().for_each(|structure| meta.add_param(structure.clone()));
+}
+
+fn detection() -> gst::Structure {
+    pipeline::init();
+    gst::Structure::new_empty("detection")
+}
+
+/// The structure `detection` of a box of 80x40 about (80, 60), rotated by this angle.
+fn oriented(angle: f64) -> gst::Structure {
+    pipeline::init();
+    gst::Structure::builder("detection")
+        .field("rotation", angle)
+        .field("center-x", 80.0)
+        .field("center-y", 60.0)
+        .field("width", 80.0)
+        .field("height", 40.0)
+        .build()
+}
+
+fn bytes_of(numbers: &[f32]) -> gst::glib::Bytes {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    gst::glib::Bytes::from_owned(bytes)
+}
+
+fn keypoints(layout: &str, components: usize, numbers: &[f32]) -> gst::Structure {
+    gst::Structure::builder("keypoints")
+        .field("count", (numbers.len() / components) as i32)
+        .field("components", components as i32)
+        .field("layout", layout)
+        .field("data", bytes_of(numbers))
+        .build()
+}
+
+/// The structure `mask` for the rectangle from (40, 32) to (104, 80) with 8x6 pixels, of which the left half is set.
+fn half_mask() -> gst::Structure {
+    gst::Structure::builder("mask")
+        .field("width", 8)
+        .field("height", 6)
+        .field("left", 40.0)
+        .field("top", 32.0)
+        .field("right", 104.0)
+        .field("bottom", 80.0)
+        .field("data", gst::glib::Bytes::from_static(&[0xf0; 6]))
+        .build()
+}
+
+#[test]
+fn an_oriented_box_is_drawn_instead_of_its_bounds_in_every_format() {
+    let half = std::f64::consts::FRAC_PI_4;
+    for format in &formats() {
+        let picture = draw_what(format, 160, 120, "labels=never line-width=5", move |buffer| {
+            add_detailed(buffer, (37, 17, 86, 86), 0, oriented(half), &[]);
+        });
+        let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
+        // A sample of 2 or 16 pixels is not in the line with all of them.
+        let info = gst_video::VideoFormatInfo::from_format(format.parse().unwrap());
+        let by = match info.w_sub().iter().chain(info.h_sub()).max() {
+            Some(0) => 2 + rounding(format),
+            Some(1) => 64,
+            _ => 100,
+        };
+        // The middles of the sides: (80, 60) and 40 or 20 pixels along the axes, of which the first is (1, 1).
+        for (x, y) in [(108, 88), (51, 31), (65, 74), (94, 45)] {
+            let color = picture.at(x, y);
+            assert!(near(color, expected, by), "{format} at {x},{y}: {color:?}");
+        }
+        // Inside; and on the sides of the bounds.
+        for (x, y) in [(80, 60), (37, 90), (122, 30), (100, 17), (60, 102)] {
+            let color = picture.at(x, y);
+            assert!(near(color, GRAY, 2), "{format} at {x},{y}: {color:?}");
+        }
+    }
+}
+
+#[test]
+fn a_mask_is_blended_into_the_pixels_that_it_covers_in_every_format() {
+    for format in &formats() {
+        let overlay = "labels=never line-width=1";
+        let picture = draw_what(format, 160, 120, overlay, |buffer| {
+            add_detailed(buffer, (40, 32, 64, 48), 0, detection(), &[half_mask()]);
+        });
+        // 110 of 255 parts of yellow, by BT.601 in a gray picture.
+        let part = |gray: u8, color: u8| {
+            ((u32::from(gray) * 145 + u32::from(color) * 110 + 127) / 255) as u8
+        };
+        let expected = match format == "GRAY8" {
+            true => [part(0x60, 203); 3],
+            false => [0, 1, 2].map(|c| part(GRAY[c], YELLOW[c])),
+        };
+        for (x, y) in [(46, 40), (66, 70), (50, 56)] {
+            let color = picture.at(x, y);
+            assert!(near(color, expected, 2 + rounding(format)), "{format} at {x},{y}: {color:?}");
+        }
+        for (x, y) in [(78, 40), (98, 70), (30, 56), (130, 56)] {
+            assert!(near(picture.at(x, y), GRAY, 2), "{format} at {x},{y}");
+        }
+    }
+}
+
+/// Five points of a face; the last is not visible.
+const FACE: [[f32; 3]; 5] = [
+    [60.0, 40.0, 0.9],
+    [100.0, 40.0, 0.9],
+    [80.0, 60.0, 0.9],
+    [64.0, 80.0, 0.9],
+    [96.0, 80.0, 0.4],
+];
+
+#[test]
+fn visible_points_and_the_lines_between_them_are_drawn_in_every_format() {
+    for format in &formats() {
+        let draw = |layout: &'static str| {
+            draw_what(format, 160, 120, "labels=never line-width=5", move |buffer| {
+                let points = keypoints(layout, 3, FACE.as_flattened());
+                add_detailed(buffer, (20, 8, 120, 104), 0, detection(), &[points]);
+            })
+        };
+        let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
+        let is_drawn = |picture: &Picture, [x, y]: [usize; 2]| {
+            near(picture.at(x, y), expected, 2 + rounding(format))
+        };
+        let (face, points) = (draw("face-5"), draw("points"));
+        for picture in [&face, &points] {
+            for at in [[60, 40], [100, 40], [80, 60], [64, 80]] {
+                assert!(is_drawn(picture, at), "{format} at {at:?}");
+            }
+            assert!(near(picture.at(96, 80), GRAY, 2), "{format}: the invisible point");
+        }
+        // The lines from the eyes to the nose.
+        for at in [[70, 50], [90, 50]] {
+            assert!(is_drawn(&face, at) && !is_drawn(&points, at), "{format} at {at:?}");
+        }
+        // That from the nose to the invisible point.
+        assert!(near(face.at(88, 70), GRAY, 2), "{format}");
+    }
+}
+
+#[test]
+fn color_by_none_draws_all_classes_in_one_color() {
+    let regions = [("face", 3, 0.9, (40, 32, 60, 48))];
+    let by_class = draw("RGB", 160, 120, "labels=never line-width=4", &regions);
+    let by_none = draw("RGB", 160, 120, "labels=never line-width=4 color-by=none", &regions);
+    assert_ne!(by_class.at(70, 33), YELLOW);
+    assert_eq!(by_none.at(70, 33), YELLOW);
+}
+
+/// What any element may attach: fields of other types, that are missing, that do not fit, and numbers that are none.
+#[test]
+fn structures_that_do_not_fit_are_not_drawn() {
+    let picture = |detection: gst::Structure, others: Vec<gst::Structure>| {
+        draw_what("I420", 160, 120, "labels=never", move |buffer| {
+            add_detailed(buffer, (20, 8, 120, 104), 0, detection.clone(), &others);
+        })
+        .rgb
+    };
+    let plain = picture(detection(), vec![]);
+    assert!(picture(oriented(0.5), vec![]) != plain);
+    let changed = |structure: &gst::Structure, name: &str, value: gst::glib::SendValue| {
+        let mut changed = structure.clone();
+        changed.set_value(name, value);
+        changed
+    };
+    use gst::glib::value::ToSendValue;
+    for name in ["rotation", "center-x", "center-y", "width", "height"] {
+        for value in [f64::NAN, f64::INFINITY, -1e300] {
+            // Any finite angle is one.
+            if name == "rotation" && value.is_finite() {
+                continue;
+            }
+            let detection = changed(&oriented(0.5), name, value.to_send_value());
+            assert!(picture(detection, vec![]) == plain, "{name} {value}");
+        }
+        let detection = changed(&oriented(0.5), name, 7i32.to_send_value());
+        assert!(picture(detection, vec![]) == plain, "{name} is an int");
+    }
+    let points = keypoints("face-5", 3, FACE.as_flattened());
+    assert!(picture(detection(), vec![points.clone()]) != plain);
+    for (name, value) in [
+        ("count", i32::MAX.to_send_value()),
+        ("count", (-5i32).to_send_value()),
+        ("count", 6i32.to_send_value()),
+        ("count", 5i64.to_send_value()),
+        ("components", 1i32.to_send_value()),
+        ("components", i32::MIN.to_send_value()),
+        ("data", "x".to_send_value()),
+        ("data", None::<gst::glib::Bytes>.to_send_value()),
+        ("data", gst::glib::Bytes::from_static(b"").to_send_value()),
+        ("data", bytes_of(&[f32::NAN; 15]).to_send_value()),
+        ("data", bytes_of(&[f32::INFINITY; 15]).to_send_value()),
+        ("data", bytes_of(&[3e38; 15]).to_send_value()),
+        ("data", bytes_of(&[-9e5; 15]).to_send_value()),
+    ] {
+        let text = format!("{name}: {value:?}");
+        let other = changed(&points, name, value);
+        assert!(picture(detection(), vec![other]) == plain, "{text}");
+    }
+    let mask = half_mask();
+    assert!(picture(detection(), vec![mask.clone()]) != plain);
+    for (name, value) in [
+        ("width", i32::MAX.to_send_value()),
+        ("width", 9i32.to_send_value()),
+        ("height", (-1i32).to_send_value()),
+        ("height", 7i32.to_send_value()),
+        ("left", f64::NAN.to_send_value()),
+        ("left", 104.0f64.to_send_value()),
+        ("right", f64::INFINITY.to_send_value()),
+        ("bottom", "80".to_send_value()),
+        ("data", gst::glib::Bytes::from_static(&[0xff; 5]).to_send_value()),
+    ] {
+        let text = format!("{name}: {value:?}");
+        let other = changed(&mask, name, value);
+        assert!(picture(detection(), vec![other]) == plain, "{text}");
+    }
+}
+
 /// Adds a region whose type can be any bytes, as elements written in C can.
 fn add_region(buffer: &mut gst::BufferRef, kind: &std::ffi::CStr) {
     // SAFETY: the buffer is writable; the type is copied.

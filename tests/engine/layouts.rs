@@ -9,18 +9,18 @@ use crate::support::layout_scene::LayoutScene;
 
 /// What scenes have in common, so that the test shows that it tests something.
 #[derive(Debug, Default)]
-struct Sums {
-    scenes: usize,
+pub struct Sums {
+    pub scenes: usize,
     candidates: usize,
     rejected: usize,
     survivors: usize,
     columns: usize,
-    masks: usize,
-    mask_bits: usize,
+    pub masks: usize,
+    pub mask_bits: usize,
 }
 
 /// Runs a scene on both engines.
-fn compare(
+pub fn compare(
     reference: &mut Reference,
     engine: &mut dyn Engine,
     (scene, tensors, seed): (&LayoutScene, &[TensorView<'_>], u64),

@@ -10,6 +10,7 @@ mod facade;
 mod images;
 mod layout;
 mod layouts;
+mod masks;
 mod nvinfer;
 mod oriented;
 mod oriented_vectors;

@@ -151,7 +151,7 @@ struct Pipeline {
     Detection *detections = nullptr;
 
     explicit Pipeline(uint32_t capacity, uint32_t images = 1)
-        : images(images), stride(workspace_bytes(capacity)) {
+        : images(images), stride(workspace_bytes(capacity, false)) {
         CHECK(cudaMalloc(&workspace, images * stride));
         CHECK(cudaMemset(workspace, 0, images * stride));
         CHECK(cudaHostAlloc(&results, results_bytes(capacity, images), cudaHostAllocMapped));

@@ -401,3 +401,176 @@ mod tensor_meta {
         assert_eq!(*two.lock().unwrap(), [(1, 1); 3]);
     }
 }
+
+/// What GStreamer's own functions read of oriented objects and masks.
+#[cfg(feature = "v1_26")]
+mod details {
+    use std::mem::MaybeUninit;
+    use std::ptr::null_mut;
+
+    use gst::glib;
+    use gst_analytics::ffi;
+
+    use super::*;
+    use crate::details::{Recorded, recorded, structure};
+
+    /// A mask: the rectangle that it covers, its size, and its pixels.
+    #[derive(Debug, PartialEq)]
+    struct Mask {
+        place: [i32; 4],
+        size: [usize; 2],
+        pixels: Vec<u8>,
+        address: usize,
+    }
+
+    /// An object with its region's structures.
+    struct Detected {
+        structures: Vec<gst::Structure>,
+        /// Left, top, width, height and angle.
+        location: ([i32; 4], f32),
+        masks: Vec<Mask>,
+    }
+
+    /// The segmentations that are related to the object, and to which the object is related.
+    fn masks_of(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, object: u32) -> Vec<Mask> {
+        let (mut masks, mut state) = (Vec::new(), null_mut());
+        let mut found = MaybeUninit::<ffi::GstAnalyticsMtd>::uninit();
+        // SAFETY: the metadata is borrowed; the functions fill what they return.
+        unsafe {
+            let segmentation = ffi::gst_analytics_segmentation_mtd_get_mtd_type();
+            while ffi::gst_analytics_relation_meta_get_direct_related(
+                meta.as_ptr() as *mut _,
+                object,
+                ffi::GST_ANALYTICS_REL_TYPE_RELATE_TO,
+                segmentation,
+                &mut state,
+                found.as_mut_ptr(),
+            ) != 0
+            {
+                let mtd = found.assume_init_ref() as *const ffi::GstAnalyticsMtd;
+                let relation = meta.relation((*mtd).id, object);
+                assert_eq!(relation, gst_analytics::RelTypes::RELATE_TO);
+                let mtd = mtd.cast::<ffi::GstAnalyticsSegmentationMtd>();
+                let (mut x, mut y, mut w, mut h) = (0, 0, 0, 0);
+                let mask = ffi::gst_analytics_segmentation_mtd_get_mask(
+                    mtd, &mut x, &mut y, &mut w, &mut h,
+                );
+                let mask = gst::Buffer::from_glib_full(mask);
+                let video = mask.meta::<gst_video::VideoMeta>().expect("it is required");
+                assert_eq!(video.format(), gst_video::VideoFormat::Gray8);
+                let size = [video.width() as usize, video.height() as usize];
+                let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(
+                    &mask,
+                    &gst_video::VideoInfo::builder(video.format(), video.width(), video.height())
+                        .build()
+                        .unwrap(),
+                );
+                let frame = frame.unwrap();
+                let stride = frame.plane_stride()[0] as usize;
+                let rows = frame.plane_data(0).unwrap().chunks(stride).take(size[1]);
+                let pixels: Vec<u8> = rows.flat_map(|row| row[..size[0]].to_vec()).collect();
+                // Of the background, and of the object.
+                assert_eq!(ffi::gst_analytics_segmentation_mtd_get_region_count(mtd), 2);
+                let id = ffi::gst_analytics_segmentation_mtd_get_region_id(mtd, 1) as u8;
+                assert_eq!(ffi::gst_analytics_segmentation_mtd_get_region_id(mtd, 0), 0);
+                assert!((1..=10).contains(&id) && pixels.iter().all(|&p| p == 0 || p == id));
+                masks.push(Mask {
+                    place: [x, y, w as i32, h as i32],
+                    size,
+                    pixels: pixels.iter().map(|&pixel| u8::from(pixel != 0)).collect(),
+                    address: mask.as_ptr() as usize,
+                });
+            }
+        }
+        masks
+    }
+
+    /// The objects of three frames of this size, in the order of their regions.
+    fn detected(size: [usize; 2], recorded: Recorded) -> Vec<Vec<Detected>> {
+        let [width, height] = size;
+        let pipeline = parse(&format!(
+            "videotestsrc name=in num-buffers=3 ! video/x-raw,format=GRAY8,width={width},height={height}
+               ! nmsfilter name=nms {} ! fakesink enable-last-sample=false",
+            recorded.properties
+        ));
+        let tensors = recorded.tensors;
+        intercept(&pipeline, "in", move |buffer| {
+            tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
+        });
+        let seen = watch(&pipeline, "nms", |buffer| {
+            let relation = buffer.meta::<AnalyticsRelationMeta>().unwrap();
+            let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>();
+            let detected = regions.map(|region| {
+                let object = relation.mtd::<AnalyticsODMtd>(region.id() as u32).unwrap();
+                let at = object.oriented_location().unwrap();
+                Detected {
+                    structures: region.params().map(|structure| structure.to_owned()).collect(),
+                    location: ([at.x, at.y, at.w, at.h], at.r),
+                    masks: masks_of(&relation, region.id() as u32),
+                }
+            });
+            detected.collect::<Vec<_>>()
+        });
+        assert_eq!(run(&pipeline).error, None);
+        std::mem::take(&mut *seen.lock().unwrap())
+    }
+
+    #[test]
+    fn objects_of_oriented_boxes_have_their_center_sides_and_angle() {
+        let properties = "decoder=yolov8-obb coordinates=normalized";
+        let Some(recorded) = recorded("04_obb/nnstreamer", properties) else { return };
+        let expected = recorded.expected.clone();
+        let frames = detected([1280, 1280], recorded);
+        assert_eq!(frames[0].len(), expected.len());
+        for (found, expected) in frames[0].iter().zip(&expected) {
+            let ([x, y, w, h], angle) = found.location;
+            let near = |found: f64, expected: f64, by: f64| {
+                assert!((found - expected).abs() <= by, "{found}, expected {expected}");
+            };
+            near(f64::from(w), expected["w"] * 2.0, 0.51);
+            near(f64::from(h), expected["h"] * 2.0, 0.51);
+            near(f64::from(x) + f64::from(w) / 2.0, expected["cx"] * 2.0, 0.51);
+            near(f64::from(y) + f64::from(h) / 2.0, expected["cy"] * 2.0, 0.51);
+            near(f64::from(angle), expected["angle"].rem_euclid(std::f64::consts::TAU), 1e-5);
+            assert!((0.0..=6.2832).contains(&angle) && found.masks.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_mask_is_a_segmentation_related_to_its_object_with_the_pixels_of_the_region() {
+        for mask_size in ["prototypes", "frame"] {
+            let properties = format!("decoder=yolov8-seg mask-size={mask_size}");
+            let Some(recorded) = recorded("02_seg_yolov8/street", &properties) else { return };
+            let frames = detected([320, 320], recorded);
+            let count = frames[0].len();
+            assert!(count > 10);
+            let mut addresses = Vec::new();
+            for frame in &frames {
+                for found in frame {
+                    let expected = structure(&found.structures, "mask");
+                    let side = |name: &str| expected.get::<i32>(name).unwrap() as usize;
+                    let [mask] = &found.masks[..] else { panic!("one mask per object") };
+                    assert_eq!(mask.size, [side("width"), side("height")]);
+                    let data: glib::Bytes = expected.get("data").unwrap();
+                    let stride = mask.size[0].div_ceil(8);
+                    for (i, &pixel) in mask.pixels.iter().enumerate() {
+                        let (column, row) = (i % mask.size[0], i / mask.size[0]);
+                        let bit = data[row * stride + column / 8] >> (7 - column % 8) & 1;
+                        assert_eq!(pixel, bit, "{mask_size} at {column},{row}");
+                    }
+                    let edge = |name: &str| expected.get::<f64>(name).unwrap();
+                    let edges = ["left", "top", "right", "bottom"].map(edge);
+                    let [x, y, w, h] = mask.place;
+                    for (found, expected) in [x, y, x + w, y + h].into_iter().zip(edges) {
+                        assert!((f64::from(found) - expected).abs() <= 0.5, "{:?}", mask.place);
+                    }
+                    addresses.push(mask.address);
+                }
+            }
+            // Buffers of earlier frames are used again.
+            addresses.sort_unstable();
+            addresses.dedup();
+            assert!(addresses.len() <= 2 * count, "{} buffers", addresses.len());
+        }
+    }
+}

@@ -60,17 +60,17 @@ const ONE_SCALE: &str = "01_six_yolo26_int8_negative/bus";
 /// Class, score and edges in pixels.
 type Object = (i32, f64, [f64; 4]);
 
-struct Case {
-    tensors: Vec<NewTensor>,
-    size: [usize; 2],
+pub(super) struct Case {
+    pub(super) tensors: Vec<NewTensor>,
+    pub(super) size: [usize; 2],
     /// The properties of the thresholds.
-    thresholds: String,
+    pub(super) thresholds: String,
     expected: Vec<Object>,
 }
 
 impl Case {
     /// Quantized tensors have their scale and zero point if `with_scale`.
-    fn read(folder: &Path, with_scale: bool) -> Self {
+    pub(super) fn read(folder: &Path, with_scale: bool) -> Self {
         init();
         let text = std::fs::read_to_string(folder.join("case.json")).unwrap();
         let case: Value = serde_json::from_str(&text).unwrap();

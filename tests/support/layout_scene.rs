@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::engine::{FrameMap, MaskSize, Params};
+use gstnmsfilter::internals::engine::{FrameMap, MaskSize, Overlap, Params};
 
 use super::random_layout::RandomLayout;
 use super::scene::any_params;
@@ -19,16 +19,30 @@ impl LayoutScene {
     pub fn new(seed: u64) -> Self {
         let rng = &mut Rng::with_seed(seed);
         let random = RandomLayout::new(rng);
-        let layout = &random.layout;
-        let mut params = any_params(rng, layout.anchors(), layout.score.components);
-        if rng.u8(0..3) == 0 {
-            params.scale = [2.0, 1.5];
-        }
-        if layout.prototypes.is_some() {
-            any_mask_params(rng, &mut params);
-        }
+        Self { params: params_of(rng, &random), random }
+    }
+
+    /// With boxes that have angles.
+    pub fn oriented(seed: u64) -> Self {
+        let rng = &mut Rng::with_seed(seed);
+        let random = RandomLayout::oriented(rng);
+        let mut params = params_of(rng, &random);
+        let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::ProbIou];
+        params.overlap = *rng.choice(&overlaps).unwrap();
         Self { params, random }
     }
+}
+
+fn params_of(rng: &mut Rng, random: &RandomLayout) -> Params {
+    let layout = &random.layout;
+    let mut params = any_params(rng, layout.anchors(), layout.score.components);
+    if rng.u8(0..3) == 0 {
+        params.scale = [2.0, 1.5];
+    }
+    if layout.prototypes.is_some() {
+        any_mask_params(rng, &mut params);
+    }
+    params
 }
 
 impl Deref for LayoutScene {

@@ -34,11 +34,14 @@ pub(super) fn for_class(class: i32) -> Rgb {
     PALETTE[class.rem_euclid(PALETTE.len() as i32) as usize]
 }
 
-/// The color of a label without a class number; the same on every run (FNV-1a).
-pub(super) fn for_label(label: &str) -> Rgb {
-    let hash = label
-        .bytes()
-        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+/// The color of a label without a class number; the same on every run (FNV-1a of its UTF-8).
+pub(super) fn for_label(label: impl Iterator<Item = char>) -> Rgb {
+    let mut hash = 0x811c_9dc5_u32;
+    for character in label {
+        for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+            hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+    }
     for_class((hash % PALETTE.len() as u32) as i32)
 }
 
@@ -122,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_label_has_the_same_color_every_time() {
-        assert_eq!(for_label("person"), for_label("person"));
-        assert_ne!(for_label("person"), for_label("bicycle"));
+        assert_eq!(for_label("person".chars()), for_label("person".chars()));
+        assert_ne!(for_label("person".chars()), for_label("bicycle".chars()));
     }
 }

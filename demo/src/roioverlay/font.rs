@@ -11,22 +11,8 @@ use super::surface::{Rect, Surface};
 const WEIGHT: FontWeight = FontWeight::Regular;
 
 /// Whether the font has `character`. All sizes have the same.
-fn has(character: char) -> bool {
+pub(super) fn has(character: char) -> bool {
     get_raster(character, WEIGHT, RasterHeight::Size16).is_some()
-}
-
-/// What is drawn instead of `label`; `None` if the font has all of its characters. If it has none of its letters and
-/// digits, that is the number of the class: labels that differ are drawn differently. Otherwise it is the label
-/// with question marks.
-pub(super) fn replacement(label: &str, class: Option<i32>) -> Option<String> {
-    if label.chars().all(has) {
-        return None;
-    }
-    let is_legible = label.chars().any(|character| character.is_alphanumeric() && has(character));
-    Some(match class {
-        Some(class) if !is_legible => format!("class-{class}"),
-        _ => label.chars().map(|c| if has(c) { c } else { '?' }).collect(),
-    })
 }
 
 /// A font size.
@@ -34,6 +20,9 @@ pub(super) fn replacement(label: &str, class: Option<i32>) -> Option<String> {
 pub(super) struct Font(RasterHeight);
 
 impl Font {
+    #[cfg(test)]
+    pub const SMALLEST: Self = Self(RasterHeight::Size16);
+
     /// A size that is legible on a frame of this height.
     pub fn for_frame(height: i32) -> Self {
         Self(match height {
@@ -65,7 +54,7 @@ impl Font {
                 .expect("every size has a question mark");
             let (width, height) = (glyph.width() as i32, glyph.height() as i32);
             let left = x + i * step;
-            if left >= surface.width() {
+            if left >= surface.bounds().x2 {
                 break;
             }
             let rect = Rect { x1: left, y1: y, x2: left + width, y2: y + height };

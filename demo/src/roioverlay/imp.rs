@@ -3,8 +3,6 @@
 //! regions drawn.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
-use std::borrow::Cow;
-use std::ffi::CStr;
 use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
@@ -14,23 +12,27 @@ use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 use gst_video::{VideoFormat, VideoFormatInfo, VideoInfo, VideoRegionOfInterestMeta};
 
-use super::LabelMode;
-use super::color::{self, DARK_COLOR, Rgb};
-use super::font::{self, Font};
-use super::label_placement::{self, Caption, LABEL_PADDING};
+use super::color::{DARK_COLOR, Rgb};
+use super::font::Font;
+use super::label_placement::{Caption, LABEL_PADDING, LabelPlacement};
+use super::region::{self, StyledRegion};
+use super::shapes::{Pen, draw_disc, draw_line, draw_mask, draw_polygon};
 use super::surface::{Rect, Surface, SurfaceFormat};
+use super::{ColorBy, LabelMode};
 use gstnmsfilter::internals::elements::{filter_templates, lock};
 use gstnmsfilter::internals::frame::{FrameError, components};
-use gstnmsfilter::internals::output::roi_type;
-use gstnmsfilter::internals::text;
 
 /// Opacity of the dark lines, and of the background of a label.
 const OUTLINE_ALPHA: u8 = 140;
 const LABEL_BACKGROUND_ALPHA: u8 = 215;
 
+/// Opacity of masks.
+const MASK_ALPHA: u8 = 110;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Settings {
     labels: LabelMode,
+    color_by: ColorBy,
     /// In pixels; 0: in proportion to the frame's height.
     line_width: u32,
 }
@@ -47,6 +49,13 @@ pub struct RoiOverlay {
             .mutable_playing()
     )]
     #[property(
+        name = "color-by", get, set, type = ColorBy, member = color_by,
+        builder(Settings::default().color_by)
+            .nick("Color by")
+            .blurb("What the color of a region depends on")
+            .mutable_playing()
+    )]
+    #[property(
         name = "line-width", get, set, type = u32, member = line_width,
         maximum = 100, default = Settings::default().line_width,
         nick = "Line width",
@@ -57,6 +66,17 @@ pub struct RoiOverlay {
     /// `None` before caps.
     format: Mutex<Option<SurfaceFormat>>,
     warned: Mutex<Warned>,
+    frame: Mutex<FrameData>,
+}
+
+/// What is drawn on a frame. Its memory is used again for the next one.
+#[derive(Default)]
+struct FrameData {
+    /// The labels and confidences of all regions.
+    texts: String,
+    regions: Vec<StyledRegion>,
+    captions: Vec<Caption>,
+    placement: LabelPlacement,
 }
 
 /// The warnings that were posted since the element started.
@@ -85,8 +105,9 @@ impl ElementImpl for RoiOverlay {
             gst::subclass::ElementMetadata::new(
                 "Region of interest overlay",
                 "Filter/Effect/Video",
-                "Draws regions of interest with label and confidence, readable in a crowd, on video of 8 bits per \
-                 sample (others: put videoconvert before it); labels in Latin letters",
+                "Draws regions of interest with label and confidence, readable in a crowd, and their oriented boxes, \
+                 masks and keypoints, on video of 8 bits per sample (others: put videoconvert before it); labels in \
+                 Latin letters",
                 "The nmsfilter authors",
             )
         });
@@ -123,43 +144,21 @@ impl BaseTransformImpl for RoiOverlay {
         let settings = *lock(&self.settings);
         let format = lock(&self.format).clone().ok_or(gst::FlowError::NotNegotiated)?;
         let bounds = format.bounds();
-        let mut regions: Vec<StyledRegion> =
-            buffer.iter_meta::<VideoRegionOfInterestMeta>().map(StyledRegion::new).collect();
-        regions.retain(|region| region.caption.region.intersection(&bounds).is_some());
-        if regions.is_empty() {
-            return Ok(gst::FlowSuccess::Ok);
-        }
-        // In ascending order of confidence, so that boxes of high confidence are on top.
-        regions.sort_by(|a, b| {
-            let order = |region: &StyledRegion| region.caption.confidence.unwrap_or(f64::INFINITY);
-            order(a).total_cmp(&order(b))
-        });
-        let line = match settings.line_width {
-            0 => (bounds.y2 / 540).max(1),
-            width => width as i32,
-        };
-        let font = Font::for_frame(bounds.y2);
-        let mut surface = match Surface::new(buffer, &format) {
-            Ok(surface) => surface,
-            Err(error) => {
-                self.warn_of_frame(&error);
-                return Ok(gst::FlowSuccess::Ok);
+        let mut frame = lock(&self.frame);
+        frame.read(buffer, settings.color_by, bounds);
+        if !frame.regions.is_empty() {
+            match Surface::new(buffer, &format) {
+                Ok(mut surface) => {
+                    if settings.labels != LabelMode::Never {
+                        self.warn_of_label(&frame);
+                    }
+                    frame.draw(&mut surface, settings, bounds);
+                }
+                Err(error) => self.warn_of_frame(&error),
             }
-        };
-        if settings.labels != LabelMode::Never {
-            self.warn_of_label(&regions);
         }
-        for region in &regions {
-            draw_outline(&mut surface, region.caption.region, line, region.color);
-        }
-
-        regions.reverse();
-        let captions: Vec<_> = regions.iter().map(|region| region.caption.clone()).collect();
-        for label in label_placement::place_labels(&captions, settings.labels, font, bounds) {
-            let Rect { x1, y1, .. } = label.rect;
-            surface.fill(label.rect, regions[label.caption].color, LABEL_BACKGROUND_ALPHA);
-            font.draw(&mut surface, x1 + LABEL_PADDING, y1, &label.text, DARK_COLOR);
-        }
+        // They keep the data of keypoints and masks.
+        frame.regions.clear();
         Ok(gst::FlowSuccess::Ok)
     }
 }
@@ -192,16 +191,18 @@ impl RoiOverlay {
         }
     }
 
-    fn warn_of_label(&self, regions: &[StyledRegion]) {
-        let other = regions.iter().find_map(|region| Some((region.replaced.as_ref()?, region)));
-        let Some((label, StyledRegion { caption, .. })) = other else { return };
+    fn warn_of_label(&self, frame: &FrameData) {
+        let mut regions = frame.regions.iter();
+        let other = regions.find_map(|region| Some((region, region.replacement.clone()?)));
+        let Some((region, drawn)) = other else { return };
         if !std::mem::replace(&mut lock(&self.warned).label, true) {
+            let label: String = region::characters(region.label).collect();
             gst::element_imp_warning!(
                 self,
                 gst::StreamError::Format,
                 (
                     "the label {label:?} is drawn as {:?}, and others likewise: the font has Latin letters only",
-                    caption.label
+                    &frame.texts[drawn]
                 ),
                 [
                     "the regions themselves are not changed; a label-file of nmsfilter can name classes otherwise"
@@ -211,41 +212,78 @@ impl RoiOverlay {
     }
 }
 
-/// A region with its caption and color.
-struct StyledRegion {
-    caption: Caption<'static>,
-    color: Rgb,
-    /// The region's own label, if the font does not have it.
-    replaced: Option<Cow<'static, str>>,
-}
+impl FrameData {
+    /// Reads the regions of a buffer that have a pixel in the frame, in ascending order of confidence, so that boxes of
+    /// high confidence are on top.
+    fn read(&mut self, buffer: &gst::BufferRef, color_by: ColorBy, bounds: Rect) {
+        self.texts.clear();
+        let metas = buffer.iter_meta::<VideoRegionOfInterestMeta>().enumerate();
+        let texts = &mut self.texts;
+        self.regions.extend(metas.filter_map(|(order, meta)| {
+            let region = StyledRegion::new(meta, order, color_by, texts);
+            region.caption.region.intersection(&bounds).is_some().then_some(region)
+        }));
+        self.regions.sort_unstable_by(|a, b| {
+            a.confidence.total_cmp(&b.confidence).then(a.order.cmp(&b.order))
+        });
+    }
 
-impl StyledRegion {
-    fn new(meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Self {
-        let label = label(&meta);
-        let detection = meta.param("detection");
-        let class = detection.and_then(|detection| detection.get::<i32>("label_id").ok());
-        let confidence = detection
-            .and_then(|detection| detection.get::<f64>("confidence").ok())
-            .filter(|confidence| confidence.is_finite());
-        let (x, y, w, h) = meta.rect();
-        // Larger coordinates are outside of every frame; clamped, they cannot overflow.
-        let clamp = |value: u32| value.min(1 << 24) as i32;
-        let (x1, y1) = (clamp(x), clamp(y));
-        let region =
-            Rect { x1, y1, x2: clamp(x.saturating_add(w)), y2: clamp(y.saturating_add(h)) };
-        let color = class.map_or_else(|| color::for_label(&label), color::for_class);
-        let (label, replaced) = match font::replacement(&label, class) {
-            None => (label, None),
-            Some(drawn) => (Cow::Owned(drawn), Some(label)),
+    /// Draws masks, boxes, keypoints and labels, the later on top of the earlier.
+    fn draw(&mut self, surface: &mut Surface<'_>, settings: Settings, bounds: Rect) {
+        let line = match settings.line_width {
+            0 => (bounds.y2 / 540).max(1),
+            width => width as i32,
         };
-        Self { caption: Caption { region, label, confidence }, color, replaced }
+        for region in &self.regions {
+            if let Some(mask) = &region.mask {
+                draw_mask(surface, mask, region.color, MASK_ALPHA);
+            }
+        }
+        for region in &self.regions {
+            match &region.oriented {
+                None => draw_outline(surface, region.caption.region, line, region.color),
+                Some(corners) => {
+                    for pen in pens(region.color, f64::from(line) / 2.0) {
+                        draw_polygon(surface, corners, pen);
+                    }
+                }
+            }
+        }
+        for region in &self.regions {
+            draw_keypoints(surface, region, line);
+        }
+
+        let font = Font::for_frame(bounds.y2);
+        let Self { texts, regions, captions, placement } = self;
+        captions.clear();
+        captions.extend(regions.iter().rev().map(|region| region.caption.clone()));
+        for label in placement.place(texts, captions, settings.labels, font, bounds) {
+            let Rect { x1, y1, .. } = label.rect;
+            let color = regions[regions.len() - 1 - label.caption].color;
+            surface.fill(label.rect, color, LABEL_BACKGROUND_ALPHA);
+            let text = &texts[label.text.clone()];
+            font.draw(surface, x1 + LABEL_PADDING, y1, text, DARK_COLOR);
+        }
     }
 }
 
-/// The type of the region, with U+FFFD for bytes that are not valid UTF-8: an element in C can set
-/// any bytes, or NULL.
-fn label(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Cow<'static, str> {
-    text::of_quark(roi_type(meta)).map_or(Cow::Borrowed(""), CStr::to_string_lossy)
+/// The pens for a line: a dark one, which is a pixel wider on both sides, and that of the color.
+fn pens(color: Rgb, radius: f64) -> [Pen; 2] {
+    [
+        Pen { color: DARK_COLOR, alpha: OUTLINE_ALPHA, radius: radius + 1.0 },
+        Pen { color, alpha: 255, radius },
+    ]
+}
+
+/// Draws the lines between keypoints, and the points on top.
+fn draw_keypoints(surface: &mut Surface<'_>, region: &StyledRegion, line: i32) {
+    let Some(keypoints) = &region.keypoints else { return };
+    for pen in pens(region.color, f64::from(line) / 2.0) {
+        keypoints.lines().for_each(|ends| draw_line(surface, ends, pen));
+    }
+    for pen in pens(region.color, f64::from(line) + 1.0) {
+        keypoints.points().for_each(|point| draw_disc(surface, point, pen));
+    }
 }
 
 /// Draws the sides of `rect`, `line` pixels wide, with dark lines of one pixel outside and inside.

@@ -5,7 +5,7 @@
 //! and position, such that they do not overlap each other and cover little of other regions.
 //! Greedy, with a spatial grid instead of a comparison of all pairs.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
@@ -20,41 +20,27 @@ pub(super) struct PlacedLabel {
     /// The index of its caption.
     pub caption: usize,
     pub rect: Rect,
-    pub text: String,
+    /// Which part of the frame's texts it is.
+    pub text: Range<usize>,
 }
 
-/// A region with its label and confidence.
+/// A region with the texts that it can have, which are parts of the frame's texts.
 #[derive(Clone, Debug)]
-pub(super) struct Caption<'a> {
+pub(super) struct Caption {
     pub region: Rect,
-    pub label: Cow<'a, str>,
-    /// Usually 0 to 1; always finite.
-    pub confidence: Option<f64>,
+    /// Label and confidence.
+    pub full: Range<usize>,
+    /// The confidence only; empty if there is none.
+    pub short: Range<usize>,
 }
 
-impl Caption<'_> {
-    /// The full text: label and confidence.
-    fn full(&self) -> String {
-        match self.short() {
-            Some(short) => format!("{} {short}", self.label),
-            None => self.label.clone().into_owned(),
-        }
-    }
-
-    /// The confidence only: in percent from 0 to 1, otherwise as a number.
-    fn short(&self) -> Option<String> {
-        self.confidence.map(|confidence| match confidence {
-            0.0..=1.0 => format!("{:.0}", confidence * 100.0),
-            other if other.abs() < 1e6 => format!("{other:.1}"),
-            other => format!("{other:.1e}"),
-        })
-    }
-
+impl Caption {
     /// The texts that are not too wide for the region, the longest first.
-    fn fitting(&self, font: Font) -> ArrayVec<String, 2> {
+    fn fitting(&self, texts: &str, font: Font) -> ArrayVec<Range<usize>, 2> {
         let widest = (self.region.x2 - self.region.x1) * 3 / 2;
-        let texts = [Some(self.full()), self.short()].into_iter().flatten();
-        texts.filter(|text| size(font, text)[0] <= widest).collect()
+        let short = Some(self.short.clone()).filter(|short| !short.is_empty());
+        let own = [Some(self.full.clone()), short].into_iter().flatten();
+        own.filter(|text| size(font, &texts[text.clone()])[0] <= widest).collect()
     }
 }
 
@@ -67,45 +53,9 @@ const COVER_DIVISOR: i64 = 5;
 /// Minimum side of the grid's cells in pixels; about the size of a label.
 const MIN_CELL_SIDE: u32 = 32;
 
-/// Places labels in the order of `captions`; earlier ones take precedence.
-pub(super) fn place_labels(
-    captions: &[Caption<'_>],
-    mode: LabelMode,
-    font: Font,
-    frame: Rect,
-) -> Vec<PlacedLabel> {
-    match mode {
-        LabelMode::Never => Vec::new(),
-        LabelMode::Always => {
-            let label = |(i, caption): (usize, &Caption<'_>)| {
-                let text = caption.full();
-                let rect = candidate_positions(&caption.region, size(font, &text), frame).next()?;
-                Some(PlacedLabel { caption: i, rect, text })
-            };
-            captions.iter().enumerate().filter_map(label).collect()
-        }
-        LabelMode::Auto => place_without_overlap(captions, font, frame),
-    }
-}
-
-fn place_without_overlap(captions: &[Caption<'_>], font: Font, frame: Rect) -> Vec<PlacedLabel> {
-    let texts: Vec<_> = captions.iter().map(|caption| caption.fitting(font)).collect();
-    let mut occupied = OccupiedAreas::new(captions, &texts, font, frame);
-    for (i, texts) in texts.into_iter().enumerate() {
-        let label = texts.into_iter().find_map(|text| {
-            let mut candidate_positions =
-                candidate_positions(&captions[i].region, size(font, &text), frame);
-            let rect = candidate_positions.find(|rect| occupied.is_free(i, rect))?;
-            Some(PlacedLabel { caption: i, rect, text })
-        });
-        label.into_iter().for_each(|label| occupied.add(label));
-    }
-    occupied.labels
-}
-
-/// The areas that a new label must not cover: other labels, and too much of another region.
-struct OccupiedAreas<'a> {
-    captions: &'a [Caption<'a>],
+/// Places the labels of frames, with memory that is used again for the next one.
+#[derive(Debug, Default)]
+pub(super) struct LabelPlacement {
     /// The regions of which a label can cover more than a fifth.
     regions: Grid,
     labels: Vec<PlacedLabel>,
@@ -113,39 +63,79 @@ struct OccupiedAreas<'a> {
     label_grid: Grid,
 }
 
-impl<'a> OccupiedAreas<'a> {
-    fn new(
-        captions: &'a [Caption<'a>],
-        texts: &[ArrayVec<String, 2>],
+impl LabelPlacement {
+    /// Places labels in the order of `captions`; earlier ones take precedence.
+    pub fn place(
+        &mut self,
+        texts: &str,
+        captions: &[Caption],
+        mode: LabelMode,
         font: Font,
         frame: Rect,
-    ) -> Self {
-        let area = |text: &String| {
-            let [width, height] = size(font, text).map(i64::from);
-            width * height
-        };
-        let largest = texts.iter().flatten().map(area).max().unwrap_or(0);
-        let size = [frame.x2 as u32, frame.y2 as u32];
-        let (mut regions, mut label_grid) = (Grid::default(), Grid::default());
-        regions.clear(size, MIN_CELL_SIDE, captions.len());
-        label_grid.clear(size, MIN_CELL_SIDE, captions.len());
-        for (i, Caption { region, .. }) in (0..).zip(captions) {
-            if region.area() < largest * COVER_DIVISOR {
-                regions.insert(region.corners(), i);
+    ) -> &[PlacedLabel] {
+        self.labels.clear();
+        match mode {
+            LabelMode::Never => {}
+            LabelMode::Always => {
+                let label = |(i, caption): (usize, &Caption)| {
+                    let text = caption.full.clone();
+                    let size = size(font, &texts[text.clone()]);
+                    let rect = candidate_positions(&caption.region, size, frame).next()?;
+                    Some(PlacedLabel { caption: i, rect, text })
+                };
+                self.labels.extend(captions.iter().enumerate().filter_map(label));
             }
+            LabelMode::Auto => self.place_without_overlap(texts, captions, font, frame),
         }
-        Self { captions, regions, labels: Vec::new(), label_grid }
+        &self.labels
     }
 
-    /// Whether a label of region `i` can be at `rect`.
-    fn is_free(&self, i: usize, rect: &Rect) -> bool {
+    fn place_without_overlap(
+        &mut self,
+        texts: &str,
+        captions: &[Caption],
+        font: Font,
+        frame: Rect,
+    ) {
+        self.clear(texts, captions, font, frame);
+        for (i, caption) in captions.iter().enumerate() {
+            let label = caption.fitting(texts, font).into_iter().find_map(|text| {
+                let size = size(font, &texts[text.clone()]);
+                let mut candidate_positions = candidate_positions(&caption.region, size, frame);
+                let rect = candidate_positions.find(|rect| self.is_free(captions, i, rect))?;
+                Some(PlacedLabel { caption: i, rect, text })
+            });
+            label.into_iter().for_each(|label| self.add(label));
+        }
+    }
+
+    /// Removes all labels, and prepares for these regions.
+    fn clear(&mut self, texts: &str, captions: &[Caption], font: Font, frame: Rect) {
+        let area = |text: Range<usize>| {
+            let [width, height] = size(font, &texts[text]).map(i64::from);
+            width * height
+        };
+        let all = captions.iter().flat_map(|caption| caption.fitting(texts, font));
+        let largest = all.map(area).max().unwrap_or(0);
+        let size = [frame.x2 as u32, frame.y2 as u32];
+        self.regions.clear(size, MIN_CELL_SIDE, captions.len());
+        self.label_grid.clear(size, MIN_CELL_SIDE, captions.len());
+        for (i, Caption { region, .. }) in (0..).zip(captions) {
+            if region.area() < largest * COVER_DIVISOR {
+                self.regions.insert(region.corners(), i);
+            }
+        }
+    }
+
+    /// Whether a label of region `i` can be at `rect`: it covers no other label, and not too much of another region.
+    fn is_free(&self, captions: &[Caption], i: usize, rect: &Rect) -> bool {
         let covers = |region: &Rect| region.intersection(rect).map_or(0, |both| both.area());
         let free = self
             .label_grid
             .near(rect.corners())
             .all(|label| covers(&self.labels[label as usize].rect) == 0);
         free && self.regions.near(rect.corners()).all(|other| {
-            let region = &self.captions[other as usize].region;
+            let region = &captions[other as usize].region;
             // The limit is relative to the region's area.
             other as usize == i || covers(region) * COVER_DIVISOR <= region.area()
         })
@@ -181,22 +171,38 @@ mod tests {
     use super::*;
 
     const FRAME: Rect = Rect { x1: 0, y1: 0, x2: 640, y2: 480 };
+    const FONT: Font = Font::SMALLEST;
 
-    fn caption(x: i32, y: i32, side: i32) -> Caption<'static> {
-        let region = Rect { x1: x, y1: y, x2: x + side, y2: y + side };
-        Caption { region, label: "face".into(), confidence: Some(0.873) }
+    /// The texts of all captions of the tests.
+    const TEXTS: &str = "face 87 a 5 person 12 a label that is rather long 99";
+
+    /// The caption with these texts, of which the second is part of the first, or empty.
+    fn of_texts(region: Rect, full: &str, short: &str) -> Caption {
+        let start = TEXTS.find(full).unwrap();
+        let end = start + full.len();
+        Caption { region, full: start..end, short: end - short.len()..end }
     }
 
-    fn texts(captions: &[Caption<'_>], mode: LabelMode) -> Vec<String> {
-        let font = Font::for_frame(480);
-        place_labels(captions, mode, font, FRAME).into_iter().map(|label| label.text).collect()
+    fn caption(x: i32, y: i32, side: i32) -> Caption {
+        of_texts(Rect { x1: x, y1: y, x2: x + side, y2: y + side }, "face 87", "87")
+    }
+
+    fn place_labels(captions: &[Caption], mode: LabelMode) -> Vec<PlacedLabel> {
+        let mut placement = LabelPlacement::default();
+        // What is left of another frame has no effect.
+        placement.place(TEXTS, &[caption(1, 90, 300), caption(9, 90, 80)], mode, FONT, FRAME);
+        placement.place(TEXTS, captions, mode, FONT, FRAME).to_vec()
+    }
+
+    fn texts(captions: &[Caption], mode: LabelMode) -> Vec<&'static str> {
+        place_labels(captions, mode).into_iter().map(|label| &TEXTS[label.text]).collect()
     }
 
     #[test]
     fn a_wide_region_has_its_label_in_full_above_it() {
         let captions = [caption(100, 100, 80)];
-        let labels = place_labels(&captions, LabelMode::Auto, Font::for_frame(480), FRAME);
-        assert_eq!(labels[0].text, "face 87");
+        let labels = place_labels(&captions, LabelMode::Auto);
+        assert_eq!(&TEXTS[labels[0].text.clone()], "face 87");
         assert_eq!((labels[0].rect.x1, labels[0].rect.y2), (100, 100));
     }
 
@@ -209,7 +215,7 @@ mod tests {
     #[test]
     fn a_region_at_the_top_has_its_label_below() {
         let captions = [caption(100, 3, 80)];
-        let labels = place_labels(&captions, LabelMode::Auto, Font::for_frame(480), FRAME);
+        let labels = place_labels(&captions, LabelMode::Auto);
         assert_eq!(labels[0].rect.y1, 83);
     }
 
@@ -217,7 +223,7 @@ mod tests {
     fn labels_do_not_overlap_each_other_or_cover_regions_or_leave_the_frame() {
         let crowd: Vec<_> =
             (0..400).map(|i| caption(i % 20 * 31, i / 20 * 23, 22 + i % 7 * 6)).collect();
-        let labels = place_labels(&crowd, LabelMode::Auto, Font::for_frame(480), FRAME);
+        let labels = place_labels(&crowd, LabelMode::Auto);
         assert!(!labels.is_empty());
         for (i, label) in labels.iter().enumerate() {
             assert_eq!(
@@ -239,8 +245,8 @@ mod tests {
         }
     }
 
-    /// The placement of [`place_labels`] in the mode auto, from all pairs.
-    fn place_without_overlap_by_pairs(captions: &[Caption<'_>], font: Font) -> Vec<PlacedLabel> {
+    /// The placement in the mode auto, from all pairs.
+    fn place_without_overlap_by_pairs(captions: &[Caption]) -> Vec<PlacedLabel> {
         let mut labels: Vec<PlacedLabel> = Vec::new();
         for (i, caption) in captions.iter().enumerate() {
             let covered =
@@ -252,9 +258,9 @@ mod tests {
                             || covered(&other.region, rect) * COVER_DIVISOR <= other.region.area()
                     })
             };
-            let label = caption.fitting(font).into_iter().find_map(|text| {
-                let rect =
-                    candidate_positions(&caption.region, size(font, &text), FRAME).find(free)?;
+            let label = caption.fitting(TEXTS, FONT).into_iter().find_map(|text| {
+                let size = size(FONT, &TEXTS[text.clone()]);
+                let rect = candidate_positions(&caption.region, size, FRAME).find(free)?;
                 Some(PlacedLabel { caption: i, rect, text })
             });
             labels.extend(label);
@@ -265,27 +271,24 @@ mod tests {
     #[test]
     fn placement_equals_that_of_a_comparison_of_all_pairs() {
         let mut random = fastrand::Rng::with_seed(9);
-        let font = Font::for_frame(480);
         for side in [10, 40, 100, 600] {
             let crowd: Vec<_> = (0..300)
                 .map(|i| {
                     let (x, y) = (random.i32(0..640), random.i32(0..480));
                     let (w, h) = (random.i32(1..side), random.i32(1..side));
                     let region = Rect { x1: x, y1: y, x2: x + w, y2: y + h };
-                    let label = ["a", "person", "a label that is rather long"][i % 3].into();
-                    Caption { region, label, confidence: (i % 5 > 0).then(|| random.f64()) }
+                    let (full, short) = [
+                        ("a 5", "5"),
+                        ("person 12", "12"),
+                        ("a label that is rather long 99", "99"),
+                    ][i % 3];
+                    of_texts(region, full, if i % 5 > 0 { short } else { "" })
                 })
                 .collect();
-            let labels = place_labels(&crowd, LabelMode::Auto, font, FRAME);
-            assert_eq!(labels, place_without_overlap_by_pairs(&crowd, font), "sides up to {side}");
+            let labels = place_labels(&crowd, LabelMode::Auto);
+            assert_eq!(labels, place_without_overlap_by_pairs(&crowd), "sides up to {side}");
             assert!(side == 10 || labels.len() > 5, "{} labels, sides up to {side}", labels.len());
         }
-    }
-
-    #[test]
-    fn large_confidences_are_shown_with_an_exponent() {
-        let huge = Caption { confidence: Some(-1e300), ..caption(100, 100, 160) };
-        assert_eq!(texts(&[huge], LabelMode::Auto), ["face -1.0e300"]);
     }
 
     #[test]
@@ -296,10 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn confidences_above_one_are_not_shown_as_percentages() {
-        let raw = Caption { confidence: Some(41.84), ..caption(100, 100, 160) };
-        assert_eq!(texts(&[raw], LabelMode::Auto), ["face 41.8"]);
-        let unknown = Caption { confidence: None, ..caption(100, 100, 160) };
-        assert_eq!(texts(&[unknown], LabelMode::Auto), ["face"]);
+    fn a_region_without_a_confidence_has_its_label_only() {
+        let region = caption(100, 100, 160).region;
+        assert_eq!(texts(&[of_texts(region, "face", "")], LabelMode::Auto), ["face"]);
     }
 }

@@ -95,9 +95,9 @@ impl<'a> Surface<'a> {
         Ok(Self { frame: Frame::writable(buffer, &format.layout)?, format })
     }
 
-    /// The frame's width in pixels.
-    pub fn width(&self) -> i32 {
-        self.format.bounds().x2
+    /// All pixels of the frame.
+    pub fn bounds(&self) -> Rect {
+        self.format.bounds()
     }
 
     /// Blends `color` into the pixels of `rect`; `alpha` is 0 (transparent) to 255 (opaque).

@@ -60,8 +60,8 @@ impl MaskBuffers {
     ) {
         let grid = MaskGrid::new(prototypes, params);
         let (first, end) = (self.places.len(), self.bytes.len());
-        let words = grid.place(survivors.detections, layout.images, end, &mut self.places);
-        self.bytes.resize(end + (words * WORD_BYTES) as usize, 0);
+        let words = grid.place(survivors.detections, end, &mut self.places);
+        self.bytes.resize(end + words as usize * WORD_BYTES as usize, 0);
         let before = layout.columns[..prototypes.column].iter().map(|column| column.components);
         let work = Work {
             width: prototypes.width,

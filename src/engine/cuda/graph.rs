@@ -38,7 +38,7 @@ pub(super) struct GraphConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct LaunchParams {
     pub kernel: KernelParams,
-    /// Of [`DecodeKernel::Layout`].
+    /// Of all but [`DecodeKernel::Plain`].
     pub layout: LayoutParams,
     /// Of a layout with columns.
     pub columns: ColumnParams,
@@ -47,6 +47,11 @@ pub(super) struct LaunchParams {
 }
 
 impl GraphConfig {
+    /// The bytes of an image's workspace.
+    fn workspace_bytes(&self) -> usize {
+        workspace_bytes(self.capacity, self.decode == DecodeKernel::Oriented)
+    }
+
     /// Whether launches of `wanted` run on a graph with this configuration.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
@@ -103,7 +108,7 @@ impl Graph {
         results: ResultAddresses,
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
-        let bytes = workspace_bytes(config.capacity) * config.images as usize;
+        let bytes = config.workspace_bytes() * config.images as usize;
         let workspace = DeviceBuffer::new(device, bytes)?;
         // Headers must be zero. The rest is zeroed because some lanes load words of it that no
         // kernel has written, and do not use them: tools report such loads.
@@ -172,14 +177,14 @@ impl Graph {
         let images = self.images.max(1);
         // By the configuration, also for a launch with fewer images: not every driver can change the
         // function of a node.
-        let after_decode = kernels.map_reduce_publish(self.config.images);
+        let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.images);
         let multiprocessors = kernels.device().multiprocessors();
         let (function, blocks, threads) = match kernel {
             KernelNode::Decode => {
                 let decode = kernels.decode(self.config.decode, self.config.multi_label);
                 let blocks = match self.config.decode {
                     DecodeKernel::Plain(_) => params.kernel.decode_blocks(),
-                    DecodeKernel::Layout => params.layout.blocks(),
+                    DecodeKernel::Layout | DecodeKernel::Oriented => params.layout.blocks(),
                 };
                 (decode, blocks, DECODE_THREADS)
             }
@@ -203,7 +208,7 @@ impl Graph {
         fn address<T>(value: &T) -> *mut c_void {
             std::ptr::from_ref(value).cast_mut().cast()
         }
-        let (workspace, stride) = (self.workspace.address(), workspace_bytes(capacity) as u64);
+        let (workspace, stride) = (self.workspace.address(), self.config.workspace_bytes() as u64);
         let ResultAddresses { headers, detections, rows, mask_words } = &self.results;
         let (workspace, stride) = (address(&workspace), address(&stride));
         let (mut of_decode, mut of_publish) = (

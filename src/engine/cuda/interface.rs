@@ -316,10 +316,12 @@ pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, images: u32) ->
 
 const HEADER_BYTES: usize = 512;
 const BYTES_PER_CANDIDATE: usize = 324;
+const RECTANGLE_BYTES: usize = 32;
 
 /// `workspace_bytes`: of one image.
-pub(super) fn workspace_bytes(capacity: u32) -> usize {
-    HEADER_BYTES + (capacity as usize).next_multiple_of(64) * BYTES_PER_CANDIDATE
+pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool) -> usize {
+    let rectangle = if is_oriented { RECTANGLE_BYTES } else { 0 };
+    HEADER_BYTES + (capacity as usize).next_multiple_of(64) * (BYTES_PER_CANDIDATE + rectangle)
 }
 
 /// `detections_offset`
@@ -398,6 +400,7 @@ mod tests {
             ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
+            ("RECTANGLE_BYTES", RECTANGLE_BYTES),
             ("CORNERS", BoxFormat::Corners as usize),
             ("CENTER", BoxFormat::Center as usize),
             ("SQUARE", BoxFormat::Square as usize),
@@ -407,6 +410,7 @@ mod tests {
             ("IOU", Overlap::Iou as usize),
             ("REPRESENTATIVE", Overlap::Representative as usize),
             ("SMALLER", Overlap::Smaller as usize),
+            ("PROB_IOU", Overlap::ProbIou as usize),
         ] {
             equal(&mut program, theirs, ours);
         }
@@ -424,8 +428,11 @@ mod tests {
             equal(&mut program, &theirs, ours);
         }
         for capacity in [0, 1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
-            let workspace = workspace_bytes(capacity);
-            equal(&mut program, &format!("workspace_bytes({capacity})"), workspace);
+            for is_oriented in [false, true] {
+                let workspace = workspace_bytes(capacity, is_oriented);
+                let theirs = format!("workspace_bytes({capacity}, {is_oriented})");
+                equal(&mut program, &theirs, workspace);
+            }
             for images in [1, 2, 64, 300] {
                 let map = map_blocks(132, capacity, images) as usize;
                 equal(&mut program, &format!("map_blocks(132, {capacity}, {images})"), map);

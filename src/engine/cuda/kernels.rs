@@ -69,8 +69,10 @@ pub(super) struct MapReducePublish {
 pub(super) enum DecodeKernel {
     /// For plain layouts, by the precision of the boxes, then of the scores.
     Plain([Precision; 2]),
-    /// For any layout.
+    /// For any layout of upright boxes.
     Layout,
+    /// For any layout of oriented boxes.
+    Oriented,
 }
 
 /// The kernels on one GPU, shared by all engines on it.
@@ -86,12 +88,16 @@ pub(super) struct Kernels {
     decode: [[sys::CUfunction; 2]; 2],
     /// The same with `multi_label`.
     decode_multi: [[sys::CUfunction; 2]; 2],
-    /// For any layout; without and with `multi_label`.
+    /// For any layout of upright boxes; without and with `multi_label`.
     decode_layout: [sys::CUfunction; 2],
     /// For the pixels of the prototypes; for those of the frame.
     masks: [sys::CUfunction; 2],
+    /// The same of oriented boxes.
+    decode_oriented: [sys::CUfunction; 2],
     single: MapReducePublish,
     batch: MapReducePublish,
+    /// Map and reduce for oriented boxes, and for any number of images.
+    oriented: [sys::CUfunction; 2],
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -149,8 +155,10 @@ impl Kernels {
             decode_multi: [[null_mut(); 2]; 2],
             decode_layout: [null_mut(); 2],
             masks: [null_mut(); 2],
+            decode_oriented: [null_mut(); 2],
             single: unknown,
             batch: unknown,
+            oriented: [null_mut(); 2],
         };
         let function = |name: &CStr| {
             let mut function = null_mut();
@@ -180,6 +188,9 @@ impl Kernels {
             publish: function(c"publish_batch")?,
             publish_columns: function(c"publish_columns_batch")?,
         };
+        kernels.decode_oriented =
+            [function(c"decode_oriented")?, function(c"decode_oriented_multi")?];
+        kernels.oriented = [function(c"map_oriented")?, function(c"reduce_oriented")?];
         Ok(kernels)
     }
 
@@ -194,6 +205,7 @@ impl Kernels {
                 all[boxes as usize][scores as usize]
             }
             DecodeKernel::Layout => self.decode_layout[usize::from(multi_label)],
+            DecodeKernel::Oriented => self.decode_oriented[usize::from(multi_label)],
         }
     }
 
@@ -201,10 +213,17 @@ impl Kernels {
         self.masks[kernel as usize]
     }
 
-    /// The kernels after decode for graphs of up to `images`. Those for batches run a single image,
+    /// The kernels after `decode` for graphs of up to `images`. Those for batches run a single image,
     /// too, and take a little longer for it.
-    pub fn map_reduce_publish(&self, images: u32) -> MapReducePublish {
-        if images <= 1 { self.single } else { self.batch }
+    pub fn map_reduce_publish(&self, decode: DecodeKernel, images: u32) -> MapReducePublish {
+        let of_upright = if images <= 1 { self.single } else { self.batch };
+        match decode {
+            DecodeKernel::Plain(_) | DecodeKernel::Layout => of_upright,
+            DecodeKernel::Oriented => {
+                let [map, reduce] = self.oriented;
+                MapReducePublish { map, reduce, ..of_upright }
+            }
+        }
     }
 }
 

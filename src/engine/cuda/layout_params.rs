@@ -35,6 +35,7 @@ struct LayoutGroup {
     objectness: LayoutField,
     class_index: LayoutField,
     priors: LayoutField,
+    angle: LayoutField,
     first_anchor: u32,
     anchors: u32,
     first_block: u32,
@@ -69,6 +70,8 @@ pub(super) struct LayoutParams {
     transform: u32,
     bins: u32,
     variances: [f32; 2],
+    angle_factor: f32,
+    reserved: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -85,8 +88,8 @@ pub(super) struct ColumnParams {
 
 const _: () = assert!(
     size_of::<LayoutField>() == 56
-        && size_of::<LayoutGroup>() == 376
-        && size_of::<LayoutParams>() == 3128
+        && size_of::<LayoutGroup>() == 432
+        && size_of::<LayoutParams>() == 3584
         && size_of::<ColumnParams>() == 1856
 );
 
@@ -167,6 +170,7 @@ impl LayoutGroup {
             scores: field(&group.scores),
             objectness: optional(&group.objectness),
             class_index: optional(&group.class),
+            angle: optional(&group.angle),
             first_anchor,
             // `validate` has bounded anchors, and the numbers of a grid, by 32 bits.
             anchors: group.anchors as u32,
@@ -209,7 +213,7 @@ impl LayoutParams {
     pub fn new(source: &Source, layout: &Layout, params: &Params) -> Self {
         let ScoreRule { components, first_class, background, activation, combination } =
             layout.score;
-        let BoxRule { format, axes, transform, bins, variances, .. } = layout.boxes;
+        let BoxRule { format, axes, transform, bins, variances, angle_factor } = layout.boxes;
         let first = layout.groups.first();
         let mut made = Self {
             count: layout
@@ -232,6 +236,7 @@ impl LayoutParams {
             transform: transform as u32,
             bins: bins as u32,
             variances,
+            angle_factor,
             ..Self::default()
         };
         let (mut anchors, mut blocks) = (0, 0);
@@ -309,14 +314,14 @@ mod tests {
             element, is_quantized, scale, zero_point,
         );
         fields!(
-            program, LayoutGroup: boxes, scores, objectness, class_index, priors, first_anchor,
-            anchors, first_block, lanes, reference, columns, per_cell, by_cell, stride, offset,
+            program, LayoutGroup: boxes, scores, objectness, class_index, priors, angle,
+            first_anchor, anchors, first_block, lanes, reference, columns, per_cell, by_cell, stride, offset,
             size_count, sizes,
         );
         fields!(
             program, LayoutParams: groups, count, group_count, has_count, has_objectness,
             has_class, components, first_class, classes, background, activation, combination,
-            box_format, axes, transform, bins, variances,
+            box_format, axes, transform, bins, variances, angle_factor, reserved,
         );
         fields!(
             program, ColumnParams: fields, first_anchor, first_component, group_count,

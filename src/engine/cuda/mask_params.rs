@@ -10,12 +10,12 @@ use super::interface::{Source, blocks_per_image};
 use super::layout_params::LayoutField;
 use crate::decoder::layout::{Layout, MAX_GROUPS, Prototypes};
 use crate::engine::Params;
-use crate::engine::masks::{MaskGrid, MaskLimit};
+use crate::engine::masks::{MaskGrid, MaskMemory};
 
 pub(super) const MASK_THREADS: u32 = 512;
 
-/// The step in which the memory for masks grows, in words per image.
-const CAPACITY_STEP: u32 = 16_384;
+/// The words of all images that there is memory for at first.
+const FIRST_WORDS: u32 = 65_536;
 
 /// The kernel for masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl MaskParams {
             group_count: layout.groups.len() as u32,
             channels: layout.columns[prototypes.column].components as u32,
             capacity,
-            limit: MaskLimit::words(layout.images) as u32,
+            limit: MaskMemory::LIMIT,
             ..Self::default()
         };
         match MaskGrid::new(prototypes, params) {
@@ -100,9 +100,9 @@ pub(super) fn mask_blocks(multiprocessors: u32, images: u32) -> u32 {
 }
 
 /// The words per image that there is to be memory for, where `needed` are needed.
-pub(super) fn mask_capacity(needed: u32) -> u32 {
+pub(super) fn mask_capacity(needed: u32, images: u32) -> u32 {
     // Doubled, so that masks that grow do not need memory each time.
-    needed.max(CAPACITY_STEP).next_power_of_two()
+    needed.max(FIRST_WORDS / images.max(1)).max(64).next_power_of_two()
 }
 
 #[cfg(test)]
@@ -130,9 +130,8 @@ mod tests {
 
     #[test]
     fn the_memory_for_masks_grows_up_to_their_limit() {
-        assert_eq!(mask_capacity(0), 16_384);
-        assert_eq!(mask_capacity(16_385), 32_768);
-        let limit = MaskLimit::words(1) as u32;
-        assert_eq!((limit, mask_capacity(limit)), (1 << 26, 1 << 26));
+        assert_eq!([1, 3, 65_535].map(|images| mask_capacity(0, images)), [65_536, 32_768, 64]);
+        assert_eq!([1, 64].map(|images| mask_capacity(65_537, images)), [131_072; 2]);
+        assert_eq!(mask_capacity(MaskMemory::LIMIT, 1), 1 << 23);
     }
 }

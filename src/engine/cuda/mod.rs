@@ -224,11 +224,15 @@ impl OnDevice {
             // A batch begins with less memory: few anchors become candidates.
             capacity: if images == 1 { anchors } else { anchors.min(CAPACITY_STEP) },
             images,
-            decode: plain.map_or(DecodeKernel::Layout, |plain| {
-                let fields = [plain.boxes, plain.scores];
-                let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
-                DecodeKernel::Plain(fields.map(precision))
-            }),
+            decode: match plain {
+                Some(plain) => {
+                    let fields = [plain.boxes, plain.scores];
+                    let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
+                    DecodeKernel::Plain(fields.map(precision))
+                }
+                None if layout.is_oriented() => DecodeKernel::Oriented,
+                None => DecodeKernel::Layout,
+            },
             multi_label: is_multi_label(layout, params),
             column_components: layout.column_components() as u32,
             masks: None,
@@ -238,7 +242,7 @@ impl OnDevice {
         let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
         if let Some(grid) = &mask_grid {
             config.masks = Some(MaskKernel::of(grid));
-            config.mask_words = mask_capacity(0);
+            config.mask_words = mask_capacity(0, images);
         }
         let mut launch = LaunchParams::default();
         if plain.is_none() {
@@ -267,7 +271,7 @@ impl OnDevice {
                 return Ok(work);
             }
             if has_memory {
-                config.mask_words = mask_capacity(words);
+                config.mask_words = mask_capacity(words, images);
             } else {
                 config.capacity = candidates;
             }
@@ -284,8 +288,7 @@ impl OnDevice {
             counts.first_mask = self.mask_places.len();
             let survivors = &self.results.detections()[counts.first..][..counts.survivors];
             let (first, places) = (self.results.first_mask_byte(image), &mut self.mask_places);
-            // The limit is less than 32 bits.
-            let words = grid.place(survivors, images as usize, first, places) as u32;
+            let words = grid.place(survivors, first, places);
             most = most.max(words);
             written += words.min(self.graph.as_ref().map_or(0, Graph::mask_words));
         }

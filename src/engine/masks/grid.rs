@@ -5,7 +5,7 @@
 //! covers, and for pixels of the frame, the pixels of the prototypes that each is interpolated from.
 //! kernels/masks.cuh has the same.
 
-use super::{MaskArea, MaskPlace};
+use super::{MaskArea, MaskMemory, MaskPlace};
 use crate::decoder::layout::Prototypes;
 use crate::engine::{Detection, FrameMap, MaskSize, Params};
 
@@ -96,16 +96,16 @@ impl MaskGrid {
 
     /// The places of the masks of the survivors of an image, appended to `places`; their bytes begin at `first`.
     /// Returns the number of words.
-    pub fn place(
-        &self,
-        survivors: &[Detection],
-        images: usize,
-        first: usize,
-        places: &mut Vec<MaskPlace>,
-    ) -> u64 {
-        let mut limit = super::MaskLimit::new(images);
-        places.extend(survivors.iter().map(|survivor| limit.place(self.area(survivor), first)));
-        limit.used()
+    pub fn place(&self, survivors: &[Detection], first: usize, places: &mut Vec<MaskPlace>) -> u32 {
+        let mut memory = MaskMemory::default();
+        let mut words = 0;
+        places.extend(survivors.iter().map(|survivor| {
+            let place = memory.place(self.area(survivor), first);
+            words += place.area.words();
+            place
+        }));
+        // At most `MaskMemory::LIMIT`.
+        words as u32
     }
 }
 

@@ -17,8 +17,8 @@ pub(crate) const MAX_FRAME_SIDE: u32 = 65_536;
 /// The bytes of a word, to which the bytes of a mask are padded.
 pub(super) const WORD_BYTES: u64 = 4;
 
-/// The greatest number of bytes of all masks of a run. Each image has an equal part.
-pub const MAX_MASK_BYTES: u64 = 256 << 20;
+/// The greatest number of bytes of the masks of an image.
+pub const MAX_MASK_BYTES: u64 = 32 << 20;
 
 /// The mask of a survivor: bits in rows, each padded to whole bytes, the most significant bit first. It has the pixels
 /// of the survivor's box only.
@@ -96,38 +96,25 @@ impl MaskArea {
 }
 
 /// The memory for the masks of an image: each mask begins at a word. There is no mask from the first survivor on whose
-/// mask would exceed the limit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MaskLimit {
+/// mask would exceed [`MAX_MASK_BYTES`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaskMemory {
     /// The words of the masks so far, also of those that exceed the limit.
     used: u64,
-    limit: u64,
 }
 
-impl MaskLimit {
-    /// The greatest number of words of the masks of an image, in a batch of `images`.
-    pub fn words(images: usize) -> u64 {
-        MAX_MASK_BYTES / WORD_BYTES / images.max(1) as u64
-    }
-
-    /// For the masks of an image, in a batch of `images`.
-    pub fn new(images: usize) -> Self {
-        Self { used: 0, limit: Self::words(images) }
-    }
+impl MaskMemory {
+    /// The greatest number of words.
+    pub const LIMIT: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
 
     /// The place of the mask of the next survivor. `first` is the index of the image's first byte.
     pub fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {
         let before = self.used;
         self.used = before.saturating_add(area.words());
-        match self.used <= self.limit {
+        match self.used <= u64::from(Self::LIMIT) {
             true => MaskPlace { area, first: first + (before * WORD_BYTES) as usize },
             false => MaskPlace { area: MaskArea::default(), first },
         }
-    }
-
-    /// The words of the masks that are within the limit.
-    pub fn used(&self) -> u64 {
-        self.used.min(self.limit)
     }
 }
 
@@ -137,26 +124,22 @@ mod tests {
 
     #[test]
     fn masks_begin_at_words_and_end_at_the_limit() {
-        let mut limit = MaskLimit { used: 0, limit: 5 };
+        let mut memory = MaskMemory::default();
         let area = |width, height| MaskArea { left: 3, top: 4, width, height };
         // 9 pixels in 2 bytes, 3 rows: 6 bytes in 2 words.
-        let first = limit.place(area(9, 3), 100);
+        let first = memory.place(area(9, 3), 100);
         assert_eq!(first, MaskPlace { area: area(9, 3), first: 100 });
-        let empty = limit.place(area(0, 7), 100);
+        let empty = memory.place(area(0, 7), 100);
         assert_eq!((empty.area.bytes(), empty.first), (0, 108));
-        let whole = limit.place(area(8, 12), 100);
-        assert_eq!(whole, MaskPlace { area: area(8, 12), first: 108 });
-        assert_eq!(limit.used(), 5);
+        // All words but these two.
+        let rows = u32::try_from(MAX_MASK_BYTES).unwrap() / 1024 - 1;
+        let most = memory.place(area(8 * 1024, rows), 100);
+        assert_eq!(most, MaskPlace { area: area(8 * 1024, rows), first: 108 });
+        let last = memory.place(area(1, 1024 - 8), 100);
+        assert_eq!(last.first, 108 + rows as usize * 1024);
         for later in [area(1, 1), area(0, 0)] {
-            assert_eq!(limit.place(later, 100).area, MaskArea::default());
+            assert_eq!(memory.place(later, 100).area, MaskArea::default());
         }
-        assert_eq!(limit.used(), 5);
-    }
-
-    #[test]
-    fn the_limit_of_an_image_is_its_part_of_that_of_the_run() {
-        assert_eq!(MaskLimit::words(1), MAX_MASK_BYTES / 4);
-        assert_eq!(MaskLimit::words(64), MAX_MASK_BYTES / 256);
     }
 
     #[test]

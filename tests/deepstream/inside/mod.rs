@@ -3,6 +3,7 @@
 //! `nvmsgconv` and `nvstreammux` run them.
 
 mod alone;
+mod details;
 mod device;
 mod errors;
 mod letterbox;

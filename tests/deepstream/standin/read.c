@@ -106,8 +106,13 @@ static void read_object(const NvDsObjectMeta *object, NvDsBatchMeta *batch, Stan
     copy_color(to->text_bg_clr, &text->text_bg_clr);
     memcpy(to->label, object->obj_label, sizeof to->label);
     to->meta_type = object->base_meta.meta_type;
-    to->is_plain = !object->parent && !object->mask_params.data && !object->classifier_meta_list
-        && !object->obj_user_meta_list && object->base_meta.batch_meta == batch;
+    to->is_plain = !object->parent && !object->classifier_meta_list && !object->obj_user_meta_list
+        && object->base_meta.batch_meta == batch;
+    to->mask = object->mask_params.data;
+    to->mask_size = object->mask_params.size;
+    to->mask_width = object->mask_params.width;
+    to->mask_height = object->mask_params.height;
+    to->mask_threshold = object->mask_params.threshold;
 }
 
 guint standin_read_objects(NvDsFrameMeta *frame, StandinObject *objects, guint most)

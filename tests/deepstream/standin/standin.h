@@ -135,8 +135,11 @@ typedef struct {
     double font_color[4], text_bg_clr[4];
     char label[128];
     gint meta_type;
-    // Whether the object has no parent, mask, classifiers and user metadata, and names its batch.
+    // Whether the object has no parent, classifiers and user metadata, and names its batch.
     gint is_plain;
+    const float *mask;
+    guint mask_size, mask_width, mask_height;
+    float mask_threshold;
 } StandinObject;
 
 // Copies at most `most` objects in the order of the list; returns their number.

@@ -208,7 +208,7 @@ pub(in crate::elements::nmsfilter) struct Evidence {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::elements::nmsfilter) struct PointEvidence {
     all: usize,
-    /// Points that are farther from the survivor's box than its size.
+    /// Points that are farther from the survivor's box than a quarter of its size.
     far: usize,
 }
 
@@ -216,8 +216,8 @@ impl PointEvidence {
     /// Adds the points of a survivor.
     pub fn add(&mut self, of: &Detection, points: Points<'_>) {
         let is_near = |number: f32, low: f32, high: f32| {
-            let size = high - low;
-            number >= low - size && number <= high + size
+            let margin = 0.25 * (high - low);
+            number >= low - margin && number <= high + margin
         };
         for Point { x, y, .. } in points.iter() {
             self.all += 1;

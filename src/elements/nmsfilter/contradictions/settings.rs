@@ -8,7 +8,7 @@ use super::super::enums::Decoder;
 use super::super::model_family::ModelFamily;
 use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
-use crate::decoder::layout::Activation;
+use crate::decoder::layout::{Activation, Column, Group};
 use crate::decoder::{self, Choice, MAX_CLASSES, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::geometry::{Letterbox, Mapping};
@@ -36,6 +36,17 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
         classes_noun = if *classes == 1 { "class" } else { "classes" }
     )]
     SixColumns { decoder: &'static str, tensor: String, classes: usize },
+    #[error(
+        "decoder {decoder} reads {rows} rows of tensor {tensor} as boxes with {classes} class scores each, but models with \
+         so few rows are usually end to end; set decoder={other}, or num-classes={classes} if the model has as many"
+    )]
+    FewRows {
+        decoder: &'static str,
+        tensor: String,
+        rows: usize,
+        classes: usize,
+        other: &'static str,
+    },
     #[error("decoder {decoder} reads the tensors, but {family}")]
     Family { decoder: &'static str, family: ModelFamily },
     #[error(
@@ -82,6 +93,10 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
 
 /// More queries than models of the DETR family have: most have 100 to 300, those for crowded pictures 900.
 const MANY_QUERIES: usize = 2000;
+
+/// End-to-end models have 300 rows, others a row for each of the cells of a grid, of which there are 1029 for an
+/// input of 224x224.
+const FEW_ROWS: usize = 1000;
 
 /// More classes than detection datasets have: LVIS has 1203.
 const MANY_CLASSES: usize = 4000;
@@ -162,11 +177,30 @@ fn of_decoder(
     }
     let classes = layout.classes;
     let is_confirmed = *reason == Reason::Id || options.known_classes() == Some(classes);
+    if let Some(other) = end_to_end(plan.choice()).filter(|_| !is_confirmed) {
+        let rows = layout.anchors();
+        let tensor = input.tensors[layout.groups[0].boxes.tensor].to_string();
+        return Some(SettingContradiction::FewRows { decoder, tensor, rows, classes, other });
+    }
     if is_confirmed || !decoder::may_be_end_to_end(plan.choice(), options) {
         return None;
     }
     let tensor = input.tensors[layout.groups[0].boxes.tensor].to_string();
     Some(SettingContradiction::SixColumns { decoder, tensor, classes })
+}
+
+/// The decoder of an end-to-end model that probably has the output: its rows are few, and `choice` reads numbers of
+/// theirs as scores.
+fn end_to_end(choice: &Choice) -> Option<&'static str> {
+    let other = match choice.decoder.name() {
+        "yolov8-seg" | "yolov5-seg" => "end2end-seg",
+        "yolov8-pose" => "end2end-pose",
+        "yolov8-obb" => "end2end-obb",
+        _ => return None,
+    };
+    let is_row = |group: &Group| group.boxes.component_stride == 1;
+    let layout = &choice.layout;
+    (layout.anchors() <= FEW_ROWS && layout.groups.iter().all(is_row)).then_some(other)
 }
 
 /// A letterbox that is only assumed, because the tensors do not have all of it, contradicts nothing. Nor does one
@@ -262,12 +296,20 @@ fn of_unread_tensors(plan: &StreamPlan, input: PlanInput<'_>) -> Option<SettingC
         let is_same = |&index: &usize| input.tensors[index].shape.last() == columns;
         layout.groups.len() > 1 && columns.is_some() && read.iter().any(is_same)
     };
+    // As many channels as there are numbers that would be coefficients.
+    let is_prototypes = |tensor: &TensorView<'_>| {
+        let has_channels = |column: &Column| tensor.shape.contains(&column.components);
+        tensor.shape.len() == 4 && layout.columns.iter().any(has_channels)
+    };
     let has_classes = layout.has_class_field() || layout.score.components > 1;
     input.tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
         let advice = match decoder {
             "windows" if has_anchors(tensor) => "if it has the scores of boxes, set decoder=boxes",
             "boxes" if !has_classes && has_anchors(tensor) && is_integer(tensor) => {
                 "if it has the classes of boxes, give it the id labels, or set decoder=efficientnms or ssd-postprocess"
+            }
+            "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => {
+                "if it has prototypes of masks, set decoder=yolov8-seg or end2end-seg"
             }
             _ if is_level(tensor) => "if it is that of a further stride, correct decoder",
             _ => return None,

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a region has besides its rectangle: an oriented box, keypoints, a mask.
+//!
+//! In: the structures `detection`, `keypoints` and `mask` of a region, from any element. Out: shapes to draw. A structure
+//! with fields that are missing, of another type, or do not fit together is ignored. `nmsfilter` documents the fields
+//! in `src/output/roi.rs`.
+
+use gst::glib;
+use gstnmsfilter::internals::output::KeypointLayout;
+use gstnmsfilter::internals::text;
+
+use super::shapes::Position;
+
+/// A point is drawn if its visibility is at least this.
+const MIN_VISIBILITY: f32 = 0.5;
+
+/// The greatest magnitude of a coordinate, in pixels: farther points are not drawn.
+const FARTHEST: f64 = (1 << 20) as f64;
+
+/// The corners of the oriented box of a `detection`, in their order.
+pub(super) fn oriented_box(detection: &gst::StructureRef) -> Option<[Position; 4]> {
+    let number = |name: &str| detection.get::<f64>(name).ok();
+    let center = [number("center-x")?, number("center-y")?];
+    let half = [number("width")? / 2.0, number("height")? / 2.0];
+    let (sin, cos) = number("rotation")?.sin_cos();
+    let corner = |[x, y]: [f64; 2]| {
+        let (x, y) = (x * half[0], y * half[1]);
+        [center[0] + x * cos - y * sin, center[1] + x * sin + y * cos]
+    };
+    let corners = [[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]].map(corner);
+    corners.iter().all(is_near).then_some(corners)
+}
+
+/// Whether both coordinates are finite, and small enough to draw.
+fn is_near(position: &Position) -> bool {
+    position.iter().all(|coordinate| coordinate.abs() <= FARTHEST)
+}
+
+/// The points of a region.
+pub(super) struct Keypoints {
+    data: glib::Bytes,
+    count: usize,
+    /// Numbers per point: 2, or 3 with the visibility.
+    components: usize,
+    layout: KeypointLayout,
+}
+
+impl Keypoints {
+    /// Those of the structure `keypoints`.
+    pub fn new(structure: &gst::StructureRef) -> Option<Self> {
+        let count = usize::try_from(structure.get::<i32>("count").ok()?).ok()?;
+        let components = match structure.get::<i32>("components").ok()? {
+            2 => 2,
+            3 => 3,
+            _ => return None,
+        };
+        let data = structure.get::<glib::Bytes>("data").ok()?;
+        let size = count.checked_mul(components * size_of::<f32>())?;
+        if data.len() < size {
+            return None;
+        }
+        let name = structure.value("layout").ok().and_then(|name| text::of_value(name).ok()?);
+        let named = KeypointLayout::ALL.into_iter().find(|layout| Some(layout.name()) == name);
+        Some(Self { data, count, components, layout: named.unwrap_or(KeypointLayout::Points) })
+    }
+
+    /// The point of this index, if it is to be drawn.
+    fn point(&self, index: usize) -> Option<Position> {
+        if index >= self.count {
+            return None;
+        }
+        let number = |component: usize| {
+            let first = (index * self.components + component) * size_of::<f32>();
+            let bytes = self.data[first..first + size_of::<f32>()].try_into();
+            f32::from_ne_bytes(bytes.expect("a number has four bytes"))
+        };
+        // Not visible if the visibility is NaN.
+        let is_visible = self.components < 3 || number(2) >= MIN_VISIBILITY;
+        let position = [number(0), number(1)].map(f64::from);
+        (is_visible && is_near(&position)).then_some(position)
+    }
+
+    /// The points to draw.
+    pub fn points(&self) -> impl Iterator<Item = Position> {
+        (0..self.count).filter_map(|index| self.point(index))
+    }
+
+    /// The ends of the lines to draw: those with both ends to draw.
+    pub fn lines(&self) -> impl Iterator<Item = [Position; 2]> {
+        let pairs = self.layout.skeleton().iter();
+        pairs.filter_map(|&[a, b]| Some([self.point(a)?, self.point(b)?]))
+    }
+}
+
+/// The mask of a region.
+pub(super) struct Mask {
+    data: glib::Bytes,
+    /// The number of pixels of a row, and of rows.
+    sides: [usize; 2],
+    /// Left, upper, right and lower edge of what it covers, in pixels of the frame.
+    pub area: [f64; 4],
+}
+
+impl Mask {
+    /// That of the structure `mask`.
+    pub fn new(structure: &gst::StructureRef) -> Option<Self> {
+        let side = |name: &str| usize::try_from(structure.get::<i32>(name).ok()?).ok();
+        let sides = [side("width")?, side("height")?];
+        let edge = |name: &str| structure.get::<f64>(name).ok();
+        let area = [edge("left")?, edge("top")?, edge("right")?, edge("bottom")?];
+        let data = structure.get::<glib::Bytes>("data").ok()?;
+        let size = sides[0].div_ceil(8).checked_mul(sides[1])?;
+        let is_rectangle = area[0] < area[2] && area[1] < area[3];
+        let fits = !sides.contains(&0) && data.len() >= size;
+        (is_rectangle && fits && area.iter().all(|edge| edge.abs() <= FARTHEST)).then_some(Self {
+            data,
+            sides,
+            area,
+        })
+    }
+
+    /// Whether the middle of a pixel of the frame, which is in the area, is in the mask: interpolated between the four
+    /// nearest pixels of the mask, so that a mask of few pixels has no stairs.
+    pub fn covers(&self, x: i32, y: i32) -> bool {
+        let [left, top, right, bottom] = self.area;
+        let scale = [self.sides[0] as f64 / (right - left), self.sides[1] as f64 / (bottom - top)];
+        // From the middle of the first pixel of the mask.
+        let at = [
+            (f64::from(x) + 0.5 - left) * scale[0] - 0.5,
+            (f64::from(y) + 0.5 - top) * scale[1] - 0.5,
+        ];
+        let low = at.map(f64::floor);
+        let share = [at[0] - low[0], at[1] - low[1]];
+        let bit = |across: i32, down: i32| {
+            let nearest = |axis: usize, step: i32| {
+                (low[axis] as i32 + step).clamp(0, self.sides[axis] as i32 - 1) as usize
+            };
+            let (column, row) = (nearest(0, across), nearest(1, down));
+            let byte = self.data[row * self.sides[0].div_ceil(8) + column / 8];
+            f64::from(byte >> (7 - column % 8) & 1)
+        };
+        let row = |down: i32| bit(0, down) * (1.0 - share[0]) + bit(1, down) * share[0];
+        row(0) * (1.0 - share[1]) + row(1) * share[1] > 0.5
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(numbers: &[f32]) -> glib::Bytes {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        glib::Bytes::from_owned(bytes)
+    }
+
+    fn keypoints(count: i32, components: i32, layout: &str, data: glib::Bytes) -> gst::Structure {
+        gst::init().unwrap();
+        gst::Structure::builder("keypoints")
+            .field("count", count)
+            .field("components", components)
+            .field("layout", layout)
+            .field("data", data)
+            .build()
+    }
+
+    #[test]
+    fn invisible_points_and_those_without_a_finite_position_are_not_drawn() {
+        let numbers = [
+            [1.0, 2.0, 0.5],
+            [3.0, 4.0, 0.49],
+            [5.0, 6.0, f32::NAN],
+            [f32::NAN, 8.0, 1.0],
+            [9.0, f32::INFINITY, 1.0],
+            [2e6, 10.0, 1.0],
+            [-11.0, 12.0, 1.0],
+        ];
+        let found = Keypoints::new(&keypoints(7, 3, "points", bytes(numbers.as_flattened())));
+        let points: Vec<Position> = found.unwrap().points().collect();
+        assert_eq!(points, [[1.0, 2.0], [-11.0, 12.0]]);
+    }
+
+    #[test]
+    fn lines_connect_the_visible_points_of_a_face() {
+        let numbers = [[0.0, 0.0], [4.0, 0.0], [2.0, 2.0], [1.0, 4.0], [f32::NAN, 4.0]];
+        let data = || bytes(numbers.as_flattened());
+        let lines = |structure: gst::Structure| -> Vec<[Position; 2]> {
+            Keypoints::new(&structure).unwrap().lines().collect()
+        };
+        let nose = [2.0, 2.0];
+        let expected = [[[0.0, 0.0], nose], [[4.0, 0.0], nose], [nose, [1.0, 4.0]]];
+        assert_eq!(lines(keypoints(5, 2, "face-5", data())), expected);
+        assert!(lines(keypoints(5, 2, "points", data())).is_empty());
+        assert!(lines(keypoints(5, 2, "hand", data())).is_empty());
+        // Fewer points than the layout has, or more.
+        assert_eq!(lines(keypoints(3, 2, "face-5", data())), expected[..2]);
+        assert_eq!(lines(keypoints(5, 2, "coco-17", data())).len(), 4);
+    }
+
+    #[test]
+    fn keypoints_that_do_not_fit_are_ignored() {
+        let six = || bytes(&[1.0; 6]);
+        assert!(Keypoints::new(&keypoints(2, 3, "points", six())).is_some());
+        for (count, components) in
+            [(3, 3), (-1, 3), (i32::MAX, 3), (i32::MIN, 2), (2, 0), (2, 4), (2, -3), (2, i32::MAX)]
+        {
+            let structure = keypoints(count, components, "points", six());
+            assert!(Keypoints::new(&structure).is_none(), "{count} {components}");
+        }
+        let complete = keypoints(2, 3, "points", six());
+        for name in ["count", "components", "data"] {
+            let mut other = complete.clone();
+            other.set(name, "2");
+            assert!(Keypoints::new(&other).is_none(), "{name} is a string");
+            other.remove_field(name);
+            assert!(Keypoints::new(&other).is_none(), "{name} is missing");
+        }
+        let mut null = complete.clone();
+        null.set("data", None::<glib::Bytes>);
+        assert!(Keypoints::new(&null).is_none());
+    }
+
+    fn mask(sides: [i32; 2], area: [f64; 4], data: &'static [u8]) -> gst::Structure {
+        gst::init().unwrap();
+        gst::Structure::builder("mask")
+            .field("width", sides[0])
+            .field("height", sides[1])
+            .field("left", area[0])
+            .field("top", area[1])
+            .field("right", area[2])
+            .field("bottom", area[3])
+            .field("data", glib::Bytes::from_static(data))
+            .build()
+    }
+
+    #[test]
+    fn a_mask_covers_the_pixels_of_its_bits() {
+        // Two rows of ten pixels: the first two and the last, and the second.
+        let bits = &[0xc0, 0x40, 0x40, 0x00];
+        let found = Mask::new(&mask([10, 2], [20.0, 30.0, 30.0, 32.0], bits)).unwrap();
+        let row = |y: i32| (20..30).map(|x| u8::from(found.covers(x, y))).collect::<Vec<_>>();
+        assert_eq!(row(30), [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(row(31), [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        // Four times as large: the first two pixels of both rows, except the corner that is not set.
+        let large = Mask::new(&mask([10, 2], [0.0, 0.0, 40.0, 8.0], bits)).unwrap();
+        assert!(large.covers(1, 1) && large.covers(6, 1) && large.covers(6, 6));
+        assert!(!large.covers(1, 6) && !large.covers(9, 1));
+    }
+
+    #[test]
+    fn masks_that_do_not_fit_are_ignored() {
+        let area = [0.0, 0.0, 10.0, 2.0];
+        assert!(Mask::new(&mask([10, 2], area, &[0; 4])).is_some());
+        for sides in [[10, 3], [17, 2], [0, 2], [10, 0], [-10, 2], [i32::MAX, i32::MAX]] {
+            assert!(Mask::new(&mask(sides, area, &[0; 4])).is_none(), "{sides:?}");
+        }
+        for area in [
+            [10.0, 0.0, 0.0, 2.0],
+            [0.0; 4],
+            [f64::NAN, 0.0, 10.0, 2.0],
+            [0.0, 0.0, f64::INFINITY, 2.0],
+            [-1e300, 0.0, 10.0, 2.0],
+        ] {
+            assert!(Mask::new(&mask([10, 2], area, &[0; 4])).is_none(), "{area:?}");
+        }
+        for name in ["width", "height", "left", "bottom", "data"] {
+            let mut other = mask([10, 2], area, &[0; 4]);
+            other.set(name, "2");
+            assert!(Mask::new(&other).is_none(), "{name} is a string");
+        }
+    }
+
+    #[test]
+    fn the_corners_of_an_oriented_box_turn_clockwise() {
+        gst::init().unwrap();
+        let detection = |angle: f64| {
+            gst::Structure::builder("detection")
+                .field("rotation", angle)
+                .field("center-x", 100.0)
+                .field("center-y", 50.0)
+                .field("width", 40.0)
+                .field("height", 20.0)
+                .build()
+        };
+        let corners = oriented_box(&detection(std::f64::consts::FRAC_PI_2)).unwrap();
+        let rounded = corners.map(|corner| corner.map(f64::round));
+        assert_eq!(rounded, [[110.0, 30.0], [110.0, 70.0], [90.0, 70.0], [90.0, 30.0]]);
+        assert!(oriented_box(&detection(f64::NAN)).is_none());
+        let mut without = detection(0.0);
+        without.remove_field("rotation");
+        assert!(oriented_box(&without).is_none());
+        let mut far = detection(0.0);
+        far.set("width", 1e300);
+        assert!(oriented_box(&far).is_none());
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Masks of recorded raw outputs of real models: at the prototypes' size those that a program in NumPy computed
+//! (data/models2026), at the frame's size those of an interpolation in double precision.
+
+use std::path::Path;
+
+use gstnmsfilter::internals::decoder::Layout;
+use gstnmsfilter::internals::engine::{Engine, Mask, MaskSize, Params, Reference};
+use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
+use gstnmsfilter::internals::plan::Place;
+use gstnmsfilter::tensor::TensorView;
+
+use super::models2026::{CASES, Case};
+use crate::support::{data, engines};
+
+/// The elements of the first array of an `.npz` file, of type u8.
+fn npz(path: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(path).unwrap();
+    assert!(bytes.starts_with(b"PK\x03\x04") && bytes[8] == 8, "expected a deflated file");
+    let number = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let array = miniz_oxide::inflate::decompress_to_vec(&bytes[30 + number(26) + number(28)..]);
+    let array = array.unwrap();
+    let header = usize::from(u16::from_le_bytes([array[8], array[9]]));
+    assert!(std::str::from_utf8(&array[10..10 + header]).unwrap().contains("'descr': '|u1'"));
+    array[10 + header..].to_vec()
+}
+
+/// The bit of a pixel in rows of bits.
+fn bit(rows: &[u8], width: usize, [x, y]: [usize; 2]) -> bool {
+    rows[y * width.div_ceil(8) + x / 8] & (0x80 >> (x % 8)) != 0
+}
+
+/// The logits of the prototypes' pixels for the coefficients of a survivor, in double precision.
+fn logits(tensors: &[TensorView<'_>], layout: &Layout, coefficients: &[f32]) -> Vec<f64> {
+    let prototypes = layout.prototypes.unwrap();
+    let tensor = &tensors[prototypes.field.tensor];
+    let elements = tensor.elements().unwrap();
+    let number = |pixel: usize, channel: usize| {
+        let element = elements.to_f32(prototypes.field.index(pixel, channel));
+        f64::from(tensor.quantization.map_or(element, |of| of.number(element)))
+    };
+    let logit = |pixel| {
+        let channels = coefficients.iter().enumerate();
+        channels.map(|(channel, &of)| f64::from(of) * number(pixel, channel)).sum()
+    };
+    (0..prototypes.pixels()).map(logit).collect()
+}
+
+/// Calls `act` with each case that has masks: its name, its folder, and what it is decoded with.
+fn with_cases(act: impl Fn(&str, &Path, &Case, &[TensorView<'_>], &Layout, &Params)) -> usize {
+    let cases = CASES.iter().filter(|(_, decoder, _)| decoder.ends_with("-seg"));
+    cases
+        .filter_map(|(name, decoder, _)| {
+            let folder = data::path(&format!("data/models2026/{name}"))?;
+            let case = Case::read(&folder);
+            case.with(decoder, |views, layout, params| {
+                act(name, &folder, &case, views, layout, params);
+            });
+            Some(())
+        })
+        .count()
+}
+
+#[test]
+fn recorded_outputs_have_the_expected_masks() {
+    let cases = with_cases(|name, folder, _, views, layout, params| {
+        let prototypes = layout.prototypes.unwrap();
+        let (width, height) = (prototypes.width, prototypes.height);
+        let expected = npz(&folder.join("masks.npz"));
+        let expected: Vec<&[u8]> = expected.chunks(width.div_ceil(8) * height).collect();
+        let (mut reference, mut fast) = (Reference::default(), engines::fast());
+        for engine in [&mut reference as &mut dyn Engine, &mut *fast] {
+            let outcome = engine.run(views, layout, params).unwrap();
+            let image = outcome.image(0);
+            assert_eq!(image.survivors.len(), expected.len(), "{name}");
+            let rows = image.columns.chunks(outcome.column_components());
+            let mut set = 0;
+            for (index, (expected, row)) in expected.iter().zip(rows).enumerate() {
+                let mask = image.masks.get(index).unwrap();
+                let logits = logits(views, layout, row);
+                let (mut both, mut either) = (0, 0);
+                for pixel in 0..prototypes.pixels() {
+                    let at = [pixel % width, pixel / width];
+                    let (expected, found) = (bit(expected, width, at), is_set(&mask, at));
+                    let is_near = logits[pixel].abs() < 1e-4;
+                    assert!(expected == found || is_near, "{name}, {index}, {at:?}");
+                    both += usize::from(expected && found);
+                    either += usize::from(expected || found);
+                }
+                assert!(both as f64 >= 0.99 * either as f64, "{name}, {index}: {both}, {either}");
+                set += either;
+            }
+            assert!(set > 1_000, "{name}: {set} pixels are set");
+        }
+    });
+    assert!(cases == 5 || data::path("data/models2026").is_none());
+}
+
+/// Whether a pixel of the whole prototypes or frame is set.
+fn is_set(mask: &Mask<'_>, at: [usize; 2]) -> bool {
+    let first = [mask.left as usize, mask.top as usize];
+    let [Some(x), Some(y)] = [0, 1].map(|axis| at[axis].checked_sub(first[axis])) else {
+        return false;
+    };
+    let (width, height) = (mask.width as usize, mask.height as usize);
+    x < width && y < height && bit(mask.bytes, width, [x, y])
+}
+
+#[test]
+fn masks_of_the_frame_are_those_of_an_interpolation_in_double_precision() {
+    with_cases(|name, _, case, views, layout, params| {
+        let frame = [250, 333];
+        let model = case.model.map(|side| side as u32);
+        let mapping = Mapping::new(frame, model, Letterbox::Center).unwrap();
+        let mut params = Params { mask_size: MaskSize::Frame, ..params.clone() };
+        let place = Place::Frame(mapping);
+        place.apply(layout, &mut params);
+        let outcome_of = |engine: &mut dyn Engine| {
+            let outcome = engine.run(views, layout, &params).unwrap();
+            let (image, mut compared, mut set) = (outcome.image(0), 0, 0);
+            let rows = image.columns.chunks(outcome.column_components());
+            for (index, row) in rows.enumerate() {
+                let mask = image.masks.get(index).unwrap();
+                let expected = FrameLogits::new(views, layout, row, &params);
+                for y in mask.top..mask.top + mask.height {
+                    for x in mask.left..mask.left + mask.width {
+                        let logit = expected.at([x, y]);
+                        if logit.abs() > 1e-3 {
+                            let found = is_set(&mask, [x as usize, y as usize]);
+                            assert_eq!(found, logit > 0.0, "{name}, {index}, {x}, {y}: {logit}");
+                            compared += 1;
+                            set += usize::from(found);
+                        }
+                    }
+                }
+            }
+            assert!(compared > 1_000 && set > compared / 5 && set < compared, "{name}");
+        };
+        outcome_of(&mut Reference::default());
+        outcome_of(&mut *engines::fast());
+    });
+}
+
+/// The logits of the frame's pixels in double precision.
+struct FrameLogits {
+    logits: Vec<f64>,
+    /// Columns and rows of the prototypes.
+    size: [usize; 2],
+    /// Pixels of the prototypes per pixel of the frame, and the position of the frame's edge there.
+    ratio: [f64; 2],
+    offset: [f64; 2],
+}
+
+impl FrameLogits {
+    fn new(
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        coefficients: &[f32],
+        params: &Params,
+    ) -> Self {
+        let prototypes = layout.prototypes.unwrap();
+        let size = [prototypes.width, prototypes.height];
+        let frame = params.frame.unwrap();
+        let of = |axis: usize| size[axis] as f64 / f64::from(params.model_size[axis]);
+        Self {
+            logits: logits(tensors, layout, coefficients),
+            size,
+            ratio: [0, 1].map(|axis| frame.ratio[axis] * of(axis)),
+            offset: [0, 1].map(|axis| frame.offset[axis] * of(axis)),
+        }
+    }
+
+    /// The sum over all pixels of the prototypes, weighted by their distance, which is less than 1 for at most four.
+    fn at(&self, pixel: [u32; 2]) -> f64 {
+        let position = [0, 1].map(|axis| {
+            let center = (f64::from(pixel[axis]) + 0.5) * self.ratio[axis] + self.offset[axis];
+            (center - 0.5).clamp(0.0, self.size[axis] as f64 - 1.0)
+        });
+        let near = |axis: usize| {
+            let first = position[axis].floor() as usize;
+            (first..=first + 1).filter(move |&at| at < self.size[axis])
+        };
+        let weight = |axis: usize, at: usize| 1.0 - (position[axis] - at as f64).abs();
+        let of_row = |y: usize| -> f64 {
+            near(0).map(|x| weight(0, x) * self.logits[y * self.size[0] + x]).sum()
+        };
+        near(1).map(|y| weight(1, y) * of_row(y)).sum()
+    }
+}
