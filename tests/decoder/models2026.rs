@@ -317,8 +317,7 @@ fn every_recorded_case_is_in_the_table() {
         .map(|folder| folder.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/"))
         .collect();
     found.sort();
-    let mut expected: Vec<&str> =
-        CASES.iter().map(|(name, ..)| *name).chain([ONE_SCALE]).collect();
+    let mut expected: Vec<&str> = CASES.iter().map(|(name, ..)| *name).chain([ONE_SCALE]).collect();
     expected.sort_unstable();
     assert_eq!(found, expected);
 }
