@@ -14,12 +14,13 @@ regardless of class. The number of survivors is shown because OpenCV rounds diff
 import csv
 import pathlib
 import sys
-import time
 
 import numpy as np
 
 sys.path.append(str(pathlib.Path(__file__).parent / "nvinfer"))
 from nvinfer import Nvinfer
+
+from timing import BUDGET, measure
 
 try:
     import cv2
@@ -37,20 +38,6 @@ except ImportError:
 else:
     torch.set_num_threads(1)
 ON_GPU = torch is not None and torch.cuda.is_available()
-BUDGET = 0.5  # seconds for each measurement
-
-
-def measure(work):
-    began = time.perf_counter()
-    while time.perf_counter() - began < BUDGET / 3:
-        work()
-    times = []
-    began = time.perf_counter()
-    while len(times) < 5 or time.perf_counter() - began < BUDGET:
-        start = time.perf_counter()
-        survivors = work()
-        times.append((time.perf_counter() - start) * 1e6)
-    return len(survivors), times
 
 
 def measure_nvinfer(corners, scores, iou):

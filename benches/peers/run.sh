@@ -5,9 +5,9 @@
 #
 #   benches/peers/run.sh [--without-torch] [FOLDER]
 #
-# Results are written to FOLDER (default: nmsbench-results): peers.csv and the files of nmsbench. Needs
-# Python 3.11 or later with venv, a C++ compiler, and the recorded data (NMSFILTER_TEST_DATA, default:
-# ../shared); nvinfer needs deepstream-9.1 in it. Installs requirements.txt, several gigabytes, into
+# Results are written to FOLDER (default: nmsbench-results): peers.csv, oriented-peers.csv and the files of
+# nmsbench. Needs Python 3.11 or later with venv, a C++ compiler, and the recorded data (NMSFILTER_TEST_DATA,
+# default: ../shared); nvinfer needs deepstream-9.1 in it. Installs requirements.txt, several gigabytes, into
 # target/peers; without torch and torchvision, 300 MB. NMSBENCH can name an nmsbench executable; otherwise
 # cargo builds it.
 set -euo pipefail
@@ -48,3 +48,5 @@ on_one_core=(taskset --cpu-list "$core")
 "$venv/bin/python" benches/peers/ultraface.py "$data" "$out/ultraface640_selfie_0.05.csv"
 "${on_one_core[@]}" "$bench" --out "$out" candidates "$out/ultraface640_selfie_0.05.csv"
 "${on_one_core[@]}" "$venv/bin/python" benches/peers/nms.py "$out" "${nvinfer[@]}"
+"${on_one_core[@]}" "$bench" --out "$out" oriented
+"${on_one_core[@]}" "$venv/bin/python" benches/peers/oriented.py "$out"

@@ -7,5 +7,6 @@ pub mod machine;
 pub mod measure;
 pub mod paper_kernels;
 pub mod report;
+pub mod rotated_nms;
 pub mod section;
 pub mod workload;

@@ -105,6 +105,17 @@ impl Workload {
         workload
     }
 
+    /// Oriented boxes as the output of an end-to-end model.
+    pub fn oriented(name: impl Into<String>, rows: &[OrientedRow], params: Params) -> Self {
+        let values = rows.iter().flat_map(|row| {
+            let [x, y, w, h, angle] = row.numbers();
+            [x, y, w, h, row.score, 0.0, angle]
+        });
+        let tensor =
+            TensorData { id: "output0", shape: vec![1, rows.len(), 7], values: values.collect() };
+        Self::family("end2end-obb", vec![tensor]).with_params(name, params)
+    }
+
     /// Windows as the tensor `windows`.
     pub fn windows(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         let values = windows.concat();
@@ -187,6 +198,50 @@ impl Workload {
             .collect();
         Self::boxes(format!("{} {n}", spread.name()), &rows, greedy_params(0.45, 0.0))
     }
+}
+
+/// An oriented box.
+#[derive(Clone, Copy, Debug)]
+pub struct OrientedRow {
+    /// Center x and y.
+    pub center: [f32; 2],
+    /// Width and height.
+    pub size: [f32; 2],
+    /// In radians, clockwise.
+    pub angle: f32,
+    /// The score.
+    pub score: f32,
+}
+
+impl OrientedRow {
+    /// Center x and y, width, height, angle.
+    pub fn numbers(&self) -> [f32; 5] {
+        let Self { center: [x, y], size: [w, h], angle, .. } = *self;
+        [x, y, w, h, angle]
+    }
+}
+
+/// `n` oriented boxes, ten near each object; the area of the picture is proportional to their number.
+pub fn oriented_rows(n: usize) -> Vec<OrientedRow> {
+    let mut rng = Rng::with_seed(n as u64);
+    let side = (n as f32).sqrt() * 30.0;
+    let mut object = [0.0; 5];
+    let row = |index: usize| {
+        let mut number = |low: f32, high: f32| low + rng.f32() * (high - low);
+        if index.is_multiple_of(10) {
+            let (center, size) =
+                ([number(0.0, side), number(0.0, side)], [number(20.0, 100.0), number(20.0, 60.0)]);
+            object = [center[0], center[1], size[0], size[1], number(-1.57, 1.57)];
+        }
+        let [x, y, w, h, angle] = object;
+        OrientedRow {
+            center: [x + number(-4.0, 4.0), y + number(-4.0, 4.0)],
+            size: [w * number(0.9, 1.1), h * number(0.9, 1.1)],
+            angle: angle + number(-0.1, 0.1),
+            score: number(0.3, 1.0),
+        }
+    };
+    (0..n).map(row).collect()
 }
 
 /// The elements of a YOLO output of `anchors` anchors; the anchors of `windows` are evenly

@@ -53,7 +53,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// The exponent of the power law that fits the points: least squares of the logarithms.
-fn exponent(points: &[(f64, f64)]) -> f64 {
+pub(super) fn exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let count = logs.len() as f64;
     let (x, y) = logs.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use super::super::{Detection, Params};
 use super::block::Block;
-use super::decode::Found;
+use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 
@@ -43,15 +43,30 @@ impl<S> Entry<S> {
     }
 }
 
+/// What a test needs besides upright boxes.
+pub(super) trait Shape: Copy + Default {
+    /// That of an unused element of a block.
+    const NONE: Self;
+}
+
+impl Shape for () {
+    const NONE: Self = ();
+}
+
 /// A test whether boxes conflict. It is a type, so that loops over pairs have no branches for parameters.
 pub(super) trait Conflict: Copy {
     /// What the test needs besides upright boxes.
-    type Shape: Copy + Default;
+    type Shape: Shape;
 
     fn new(params: &Params) -> Self;
 
-    /// The entry of the candidate of this index.
-    fn entry(found: &Found, index: usize, params: &Params) -> Entry<Self::Shape>;
+    /// The entry of the candidate of this index. There are rectangles if boxes are oriented.
+    fn entry(
+        candidates: &[Detection],
+        rectangles: &[Rectangle],
+        index: usize,
+        params: &Params,
+    ) -> Entry<Self::Shape>;
 
     /// Whether `higher`, which outranks `lower`, conflicts with it.
     fn conflict(self, higher: &Entry<Self::Shape>, lower: &Entry<Self::Shape>) -> bool;
@@ -89,8 +104,13 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
     }
 
     #[inline(always)]
-    fn entry(found: &Found, index: usize, params: &Params) -> Entry {
-        Entry::new(&found.candidates[index], params)
+    fn entry(
+        candidates: &[Detection],
+        _rectangles: &[Rectangle],
+        index: usize,
+        params: &Params,
+    ) -> Entry {
+        Entry::new(&candidates[index], params)
     }
 
     /// Has no branches.

@@ -155,11 +155,19 @@ impl Cpu {
     fn suppress(&mut self, params: &Params) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.suppress_with_avx2(params) };
+            // SAFETY: the processor has AVX2, which is the only feature that the functions require.
+            unsafe {
+                match self.decoder.is_oriented {
+                    false => self.suppress_with_avx2(params),
+                    true => self.suppress_oriented_with_avx2(params),
+                }
+            };
             return;
         }
-        self.suppress_portable(params);
+        match self.decoder.is_oriented {
+            false => self.suppress_portable(params),
+            true => self.suppress_oriented_portable(params),
+        }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -168,21 +176,33 @@ impl Cpu {
         self.suppress_portable(params);
     }
 
+    /// A function of its own, because it changes how the compiler optimizes the code for upright boxes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn suppress_oriented_with_avx2(&mut self, params: &Params) {
+        self.suppress_oriented_portable(params);
+    }
+
     #[inline(always)]
     fn suppress_portable(&mut self, params: &Params) {
-        let Self { decoder, ranking, suppressors, oriented_suppressors, survivors, .. } = self;
-        // With a single class, classes need not be compared.
-        let classes = !params.class_agnostic && decoder.classes > 1;
-        let found = &decoder.found;
-        let suppression = Suppression { found, ranking, survivors, params };
-        if decoder.is_oriented {
-            let visitor =
-                SuppressOriented { suppression, suppressors: oriented_suppressors, classes };
-            oriented::visit(params.overlap, visitor);
-        } else {
-            params.overlap.visit(Suppress { suppression, suppressors, classes });
-        }
+        let Self { decoder, ranking, suppressors, survivors, .. } = self;
+        let classes = compares_classes(decoder, params);
+        let suppression = Suppression { found: &decoder.found, ranking, survivors, params };
+        params.overlap.visit(Suppress { suppression, suppressors, classes });
     }
+
+    #[inline(always)]
+    fn suppress_oriented_portable(&mut self, params: &Params) {
+        let Self { decoder, ranking, oriented_suppressors: suppressors, survivors, .. } = self;
+        let classes = compares_classes(decoder, params);
+        let suppression = Suppression { found: &decoder.found, ranking, survivors, params };
+        oriented::visit(params.overlap, SuppressOriented { suppression, suppressors, classes });
+    }
+}
+
+/// Whether classes must be compared: not if there is a single one.
+fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
+    !params.class_agnostic && decoder.classes > 1
 }
 
 /// The suppression of the candidates of an image.
@@ -198,7 +218,7 @@ impl Suppression<'_> {
     fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
         let Self { found, ranking, survivors: all_survivors, params } = self;
         let test = C::new(params);
-        let candidates = &found.candidates;
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
         let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(all_survivors);
         let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
@@ -207,7 +227,7 @@ impl Suppression<'_> {
         'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
             // Several entries are loaded in one loop, so that their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
-                *entry = C::entry(found, ranking::index(key), params);
+                *entry = C::entry(candidates, rectangles, ranking::index(key), params);
             }
             for (entry, &key) in entries.iter().zip(keys) {
                 if survivors.len() == max_survivors {

@@ -5,10 +5,9 @@
 //! without branches selects the boxes of a block whose bounds intersect and whose intersection can be large enough
 //! ([`greatest_intersection`]); the exact test is made for these only.
 
-use super::super::{Overlap, Params};
+use super::super::{Detection, Overlap, Params};
 use super::block::Block;
-use super::conflict::{Conflict, Entry, class};
-use super::decode::Found;
+use super::conflict::{Conflict, Entry, Shape, class};
 use crate::geometry::oriented::{self, DistanceLimit, Rectangle, greatest_intersection};
 use crate::geometry::overlap::Measured;
 use crate::geometry::{greater, lesser};
@@ -28,6 +27,10 @@ pub(super) fn visit(overlap: Overlap, visitor: impl Visitor) {
 /// A function that is generic over the type of the measure.
 pub(super) trait Visitor {
     fn visit<M: Measure>(self);
+}
+
+impl Shape for Rectangle {
+    const NONE: Self = Self { center: [0.0; 2], half: [0.0; 2], direction: [0.0; 2], area: 0.0 };
 }
 
 /// A measure of overlap of oriented boxes.
@@ -192,8 +195,13 @@ impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
     }
 
     #[inline(always)]
-    fn entry(found: &Found, index: usize, params: &Params) -> Entry<Rectangle> {
-        let (candidate, shape) = (&found.candidates[index], found.rectangles[index]);
+    fn entry(
+        candidates: &[Detection],
+        rectangles: &[Rectangle],
+        index: usize,
+        params: &Params,
+    ) -> Entry<Rectangle> {
+        let (candidate, shape) = (&candidates[index], rectangles[index]);
         let measured = Measured { corners: candidate.corners(), area: shape.area };
         Entry { measured, class: class(candidate, params), shape }
     }

@@ -11,7 +11,7 @@
 //! not depend on the hash. The cost of a search is the number of cells in range plus the boxes in them.
 
 use super::block::Block;
-use super::conflict::{Conflict, Entry};
+use super::conflict::{Conflict, Entry, Shape};
 
 const BLOCK_WIDTH: usize = 8;
 /// The index that means "no block".
@@ -85,7 +85,7 @@ fn level<S>(entry: &Entry<S>) -> usize {
     (exponent + 1 - LOWEST_LEVEL_EXPONENT).clamp(0, LEVELS as i32 - 1) as usize
 }
 
-impl<S: Copy + Default> SpatialGrid<S> {
+impl<S: Shape> SpatialGrid<S> {
     /// Removes all boxes and sizes the hash table for about `boxes` boxes.
     pub fn clear(&mut self, boxes: usize) {
         self.blocks.clear();
@@ -116,7 +116,7 @@ impl<S: Copy + Default> SpatialGrid<S> {
         let is_full = last == NO_BLOCK || self.blocks[last as usize].len == BLOCK_WIDTH as u32;
         if is_full {
             self.slots[slot] = self.blocks.len() as u32;
-            self.blocks.push(LinkedBlock { block: Block::empty(), len: 0, next: last });
+            self.blocks.push(LinkedBlock { block: Block::EMPTY, len: 0, next: last });
         }
         let linked = &mut self.blocks[self.slots[slot] as usize];
         linked.block.set(linked.len as usize, entry);

@@ -5,7 +5,7 @@
 //! boxes are all compared; many are searched for in a [`SpatialGrid`].
 
 use super::block::Block;
-use super::conflict::{Conflict, Entry};
+use super::conflict::{Conflict, Entry, Shape};
 use super::spatial_grid::SpatialGrid;
 
 const BLOCK_WIDTH: usize = 16;
@@ -21,7 +21,7 @@ pub(super) struct Suppressors<S = ()> {
     grid: SpatialGrid<S>,
 }
 
-impl<S: Copy + Default> Suppressors<S> {
+impl<S: Shape> Suppressors<S> {
     pub fn clear(&mut self) {
         self.len = 0;
         self.blocks.clear();
@@ -37,7 +37,7 @@ impl<S: Copy + Default> Suppressors<S> {
                     (0..BLOCK_WIDTH).for_each(|index| self.grid.push(&block.get(index)));
                 }
             }
-            self.blocks.push(Block::empty());
+            self.blocks.push(Block::EMPTY);
         }
         let last = self.blocks.last_mut().expect("blocks is not empty");
         last.set(self.len % BLOCK_WIDTH, entry);

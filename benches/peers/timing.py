@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Wall times of a function, with a warm-up."""
+
+import time
+
+BUDGET = 0.5  # seconds for each measurement
+
+
+def measure(work):
+    began = time.perf_counter()
+    while time.perf_counter() - began < BUDGET / 3:
+        work()
+    times = []
+    began = time.perf_counter()
+    while len(times) < 5 or time.perf_counter() - began < BUDGET:
+        start = time.perf_counter()
+        survivors = work()
+        times.append((time.perf_counter() - start) * 1e6)
+    return len(survivors), times
