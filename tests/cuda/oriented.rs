@@ -12,7 +12,7 @@ use gstnmsfilter::internals::engine::{
 };
 use gstnmsfilter::tensor::{Storage, TensorView};
 
-use crate::support::engines::{self, bits};
+use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 
 const MEASURES: [Overlap; 4] =
@@ -32,6 +32,7 @@ fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
         assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
         let bits = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(found.columns), bits(expected.columns), "{case}, image {index}");
+        assert_eq!(masks(&found), masks(&expected), "{case}, image {index}");
     }
 }
 
@@ -63,7 +64,9 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
         }
         batches += usize::from(layout.images > 1);
     }
-    println!("{scenes} scenes: {candidates} candidates, {survivors} survivors, {rejected} rejected");
+    println!(
+        "{scenes} scenes: {candidates} candidates, {survivors} survivors, {rejected} rejected"
+    );
     let scenes = scenes as usize;
     assert!(candidates > 5 * scenes && rejected > scenes / 2, "{candidates} {rejected}");
     assert!(survivors > 2 * scenes && batches > scenes / 4, "{survivors} {batches}");
@@ -171,7 +174,8 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
 fn thousands_of_oriented_boxes_equal_reference() {
     let (mut reference, mut cuda) = engines();
     let mut rng = Rng::with_seed(6);
-    for (images, boxes) in [(1, 1_536), (1, 1_537), (3, 1_000), (1, 2_100), (2, 3_100), (1, 6_500)] {
+    for (images, boxes) in [(1, 1_536), (1, 1_537), (3, 1_000), (1, 2_100), (2, 3_100), (1, 6_500)]
+    {
         let (numbers, layout) = crowd(&mut rng, images, boxes, boxes / 12);
         let tensors = tensor(&numbers, &layout);
         for overlap in MEASURES {
