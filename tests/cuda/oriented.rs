@@ -12,7 +12,7 @@ use gstnmsfilter::internals::engine::{
 };
 use gstnmsfilter::tensor::{Storage, TensorView};
 
-use crate::support::engines::{self, bits};
+use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 
 const MEASURES: [Overlap; 4] =
@@ -32,6 +32,7 @@ fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
         assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
         let bits = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(found.columns), bits(expected.columns), "{case}, image {index}");
+        assert_eq!(masks(&found), masks(&expected), "{case}, image {index}");
     }
 }
 
