@@ -8,6 +8,7 @@ mod element;
 mod growth;
 mod latency;
 mod layouts;
+mod masks;
 mod oscars;
 mod partitions;
 #[cfg(feature = "v1_28")]
@@ -55,6 +56,7 @@ pub const SECTIONS: &[Section] = &[
     partitions::SECTION,
     candidates::SECTION,
     layouts::SECTION,
+    masks::SECTION,
     growth::SECTION,
     attach::SECTION,
     element::SECTION,
