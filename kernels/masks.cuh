@@ -212,8 +212,8 @@ DEVICE uint32_t mask_word(const MaskParams &params, const Prototypes<Element> &p
     return __ballot_sync(ALL_LANES, is_pixel && logit > 0.0f);
 }
 
-// Computes this warp's share of the words from `begin` to before `end` of an image, which are those of
-// the masks in `list`, whose first rank is `first_rank`.
+// Computes this warp's share of the words from `begin` to before `end` of an image: those of the
+// masks in `list`, whose first rank is `first_rank`.
 template <bool IsFrame, typename Element>
 DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspace,
                              const MaskList &list, uint32_t first_rank, uint32_t classes,

@@ -7,7 +7,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::internals::device::DeviceError;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome};
+use gstnmsfilter::internals::engine::{Cpu, Cuda, DeviceWork, Engine, ImageOutcome};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::measure::{Times, measure};
@@ -34,6 +34,8 @@ pub struct Run {
     pub times: Times,
     /// Times of the kernels, by the GPU's clock.
     pub device: Times,
+    /// The work of a run on the GPU.
+    pub work: DeviceWork,
 }
 
 impl Engines {
@@ -93,9 +95,11 @@ fn run(
 ) -> Result<Run> {
     let layout = workload.layout();
     let name = engine.name();
-    let ImageOutcome { candidates, survivors, .. } =
-        engine.run(tensors, &layout, &workload.params)?.image(0);
-    let survivors = survivors.len();
+    // The first run can need two launches.
+    engine.run(tensors, &layout, &workload.params)?;
+    let outcome = engine.run(tensors, &layout, &workload.params)?;
+    let ImageOutcome { candidates, survivors, .. } = outcome.image(0);
+    let (survivors, work) = (survivors.len(), outcome.device());
     let mut failure = None;
     let mut device = Vec::new();
     let times = measure(budget, || match engine.run(tensors, &layout, &workload.params) {
@@ -104,6 +108,9 @@ fn run(
     });
     match failure {
         Some(error) => Err(error.into()),
-        None => Ok(Run { engine: name, candidates, survivors, times, device: Times::new(device) }),
+        None => {
+            let device = Times::new(device);
+            Ok(Run { engine: name, candidates, survivors, times, device, work })
+        }
     }
 }

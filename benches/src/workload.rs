@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::internals::decoder::{self, BoxFormat, Layout, Options};
+use gstnmsfilter::internals::detail::Details;
 use gstnmsfilter::internals::engine::{ClassThresholds, Params};
 use gstnmsfilter::tensor::TensorView;
 
@@ -83,9 +84,15 @@ impl Workload {
         let model_size = Some(MODEL_SIZE);
         let options = Options { box_format: self.box_format, model_size, ..Options::default() };
         let decoder = self.decoder.and_then(decoder::by_name);
-        decoder::choose(&self.tensors(), decoder, options)
-            .expect("a decoder reads these tensors")
-            .layout
+        let choice = decoder::choose(&self.tensors(), decoder, options);
+        let mut layout = choice.expect("a decoder reads these tensors").layout;
+        Details::prepare(&mut layout, self.params.masks);
+        layout
+    }
+
+    /// The elements of the tensor of this id; none if there is no such tensor.
+    pub fn numbers(&self, id: &str) -> &[f32] {
+        self.tensors.iter().find(|tensor| tensor.id == id).map_or(&[], |tensor| &tensor.values)
     }
 
     /// The same tensors with another name and other parameters.

@@ -120,7 +120,7 @@ impl Reference {
             for y in 0..place.area.height {
                 for x in 0..place.area.width {
                     let pixel = [place.area.left + x, place.area.top + y];
-                    if logit_of(&grid, pixel, &logit) > 0.0 {
+                    if logit_of(&grid, pixel, logit) > 0.0 {
                         let byte = y as usize * place.area.stride() + x as usize / 8;
                         bytes[byte] |= 0x80 >> (x % 8);
                     }

@@ -79,10 +79,10 @@ fn recorded_outputs_have_the_expected_masks() {
                 let mask = image.masks.get(index).unwrap();
                 let logits = logits(views, layout, row);
                 let (mut both, mut either) = (0, 0);
-                for pixel in 0..prototypes.pixels() {
+                for (pixel, logit) in logits.iter().enumerate() {
                     let at = [pixel % width, pixel / width];
                     let (expected, found) = (bit(expected, width, at), is_set(&mask, at));
-                    let is_near = logits[pixel].abs() < 1e-4;
+                    let is_near = logit.abs() < 1e-4;
                     assert!(expected == found || is_near, "{name}, {index}, {at:?}");
                     both += usize::from(expected && found);
                     either += usize::from(expected || found);
@@ -90,7 +90,7 @@ fn recorded_outputs_have_the_expected_masks() {
                 assert!(both as f64 >= 0.99 * either as f64, "{name}, {index}: {both}, {either}");
                 set += either;
             }
-            assert!(set > 1_000, "{name}: {set} pixels are set");
+            assert!(set > 200, "{name}: {set} pixels are set");
         }
     });
     assert!(cases == 5 || data::path("data/models2026").is_none());

@@ -8,6 +8,7 @@ mod element;
 mod growth;
 mod latency;
 mod layouts;
+mod masks;
 mod oriented;
 mod oscars;
 mod partitions;
@@ -57,6 +58,7 @@ pub const SECTIONS: &[Section] = &[
     candidates::SECTION,
     layouts::SECTION,
     oriented::SECTION,
+    masks::SECTION,
     growth::SECTION,
     attach::SECTION,
     element::SECTION,
