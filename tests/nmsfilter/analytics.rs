@@ -410,6 +410,7 @@ mod details {
 
     use gst::glib;
     use gst_analytics::ffi;
+    use gst_video::prelude::*;
 
     use super::*;
     use crate::details::{Recorded, recorded, structure};
