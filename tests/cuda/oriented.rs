@@ -21,6 +21,9 @@ const MEASURES: [Overlap; 4] =
 /// The most conflicts of a candidate that map stores (kernels/workspace.cuh).
 const CONFLICT_LIST_CAPACITY: usize = 62;
 
+/// The most tensors that engines read.
+const MAX_INPUTS: usize = 16;
+
 fn engines() -> (Reference, Cuda) {
     engines::require_gpu();
     (Reference::default(), Cuda::new(Some(0)).unwrap())
@@ -54,7 +57,15 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
                 view.storage = Storage::Images(&images[index]);
             }
         }
-        let expected = reference.run(&views, layout, params).unwrap();
+        let expected = match reference.run(&views, layout, params) {
+            Ok(expected) => expected,
+            // A few layouts have more tensors than engines read.
+            Err(error) => {
+                assert!(scene.tensors.len() > MAX_INPUTS, "seed {seed}: {error}");
+                assert_eq!(cuda.run(&views, layout, params).unwrap_err(), error, "seed {seed}");
+                continue;
+            }
+        };
         let found = cuda.run(&views, layout, params).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}: {layout:#?} {params:?}"));
         for image in found.images() {
@@ -136,7 +147,9 @@ fn tensor<'a>(numbers: &'a [f32], layout: &Layout) -> [TensorView<'a>; 1] {
 fn hundreds_of_boxes_on_each_other_equal_reference() {
     let (mut reference, mut cuda) = engines();
     let mut rng = Rng::with_seed(5);
-    for turn in 0..engines::scene_count(400).max(8) {
+    let turns = engines::scene_count(400).max(8);
+    let mut dense = 0;
+    for turn in 0..turns {
         let (images, boxes) = (rng.usize(1..=3), rng.usize(300..700));
         let (numbers, layout) = crowd(&mut rng, images, boxes, 1 + turn as usize % 3);
         let tensors = tensor(&numbers, &layout);
@@ -157,15 +170,17 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
                 let expected = reference.run(&tensors, &layout, &params).unwrap();
                 let found = cuda.run(&tensors, &layout, &params).unwrap();
                 assert_equal(&expected, &found, &format!("turn {turn}: {params:?}"));
-                // Few survivors suppress all others: some of them more than a list holds.
-                for image in found.images() {
-                    let (all, left) = (image.candidates, image.survivors.len());
-                    let is_dense = params.iou_threshold <= 0.2 && method == Method::Greedy;
-                    assert!(!is_dense || all - left > CONFLICT_LIST_CAPACITY * left, "{params:?}");
-                }
+                // Survivors each suppress more candidates than a list holds, on average.
+                let is_dense = |all: usize, left: usize| all > (CONFLICT_LIST_CAPACITY + 1) * left;
+                let is_greedy = method == Method::Greedy;
+                dense += found
+                    .images()
+                    .filter(|image| is_greedy && is_dense(image.candidates, image.survivors.len()))
+                    .count();
             }
         }
     }
+    assert!(dense > turns as usize, "{dense} dense images in {turns} turns");
 }
 
 /// The candidates are compared in tiles, and by groups of warps where there are few.
