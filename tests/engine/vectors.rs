@@ -21,7 +21,7 @@ use crate::support::frame;
 use crate::support::{data, engines};
 
 /// Why a case is not run, or `None` where it is.
-fn not_covered(file: &str, case: &Value) -> Option<&'static str> {
+fn not_covered(case: &Value) -> Option<&'static str> {
     let name = case["name"].as_str().unwrap();
     let params = &case["params"];
     let limit = params["max_output_boxes_per_class"].as_u64();
@@ -227,7 +227,7 @@ fn every_case_of_hard_suppression_has_the_expected_result() {
         let (mut covered, mut left_out) = (0, 0);
         for case in vectors["cases"].as_array().unwrap() {
             let title = format!("{file}: {}", case["name"].as_str().unwrap());
-            if let Some(reason) = not_covered(file, case) {
+            if let Some(reason) = not_covered(case) {
                 println!("not covered: {title}: {reason}");
                 left_out += 1;
                 continue;
