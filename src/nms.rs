@@ -38,19 +38,21 @@
 //! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
 use crate::decoder;
+use crate::detail::Details;
 use crate::engine;
 use crate::plan::{Place, Plan};
 use crate::tensor::TensorView;
 
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
-    BoxFormat, ChoiceError, Coordinates, DescriptionError, LayoutError, Options,
+    BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError, Options,
 };
+pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassThresholds, Detection, DeviceWork, EngineError, FrameMap, ImageOutcome,
     MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method, Outcome, Params, SizeLimits,
 };
-pub use crate::geometry::{Bounds, Overlap};
+pub use crate::geometry::{Bounds, OrientedBox, Overlap};
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {
@@ -93,6 +95,29 @@ pub enum NmsError {
     /// The engine cannot run.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+/// An outcome with what belongs to survivors besides their upright boxes and their masks.
+#[derive(Clone, Copy)]
+pub struct DetailedOutcome<'a> {
+    /// The outcome.
+    pub outcome: Outcome<'a>,
+    details: &'a Details,
+    layout: &'a decoder::Layout,
+    params: &'a Params,
+}
+
+impl DetailedOutcome<'_> {
+    /// The oriented box and the points of a survivor.
+    ///
+    /// # Panics
+    /// If there is no such image, or no such survivor.
+    pub fn detail(&self, image: usize, survivor: usize) -> Detail<'_> {
+        let image = self.outcome.image(image);
+        let width = self.outcome.column_components();
+        let row = &image.columns[survivor * width..][..width];
+        self.details.of(self.layout, self.params, &image.survivors[survivor], row)
+    }
 }
 
 impl Nms {
@@ -153,6 +178,17 @@ impl Nms {
     /// If no decoder reads the tensors, a tensor's memory cannot be read, the threshold of the overlap is not from 0
     /// to 1, or the GPU fails.
     pub fn run(&mut self, tensors: &[TensorView<'_>]) -> Result<Outcome<'_>, NmsError> {
+        Ok(self.run_detailed(tensors)?.outcome)
+    }
+
+    /// The same, with the keypoints and the oriented boxes of survivors.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub fn run_detailed(
+        &mut self,
+        tensors: &[TensorView<'_>],
+    ) -> Result<DetailedOutcome<'_>, NmsError> {
         let threshold = self.params.iou_threshold;
         if !(0.0..=1.0).contains(&threshold) {
             return Err(NmsError::IouThreshold { got: threshold.to_string() });
@@ -171,7 +207,12 @@ impl Nms {
         }
         let (_, plan) = self.plan.as_mut().expect("it was made");
         plan.set_params(&self.params);
-        let (layout, params) = plan.at(Place::Input(self.model_size));
-        Ok(self.engine.run(tensors, layout, params)?)
+        let place = Place::Input(self.model_size);
+        plan.at(place);
+        let plan = &*plan;
+        let params = plan.params(&place).expect("`at` has computed them");
+        let layout = &plan.choice().layout;
+        let outcome = self.engine.run(tensors, layout, params)?;
+        Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
     }
 }

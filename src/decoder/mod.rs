@@ -31,7 +31,9 @@ pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
-pub use yolo_tasks::{KeypointShape, MAX_KEYPOINTS};
+pub use yolo_tasks::KeypointShape;
+#[cfg(any(feature = "gstreamer", feature = "internals"))]
+pub use yolo_tasks::MAX_KEYPOINTS;
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What belongs to a survivor besides its upright box: the oriented box, keypoints, coefficients of its mask.
+//! What belongs to a survivor besides its upright box: the oriented box, keypoints.
 //!
 //! In: the layout, and a survivor with its row of [columns](crate::decoder::layout::Column). Out: [`Detail`], in
 //! pixels of the model's input. Engines copy rows only, so there is one computation for all of them, with the same
@@ -9,8 +9,6 @@
 //! wants.
 
 mod points;
-
-use std::ops::Range;
 
 use crate::decoder::Layout;
 use crate::decoder::layout::{Column, ColumnKind, Reference};
@@ -25,7 +23,6 @@ pub use points::{Point, Points};
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     points: Option<PointColumn>,
-    coefficients: Option<Range<usize>>,
     /// The first number of the box, and the number of the angle.
     oriented: Option<[usize; 2]>,
     /// The first number of the prior.
@@ -47,8 +44,8 @@ impl Details {
                 ColumnKind::Points(rule) if details.points.is_none() => {
                     details.points = Some(PointColumn { numbers: first..end, rule });
                 }
-                ColumnKind::MaskCoefficients => details.coefficients = Some(first..end),
-                ColumnKind::Points(_) | ColumnKind::Numbers => {}
+                // Engines compute masks.
+                ColumnKind::Points(_) | ColumnKind::MaskCoefficients | ColumnKind::Numbers => {}
             }
             first = end;
         }
@@ -82,8 +79,12 @@ impl Details {
     }
 
     /// Whether survivors have any.
+    #[cfg_attr(
+        not(any(feature = "gstreamer", feature = "internals")),
+        expect(dead_code, reason = "for the element")
+    )]
     pub fn is_empty(&self) -> bool {
-        self.points.is_none() && self.coefficients.is_none() && self.oriented.is_none()
+        self.points.is_none() && self.oriented.is_none()
     }
 
     /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `params`
@@ -153,11 +154,6 @@ impl<'a> Detail<'a> {
             Some(column) => column.points(self.row, self.prior, self.scale),
             None => Points::default(),
         }
-    }
-
-    /// The coefficients of the mask; empty if there is none.
-    pub fn coefficients(&self) -> &'a [f32] {
-        self.details.coefficients.clone().map_or(&[], |range| &self.row[range])
     }
 }
 

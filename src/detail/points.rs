@@ -45,16 +45,6 @@ pub struct Points<'a> {
 }
 
 impl Points<'_> {
-    /// The number of points.
-    pub fn len(&self) -> usize {
-        self.rule.map_or(0, |rule| self.numbers.len() / rule.components)
-    }
-
-    /// Whether there is no point.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Whether the model gives the visibility of points.
     pub fn has_visibility(&self) -> bool {
         self.rule.is_some_and(|rule| rule.components == 3)

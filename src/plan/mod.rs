@@ -54,10 +54,6 @@ impl Plan {
     }
 
     /// The decoder and its layout of the tensors.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
@@ -103,10 +99,6 @@ impl Plan {
     }
 
     /// The engine's parameters for images at `place`, if they are known.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub fn params(&self, place: &Place) -> Option<&Params> {
         self.places.iter().find_map(|(known, params)| (known == place).then_some(params))
     }
