@@ -304,6 +304,7 @@ fn overlap(settings: &Snapshot) -> Overlap {
         "representative" => Overlap::Representative,
         "smaller" => Overlap::Smaller,
         "diou" => Overlap::Diou,
+        "prob-iou" => Overlap::ProbIou,
     })
 }
 

@@ -23,6 +23,8 @@ pub use points::{Point, Points};
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     points: Option<PointColumn>,
+    /// Whether survivors have masks, which engines compute.
+    has_masks: bool,
     /// The first number of the box, and the number of the angle.
     oriented: Option<[usize; 2]>,
     /// The first number of the prior.
@@ -36,7 +38,7 @@ impl Details {
         if !masks {
             remove_masks(layout);
         }
-        let mut details = Self::default();
+        let mut details = Self { has_masks: layout.prototypes.is_some(), ..Self::default() };
         let mut first = 0;
         for column in &layout.columns {
             let end = first + column.components;
@@ -44,7 +46,6 @@ impl Details {
                 ColumnKind::Points(rule) if details.points.is_none() => {
                     details.points = Some(PointColumn { numbers: first..end, rule });
                 }
-                // Engines compute masks.
                 ColumnKind::Points(_) | ColumnKind::MaskCoefficients | ColumnKind::Numbers => {}
             }
             first = end;
@@ -84,7 +85,7 @@ impl Details {
         expect(dead_code, reason = "for the element")
     )]
     pub fn is_empty(&self) -> bool {
-        self.points.is_none() && self.oriented.is_none()
+        self.points.is_none() && self.oriented.is_none() && !self.has_masks
     }
 
     /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `params`
