@@ -189,6 +189,9 @@ static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
     if (params.images > 1 && random.once_in(2)) {
         params.capacity = 1 + random.below(params.anchors + 1);
     }
+    if (scene.seed % 3 == 1 && params.box_format != SQUARE) {
+        emulated::run_oriented(params, precisions, 1 + uint32_t(scene.seed % 7), scene.seed);
+    }
     uint32_t most = 0;
     for (const scenes::Result &result : scene.expected) {
         most = std::max(most, result.candidates);

@@ -157,6 +157,37 @@ inline void run(const KernelParams &params, Precisions precisions, void *workspa
     });
 }
 
+// The kernels for oriented boxes, whose angles are the first scores, in memory of exactly their size.
+// What they find is not compared. The numbers of boxes must be four.
+inline void run_oriented(KernelParams params, Precisions precisions, uint32_t multiprocessors,
+                         uint64_t seed) {
+    LayoutParams layout = as_layout(params, precisions);
+    layout.box_format = CENTER;
+    layout.angle_factor = 3.0f;
+    for (uint32_t i = 0; i < layout.group_count; i++) {
+        layout.groups[i].angle = layout.groups[i].scores;
+    }
+    params.box_format = CENTER;
+    const uint32_t images = params.images, capacity = params.capacity;
+    const uint64_t stride = workspace_bytes(capacity, true);
+    void *const workspace = aligned_alloc(256, images * stride);
+    memset(workspace, 0, images * stride);
+    ResultHeader *const results = (ResultHeader *)aligned_alloc(16, results_bytes(capacity, images));
+    Detection *const detections = (Detection *)((char *)results + detections_offset(images));
+    launch(Index{layout_blocks(layout), images}, Index{DECODE_THREADS}, 3, seed, [&] {
+        (params.multi_label ? decode_oriented_multi : decode_oriented)(params, workspace, stride,
+                                                                       layout);
+    });
+    launch(Index{map_blocks(multiprocessors, capacity, images), images}, Index{MAP_THREADS}, 3,
+           seed + 1, [&] { map_oriented(workspace, stride); });
+    launch(Index{reduce_blocks(multiprocessors, capacity, images), images}, Index{REDUCE_THREADS}, 3,
+           seed + 2, [&] { reduce_oriented(workspace, stride); });
+    launch(Index{1, images}, Index{PUBLISH_THREADS}, 3, seed + 3,
+           [&] { publish_batch(workspace, stride, results, detections); });
+    free(results);
+    free(workspace);
+}
+
 // The paper's two kernels. `matrix` has capacity * capacity bytes.
 inline void run_paper(const float4 *windows, uint32_t n, float theta, uint8_t *matrix,
                       uint8_t *survives, uint32_t capacity, uint32_t k, uint64_t seed) {
