@@ -197,6 +197,8 @@ impl Plan {
         let thresholds = thresholds(settings, &known.labels, &choice)?;
         let mut plan = plan::Plan::new(tensors, choice, params(settings, thresholds));
         let (layout, params) = plan.at(plan::Place::Frame(mapping));
+        // As every engine.
+        Reference::default().supports(layout, params).map_err(|error| kind(&error))?;
         if known.backend == "cuda" {
             let supports = |cuda: &mut Cuda| cuda.supports(layout, params);
             let supported = engines::with_cuda(supports).unwrap_or(Ok(()));
