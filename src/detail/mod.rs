@@ -62,14 +62,13 @@ impl Details {
             details.oriented = Some([first, first + components]);
             first += components + 1;
         }
-        let is_relative = |points: &PointColumn| points.rule.relative.is_some();
         let of_tensor = |reference: &Reference| match reference {
             Reference::Priors(field) => Some(*field),
             Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
         };
-        let needs_prior =
-            details.oriented.is_some() || details.points.as_ref().is_some_and(is_relative);
-        if needs_prior && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some()) {
+        if details.needs_prior()
+            && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some())
+        {
             layout.columns.push(Column::of_numbers("prior", 4));
             for group in &mut layout.groups {
                 group.columns.extend(of_tensor(&group.reference));
@@ -97,9 +96,7 @@ impl Details {
         survivor: &Detection,
         row: &'a [f32],
     ) -> Detail<'a> {
-        let is_relative = self.points.as_ref().is_some_and(|points| points.rule.relative.is_some());
-        let needs_prior = is_relative || self.oriented.is_some();
-        let prior = needs_prior.then(|| self.prior(layout, survivor, row)).flatten();
+        let prior = self.needs_prior().then(|| self.prior(layout, survivor, row)).flatten();
         let oriented = self.oriented.map(|[first, angle]| {
             let number = |index: usize| row[first + index];
             formula::oriented_box(&layout.boxes, prior, params.scale, number, row[angle])
@@ -107,29 +104,19 @@ impl Details {
         Detail { details: self, row, oriented, prior, scale: params.scale }
     }
 
+    /// Whether details are computed from what anchors are relative to.
+    fn needs_prior(&self) -> bool {
+        let is_relative = |points: &PointColumn| points.rule.relative.is_some();
+        self.oriented.is_some() || self.points.as_ref().is_some_and(is_relative)
+    }
+
     /// What the survivor's anchor is relative to.
     fn prior(&self, layout: &Layout, survivor: &Detection, row: &[f32]) -> Option<Prior> {
-        let mut anchor = survivor.anchor as usize;
-        let group = layout.groups.iter().find(|group| {
-            let is_in_group = anchor < group.anchors;
-            if !is_in_group {
-                anchor -= group.anchors;
-            }
-            is_in_group
-        })?;
-        match &group.reference {
-            Reference::None => None,
-            Reference::Grid(grid) => Some(Prior::of_cell(grid, anchor, group.anchors)),
-            Reference::Priors(_) => {
-                let first = self.prior?;
-                let numbers = std::array::from_fn(|index| row[first + index]);
-                Some(Prior::of_numbers(layout.boxes.axes, numbers))
-            }
-            Reference::Table(first) => {
-                let prior = *layout.priors.as_ref()?.get(first + anchor)?;
-                Some(Prior::of_numbers(crate::decoder::layout::Axes::Xy, prior))
-            }
-        }
+        let (group, anchor) = layout.locate(survivor.anchor as usize)?;
+        Prior::of(layout, group, anchor, |_| {
+            let first = self.prior.expect("`prepare` has added the column of priors");
+            std::array::from_fn(|index| row[first + index])
+        })
     }
 }
 

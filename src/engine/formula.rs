@@ -6,7 +6,8 @@
 //! the order written here. kernels/layout.cuh has the same formulas.
 
 use crate::decoder::layout::{
-    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Grid, PointRule, ScoreRule,
+    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Field, Grid, Group, Layout,
+    PointRule, Reference, ScoreRule,
 };
 use crate::functions::{exp, sigmoid};
 use crate::geometry::OrientedBox;
@@ -87,9 +88,29 @@ pub(crate) struct Prior {
 }
 
 impl Prior {
+    /// That of anchor `anchor` of `group`, by its reference; `None` without one. `numbers` reads the four numbers of a
+    /// prior in a tensor.
+    #[inline(always)]
+    pub fn of(
+        layout: &Layout,
+        group: &Group,
+        anchor: usize,
+        numbers: impl FnOnce(&Field) -> [f32; 4],
+    ) -> Option<Self> {
+        match &group.reference {
+            Reference::None => None,
+            Reference::Grid(grid) => Some(Self::of_cell(grid, anchor, group.anchors)),
+            Reference::Priors(field) => Some(Self::of_numbers(layout.boxes.axes, numbers(field))),
+            Reference::Table(first) => {
+                let table = layout.priors.as_ref()?;
+                Some(Self::of_numbers(Axes::Xy, table[first + anchor]))
+            }
+        }
+    }
+
     /// That of an anchor of a grid of `anchors`.
     #[inline(always)]
-    pub fn of_cell(grid: &Grid, anchor: usize, anchors: usize) -> Self {
+    fn of_cell(grid: &Grid, anchor: usize, anchors: usize) -> Self {
         let per_cell = grid.per_cell.max(1);
         let (cell, index) = match grid.by_cell {
             true => (anchor / per_cell, anchor % per_cell),
@@ -106,7 +127,7 @@ impl Prior {
 
     /// From the four numbers of a prior in the order of `axes`.
     #[inline(always)]
-    pub fn of_numbers(axes: Axes, numbers: [f32; 4]) -> Self {
+    fn of_numbers(axes: Axes, numbers: [f32; 4]) -> Self {
         let [a, b, c, d] = numbers;
         let (point, size) = match axes {
             Axes::Xy => ([a, b], [c, d]),

@@ -14,9 +14,7 @@ use super::{
     Detection, DeviceWork, Engine, EngineError, ImageCounts, MAX_ANGLE, MAX_BOX_SIDE, MaskPlace,
     Method, Outcome, Params,
 };
-use crate::decoder::layout::{
-    Axes, Combination, Field, Group, Layout, Prototypes, Reference as BoxReference,
-};
+use crate::decoder::layout::{Combination, Field, Group, Layout, Prototypes};
 use crate::geometry::oriented::{self, Rectangle};
 use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::geometry::{Corners, OrientedBox};
@@ -143,14 +141,8 @@ fn logit_of(grid: &MaskGrid, [x, y]: [u32; 2], logit: impl Fn([u32; 2]) -> f32) 
 }
 
 /// The group of an anchor, and the anchor's number in it.
-fn locate(layout: &Layout, mut anchor: usize) -> (&Group, usize) {
-    for group in &layout.groups {
-        if anchor < group.anchors {
-            return (group, anchor);
-        }
-        anchor -= group.anchors;
-    }
-    unreachable!("an anchor is in a group")
+fn locate(layout: &Layout, anchor: usize) -> (&Group, usize) {
+    layout.locate(anchor).expect("an anchor is in a group")
 }
 
 /// The number of a component of an anchor, by its field.
@@ -276,18 +268,8 @@ fn decode(
         return Verdict::Dropped;
     }
 
-    let prior = match &group.reference {
-        BoxReference::None => None,
-        BoxReference::Grid(grid) => Some(Prior::of_cell(grid, anchor, group.anchors)),
-        BoxReference::Priors(field) => {
-            let numbers = [0, 1, 2, 3].map(|c| number(field, anchor, c));
-            Some(Prior::of_numbers(layout.boxes.axes, numbers))
-        }
-        BoxReference::Table(first) => {
-            let table = layout.priors.as_ref().expect("`validate` has checked it");
-            Some(Prior::of_numbers(Axes::Xy, table[first + anchor]))
-        }
-    };
+    let prior =
+        Prior::of(layout, group, anchor, |field| [0, 1, 2, 3].map(|c| number(field, anchor, c)));
     let read = |component| number(&group.boxes, anchor, component);
     let oriented = group.angle.map(|field| {
         let angle = number(&field, anchor, 0);

@@ -104,6 +104,17 @@ impl Layout {
         self.groups.iter().fold(0, |sum, group| sum.saturating_add(group.anchors))
     }
 
+    /// The group of an anchor of an image, and the anchor's number in it; `None` if there are not as many anchors.
+    pub(crate) fn locate(&self, mut anchor: usize) -> Option<(&Group, usize)> {
+        for group in &self.groups {
+            if anchor < group.anchors {
+                return Some((group, anchor));
+            }
+            anchor -= group.anchors;
+        }
+        None
+    }
+
     /// The number of columns' components that each survivor carries along.
     pub fn column_components(&self) -> usize {
         self.columns.iter().fold(0, |sum, column| sum.saturating_add(column.components))

@@ -14,9 +14,7 @@ use super::candidate::{add_box, add_oriented_box};
 use super::decode::{Best, CandidateDecoder, Found, Scan};
 use super::score::Score;
 use crate::decoder::MAX_INPUTS;
-use crate::decoder::layout::{
-    Activation, Axes, Combination, Field, Group, Layout, Reference, ScoreRule,
-};
+use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
 use crate::functions::{exp, logit_threshold, sigmoid};
 use crate::tensor::{Elements, HostImages, Quantization, TensorView};
 
@@ -74,17 +72,11 @@ impl<'a> ImageTensors<'_, 'a> {
 
     /// Appends the columns of a survivor.
     pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
-        let mut anchor = survivor.anchor as usize;
-        for group in &layout.groups {
-            if anchor >= group.anchors {
-                anchor -= group.anchors;
-                continue;
-            }
-            for (field, column) in group.columns.iter().zip(&layout.columns) {
-                let numbers = self.numbers(field);
-                to.extend((0..column.components).map(|component| numbers.at(anchor, component)));
-            }
-            return;
+        let anchor = survivor.anchor as usize;
+        let (group, anchor) = layout.locate(anchor).expect("an anchor is in a group");
+        for (field, column) in group.columns.iter().zip(&layout.columns) {
+            let numbers = self.numbers(field);
+            to.extend((0..column.components).map(|component| numbers.at(anchor, component)));
         }
     }
 }
@@ -334,18 +326,10 @@ impl GroupDecoder<'_> {
         if score < threshold || (is_product && objectness.is_some_and(|value| value < threshold)) {
             return;
         }
-        let prior = match &group.reference {
-            Reference::None => None,
-            Reference::Grid(grid) => Some(Prior::of_cell(grid, anchor, group.anchors)),
-            Reference::Priors(_) => self.priors.map(|priors| {
-                let numbers = [0, 1, 2, 3].map(|component| priors.at(anchor, component));
-                Prior::of_numbers(layout.boxes.axes, numbers)
-            }),
-            Reference::Table(first) => layout
-                .priors
-                .as_ref()
-                .map(|priors| Prior::of_numbers(Axes::Xy, priors[first + anchor])),
-        };
+        let prior = Prior::of(layout, group, anchor, |_| {
+            let priors = self.priors.as_ref().expect("a group with priors has their numbers");
+            [0, 1, 2, 3].map(|component| priors.at(anchor, component))
+        });
         let number = |component| self.boxes.at(anchor, component);
         let index = (self.first_anchor + anchor) as u32;
         let added = match &self.angle {
