@@ -16,41 +16,57 @@ pub(super) struct ModelFamily {
     decoders: &'static [&'static str],
 }
 
+/// The families of a task.
+struct Task {
+    /// As in the model description.
+    task: &'static str,
+    /// What models of the task are.
+    name: &'static str,
+    /// The decoders of models that do not select the detections themselves.
+    one_to_many: &'static [&'static str],
+    /// The decoder of models that do.
+    end2end: &'static [&'static str],
+}
+
+const TASKS: [Task; 4] = [
+    Task {
+        task: "segment",
+        name: "a segmentation model (task segment)",
+        one_to_many: &["yolov8-seg", "yolov5-seg"],
+        end2end: &["end2end-seg"],
+    },
+    Task {
+        task: "pose",
+        name: "a pose model (task pose)",
+        one_to_many: &["yolov8-pose"],
+        end2end: &["end2end-pose"],
+    },
+    Task {
+        task: "obb",
+        name: "a model of oriented boxes (task obb)",
+        one_to_many: &["yolov8-obb"],
+        end2end: &["end2end-obb"],
+    },
+    Task {
+        task: "classify",
+        name: "a classification model (task classify)",
+        one_to_many: &[],
+        end2end: &[],
+    },
+];
+
+/// The decoder of end-to-end models of the task whose other models `decoder` reads; `None` if it is that of no task.
+pub(super) fn end_to_end(decoder: &str) -> Option<&'static str> {
+    let task = TASKS.iter().find(|task| task.one_to_many.contains(&decoder))?;
+    task.end2end.first().copied()
+}
+
 impl ModelFamily {
-    /// The families, by task, with the decoders of models that do not select the detections themselves and of those
-    /// that do.
-    const OF_TASKS: [(&'static str, Self, Self); 4] = [
-        (
-            "segment",
-            Self::new("a segmentation model (task segment)", &["yolov8-seg", "yolov5-seg"]),
-            Self::new("a segmentation model (task segment)", &["end2end-seg"]),
-        ),
-        (
-            "pose",
-            Self::new("a pose model (task pose)", &["yolov8-pose"]),
-            Self::new("a pose model (task pose)", &["end2end-pose"]),
-        ),
-        (
-            "obb",
-            Self::new("a model of oriented boxes (task obb)", &["yolov8-obb"]),
-            Self::new("a model of oriented boxes (task obb)", &["end2end-obb"]),
-        ),
-        (
-            "classify",
-            Self::new("a classification model (task classify)", &[]),
-            Self::new("a classification model (task classify)", &[]),
-        ),
-    ];
-
-    const fn new(name: &'static str, decoders: &'static [&'static str]) -> Self {
-        Self { name, decoders }
-    }
-
     /// The family of a model; `None` if it is unknown, or that of plain detectors.
     pub fn of(model: &ModelInfo) -> Option<Self> {
-        let task = model.task.as_deref().unwrap_or_default();
-        let by_task = Self::OF_TASKS.into_iter().find(|(name, ..)| *name == task);
-        by_task.map(|(_, one_to_many, end2end)| if model.end2end { end2end } else { one_to_many })
+        let Task { name, one_to_many, end2end, .. } =
+            TASKS.iter().find(|of| Some(of.task) == model.task.as_deref())?;
+        Some(Self { name, decoders: if model.end2end { end2end } else { one_to_many } })
     }
 
     /// Whether a decoder reads models of the family, as far as is known: users' layouts may.
@@ -100,8 +116,8 @@ mod tests {
 
     #[test]
     fn decoders_of_families_exist() {
-        for (_, one_to_many, end2end) in ModelFamily::OF_TASKS {
-            for name in one_to_many.decoders.iter().chain(end2end.decoders) {
+        for Task { one_to_many, end2end, .. } in TASKS {
+            for name in one_to_many.iter().chain(end2end) {
                 assert!(crate::decoder::by_name(name).is_some(), "{name}");
             }
         }

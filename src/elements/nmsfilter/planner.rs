@@ -75,7 +75,7 @@ impl Planner {
         Ok(self.model.info().input())
     }
 
-    /// The family of the tensors' model, if no decoder reads it.
+    /// The family of the tensors' model, if it is known and not that of plain detectors.
     pub fn family(&self) -> Option<ModelFamily> {
         ModelFamily::of(self.model.info())
     }
@@ -90,7 +90,7 @@ impl Planner {
         self.plan = None;
     }
 
-    /// The plan for a run, and the mapping of its images.
+    /// The plan for a run with the mapping of its images, and what contradicts it.
     ///
     /// # Errors
     /// If no decoder reads the tensors, or before the first frame is decoded, if settings are not valid for them.
@@ -100,10 +100,10 @@ impl Planner {
         engine: &dyn Engine,
         input: PlanInput<'_>,
         pts: Option<gst::ClockTime>,
-    ) -> Result<(&StreamPlan, Mapping), FrameError> {
+    ) -> Result<(&StreamPlan, Mapping, &mut Contradictions), FrameError> {
         self.make_plan(element, engine, input, pts)?;
         let plan = self.plan.as_ref().expect("make_plan has made it");
-        Ok((plan, input.mapping(&self.settings)?))
+        Ok((plan, input.mapping(&self.settings)?, &mut self.contradictions))
     }
 
     /// Makes the plan, with the pending settings if they are valid for these tensors; they are in

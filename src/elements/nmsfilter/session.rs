@@ -200,34 +200,38 @@ impl Session {
                 family: planner.family(),
                 batch: images.batch(),
             };
-            let (plan, mapping) = planner.update(element, &*self.engine, input, buffer.pts())?;
+            let (plan, mapping, contradictions) =
+                planner.update(element, &*self.engine, input, buffer.pts())?;
             let params = plan.params(&mapping);
             let anchors = plan.anchors(params);
             plan.quantization().apply(&mut views);
-            let outcome = self.engine.run(&views, &plan.choice().layout, params)?;
+            let layout = &plan.choice().layout;
+            let outcome = self.engine.run(&views, layout, params)?;
+            let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
             let mut points = PointEvidence::default();
             for (frame, image) in group.frames().zip(outcome.images()) {
                 // Every survivor has a region: the engine rejects boxes outside of the frame.
                 let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
                 self.regions.add(frame, mapping.frame(), regions);
-                let details = plan.details();
-                if !details.is_empty() {
-                    let layout = &plan.choice().layout;
-                    let pixels = MaskPixels::of(layout, params);
-                    let rows = image.columns.chunks(outcome.column_components());
-                    for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
-                        if Region::of(survivor, &mapping).is_some() {
-                            let detail = details.of(layout, params, survivor, row);
-                            points.add(survivor, detail.points());
-                            let mask = image.masks.get(index);
-                            let mask = mask.map(|mask| (mask, pixels.area(&mask, &mapping)));
-                            self.regions.add_detail(&detail, mask, &mapping);
-                        }
+                if details.is_empty() {
+                    continue;
+                }
+                let rows = image.columns.chunks(outcome.column_components());
+                for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
+                    if Region::of(survivor, &mapping).is_none() {
+                        continue;
                     }
+                    let detail = details.of(layout, params, survivor, row);
+                    if contradictions.are_open() {
+                        points.add(survivor, detail.points());
+                    }
+                    let mask = image.masks.get(index);
+                    let mask = mask.map(|mask| (mask, pixels.area(&mask, &mapping)));
+                    self.regions.add_detail(&detail, mask, &mapping);
                 }
             }
             counts.add(&outcome);
-            planner.contradictions.add(element, &outcome, points, anchors, buffer.pts());
+            contradictions.add(element, &outcome, points, anchors, buffer.pts());
         }
         self.regions.sort_frames();
         counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);

@@ -56,8 +56,13 @@ impl Contradictions {
         }
     }
 
-    /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the points of all survivors. `pts` is the timestamp of the
-    /// buffer. Does not allocate.
+    /// Whether frames are looked at.
+    pub fn are_open(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the points of all survivors. `pts`
+    /// is the timestamp of the buffer. Does not allocate.
     pub fn add(
         &mut self,
         element: &NmsFilter,

@@ -5,7 +5,7 @@
 //! something else is known. No number of a tensor is needed.
 
 use super::super::enums::Decoder;
-use super::super::model_family::ModelFamily;
+use super::super::model_family::{self, ModelFamily};
 use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
 use crate::decoder::layout::{Activation, Column, Group};
@@ -192,12 +192,7 @@ fn of_decoder(
 /// The decoder of an end-to-end model that probably has the output: its rows are few, and `choice` reads numbers of
 /// theirs as scores.
 fn end_to_end(choice: &Choice) -> Option<&'static str> {
-    let other = match choice.decoder.name() {
-        "yolov8-seg" | "yolov5-seg" => "end2end-seg",
-        "yolov8-pose" => "end2end-pose",
-        "yolov8-obb" => "end2end-obb",
-        _ => return None,
-    };
+    let other = model_family::end_to_end(choice.decoder.name())?;
     let is_row = |group: &Group| group.boxes.component_stride == 1;
     let layout = &choice.layout;
     (layout.anchors() <= FEW_ROWS && layout.groups.iter().all(is_row)).then_some(other)
