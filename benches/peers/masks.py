@@ -11,12 +11,12 @@ thread: set OPENBLAS_NUM_THREADS=1.
 
 import pathlib
 import sys
-import time
 
 import numpy as np
 
+from timing import measure
+
 CHANNELS, SIDE, MODEL = 32, 160, 640
-BUDGET = 0.5  # seconds for each measurement
 
 
 def all_at_once(boxes, coefficients, prototypes):
@@ -37,19 +37,6 @@ def in_boxes(boxes, coefficients, prototypes):
     return masks
 
 
-def measure(work):
-    began = time.perf_counter()
-    while time.perf_counter() - began < BUDGET / 3:
-        work()
-    times = []
-    began = time.perf_counter()
-    while len(times) < 5 or time.perf_counter() - began < BUDGET:
-        start = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - start) * 1e6)
-    return np.median(times), np.quantile(times, 0.9)
-
-
 def main():
     folder = pathlib.Path(sys.argv[1])
     prototypes = np.fromfile(folder / "masks-prototypes.f32", np.float32).reshape(CHANNELS, SIDE, SIDE)
@@ -60,7 +47,8 @@ def main():
         for program in (all_at_once, in_boxes):
             masks = program(boxes, coefficients, prototypes)
             ones = sum(int(np.unpackbits(mask).sum()) for mask in masks)
-            median, p90 = measure(lambda: program(boxes, coefficients, prototypes))
+            _, times = measure(lambda: program(boxes, coefficients, prototypes))
+            median, p90 = np.median(times), np.quantile(times, 0.9)
             print(f"{name:10}{program.__name__:14}{ones:>10}{median:>12.0f}{p90:>12.0f}")
 
 

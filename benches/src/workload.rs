@@ -147,12 +147,8 @@ impl Workload {
         Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners, decoder: None }
     }
 
-    /// A YOLOv8 output of 1x84x8400 in which some anchors have the windows; all other scores are
-    /// below 0.02.
-    pub fn yolov8(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
-        const ANCHORS: usize = 8400;
-        let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
-        let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
+    /// One tensor, with an id of its decoder, whose boxes are centers and sizes.
+    fn of_centers(name: impl Into<String>, numbers: TensorData, params: Params) -> Self {
         Self {
             name: name.into(),
             params,
@@ -160,6 +156,15 @@ impl Workload {
             box_format: BoxFormat::Center,
             decoder: None,
         }
+    }
+
+    /// A YOLOv8 output of 1x84x8400 in which some anchors have the windows; all other scores are
+    /// below 0.02.
+    pub fn yolov8(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
+        const ANCHORS: usize = 8400;
+        let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
+        let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
+        Self::of_centers(name, numbers, params)
     }
 
     /// A YOLOv5 output of 1x25200x85 in which some anchors have the windows; all other scores are
@@ -172,13 +177,7 @@ impl Workload {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
         let numbers = TensorData { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
-        Self {
-            name: name.into(),
-            params,
-            tensors: vec![numbers],
-            box_format: BoxFormat::Center,
-            decoder: None,
-        }
+        Self::of_centers(name, numbers, params)
     }
 
     /// `n` boxes in a frame of 1920x1080 pixels, with sides of 16 to 116 pixels.

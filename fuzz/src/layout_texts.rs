@@ -12,21 +12,6 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const FAMILIES: [&str; 12] = [
-    include_str!("../../src/decoder/families/detr.layout"),
-    include_str!("../../src/decoder/families/efficientnms.layout"),
-    include_str!("../../src/decoder/families/end2end.layout"),
-    include_str!("../../src/decoder/families/nanodet-plus.layout"),
-    include_str!("../../src/decoder/families/picodet.layout"),
-    include_str!("../../src/decoder/families/retinaface-landmarks.layout"),
-    include_str!("../../src/decoder/families/scrfd-landmarks.layout"),
-    include_str!("../../src/decoder/families/ssd-priors.layout"),
-    include_str!("../../src/decoder/families/ssd-postprocess.layout"),
-    include_str!("../../src/decoder/families/yolov5-raw.layout"),
-    include_str!("../../src/decoder/families/yolox-raw.layout"),
-    include_str!("../../src/decoder/families/yunet.layout"),
-];
-
 const WORDS: [&str; 40] = [
     "yes",
     "no",
@@ -163,7 +148,8 @@ pub fn drive(
 
 /// A family's text, with changes.
 fn text(bytes: &mut Bytes<'_>) -> String {
-    let mut lines: Vec<String> = bytes.pick(&FAMILIES).lines().map(str::to_owned).collect();
+    let family = bytes.pick(decoder::TEXTS);
+    let mut lines: Vec<String> = bytes.pick(family).lines().map(str::to_owned).collect();
     for _ in 0..bytes.below(5) {
         let index = bytes.below(lines.len());
         match bytes.below(8) {

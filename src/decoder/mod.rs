@@ -29,6 +29,8 @@ pub use choose::{Choice, ChoiceError, choose};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
+#[cfg(feature = "internals")]
+pub use families::TEXTS;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
 pub use yolo_tasks::KeypointShape;

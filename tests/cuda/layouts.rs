@@ -61,7 +61,7 @@ fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
 }
 
 /// Asserts that both outcomes have the same bits.
-fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
+pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
     assert_eq!(found.column_components(), expected.column_components(), "{case}");
     assert_eq!(found.images().len(), expected.images().len(), "{case}");
     for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {

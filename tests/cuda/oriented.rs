@@ -4,15 +4,17 @@
 //! launches in turn with upright boxes.
 
 use fastrand::Rng;
+use gstnmsfilter::internals::decoder::MAX_INPUTS;
 use gstnmsfilter::internals::decoder::layout::{
     BoxFormat, BoxRule, Field, Group, Layout, Reference as BoxReference, ScoreRule,
 };
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Cuda, Engine, Method, Outcome, Overlap, Params, Reference,
+    ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference,
 };
 use gstnmsfilter::tensor::{Storage, TensorView};
 
-use crate::support::engines::{self, bits, masks};
+use crate::layouts::assert_equal;
+use crate::support::engines::{self, bits};
 use crate::support::layout_scene::LayoutScene;
 
 const MEASURES: [Overlap; 4] =
@@ -21,22 +23,9 @@ const MEASURES: [Overlap; 4] =
 /// The most conflicts of a candidate that map stores (kernels/workspace.cuh).
 const CONFLICT_LIST_CAPACITY: usize = 62;
 
-/// The most tensors that engines read.
-const MAX_INPUTS: usize = 16;
-
 fn engines() -> (Reference, Cuda) {
     engines::require_gpu();
     (Reference::default(), Cuda::new(Some(0)).unwrap())
-}
-
-fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
-    assert_eq!(found.images().len(), expected.images().len(), "{case}");
-    for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
-        assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
-        let bits = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(found.columns), bits(expected.columns), "{case}, image {index}");
-        assert_eq!(masks(&found), masks(&expected), "{case}, image {index}");
-    }
 }
 
 #[test]

@@ -288,7 +288,7 @@ impl Fields<'_, '_> {
         key: &str,
         components: impl FnOnce(&TensorRule<'_>) -> Count,
     ) -> Parsed<Option<FieldRule>> {
-        let entry = keys.entries.iter().find(|entry| entry.key == key).copied();
+        let entry = keys.peek(key);
         let field = self.of(keys, key, components)?;
         let has_anchors =
             |field: FieldRule| self.tensors[field.tensor].shapes.iter().all(Pattern::has_anchors);
@@ -328,7 +328,7 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
         .map(|format| (format.name(), format));
     let format = keys.word("format", BoxFormat::Corners, &formats)?;
     let axes = keys.word("axes", Axes::Xy, &[("xy", Axes::Xy), ("yx", Axes::Yx)])?;
-    let transform_line = keys.entries.iter().find(|entry| entry.key == "transform").copied();
+    let transform_line = keys.peek("transform");
     let transform = keys.word(
         "transform",
         BoxTransform::None,
@@ -339,7 +339,7 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
             ("expectation", BoxTransform::Expectation),
         ],
     )?;
-    let bins_line = keys.entries.iter().find(|entry| entry.key == "bins").copied();
+    let bins_line = keys.peek("bins");
     let bins = keys.whole_number("bins", 2..=MAX_BINS as u32)?.map(|bins| bins as usize);
     match (transform_line, bins_line) {
         (Some(entry), None) if transform == BoxTransform::Expectation => {
@@ -359,7 +359,7 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
             .filter(|_| words.next().is_none())
             .ok_or_else(|| entry.error("two numbers, for positions and for sizes"))?;
     }
-    let unit = keys.entries.iter().find(|entry| entry.key == "unit").copied();
+    let unit = keys.peek("unit");
     let normalized = keys.word("unit", false, &[("pixels", false), ("normalized", true)])?;
     match (levels, unit) {
         (Levels::Strides(_), Some(entry)) if normalized => {
@@ -373,7 +373,7 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
         }
         _ => {}
     }
-    let angle_line = keys.entries.iter().find(|entry| entry.key == "angle").copied();
+    let angle_line = keys.peek("angle");
     let angle = fields.of_anchors(keys, "angle", |_| constant(1))?;
     match angle_line {
         Some(entry) if format != BoxFormat::Center => {
@@ -426,7 +426,7 @@ fn anchors(keys: &mut Keys<'_>, levels: Levels, fields: &mut Fields<'_, '_>) -> 
         None if sizes.is_empty() => (0..groups).map(|_| 1).collect(),
         None => sizes.iter().map(ArrayVec::len).collect(),
     };
-    let order = keys.entries.iter().find(|entry| entry.key == "order").copied();
+    let order = keys.peek("order");
     let mut by_cell = keys.word("order", true, &[("cell", true), ("anchor", false)])?;
     for shape in fields.tensors.iter().flat_map(|tensor| &tensor.shapes) {
         let Some(of_shape) = shape.cell_order() else { continue };
@@ -495,12 +495,12 @@ fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields
     let activation = keys.word("activation", Activation::None, &activations)?;
     let background = keys.is_yes("background")?;
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
-    let class_entry = keys.entries.iter().find(|entry| entry.key == "class").copied();
+    let class_entry = keys.peek("class");
     let class = fields.of_anchors(keys, "class", |_| constant(1))?;
     if let (Some(entry), true) = (class_entry, background || first_class > 0) {
         return Err(entry.error("no background and no first-class where the class has a field"));
     }
-    let scores_entry = keys.entries.iter().find(|entry| entry.key == "scores").copied();
+    let scores_entry = keys.peek("scores");
     let scores = fields.of_anchors(keys, "scores", |tensor| {
         let has_classes = tensor.shapes.iter().any(|shape| shape.numbers().has_classes);
         // `C` includes the background.
@@ -530,11 +530,11 @@ fn column<'a>(
     let components = count.ok_or_else(|| missing(keys, "count"))? as usize;
     let field = fields.of_anchors(keys, "numbers", |_| constant(components))?;
     let field = field.ok_or_else(|| missing(keys, "numbers"))?;
-    let kind_line = keys.entries.iter().find(|entry| entry.key == "kind").copied();
+    let kind_line = keys.peek("kind");
     let words = [("numbers", 0), ("points", 2), ("points-with-visibility", 3)];
     let of_point = keys.word("kind", 0, &words)?;
     let relative_line = keys.take("relative");
-    let unit_line = keys.entries.iter().find(|entry| entry.key == "unit").copied();
+    let unit_line = keys.peek("unit");
     let normalized = keys.word("unit", false, &[("pixels", false), ("normalized", true)])?;
     if of_point == 0 {
         return match relative_line.or(unit_line) {

@@ -153,6 +153,11 @@ impl<'a> Keys<'a> {
         Some(self.entries.swap_remove(index))
     }
 
+    /// The entry of a key, which stays.
+    pub fn peek(&self, key: &str) -> Option<Entry<'a>> {
+        self.entries.iter().find(|entry| entry.key == key).copied()
+    }
+
     pub fn required(&mut self, key: &str) -> Parsed<Entry<'a>> {
         let (line, section) = (self.line, self.title());
         self.take(key)

@@ -11,7 +11,7 @@ use super::{Decoder, Form, Options, Role, Scores};
 use crate::tensor::TensorView;
 
 /// The texts of each family: one for each form of its output, those with more tensors first.
-const TEXTS: &[&[&str]] = &[
+pub const TEXTS: &[&[&str]] = &[
     &[include_str!("end2end.layout")],
     &[include_str!("detr.layout"), include_str!("detr-one-tensor.layout")],
     &[include_str!("yolox-raw.layout")],
