@@ -16,22 +16,21 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-source pipelines/setup.sh
-mapfile -t features < <(setup_features)
-host=$(rustc -vV | sed -n 's/^host: //p')
-# AddressSanitizer and the counters need unstable options, but no nightly compiler.
-export RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh
 if [ -n "$asan" ]; then
-    export RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address"
+    source tests/asan.sh
+    build_asan
+    program=$(asan_program nmsfuzz)
     # GLib never frees type names and quarks, so leaks are not detected; the fuzzer counts the tensors' memories.
     # Short allocation stacks make it twice as fast; replay with longer ones to find an allocation.
     ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64:detect_odr_violation=0
     export ASAN_OPTIONS=$ASAN_OPTIONS:malloc_context_size=1:detect_stack_use_after_return=0
+else
+    source pipelines/setup.sh
+    mapfile -t features < <(setup_features)
+    # The counters need an unstable option, but no nightly compiler. --target: not in the folder of other builds.
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
+        cargo build --locked --package nmsfuzz --target "$host" "${features[@]}"
+    program=${CARGO_TARGET_DIR:-target}/$host/debug/nmsfuzz
 fi
-fast=()
-for package in arrayvec bytemuck fastrand half hdrhistogram; do
-    fast+=(--config "profile.dev.package.$package.opt-level=2")
-done
-cargo build --locked --package nmsfuzz --target "$host" "${fast[@]}" "${features[@]}"
-program=${CARGO_TARGET_DIR:-target}/$host/debug/nmsfuzz
 "$program" run --seed "$seed" "${limit[@]}" "${rest[@]}"

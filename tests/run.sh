@@ -38,7 +38,7 @@ NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 export NMSFILTER_TEST_DATA
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" ${roots_log:+"$roots_log"}' EXIT
 failures=() skips=() summary=() totals=(0 0 0)
 # Shows what passed tests print, as that they skipped themselves. With one thread the harness would
 # run them on its own thread, which does not have their names.
@@ -174,19 +174,11 @@ on_host() {
 more_on_host() {
     step "$host: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
         "${plugins[@]}" "${features[@]}" || true
-    # Without the feature internals, which the plugin nmsfilterdemo and the tests turn on: what no part of the
-    # plugins uses is found.
-    step "$host: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --target-dir "$target/check" \
-        "${plugins[@]}" "${features[@]}" || true
     # Without v1_20: the bindings then have no function that GStreamer 1.14 lacks (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
         --features gstreamer --lib --target-dir "$target/check" || true
     step "the core without GStreamer: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked \
         --no-default-features --lib --target-dir "$target/check" || true
-    # In a folder of its own: both builds write the same library beside the test programs.
-    # The program `engine` has the same result as with GStreamer.
-    step "the core without GStreamer: cargo test" cargo test --locked --no-default-features \
-        --lib --test decoder --target-dir "$target/core" || true
     # Not for its figures: a test machine is busy, and this is not a release build. --workspace: with the features
     # of the tests, so that only nmsbench itself is compiled.
     step "nmsbench: cargo build" cargo build --locked --workspace --bins "${features[@]}" || true
@@ -232,12 +224,29 @@ provide_onnxruntime() {
     export ORT_DYLIB_PATH=${libraries[0]} NMSFILTER_TEST_PYTHON=$venv/bin/python
 }
 
+# The folder of the root of a Debian suite. Another recipe makes another root.
+root_folder() {
+    echo "$cache/roots/$1-$(sha256sum tests/roots/make.sh | cut -c 1-8)"
+}
+
+# Makes the roots that are missing, in the background: it mostly waits for packages.
+make_roots() {
+    local suite
+    roots_job='' roots_log=$(mktemp)
+    {
+        for suite in "$@"; do
+            [ -d "$(root_folder "$suite")" ] || as_root env NMSFILTER_DEBIAN_MIRROR="${NMSFILTER_DEBIAN_MIRROR-}" \
+                tests/roots/make.sh "$suite" "$(root_folder "$suite")" </dev/null
+        done
+    } >"$roots_log" 2>&1 &
+    roots_job=$!
+}
+
 # in_root SUITE MINOR [OPTION...]: the tests that need GStreamer, or those that the options of cargo select, in a
 # Debian root with GStreamer 1.MINOR.
 in_root() {
     local suite=$1 minor=$2 tests=("${@:3}") root where="GStreamer 1.$2 (Debian $1)"
-    # Another recipe makes another root.
-    root=$cache/roots/$1-$(sha256sum tests/roots/make.sh | cut -c 1-8)
+    root=$(root_folder "$suite")
     mapfile -t features < <(features_for "$minor")
     if [ "$host_minor" = "$minor" ] && [ ${#features[@]} -gt 0 ] && pkg-config --exists gstreamer-analytics-1.0; then
         echo "$where: this machine has that version itself."
@@ -247,17 +256,11 @@ in_root() {
         skip "$where, because $no_roots"
         return
     fi
+    wait "$roots_job" || true
     if [ ! -d "$root" ]; then
-        if ! install_packages mmdebstrap debian-archive-keyring; then
-            skip "$where, because mmdebstrap or debian-archive-keyring cannot be installed"
-            return
-        fi
-        announce "$where: making $root"
-        if ! as_root env NMSFILTER_DEBIAN_MIRROR="${NMSFILTER_DEBIAN_MIRROR-}" \
-            tests/roots/make.sh "$suite" "$root" </dev/null; then
-            skip "$where, because its root could not be made: see above"
-            return
-        fi
+        cat "$roots_log"
+        skip "$where, because its root could not be made: see above"
+        return
     fi
 
     mkdir -p "$target/$suite"
@@ -297,7 +300,7 @@ why_no_roots() {
 packages_to_install=(gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++
     libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
     binutils libegl-dev libv4lconvert0 python3-pip unzip)
-[ -z "$all" ] || packages_to_install+=(clang-19)
+[ -z "$all" ] || packages_to_install+=(clang-19 mmdebstrap debian-archive-keyring)
 setup "${packages_to_install[@]}"
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
@@ -308,6 +311,11 @@ mapfile -t features < <(setup_features)
 # What is built once needs nothing of what cargo keeps for the next build.
 [ "${CI-}" != true ] || export CARGO_INCREMENTAL=0
 
+if [ -n "$all" ]; then
+    toolchain=$(rustc --print sysroot)
+    no_roots=$(why_no_roots)
+    [ -n "$no_roots" ] || make_roots trixie forky
+fi
 provide_onnxruntime
 packages=(--workspace)
 [ -n "$all" ] || packages+=(--exclude nmsbench --exclude nmsfuzz)
@@ -318,11 +326,10 @@ if [ -n "$all" ]; then
     more_on_host
     # In the roots cargo works offline, with what is fetched here.
     cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
-    toolchain=$(rustc --print sysroot)
-    no_roots=$(why_no_roots)
-    # In the older one those that read or write metadata, of which its versions differ.
-    in_root trixie 26 --test input --test nmsfilter --test elements --test plugin --test allocations
-    in_root forky 28 --package smart-camera
+    # Those that read or write metadata, of which the versions differ, and with the newer one those beside the elements
+    # that GStreamer has only there.
+    in_root trixie 26 --test input --test nmsfilter
+    in_root forky 28 --test input --test nmsfilter --test inference --test plugin
 fi
 
 announce Summary

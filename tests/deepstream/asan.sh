@@ -4,16 +4,9 @@
 # tests/deepstream/asan.sh [OPTION...], with options of the test program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-source pipelines/setup.sh
-mapfile -t features < <(setup_features)
-host=$(rustc -vV | sed -n 's/^host: //p')
-
-# AddressSanitizer needs an unstable option, but no nightly compiler.
-export RUSTC_BOOTSTRAP=1 RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address"
-# The stand-in's libraries call the runtime that is linked into the program.
-program=$(cargo rustc --locked --package nmsfilter-tests --test deepstream --target "$host" "${features[@]}" \
-    --message-format=json-render-diagnostics -- -Clink-arg=-Wl,--export-dynamic |
-    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+source tests/asan.sh
+build_asan
+program=$(asan_program deepstream)
 # GLib never frees type names and quarks, so leaks are not detected here: the stand-in counts what exists.
 export ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=0
 # GLib's slices would hide what is freed.

@@ -4,13 +4,9 @@
 # reader: tests/frames/asan.sh [OPTION...], with options of the test program. NMSFILTER_TEST_FRAMES is another number.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-source pipelines/setup.sh
-mapfile -t features < <(setup_features)
-host=$(rustc -vV | sed -n 's/^host: //p')
-
-# AddressSanitizer needs an unstable option, but no nightly compiler.
-export RUSTC_BOOTSTRAP=1 RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address"
+source tests/asan.sh
+build_asan
 # GLib never frees type names and quarks.
 export ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:quarantine_size_mb=16
 export NMSFILTER_TEST_FRAMES=${NMSFILTER_TEST_FRAMES:-100000}
-cargo test --locked --package nmsfilter-tests --test frames --target "$host" "${features[@]}" -- --nocapture "$@"
+"$(asan_program frames)" --nocapture "$@"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Sourced by the scripts that run programs with AddressSanitizer: build_asan builds all of these programs, so that
+# the plugins are compiled once for all, and asan_program NAME prints the path of one.
+
+# AddressSanitizer and the counters need unstable options, but no nightly compiler. The libraries that a program of
+# tests/deepstream loads call the runtime that is linked into it.
+build_asan() {
+    local features host
+    source pipelines/setup.sh
+    mapfile -t features < <(setup_features)
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
+        RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address -Clink-arg=-Wl,--export-dynamic" \
+        cargo build --locked --package nmsfuzz --package nmsfilter-tests --bin nmsfuzz --test deepstream --test frames \
+        --target "$host" "${features[@]}" --message-format=json-render-diagnostics >"$asan_messages"
+}
+
+asan_messages=$(mktemp)
+trap 'rm -f "$asan_messages"' EXIT
+
+asan_program() {
+    sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p" "$asan_messages" | tail -1
+}
