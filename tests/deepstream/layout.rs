@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use gstnmsfilter::internals::deepstream::layout::{
-    DATA_TYPES, LABEL_SIZE, LAYOUTS, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META,
-    UNTRACKED_OBJECT_ID, Version, element_type,
+    DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
+    TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };
 
 use crate::libraries::{VERSIONS, nvidia_headers};
@@ -32,7 +32,21 @@ fn assertions(layout: &StructureLayout) -> String {
         count += 1;
     }
     assert!(count > 50, "{count} fields");
-    equal("NVDSINFER_TENSOR_OUTPUT_META", TENSOR_OUTPUT_META as u64);
+    for (name, number) in [
+        ("NVDS_FRAME_META", FRAME_META),
+        ("NVDS_OBJ_META", OBJECT_META),
+        ("NVDS_USER_META", USER_META),
+        ("NVDSINFER_TENSOR_OUTPUT_META", TENSOR_OUTPUT_META),
+    ] {
+        equal(name, number as u64);
+    }
+    for (structure, size) in [
+        ("NvDsObjectMeta", layout.sizes.object),
+        ("NvDsFrameMeta", layout.sizes.frame),
+        ("NvDsUserMeta", layout.sizes.user),
+    ] {
+        equal(&format!("sizeof({structure})"), size.into());
+    }
     equal("MAX_LABEL_SIZE", LABEL_SIZE as u64);
     equal("NVDSINFER_MAX_DIMS", MAX_DIMS as u64);
     equal("sizeof(((NvDsObjectMeta *)0)->obj_label)", LABEL_SIZE as u64);
@@ -147,5 +161,5 @@ fn what_a_version_does_not_have_is_not_in_its_structures() {
         let compiled = compile(program, Structures::Of(number));
         assert_eq!(compiled.is_ok(), layout.roi_meta.is_some(), "{number}: NVDS_ROI_META");
     }
-    assert_eq!(absent, 1 + 7 + 8);
+    assert_eq!(absent, 1 + 6 + 8);
 }
