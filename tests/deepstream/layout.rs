@@ -57,7 +57,15 @@ fn assertions(layout: &StructureLayout) -> String {
         equal("NVDS_ROI_META", roi_meta as u64);
     }
     for (number, (name, expected)) in (0..).zip(DATA_TYPES) {
-        equal(name, number);
+        // Of 7.1 and later, and of 8.0 and later.
+        let first = match name {
+            "INT64" => Version::new(7, 1),
+            "UINT8" => Version::new(8, 0),
+            _ => Version::new(6, 0),
+        };
+        if layout.first >= first {
+            equal(name, number);
+        }
         assert_eq!(element_type(number as i32), expected);
     }
     program
@@ -122,6 +130,27 @@ fn the_table_of_9_1_is_that_of_nvidias_headers() {
     let layout = StructureLayout::of(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
+}
+
+/// NVIDIA's headers of other versions are in their installations. `NMSFILTER_DEEPSTREAM_HEADERS` has their folders,
+/// with colons between them, such as `/opt/nvidia/deepstream/deepstream/sources/includes`.
+#[test]
+#[ignore = "needs NMSFILTER_DEEPSTREAM_HEADERS"]
+fn the_table_is_that_of_nvidias_headers_of_other_versions() {
+    let Some(folders) = std::env::var_os("NMSFILTER_DEEPSTREAM_HEADERS") else { return };
+    for folder in std::env::split_paths(&folders) {
+        let text = std::fs::read_to_string(folder.join("nvds_version.h")).unwrap();
+        let number = |name: &str| {
+            let line =
+                text.lines().find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name));
+            line.unwrap().trim().parse::<u32>().unwrap()
+        };
+        let version = Version::new(number("NVDS_VERSION_MAJOR"), number("NVDS_VERSION_MINOR"));
+        let layout = StructureLayout::of(version).unwrap();
+        let compiled = compile(&assertions(layout), Structures::Nvidia(&folder));
+        compiled.unwrap_or_else(|messages| panic!("{version}: {messages}"));
+        println!("{version}: {}", folder.display());
+    }
 }
 
 /// An assertion that is wrong is reported, by each kind of structures.

@@ -271,7 +271,18 @@ typedef struct {
 
 // Tensors, from nvinfer and nvinferserver.
 
-typedef enum { FLOAT = 0, HALF = 1, INT8 = 2, INT32 = 3, INT64 = 4, UINT8 = 5 } NvDsInferDataType;
+typedef enum {
+    FLOAT = 0,
+    HALF = 1,
+    INT8 = 2,
+    INT32 = 3,
+#if DEEPSTREAM >= 71
+    INT64 = 4,
+#endif
+#if DEEPSTREAM >= 80
+    UINT8 = 5,
+#endif
+} NvDsInferDataType;
 
 typedef struct {
     unsigned int numDims;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Asserts the offset of every member, and the sizes, of DeepStream's structures.
 //
-// In: the structures, from metadata.h or from NVIDIA's headers (DEEPSTREAM is 91 then). Out: a compiler error
+// In: the structures, from metadata.h or from NVIDIA's headers, and their version DEEPSTREAM. Out: a compiler error
 // for each number that differs. The numbers are those that the public headers of each version give on
 // platforms with 64-bit pointers.
 #pragma once
@@ -248,5 +248,11 @@ AT(NvDsRoiMeta, object_meta, UNTIL_80_OR_90(232, 240));
 _Static_assert(NVDS_BATCH_META == 1 && NVDS_FRAME_META == 2 && NVDS_OBJ_META == 3 && NVDS_USER_META == 7, "types");
 _Static_assert(NVDSINFER_TENSOR_OUTPUT_META == 12 && NVDSINFER_SEGMENTATION_META == 13, "types of outputs");
 _Static_assert(NVDS_BATCH_GST_META == 4097, "type of a batch's GstMeta");
-_Static_assert(FLOAT == 0 && HALF == 1 && INT8 == 2 && INT32 == 3 && INT64 == 4 && UINT8 == 5, "element types");
+_Static_assert(FLOAT == 0 && HALF == 1 && INT8 == 2 && INT32 == 3, "element types");
+#if DEEPSTREAM >= 71
+_Static_assert(INT64 == 4, "element types");
+#endif
+#if DEEPSTREAM >= 80
+_Static_assert(UINT8 == 5, "element types");
+#endif
 _Static_assert(MAX_LABEL_SIZE == 128 && UNTRACKED_OBJECT_ID == G_MAXUINT64, "constants");
