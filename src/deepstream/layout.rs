@@ -12,10 +12,9 @@
 //! its structures (tests/deepstream).
 
 use std::ffi::CStr;
-use std::fmt;
-use std::str::FromStr;
 
-use super::structures::StructureSizes;
+use super::structures::{StructureLayoutError, StructureSizes};
+pub use super::version::Version;
 use crate::tensor::ElementType;
 
 /// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
@@ -280,106 +279,6 @@ fields! {
     }
 }
 
-/// A version of DeepStream, without the third number: 6.1.1 has the structures of 6.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The first number.
-    pub major: u32,
-    /// The second number.
-    pub minor: u32,
-}
-
-impl Version {
-    /// The version `major.minor`.
-    pub const fn new(major: u32, minor: u32) -> Self {
-        Self { major, minor }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Version {
-    type Err = StructureLayoutError;
-
-    /// Parses `7.1` and `6.1.1`.
-    fn from_str(text: &str) -> Result<Self, StructureLayoutError> {
-        let mut numbers = text.split('.').map(str::parse::<u32>);
-        match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
-            [Some(Ok(major)), Some(Ok(minor)), None | Some(Ok(_)), None] => {
-                Ok(Self { major, minor })
-            }
-            _ => Err(StructureLayoutError::NotAVersion { text: text.to_owned() }),
-        }
-    }
-}
-
-/// Why there is no layout.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StructureLayoutError {
-    /// No layout of that version is known.
-    #[error(
-        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to one \
-         of them that has the same structures, or unset it, so that they are recognized by their sizes",
-        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
-    )]
-    Unknown {
-        /// The version.
-        version: Version,
-    },
-    /// The structures of a known version have other sizes.
-    #[error(
-        "the structures of DeepStream {version} have other sizes than expected; expected {expected}, got {found} \
-         bytes; {}", advice(*.found)
-    )]
-    Sizes {
-        /// The version.
-        version: Version,
-        /// The sizes that the batch's pools have.
-        found: StructureSizes,
-        /// The sizes of the version's layout.
-        expected: StructureSizes,
-    },
-    /// No layout has these sizes.
-    #[error(
-        "DeepStream {version} is not known, and no known version, {} to {}, has its structures: {found} bytes; use \
-         one of these versions",
-        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
-    )]
-    UnknownSizes {
-        /// The version.
-        version: Version,
-        /// The sizes that the batch's pools have.
-        found: StructureSizes,
-    },
-    /// A text is not a version.
-    #[error("deepstream-version: expected a version such as 7.1, got {text:?}")]
-    NotAVersion {
-        /// The text.
-        text: String,
-    },
-}
-
-/// What to do about structures with these sizes.
-fn advice(sizes: StructureSizes) -> String {
-    let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == sizes);
-    match (same.next(), same.next_back()) {
-        (None, _) => "no known version has them".to_owned(),
-        (Some(first), last) => format!(
-            "they are those of {}: correct deepstream-version, or remove libraries of another version",
-            versions(first.first, last.unwrap_or(first).last)
-        ),
-    }
-}
-
-/// The versions from `first` to `last`, as a text.
-fn versions(first: Version, last: Version) -> String {
-    if first == last { first.to_string() } else { format!("{first} to {last}") }
-}
-
 /// The fields that differ between versions. A field that a version does not have is `None`: in older
 /// versions its offset is outside of the structure, or padding.
 #[derive(Debug, PartialEq, Eq)]
@@ -508,7 +407,7 @@ impl StructureLayout {
 
     /// The versions with this layout, as a text.
     pub fn versions(&self) -> String {
-        versions(self.first, self.last)
+        Version::range(self.first, self.last)
     }
 
     /// All fields that this layout has, those of [`FIELDS`] included.
@@ -574,15 +473,6 @@ mod tests {
                 "deepstream-version: this plugin knows the structures of versions 6.0 to 9.1, not of {version};"
             );
             assert!(error.starts_with(&expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn versions_are_parsed() {
-        assert_eq!("7.1".parse(), Ok(Version::new(7, 1)));
-        assert_eq!("6.1.1".parse(), Ok(Version::new(6, 1)));
-        for text in ["", "7", "7.", "7.x", "v7.1", "7.1.2.3", "-7.1"] {
-            assert!(text.parse::<Version>().is_err(), "{text}");
         }
     }
 }

@@ -23,6 +23,7 @@ mod record;
 pub mod structures;
 mod surface;
 mod tensor;
+mod version;
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -33,11 +34,11 @@ use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
-use layout::{BATCH_META, META_TAG, StructureLayoutError, Version, base};
+use layout::{BATCH_META, META_TAG, Version, base};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
 pub use object::{NewObject, ObjectMask};
 use record::Record;
-use structures::{StructureSizes, Structures};
+use structures::{StructureLayoutError, StructureSizes, Structures};
 pub use surface::{NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 

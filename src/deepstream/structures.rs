@@ -15,8 +15,7 @@ use std::ptr::NonNull;
 
 use super::DeepStreamError;
 use super::layout::{
-    FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, StructureLayoutError, USER_META, Version,
-    batch, pool,
+    FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META, Version, batch, pool,
 };
 use super::library::DeepStreamLibraryError;
 use super::record::Record;
@@ -65,6 +64,64 @@ impl StructureSizes {
             frame: size("frame_meta_pool", batch::FRAME_POOL, FRAME_META)?,
             user: size("user_meta_pool", batch::USER_POOL, USER_META)?,
         })
+    }
+}
+
+/// Why there is no layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StructureLayoutError {
+    /// No layout of that version is known.
+    #[error(
+        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to one \
+         of them that has the same structures, or unset it, so that they are recognized by their sizes",
+        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
+    )]
+    Unknown {
+        /// The version.
+        version: Version,
+    },
+    /// The structures of a known version have other sizes.
+    #[error(
+        "the structures of DeepStream {version} have other sizes than expected; expected {expected}, got {found} \
+         bytes; {}", advice(*.found)
+    )]
+    Sizes {
+        /// The version.
+        version: Version,
+        /// The sizes that the batch's pools have.
+        found: StructureSizes,
+        /// The sizes of the version's layout.
+        expected: StructureSizes,
+    },
+    /// No layout has these sizes.
+    #[error(
+        "DeepStream {version} is not known, and no known version, {} to {}, has its structures: {found} bytes; use \
+         one of these versions",
+        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
+    )]
+    UnknownSizes {
+        /// The version.
+        version: Version,
+        /// The sizes that the batch's pools have.
+        found: StructureSizes,
+    },
+    /// A text is not a version.
+    #[error("deepstream-version: expected a version such as 7.1, got {text:?}")]
+    NotAVersion {
+        /// The text.
+        text: String,
+    },
+}
+
+/// What to do about structures with these sizes.
+fn advice(sizes: StructureSizes) -> String {
+    let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == sizes);
+    match (same.next(), same.next_back()) {
+        (None, _) => "no known version has them".to_owned(),
+        (Some(first), last) => format!(
+            "they are those of {}: correct deepstream-version, or remove libraries of another version",
+            Version::range(first.first, last.unwrap_or(first).last)
+        ),
     }
 }
 
