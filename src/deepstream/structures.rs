@@ -117,7 +117,9 @@ pub enum StructureLayoutError {
 fn advice(sizes: StructureSizes) -> String {
     let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == sizes);
     match (same.next(), same.next_back()) {
-        (None, _) => "no known version has them".to_owned(),
+        (None, _) => {
+            "no known version has them: reinstall DeepStream, or use a newer plugin".to_owned()
+        }
         (Some(first), last) => format!(
             "they are those of {}: correct deepstream-version, or remove libraries of another version",
             Version::range(first.first, last.unwrap_or(first).last)
