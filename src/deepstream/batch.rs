@@ -3,17 +3,16 @@
 //!
 //! In: a batch of a buffer. Out: its frames, while its lock is held, and what is attached to them.
 
-use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use gst::glib;
 
-use super::layout::{
-    BATCH_META, StructureLayout, TENSOR_OUTPUT_META, Version, base, batch, frame, user,
-};
+use super::DeepStreamError;
+use super::layout::{StructureLayout, TENSOR_OUTPUT_META, Version, base, batch, frame, user};
+use super::library::DeepStreamLibraries;
 use super::record::Record;
-use super::{DeepStream, DeepStreamError};
+use super::structures::Structures;
 
 /// The greatest number of frames in a batch, and of metadata in a list, that is read: more than any
 /// pipeline has. A list that does not end is an error, not an endless loop.
@@ -22,7 +21,8 @@ pub(super) const MAX_LIST: usize = 65_536;
 /// The metadata of a batch, `NvDsBatchMeta`.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchMeta<'a> {
-    pub(super) deepstream: &'a DeepStream,
+    pub(super) library: &'a DeepStreamLibraries,
+    pub(super) structures: &'a Structures,
     pub(super) batch: Record,
     buffer: PhantomData<&'a gst::BufferRef>,
 }
@@ -32,27 +32,24 @@ pub struct BatchMeta<'a> {
 pub struct LockedBatch<'a>(pub(super) BatchMeta<'a>);
 
 impl<'a> BatchMeta<'a> {
-    /// The batch at this address, which DeepStream gave for a buffer; `None` if it has no video frames.
-    ///
-    /// # Safety
-    /// It must be an `NvDsBatchMeta` that exists during `'a`.
-    pub(super) unsafe fn new(deepstream: &'a DeepStream, batch: NonNull<c_void>) -> Option<Self> {
-        let batch = Record(batch);
-        // SAFETY: the batch has this field in every layout. A batch of audio has it, too.
-        let batch_type: i32 = unsafe { batch.read(batch::BASE + base::TYPE) };
-        let found = Self { deepstream, batch, buffer: PhantomData };
-        (batch_type == BATCH_META).then_some(found)
+    /// A batch of video frames, an `NvDsBatchMeta` with these structures that exists during `'a`.
+    pub(super) fn new(
+        library: &'a DeepStreamLibraries,
+        structures: &'a Structures,
+        batch: Record,
+    ) -> Self {
+        Self { library, structures, batch, buffer: PhantomData }
     }
 
-    /// The version whose layout is used.
-    pub fn version(&self) -> Version {
-        self.deepstream.version()
+    /// The structures.
+    pub fn structures(&self) -> &'a Structures {
+        self.structures
     }
 
     /// Acquires the batch's lock, which a thread can acquire more than once.
     pub fn lock(self) -> LockedBatch<'a> {
         // SAFETY: the batch exists as long as the buffer.
-        unsafe { (self.deepstream.library.nvds_acquire_meta_lock)(self.batch.as_ptr()) };
+        unsafe { (self.library.nvds_acquire_meta_lock)(self.batch.as_ptr()) };
         LockedBatch(self)
     }
 }
@@ -60,17 +57,17 @@ impl<'a> BatchMeta<'a> {
 impl Drop for LockedBatch<'_> {
     fn drop(&mut self) {
         // SAFETY: this thread holds the lock.
-        unsafe { (self.0.deepstream.library.nvds_release_meta_lock)(self.0.batch.as_ptr()) };
+        unsafe { (self.0.library.nvds_release_meta_lock)(self.0.batch.as_ptr()) };
     }
 }
 
 impl LockedBatch<'_> {
     pub(super) fn layout(&self) -> &'static StructureLayout {
-        self.0.deepstream.layout
+        self.0.structures.layout
     }
 
     pub(super) fn version(&self) -> Version {
-        self.0.deepstream.version
+        self.0.structures.version
     }
 
     /// The frames, in the order of the batch's list.
@@ -142,12 +139,12 @@ impl LockedBatch<'_> {
         (!size.contains(&0)).then_some(size)
     }
 
-    /// Gives the frames the sizes that the frames of `original` have. This batch is a copy of it, and DeepStream
-    /// does not copy them.
+    /// Gives the frames the sizes that the frames of `original` have, and their tensors the model descriptions. This
+    /// batch is a copy of it, and DeepStream does not copy the sizes, nvinfer up to 7.1 not the descriptions.
     ///
     /// # Errors
-    /// If the list of frames of either is damaged.
-    pub fn copy_frame_sizes(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
+    /// If the list of frames of either, or of their tensors, is damaged.
+    pub fn complete_copy(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
         for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
             let (frame, original_frame) = (frame?, original_frame?);
             if let Some([width, height]) = original.muxed_size(original_frame) {
@@ -157,6 +154,7 @@ impl LockedBatch<'_> {
                     frame.0.write(frame::HEIGHT, height);
                 }
             }
+            self.copy_models(frame, original, original_frame)?;
         }
         Ok(())
     }

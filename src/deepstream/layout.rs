@@ -12,9 +12,9 @@
 //! its structures (tests/deepstream).
 
 use std::ffi::CStr;
-use std::fmt;
-use std::str::FromStr;
 
+use super::structures::{StructureLayoutError, StructureSizes};
+pub use super::version::Version;
 use crate::tensor::ElementType;
 
 /// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
@@ -22,6 +22,15 @@ pub const META_TAG: &CStr = c"nvdsmeta";
 
 /// `NvDsBaseMeta::meta_type` of an `NvDsBatchMeta` of video frames (`NVDS_BATCH_META`), in all versions.
 pub const BATCH_META: i32 = 1;
+
+/// `NvDsMetaPool::meta_type` of pools of `NvDsFrameMeta` (`NVDS_FRAME_META`), in all versions.
+pub const FRAME_META: i32 = 2;
+
+/// `NvDsMetaPool::meta_type` of pools of `NvDsObjectMeta` (`NVDS_OBJ_META`), in all versions.
+pub const OBJECT_META: i32 = 3;
+
+/// `NvDsMetaPool::meta_type` of pools of `NvDsUserMeta` (`NVDS_USER_META`), in all versions.
+pub const USER_META: i32 = 7;
 
 /// `NvDsBaseMeta::meta_type` of an `NvDsInferTensorMeta` (`NVDSINFER_TENSOR_OUTPUT_META`), in all versions.
 pub const TENSOR_OUTPUT_META: i32 = 12;
@@ -74,10 +83,23 @@ fields! {
         BASE = "base_meta" @ 0,
         /// `guint`
         NUM_FRAMES = "num_frames_in_batch" @ 44,
+        /// address of a [`pool`] of [`frame`]s
+        FRAME_POOL = "frame_meta_pool" @ 48,
+        /// address of a [`pool`] of [`object`]s
+        OBJECT_POOL = "obj_meta_pool" @ 56,
+        /// address of a [`pool`] of [`user`] metadata
+        USER_POOL = "user_meta_pool" @ 80,
         /// `GList` of [`frame`]s
         FRAMES = "frame_meta_list" @ 96,
         /// `GList` of [`user`] metadata
         USER_METAS = "batch_user_meta_list" @ 104,
+    }
+    /// Structures of one type.
+    pool: "NvDsMetaPool" {
+        /// `NvDsMetaType`
+        TYPE = "meta_type" @ 0,
+        /// `guint`: the size of a structure in bytes
+        ELEMENT_SIZE = "element_size" @ 8,
     }
     /// The metadata of a frame.
     frame: "NvDsFrameMeta" {
@@ -257,64 +279,6 @@ fields! {
     }
 }
 
-/// A version of DeepStream, without the third number: 6.1.1 has the structures of 6.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The first number.
-    pub major: u32,
-    /// The second number.
-    pub minor: u32,
-}
-
-impl Version {
-    /// The version `major.minor`.
-    pub const fn new(major: u32, minor: u32) -> Self {
-        Self { major, minor }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Version {
-    type Err = StructureLayoutError;
-
-    /// Parses `7.1` and `6.1.1`.
-    fn from_str(text: &str) -> Result<Self, StructureLayoutError> {
-        let mut numbers = text.split('.').map(str::parse::<u32>);
-        match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
-            [Some(Ok(major)), Some(Ok(minor)), None | Some(Ok(_)), None] => {
-                Ok(Self { major, minor })
-            }
-            _ => Err(StructureLayoutError::NotAVersion { text: text.to_owned() }),
-        }
-    }
-}
-
-/// Why there is no layout.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StructureLayoutError {
-    /// No layout of that version is known.
-    #[error(
-        "DeepStream {version}: this plugin knows the structures of versions {} to {}; use one of them, or \
-         set deepstream-version to the version among them that has the same structures",
-        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
-    )]
-    Unknown {
-        /// The version.
-        version: Version,
-    },
-    /// A text is not a version.
-    #[error("deepstream-version: expected a version such as 7.1, got {text:?}")]
-    NotAVersion {
-        /// The text.
-        text: String,
-    },
-}
-
 /// The fields that differ between versions. A field that a version does not have is `None`: in older
 /// versions its offset is outside of the structure, or padding.
 #[derive(Debug, PartialEq, Eq)]
@@ -323,6 +287,8 @@ pub struct StructureLayout {
     pub first: Version,
     /// The last version with this layout.
     pub last: Version,
+    /// The sizes of the structures that batches have pools of.
+    pub sizes: StructureSizes,
     /// `NvDsInferTensorMeta::maintain_aspect_ratio`, a `gboolean`.
     pub maintain_aspect_ratio: Option<usize>,
     /// `NvDsInferTensorMeta::symmetric_padding`, a `gboolean`.
@@ -347,14 +313,13 @@ pub struct StructureLayout {
 
 /// The layouts, in the order of their versions.
 ///
-/// The headers of 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 8.0, 9.0 and 9.1 were compared. Those of 6.4, 7.0 and
-/// 7.1 were not at hand: the fields of that layout are at the same offsets before (6.3) and after (8.0)
-/// them. The sizes of surfaces changed between 7.1 and 8.0; those up to 7.1 follow from NVIDIA's documentation of
-/// the structures of 6.0, 6.1, 6.2, 7.0 and 7.1.
-pub const LAYOUTS: [StructureLayout; 4] = [
+/// All were compared with the headers of these versions on x86-64: 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 6.4, 7.0, 7.1,
+/// 8.0, 9.0 and 9.1.
+pub const LAYOUTS: [StructureLayout; 5] = [
     StructureLayout {
         first: Version::new(6, 0),
         last: Version::new(6, 0),
+        sizes: StructureSizes { object: 544, frame: 200, user: 48 },
         maintain_aspect_ratio: None,
         symmetric_padding: None,
         rotation_angle: None,
@@ -368,7 +333,8 @@ pub const LAYOUTS: [StructureLayout; 4] = [
     },
     StructureLayout {
         first: Version::new(6, 1),
-        last: Version::new(7, 1),
+        last: Version::new(7, 0),
+        sizes: StructureSizes { object: 544, frame: 200, user: 48 },
         maintain_aspect_ratio: Some(60),
         symmetric_padding: None,
         rotation_angle: None,
@@ -381,8 +347,24 @@ pub const LAYOUTS: [StructureLayout; 4] = [
         surface_params_size: 384,
     },
     StructureLayout {
+        first: Version::new(7, 1),
+        last: Version::new(7, 1),
+        sizes: StructureSizes { object: 544, frame: 200, user: 48 },
+        maintain_aspect_ratio: Some(60),
+        symmetric_padding: Some(64),
+        rotation_angle: None,
+        object_mask: 208,
+        object_text: 232,
+        object_label: 336,
+        object_user_metas: 472,
+        roi_meta: Some(29),
+        surface_size: 64,
+        surface_params_size: 384,
+    },
+    StructureLayout {
         first: Version::new(8, 0),
         last: Version::new(8, 0),
+        sizes: StructureSizes { object: 544, frame: 232, user: 48 },
         maintain_aspect_ratio: Some(60),
         symmetric_padding: Some(64),
         rotation_angle: None,
@@ -397,6 +379,7 @@ pub const LAYOUTS: [StructureLayout; 4] = [
     StructureLayout {
         first: Version::new(9, 0),
         last: Version::new(9, 1),
+        sizes: StructureSizes { object: 552, frame: 232, user: 48 },
         maintain_aspect_ratio: Some(60),
         symmetric_padding: Some(64),
         rotation_angle: Some(104),
@@ -422,6 +405,11 @@ impl StructureLayout {
             .ok_or(StructureLayoutError::Unknown { version })
     }
 
+    /// The versions with this layout, as a text.
+    pub fn versions(&self) -> String {
+        Version::range(self.first, self.last)
+    }
+
     /// All fields that this layout has, those of [`FIELDS`] included.
     #[cfg(any(test, feature = "internals"))]
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
@@ -443,7 +431,7 @@ impl StructureLayout {
 }
 
 /// The values of `NvDsInferDataType` and the element types of such layers, in the order of their numbers. `INT64`
-/// and `UINT8` are of 8.0 and later.
+/// is of 7.1 and later, `UINT8` of 8.0 and later.
 pub const DATA_TYPES: [(&str, ElementType); 6] = [
     ("FLOAT", ElementType::F32),
     ("HALF", ElementType::F16),
@@ -482,18 +470,9 @@ mod tests {
         for version in [Version::new(5, 1), Version::new(9, 2), Version::new(10, 0)] {
             let error = StructureLayout::of(version).unwrap_err().to_string();
             let expected = format!(
-                "DeepStream {version}: this plugin knows the structures of versions 6.0 to 9.1;"
+                "deepstream-version: this plugin knows the structures of versions 6.0 to 9.1, not of {version};"
             );
             assert!(error.starts_with(&expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn versions_are_parsed() {
-        assert_eq!("7.1".parse(), Ok(Version::new(7, 1)));
-        assert_eq!("6.1.1".parse(), Ok(Version::new(6, 1)));
-        for text in ["", "7", "7.", "7.x", "v7.1", "7.1.2.3", "-7.1"] {
-            assert!(text.parse::<Version>().is_err(), "{text}");
         }
     }
 }

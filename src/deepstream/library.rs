@@ -48,10 +48,10 @@ pub enum DeepStreamLibraryError {
         /// The function.
         function: &'static str,
     },
-    /// No library reports the version.
+    /// No library reports the version, and several have the same sizes.
     #[error(
-        "none of DeepStream's libraries has the function nvds_version; set deepstream-version to the \
-         version that is installed"
+        "none of DeepStream's libraries has the function nvds_version, and not one version alone has structures of \
+         these sizes; set deepstream-version to the version that is installed"
     )]
     NoVersion,
 }
@@ -116,12 +116,9 @@ impl DeepStreamLibraries {
         })
     }
 
-    /// The version that the libraries report.
-    ///
-    /// # Errors
-    /// If none of them has the function `nvds_version`.
-    pub fn version(&self) -> Result<Version, DeepStreamLibraryError> {
-        VERSION.iter().find_map(|name| reported_by(name)).ok_or(DeepStreamLibraryError::NoVersion)
+    /// The version that the libraries report; `None` if none of them has the function `nvds_version`.
+    pub fn version(&self) -> Option<Version> {
+        VERSION.iter().find_map(|name| reported_by(name))
     }
 }
 

@@ -6,7 +6,8 @@
 //! DeepStream.
 //!
 //! DeepStream is neither linked nor needed to build: [`library`] opens its libraries when the first buffer
-//! with its metadata comes, and [`layout`] has the offsets of the fields of its structures. A list is read by
+//! with its metadata comes, [`layout`] has the offsets of the fields of its structures, and [`structures`] decides which of
+//! them a stream's batches have. A list is read by
 //! its `GList` links, and changed by DeepStream's functions only.
 //!
 //! # Memory
@@ -19,19 +20,25 @@ pub mod layout;
 pub mod library;
 mod object;
 mod record;
+pub mod structures;
 mod surface;
 mod tensor;
+mod version;
 
+use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
-use layout::{META_TAG, StructureLayout, StructureLayoutError, Version};
+use layout::{BATCH_META, META_TAG, Version, base};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
 pub use object::{NewObject, ObjectMask};
+use record::Record;
+use structures::{StructureLayoutError, StructureSizes, Structures};
 pub use surface::{NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
@@ -43,6 +50,11 @@ pub enum DeepStreamError {
     Library(#[from] DeepStreamLibraryError),
     #[error(transparent)]
     Layout(#[from] StructureLayoutError),
+    #[error(
+        "DeepStream's batch has no {name}, by which the sizes of its structures are known; the metadata is damaged, or \
+         of a version with other structures: use DeepStream 6.0 to 9.1, or correct the element upstream"
+    )]
+    Pool { name: &'static str },
     #[error(
         "DeepStream's batch has num_frames_in_batch={count}, but its list has {listed} frames; the metadata is \
          damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
@@ -81,39 +93,66 @@ pub fn is_on(buffer: &gst::BufferRef) -> bool {
         })
 }
 
-/// DeepStream's functions and the layout of its structures, for one version.
+/// DeepStream's functions, and the structures of a stream's batches.
 #[derive(Debug)]
 pub struct DeepStream {
     library: DeepStreamLibraries,
-    layout: &'static StructureLayout,
-    version: Version,
+    forced: Option<Version>,
+    /// Those of the first batch.
+    structures: OnceLock<Structures>,
 }
 
 impl DeepStream {
-    /// Opens the libraries. The layout is that of `forced`, or of the version that the libraries report.
+    /// Opens the libraries. The structures are those of the version `forced`, or of the version that the libraries
+    /// report.
     ///
     /// # Errors
-    /// If a library or a function is missing, or the version's layout is not known.
+    /// If a library or a function is missing.
     pub fn open(forced: Option<Version>) -> Result<Self, DeepStreamError> {
         let library = DeepStreamLibraries::open()?;
-        let version = match forced {
-            Some(version) => version,
-            None => library.version()?,
-        };
-        Ok(Self { library, layout: StructureLayout::of(version)?, version })
-    }
-
-    /// The version whose layout is used.
-    pub fn version(&self) -> Version {
-        self.version
+        Ok(Self { library, forced, structures: OnceLock::new() })
     }
 
     /// The batch of video frames of `buffer`; `None` if it has none.
-    pub fn batch<'a>(&'a self, buffer: &'a gst::BufferRef) -> Option<BatchMeta<'a>> {
+    ///
+    /// # Errors
+    /// If the structures of the first batch are not known.
+    pub fn batch<'a>(
+        &'a self,
+        buffer: &'a gst::BufferRef,
+    ) -> Result<Option<BatchMeta<'a>>, DeepStreamError> {
         // SAFETY: the function reads the buffer's list of metadata.
         let batch = unsafe { (self.library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
-        let batch = NonNull::new(batch)?;
         // SAFETY: the batch belongs to the buffer.
-        unsafe { BatchMeta::new(self, batch) }
+        let Some(batch) = NonNull::new(batch).and_then(|batch| unsafe { video_batch(batch) })
+        else {
+            return Ok(None);
+        };
+        let structures = match self.structures.get() {
+            Some(structures) => structures,
+            None => {
+                let structures = self.recognize(batch)?;
+                self.structures.get_or_init(|| structures)
+            }
+        };
+        Ok(Some(BatchMeta::new(&self.library, structures, batch)))
     }
+
+    /// The structures of a batch.
+    fn recognize(&self, batch: Record) -> Result<Structures, DeepStreamError> {
+        // SAFETY: it is a batch.
+        let sizes = unsafe { StructureSizes::of_pools(batch) }?;
+        Structures::recognize(self.forced.or_else(|| self.library.version()), sizes)
+    }
+}
+
+/// The batch at this address, if it is one of video frames.
+///
+/// # Safety
+/// It must be an `NvDsBatchMeta`.
+unsafe fn video_batch(batch: NonNull<c_void>) -> Option<Record> {
+    let batch = Record(batch);
+    // SAFETY: the batch has this field in every layout. A batch of audio has it, too.
+    let batch_type: i32 = unsafe { batch.read(layout::batch::BASE + base::TYPE) };
+    (batch_type == BATCH_META).then_some(batch)
 }

@@ -67,7 +67,7 @@ impl LockedBatch<'_> {
         const BLACK: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
         const WHITE: [f64; 4] = [1.0; 4];
         const FONT: &CStr = c"Serif";
-        let library = &self.0.deepstream.library;
+        let library = self.0.library;
         let layout = self.layout();
         let [left, top, ..] = new.rect;
         // SAFETY: the lock is held. The object is new and not in a list yet, and has these fields in this

@@ -10,7 +10,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::DeepStream;
+use super::BatchMeta;
 use super::batch::MAX_LIST;
 use super::layout::{surface, surface_params};
 use super::record::Record;
@@ -33,9 +33,10 @@ pub struct Surfaces<'a> {
     _memory: gst::MemoryMap<'a, gst::memory::Readable>,
 }
 
-impl DeepStream {
-    /// The surfaces of `buffer`; `None` if its memory does not have the size of an `NvBufSurface`, or what it has
-    /// cannot be one.
+impl BatchMeta<'_> {
+    /// The surfaces of `buffer`, which has this batch; `None` if its memory does not have the size of an `NvBufSurface`, or what it has
+    /// cannot be one. If the layout is an assumption, the memory must have that size exactly, as that of DeepStream's
+    /// elements does: no pool has the structure.
     ///
     /// # Safety
     /// The caps of the buffer must have the feature [`NVMM`].
@@ -44,7 +45,9 @@ impl DeepStream {
             return None;
         }
         let memory = buffer.peek_memory(0).map_readable().ok()?;
-        if memory.len() < self.layout.surface_size {
+        let layout = self.structures().layout;
+        let is_known = self.structures().assumption.is_none();
+        if memory.len() < layout.surface_size || (!is_known && memory.len() > layout.surface_size) {
             return None;
         }
         let number = |offset| {
@@ -58,7 +61,7 @@ impl DeepStream {
             return None;
         }
         let first = NonNull::new(std::ptr::with_exposed_provenance_mut(address))?;
-        let stride = self.layout.surface_params_size;
+        let stride = layout.surface_params_size;
         Some(Surfaces { first, filled, stride, _memory: memory })
     }
 }

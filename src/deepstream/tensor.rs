@@ -49,7 +49,7 @@ impl LockedBatch<'_> {
     /// Removes the tensors of the element with the number `unique_id` from `frame`. DeepStream calls their release
     /// functions, by which their memory goes back to that element.
     pub fn remove_tensors(&self, frame: FrameMeta<'_>, unique_id: u32) {
-        let remove = self.0.deepstream.library.nvds_remove_user_meta_from_frame;
+        let remove = self.0.library.nvds_remove_user_meta_from_frame;
         // An element can have attached more than one. The list is read again after each removal.
         for _ in 0..self.tensors(frame).count() {
             let mut tensors = self.tensors(frame).flatten();
@@ -78,15 +78,42 @@ impl LockedBatch<'_> {
         let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
         // SAFETY: the offsets are those of fields that the structure has in this layout.
         unsafe {
-            let flag =
-                |offset: Option<usize>| offset.map(|offset| tensor.tensor.read::<i32>(offset) != 0);
             let sides = [network::WIDTH, network::HEIGHT];
+            let flag = |offset: Option<usize>| match tensor.tensor.read::<i32>(offset?) {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            };
             NetworkInfo {
                 size: sides.map(|side| tensor.tensor.read(tensor::NETWORK + side)),
                 maintain_aspect_ratio: flag(maintain_aspect_ratio),
                 symmetric_padding: flag(symmetric_padding),
             }
         }
+    }
+
+    /// Gives the tensors of `frame`, which is a copy of `original_frame`, the model descriptions of those of the same
+    /// element.
+    pub(super) fn copy_models(
+        &self,
+        frame: FrameMeta<'_>,
+        original: &LockedBatch<'_>,
+        original_frame: FrameMeta<'_>,
+    ) -> Result<(), DeepStreamError> {
+        let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
+        let sides = [network::WIDTH, network::HEIGHT].map(|side| tensor::NETWORK + side);
+        let fields = sides.into_iter().chain(maintain_aspect_ratio).chain(symmetric_padding);
+        for copy in self.tensors(frame) {
+            let copy = copy?;
+            let mut originals = original.tensors(original_frame).flatten();
+            let is_same = |&tensor: &_| original.unique_id(tensor) == self.unique_id(copy);
+            let Some(same) = originals.find(is_same) else { continue };
+            for field in fields.clone() {
+                // SAFETY: both structures have these fields of four bytes in this layout, and the locks are held.
+                unsafe { copy.tensor.write(field, same.tensor.read::<u32>(field)) };
+            }
+        }
+        Ok(())
     }
 
     /// The output layers of `tensor`.
@@ -145,11 +172,11 @@ pub struct TensorMeta<'l> {
 /// The model description of a frame's tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NetworkInfo {
-    /// Width and height of its input.
+    /// Width and height of its input. Tensors that nvinfer up to 7.1 has copied, with a buffer, can have any numbers.
     pub size: [u32; 2],
-    /// Whether the frame was scaled without distortion; `None` if the version has no such field.
+    /// Whether the frame was scaled without distortion; `None` if the tensors do not contain it.
     pub maintain_aspect_ratio: Option<bool>,
-    /// Whether a scaled frame has borders on both sides; `None` if the version has no such field.
+    /// Whether a scaled frame has borders on both sides; `None` if the tensors do not contain it.
     pub symmetric_padding: Option<bool>,
 }
 

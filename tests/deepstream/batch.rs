@@ -80,7 +80,7 @@ impl TestModel {
         let version = libraries::version();
         if version < Version::new(6, 1) || self.letterbox == Letterbox::None {
             Letterbox::None
-        } else if version < Version::new(8, 0) {
+        } else if version < Version::new(7, 1) {
             Letterbox::TopLeft
         } else {
             self.letterbox

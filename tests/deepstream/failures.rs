@@ -10,9 +10,10 @@ const REPORTED: &str = "STANDIN_VERSION";
 
 #[test]
 fn versions_without_a_layout() {
-    for (version, reported) in [(60, "5.1"), (91, "9.2"), (91, "10.0")] {
-        let filter = "inside::alone::a_version_without_a_layout";
-        Libraries::of(version).run(filter, &[(REPORTED, reported)]);
+    for (version, reported) in [(60, "5.1"), (80, "8.1"), (91, "9.2"), (91, "10.0")] {
+        let filter = "inside::alone::an_unknown_version";
+        let count = Libraries::of(version).run(filter, &[(REPORTED, reported)]);
+        assert_eq!(count, 2);
     }
 }
 
@@ -35,7 +36,9 @@ fn missing_functions() {
         let libraries = Libraries::without(80, function);
         libraries.run("inside::alone::no_function", &[("STANDIN_WITHOUT", function)]);
     }
-    Libraries::without(71, "nvds_version").run("inside::alone::no_version", &[]);
+    for version in [71, 91] {
+        Libraries::without(version, "nvds_version").run("inside::alone::no_version", &[]);
+    }
 }
 
 #[test]

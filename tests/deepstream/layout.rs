@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use gstnmsfilter::internals::deepstream::layout::{
-    DATA_TYPES, LABEL_SIZE, LAYOUTS, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META,
-    UNTRACKED_OBJECT_ID, Version, element_type,
+    DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
+    TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };
 
 use crate::libraries::{VERSIONS, nvidia_headers};
@@ -32,7 +32,21 @@ fn assertions(layout: &StructureLayout) -> String {
         count += 1;
     }
     assert!(count > 50, "{count} fields");
-    equal("NVDSINFER_TENSOR_OUTPUT_META", TENSOR_OUTPUT_META as u64);
+    for (name, number) in [
+        ("NVDS_FRAME_META", FRAME_META),
+        ("NVDS_OBJ_META", OBJECT_META),
+        ("NVDS_USER_META", USER_META),
+        ("NVDSINFER_TENSOR_OUTPUT_META", TENSOR_OUTPUT_META),
+    ] {
+        equal(name, number as u64);
+    }
+    for (structure, size) in [
+        ("NvDsObjectMeta", layout.sizes.object),
+        ("NvDsFrameMeta", layout.sizes.frame),
+        ("NvDsUserMeta", layout.sizes.user),
+    ] {
+        equal(&format!("sizeof({structure})"), size.into());
+    }
     equal("MAX_LABEL_SIZE", LABEL_SIZE as u64);
     equal("NVDSINFER_MAX_DIMS", MAX_DIMS as u64);
     equal("sizeof(((NvDsObjectMeta *)0)->obj_label)", LABEL_SIZE as u64);
@@ -43,7 +57,15 @@ fn assertions(layout: &StructureLayout) -> String {
         equal("NVDS_ROI_META", roi_meta as u64);
     }
     for (number, (name, expected)) in (0..).zip(DATA_TYPES) {
-        equal(name, number);
+        // Of 7.1 and later, and of 8.0 and later.
+        let first = match name {
+            "INT64" => Version::new(7, 1),
+            "UINT8" => Version::new(8, 0),
+            _ => Version::new(6, 0),
+        };
+        if layout.first >= first {
+            equal(name, number);
+        }
         assert_eq!(element_type(number as i32), expected);
     }
     program
@@ -110,6 +132,27 @@ fn the_table_of_9_1_is_that_of_nvidias_headers() {
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
 }
 
+/// NVIDIA's headers of other versions are in their installations. `NMSFILTER_DEEPSTREAM_HEADERS` has their folders,
+/// with colons between them, such as `/opt/nvidia/deepstream/deepstream/sources/includes`.
+#[test]
+#[ignore = "needs NMSFILTER_DEEPSTREAM_HEADERS"]
+fn the_table_is_that_of_nvidias_headers_of_other_versions() {
+    let Some(folders) = std::env::var_os("NMSFILTER_DEEPSTREAM_HEADERS") else { return };
+    for folder in std::env::split_paths(&folders) {
+        let text = std::fs::read_to_string(folder.join("nvds_version.h")).unwrap();
+        let number = |name: &str| {
+            let line =
+                text.lines().find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name));
+            line.unwrap().trim().parse::<u32>().unwrap()
+        };
+        let version = Version::new(number("NVDS_VERSION_MAJOR"), number("NVDS_VERSION_MINOR"));
+        let layout = StructureLayout::of(version).unwrap();
+        let compiled = compile(&assertions(layout), Structures::Nvidia(&folder));
+        compiled.unwrap_or_else(|messages| panic!("{version}: {messages}"));
+        println!("{version}: {}", folder.display());
+    }
+}
+
 /// An assertion that is wrong is reported, by each kind of structures.
 #[test]
 fn a_wrong_table_does_not_compile() {
@@ -147,5 +190,5 @@ fn what_a_version_does_not_have_is_not_in_its_structures() {
         let compiled = compile(program, Structures::Of(number));
         assert_eq!(compiled.is_ok(), layout.roi_meta.is_some(), "{number}: NVDS_ROI_META");
     }
-    assert_eq!(absent, 1 + 7 + 8);
+    assert_eq!(absent, 1 + 6 + 8);
 }

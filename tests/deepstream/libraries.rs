@@ -98,12 +98,13 @@ impl Libraries {
         Self { folder, version, prefix }
     }
 
-    /// Runs the tests of `inside` whose names contain `filter` in a process with these libraries and
+    /// Runs the tests of `inside` whose names contain a word of `filter` in a process with these libraries and
     /// variables. Its failure is one of the calling test. Returns the number of tests.
     pub fn run(&self, filter: &str, variables: &[(&str, &str)]) -> usize {
         let mut command = Command::new(std::env::current_exe().unwrap());
         // One after the other: they look at the counts of the process.
-        command.args([filter, "--include-ignored", "--nocapture", "--test-threads=1"]);
+        command.args(filter.split_whitespace());
+        command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
         command.args(["--skip", "inside::alone::"].iter().filter(|_| !filter.contains("alone")));
         if !engines::on_gpu() {
             command.args(["--skip", "inside::device::"]);

@@ -60,6 +60,7 @@ functions! {
         fn frame(batch: Raw, index: c_uint) -> Raw;
         fn add_object(frame: Raw, component: c_int, class: c_int, corners: *const f32) -> Raw;
         fn set_frame_count(batch: Raw, count: c_uint);
+        fn set_pool(batch: Raw, which: c_uint, meta_type: c_int, element_size: c_uint);
         fn add_null_frame(batch: Raw);
         fn add_null_user_meta(frame: Raw);
         fn add_other_user_meta(frame: Raw);
@@ -366,6 +367,13 @@ impl<'a> Batch<'a> {
     pub fn add_null_frame(self) {
         // SAFETY: as above.
         unsafe { (functions().add_null_frame)(self.raw()) };
+    }
+
+    /// Sets the type and size of the structures in a pool: of objects, frames, or user metadata (0 to 2). The
+    /// address of a pool without a size is null.
+    pub fn set_pool(self, which: u32, meta_type: i32, element_size: u32) {
+        // SAFETY: as above.
+        unsafe { (functions().set_pool)(self.raw(), which, meta_type, element_size) };
     }
 
     /// Sets the number of frames in the batch's metadata.

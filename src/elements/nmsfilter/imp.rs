@@ -298,8 +298,9 @@ pub struct NmsFilter {
     #[property(
         name = "deepstream-version", get, set, type = Option<String>, member = deepstream_version,
         nick = "DeepStream version",
-        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has (unset: what \
-                 DeepStream's libraries report)",
+        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; an error if they have \
+                 other sizes (unset: what DeepStream's libraries report, or for an unknown version that of the \
+                 same sizes, with a warning)",
         mutable_ready
     )]
     settings: Mutex<Settings>,

@@ -10,7 +10,8 @@ use super::enums::{
 };
 use super::layout_file::{self, LayoutFileError};
 use crate::decoder;
-use crate::deepstream::layout::{StructureLayout, StructureLayoutError, Version};
+use crate::deepstream::layout::{StructureLayout, Version};
+use crate::deepstream::structures::StructureLayoutError;
 use crate::engine::SizeLimits;
 use crate::engine::{ClassThresholds, Params};
 use crate::geometry::{self, Bounds, Mapping, MappingError};

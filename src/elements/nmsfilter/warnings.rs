@@ -7,6 +7,7 @@ use super::NmsFilter;
 use super::debug_category::CAT;
 use super::enums::NmsFilterLetterbox;
 use super::settings::Settings;
+use crate::deepstream::structures::Assumption;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};
 use crate::input::selection::{Selection, Sets};
@@ -24,6 +25,8 @@ pub(super) struct Warnings {
     /// What there is instead of the set that is selected.
     missing_set: Option<String>,
     tensors_elsewhere: bool,
+    unknown_version: bool,
+    unknown_model_size: bool,
     unknown_letterbox: bool,
     size_of_caps: bool,
     /// The value of `max-detections` for which was reported that it is reached.
@@ -33,10 +36,14 @@ pub(super) struct Warnings {
 impl Warnings {
     /// Warns of what is unusual in a batch of DeepStream.
     pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
+        self.unknown_version(element, batch);
         self.unread_tensors(element, batch.layers(), batch.found.unread);
         self.other_inference(element, batch, settings.unique_id);
         self.tensors_elsewhere(element, batch);
         self.size_of_caps(element, batch);
+        if settings.model_width == 0 {
+            self.unknown_model_size(element, batch);
+        }
         if settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
             self.unknown_letterbox(element, batch);
         }
@@ -163,6 +170,45 @@ impl Warnings {
             gst::StreamError::Format,
             ("the tensors are attached to {what}, and nmsfilter decodes those of whole frames only; set \
                  {setting} in nvinfer's configuration")
+        );
+    }
+
+    /// Warns if the structures of DeepStream are recognized by their sizes only.
+    fn unknown_version(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+        let Some((assumption, layout)) = batch.assumption() else { return };
+        if std::mem::replace(&mut self.unknown_version, true) {
+            return;
+        }
+        let (version, versions) = (batch.version(), layout.versions());
+        match assumption {
+            Assumption::UnknownVersion => gst::element_warning!(
+                element,
+                gst::LibraryError::Settings,
+                ("this plugin does not know DeepStream {version}; its structures have the sizes of {versions} and are \
+                  read as such: compare the boxes with the picture, then set deepstream-version to a version that \
+                  has the same structures, or use a newer plugin")
+            ),
+            Assumption::NoVersion => gst::element_warning!(
+                element,
+                gst::LibraryError::Settings,
+                ("DeepStream's libraries do not have nvds_version; the structures have the sizes of {versions} and \
+                  are read as such: set deepstream-version to the version that is installed")
+            ),
+        }
+    }
+
+    /// Warns if nothing contains the size of the model's input.
+    fn unknown_model_size(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+        if !batch.has_no_model_size() || std::mem::replace(&mut self.unknown_model_size, true) {
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("the tensors do not contain the size of the model's input, because nvinfer up to DeepStream 7.1 does not \
+              copy it with a buffer: set model-width, model-height and letterbox, or place nmsfilter before the \
+              element that copies buffers"),
+            ["DeepStream {}", batch.version()]
         );
     }
 

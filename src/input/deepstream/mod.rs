@@ -25,14 +25,15 @@ use arrayvec::ArrayVec;
 
 use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput};
 use super::{InputError, MAX_TENSORS, TensorViews};
-use crate::deepstream::layout::Version;
+use crate::deepstream::layout::{StructureLayout, Version};
+use crate::deepstream::structures::{Assumption, Structures};
 use crate::deepstream::{self, BatchMeta, DeepStream, DeepStreamError, NetworkInfo};
 use collect::Collector;
 use layer::{Layer, LayerImages};
 use memory::LayerMemory;
 
-/// The last version in which host addresses always have the tensors: later versions of nvinfer have, or may
-/// have, the option `disable-output-host-copy`.
+/// The last version in which host addresses always have the tensors: later versions of nvinfer have the option
+/// `disable-output-host-copy`.
 const HAS_CURRENT_HOST_COPY: Version = Version::new(6, 3);
 
 /// Reads batches. It keeps what is the same for many buffers, and the memory for what is not.
@@ -140,13 +141,13 @@ impl Reader {
         self.opened()?;
         let Self { unique_id, deepstream, frames, layers, memories, .. } = self;
         let deepstream = deepstream.as_ref().expect("it was opened");
-        let Some(meta) = deepstream.batch(buffer) else {
+        let Some(meta) = deepstream.batch(buffer)? else {
             return Ok(None);
         };
-        let host_is_current = deepstream.version() <= HAS_CURRENT_HOST_COPY;
+        let host_is_current = meta.structures().version <= HAS_CURRENT_HOST_COPY;
         let found = Found { unique_id: *unique_id, ..Found::default() };
         // SAFETY: the buffer has NVMM memory.
-        let surfaces = caps.is_nvmm.then(|| unsafe { deepstream.surfaces(buffer) }).flatten();
+        let surfaces = caps.is_nvmm.then(|| unsafe { meta.surfaces(buffer) }).flatten();
         let caps_size = caps.size;
         let collector =
             Collector { frames, layers, memories, host_is_current, surfaces, caps_size, found };
@@ -154,7 +155,7 @@ impl Reader {
         Ok(Some(Batch { frames, layers, memories, meta, found }))
     }
 
-    /// Adds to `copy` what DeepStream does not copy from `original`, the sizes of frames.
+    /// Adds to `copy` what DeepStream does not copy from `original`: the sizes of frames, and model descriptions.
     ///
     /// # Errors
     /// If DeepStream's libraries cannot be used, or the metadata is damaged.
@@ -167,8 +168,9 @@ impl Reader {
             return Ok(());
         }
         let deepstream = self.opened()?;
-        if let (Some(original), Some(copy)) = (deepstream.batch(original), deepstream.batch(copy)) {
-            copy.lock().copy_frame_sizes(&original.lock())?;
+        if let (Some(original), Some(copy)) = (deepstream.batch(original)?, deepstream.batch(copy)?)
+        {
+            copy.lock().complete_copy(&original.lock())?;
         }
         Ok(())
     }
@@ -184,7 +186,8 @@ impl Reader {
 
     /// The metadata of `buffer`, to write to it.
     pub fn batch_meta<'a>(&'a self, buffer: &'a mut gst::BufferRef) -> Option<BatchMeta<'a>> {
-        self.deepstream.as_ref()?.batch(buffer)
+        // There is no error: the structures are known since the buffer was read.
+        self.deepstream.as_ref()?.batch(buffer).ok()?
     }
 }
 
@@ -224,10 +227,9 @@ impl<'a> Batch<'a> {
 
     /// The model's input, as the tensors of `frame` have it.
     pub fn model_input(&self, frame: &Frame) -> ModelInput {
-        let is_size = frame.model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side));
         let (fit, assumption) = letterbox(frame.model);
         ModelInput {
-            size: is_size.then_some(frame.model.size),
+            size: has_size(frame.model).then_some(frame.model.size),
             letterbox: Some(fit),
             keypoints: None,
             letterbox_is_assumed: assumption.is_some(),
@@ -239,14 +241,32 @@ impl<'a> Batch<'a> {
         self.frames.iter().find_map(|frame| letterbox(frame.model).1)
     }
 
-    /// The version of DeepStream whose layout is used.
+    /// The version of DeepStream.
     pub fn version(&self) -> Version {
-        self.meta.version()
+        self.meta.structures().version
     }
+
+    /// Why the structures are an assumption, and which they are; `None` if they are known.
+    pub fn assumption(&self) -> Option<(Assumption, &'static StructureLayout)> {
+        let Structures { layout, assumption, .. } = *self.meta.structures();
+        assumption.map(|assumption| (assumption, layout))
+    }
+
+    /// Whether a frame's tensors do not contain the size of the model's input.
+    pub fn has_no_model_size(&self) -> bool {
+        self.frames.iter().any(|frame| !has_size(frame.model))
+    }
+}
+
+/// Whether the size of the model's input is one.
+fn has_size(model: NetworkInfo) -> bool {
+    model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side))
 }
 
 /// How nvinfer fitted frames into the model's input, and what of it is an assumption.
 fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
+    // Without a size the rest is not to be trusted either.
+    let model = if has_size(model) { model } else { NetworkInfo::default() };
     match (model.maintain_aspect_ratio, model.symmetric_padding) {
         (Some(false), _) => (Letterbox::None, None),
         (Some(true), Some(true)) => (Letterbox::Center, None),
@@ -254,14 +274,14 @@ fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
         (Some(true), None) => (
             Letterbox::TopLeft,
             Some(
-                "nvinfer kept the aspect ratio, but this version's tensors do not contain symmetric-padding; it is \
+                "nvinfer kept the aspect ratio, but the tensors do not contain symmetric-padding; it is \
                  assumed not to be set: set letterbox=center if it is, else letterbox=top-left",
             ),
         ),
         (None, _) => (
             Letterbox::None,
             Some(
-                "this version's tensors do not contain maintain-aspect-ratio; it is assumed not to be set: set \
+                "the tensors do not contain maintain-aspect-ratio; it is assumed not to be set: set \
                  letterbox=top-left if it is set in nvinfer's configuration, letterbox=center with \
                  symmetric-padding too, else letterbox=none",
             ),

@@ -3,9 +3,12 @@
 
 mod throughput;
 
+use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version};
+use gstnmsfilter::internals::deepstream::structures::StructureSizes;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
+use super::structures::{assert_error, damaged, set_sizes};
 use crate::batch::{Producer, Scene, TestModel};
 use crate::libraries::{is_inside, version};
 use crate::run;
@@ -28,16 +31,49 @@ fn assert_runs_with(properties: &str) {
     assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 30);
 }
 
+/// The warning of a stream that is decoded, the only one.
+fn assert_runs_with_warning() -> String {
+    let scene = Scene::new(3, 1);
+    let ran = run::scenes(std::slice::from_ref(&scene), "");
+    assert_eq!(ran.ended.error, None);
+    assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 30);
+    let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
+    warning.clone()
+}
+
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn a_version_without_a_layout() {
+fn an_unknown_version_with_known_sizes() {
     if !is_inside() {
         return;
     }
     let reported = std::env::var("STANDIN_VERSION").unwrap();
-    let error = error("");
-    let parts = [&format!("DeepStream {reported}"), "6.0 to 9.1", "deepstream-version"];
-    assert!(parts.iter().all(|part| error.contains(*part)), "{error}");
+    let layout = StructureLayout::of(version()).unwrap();
+    let warning = assert_runs_with_warning();
+    let sizes = format!("the sizes of {} and", layout.versions());
+    let parts = [&format!("DeepStream {reported};"), &*sizes, "deepstream-version"];
+    assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
+    // Of a version that is set nothing is assumed.
+    assert_runs_with(&format!("deepstream-version={}", version()));
+}
+
+#[test]
+#[ignore = "run by `failures` in a process of its own"]
+fn an_unknown_version_with_unknown_sizes() {
+    if !is_inside() {
+        return;
+    }
+    let reported = std::env::var("STANDIN_VERSION").unwrap();
+    let own = StructureLayout::of(version()).unwrap().sizes;
+    for sizes in [
+        StructureSizes { object: own.object + 4, ..own },
+        StructureSizes { frame: own.frame + 4, ..own },
+        StructureSizes { user: own.user + 4, ..own },
+    ] {
+        let ran = damaged("", move |batch| set_sizes(batch, sizes));
+        let [version, sizes] = [format!("DeepStream {reported}"), sizes.to_string()];
+        assert_error(&ran, &[&version, &sizes, "6.0 to 9.1"]);
+    }
 }
 
 #[test]
@@ -80,9 +116,13 @@ fn no_version() {
     if !is_inside() {
         return;
     }
-    let error = error("");
-    assert!(error.contains("nvds_version") && error.contains("deepstream-version"), "{error}");
-    assert_runs_with("deepstream-version=7.1");
+    // Those of 9.0 and 9.1 alone have their sizes.
+    let text = match version() >= Version::new(9, 0) {
+        true => assert_runs_with_warning(),
+        false => error(""),
+    };
+    assert!(text.contains("nvds_version") && text.contains("deepstream-version"), "{text}");
+    assert_runs_with(&format!("deepstream-version={}", version()));
 }
 
 /// `NMSFILTER_TEST_BATCHES` batches; 100,000 by default, or 100 on the emulated GPU.

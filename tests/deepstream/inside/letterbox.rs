@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! nvinfer's letterbox: what the tensors contain of it, by version, and the property.
 
+use gst::prelude::*;
 use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::engine::Detection;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
-use crate::batch::{Scene, TestModel};
+use crate::batch::{Producer, Scene, TestModel};
 use crate::libraries::{is_inside, version};
-use crate::run::{self, Ran};
+use crate::run::{self, Ran, Seen};
+use crate::standin::Counts;
+use crate::support::pipeline::{Ended, intercept, parse, run as run_pipeline, watch};
 
 const SIZES: [[u32; 2]; 4] = [[1280, 720], [1080, 1921], [333, 1000], [640, 640]];
 
@@ -43,7 +46,7 @@ fn is_that_of_the_tensors_if_they_contain_it() {
         // What is assumed is reported once.
         let warning = if version < Version::new(6, 1) {
             Some("do not contain maintain-aspect-ratio")
-        } else if version < Version::new(8, 0) && letterbox != Letterbox::None {
+        } else if version < Version::new(7, 1) && letterbox != Letterbox::None {
             Some("do not contain symmetric-padding")
         } else {
             None
@@ -52,6 +55,76 @@ fn is_that_of_the_tensors_if_they_contain_it() {
         for (found, expected) in ran.ended.warnings.iter().zip(warning) {
             assert!(found.contains(expected) && found.contains("letterbox=center"), "{found}");
         }
+    }
+}
+
+/// A pipeline whose buffers are copied before the element (by `copied`), if that is so, or by it behind a tee.
+fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
+    let producer = Producer::new(scene, 6);
+    let pipeline = parse(&format!(
+        "{} ! identity name=copied ! tee name=t
+           t. ! queue max-size-buffers=2 ! nmsfilter name=nms decoder=yolov8 {properties} ! fakesink
+           t. ! queue max-size-buffers=2 ! fakesink",
+        run::source(4, run::CAPS)
+    ));
+    intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
+    if before {
+        let pad = pipeline.by_name("copied").unwrap().static_pad("src").unwrap();
+        pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
+            let buffer = info.buffer_mut().unwrap();
+            *buffer = buffer.copy();
+            gst::PadProbeReturn::Ok
+        });
+    }
+    let seen = watch(&pipeline, "nms", Seen::of);
+    let ended = run_pipeline(&pipeline);
+    drop(pipeline);
+    Counts::now().assert_nothing_left();
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    (ended, seen)
+}
+
+/// nvinfer up to 7.1 copies tensors without their model description; the element adds it to its own copies.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
+    if !is_inside() {
+        return;
+    }
+    for (letterbox, seed) in Letterbox::ALL.into_iter().zip(1..) {
+        let scene = scene(letterbox, seed);
+        let (ended, seen) = copied(&scene, "letterbox=auto", false);
+        let ran = Ran { ended, seen };
+        assert_eq!(ran.seen.len(), 4);
+        assert_letterbox(&ran, &scene, scene.models[0].known_letterbox());
+        let direct = run::scenes(std::slice::from_ref(&scene), "letterbox=auto");
+        assert_eq!(ran.ended.warnings, direct.ended.warnings);
+    }
+}
+
+/// Of a copy that another element has made, nothing is taken for a model description that is none.
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn of_a_copy_that_has_none_is_not_known() {
+    if !is_inside() || version() >= Version::new(8, 0) {
+        return;
+    }
+    // The frames keep their sizes.
+    let mut scene = scene(Letterbox::Center, 3);
+    for frame in &mut scene.frames {
+        frame.meta.pipeline = [96, 64];
+    }
+    let (ended, _) = copied(&scene, "", true);
+    let warning = |part: &str| ended.warnings.iter().filter(|text| text.contains(part)).count();
+    assert_eq!(ended.error, None);
+    assert_eq!(warning("the tensors do not contain the size of the model's input"), 1, "{ended:?}");
+    assert_eq!(warning("the tensors do not contain maintain-aspect-ratio"), 1, "{ended:?}");
+    let properties = "model-width=416 model-height=352 letterbox=center";
+    let (ended, seen) = copied(&scene, properties, true);
+    assert_eq!(ended.error, None);
+    assert_eq!(ended.warnings.iter().filter(|text| text.contains("the tensors")).count(), 0);
+    for seen in &seen {
+        assert!(assert_objects(seen, &scene, Letterbox::Center) > 20);
     }
 }
 
@@ -68,7 +141,7 @@ fn is_that_of_the_property_if_it_is_set() {
             let ran = run::scenes(std::slice::from_ref(&scene), &property);
             assert_letterbox(&ran, &scene, letterbox);
             // What is only assumed is not contradicted.
-            let is_known = version() >= Version::new(8, 0)
+            let is_known = version() >= Version::new(7, 1)
                 || (version() >= Version::new(6, 1) && actual == Letterbox::None);
             let warnings = usize::from(is_known && actual != letterbox);
             assert_eq!(

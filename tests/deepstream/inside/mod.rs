@@ -14,4 +14,5 @@ mod nvstreammux;
 mod objects;
 mod outputs;
 mod pipelines;
+mod structures;
 mod surfaces;

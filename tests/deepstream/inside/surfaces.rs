@@ -3,14 +3,17 @@
 //! nvstreammux, and of copies, has none.
 
 use gst::prelude::*;
+use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Producer, Scene, Sizes, TestModel};
-use crate::libraries::is_inside;
+use crate::libraries::{is_inside, version};
 use crate::run::{self, NVMM_CAPS, Ran, Seen};
 use crate::standin::{Counts, Surfaces};
 use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
+
+const FILTER: &str = "nmsfilter decoder=yolov8 letterbox=none";
 
 const SIZES: [[u32; 2]; 5] = [[1920, 1080], [640, 480], [1080, 1921], [640, 480], [3, 2000]];
 
@@ -84,13 +87,19 @@ fn of_a_copy_is_that_of_the_surface() {
     }
     for sizes in [Sizes::Surfaces, Sizes::SurfacesBeside([1280, 720])] {
         let scene = scene(5, sizes);
+        // nvinfer up to 7.1 does not copy the model's size.
+        let [width, height] = scene.models[0].input;
+        let filter = match version() < Version::new(8, 0) {
+            true => format!("{FILTER} model-width={width} model-height={height}"),
+            false => FILTER.to_owned(),
+        };
         let producer = Producer::new(&scene, 6);
         let source = run::source(8, NVMM_CAPS);
         // The first filter and the probe on the second branch each have a copy, one of them a copy of a copy.
         let pipeline = parse(&format!(
             "{source} ! identity name=copied ! tee name=t
-               t. ! queue max-size-buffers=2 ! nmsfilter name=first decoder=yolov8 letterbox=none ! fakesink
-               t. ! queue max-size-buffers=2 ! nmsfilter name=second decoder=yolov8 letterbox=none ! fakesink"
+               t. ! queue max-size-buffers=2 ! {filter} name=first ! fakesink
+               t. ! queue max-size-buffers=2 ! {filter} name=second ! fakesink"
         ));
         intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
         let pad = pipeline.by_name("copied").unwrap().static_pad("src").unwrap();

@@ -31,6 +31,8 @@ void __asan_unpoison_memory_region(void const volatile *address, size_t bytes);
 typedef struct {
     NvDsBatchMeta meta;
     NvDsMetaPool frames, objects, user_metas;
+    // Pools that the metadata has instead.
+    NvDsMetaPool others[3];
     // Who holds the lock how often. Written by the holder.
     GThread *holder;
     guint held;
@@ -55,6 +57,12 @@ static void check_lock(NvDsBatchMeta *batch)
 {
     if (__atomic_load_n(&of(batch)->holder, __ATOMIC_RELAXED) != g_thread_self())
         add(&counts.unlocked, 1);
+}
+
+static void init_pool(NvDsMetaPool *pool, NvDsMetaType type, guint element_size)
+{
+    pool->meta_type = type;
+    pool->element_size = element_size;
 }
 
 static gpointer take(NvDsMetaPool *pool, gint64 *in_use)
@@ -133,7 +141,7 @@ void nvds_release_meta_lock(NvDsBatchMeta *meta)
 NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
 {
     nvds_acquire_meta_lock(batch);
-    NvDsUserMeta *user = take(batch->user_meta_pool, &counts.user_metas);
+    NvDsUserMeta *user = take(&of(batch)->user_metas, &counts.user_metas);
     init_base(&user->base_meta, batch, NVDS_USER_META);
     nvds_release_meta_lock(batch);
     return user;
@@ -146,7 +154,7 @@ static void release_user_meta(gpointer data, gpointer batch)
         return;
     if (user->base_meta.release_func)
         user->base_meta.release_func(user, NULL);
-    give_back(((NvDsBatchMeta *)batch)->user_meta_pool, user, &counts.user_metas);
+    give_back(&of(batch)->user_metas, user, &counts.user_metas);
 }
 
 static void release_user_metas(NvDsBatchMeta *batch, GList *list)
@@ -188,7 +196,7 @@ static GList *copied_user_metas(NvDsBatchMeta *batch, GList *list)
 NvDsObjectMeta *nvds_acquire_obj_meta_from_pool(NvDsBatchMeta *batch)
 {
     check_lock(batch);
-    NvDsObjectMeta *object = take(batch->obj_meta_pool, &counts.objects);
+    NvDsObjectMeta *object = take(&of(batch)->objects, &counts.objects);
     init_base(&object->base_meta, batch, NVDS_OBJ_META);
     return object;
 }
@@ -211,7 +219,7 @@ static void release_object(gpointer data, gpointer user_data)
         add(&counts.texts, 1);
     g_free(object->text_params.display_text);
     g_free(object->mask_params.data);
-    give_back(batch->obj_meta_pool, object, &counts.objects);
+    give_back(&of(batch)->objects, object, &counts.objects);
 }
 
 static void copy_objects(NvDsFrameMeta *to, GList *list)
@@ -233,7 +241,7 @@ static void copy_objects(NvDsFrameMeta *to, GList *list)
 
 static NvDsFrameMeta *append_frame(NvDsBatchMeta *batch)
 {
-    NvDsFrameMeta *frame = take(batch->frame_meta_pool, &counts.frames);
+    NvDsFrameMeta *frame = take(&of(batch)->frames, &counts.frames);
     init_base(&frame->base_meta, batch, NVDS_FRAME_META);
     batch->frame_meta_list = g_list_append(batch->frame_meta_list, frame);
     batch->num_frames_in_batch++;
@@ -258,7 +266,7 @@ static void release_frame(gpointer data, gpointer user_data)
     g_list_foreach(frame->obj_meta_list, release_object, batch);
     g_list_free(frame->obj_meta_list);
     release_user_metas(batch, frame->frame_user_meta_list);
-    give_back(batch->frame_meta_pool, frame, &counts.frames);
+    give_back(&of(batch)->frames, frame, &counts.frames);
 }
 
 static void copy_frame(gpointer data, gpointer user_data)
@@ -278,6 +286,15 @@ static void copy_frame(gpointer data, gpointer user_data)
     copy->obj_meta_list = copy->display_meta_list = NULL;
     copy_objects(copy, frame->obj_meta_list);
     copy->frame_user_meta_list = copied_user_metas(batch, frame->frame_user_meta_list);
+}
+
+void standin_set_pool(NvDsBatchMeta *batch, guint which, gint meta_type, guint element_size)
+{
+    NvDsMetaPool **pools[] = {&batch->obj_meta_pool, &batch->frame_meta_pool, &batch->user_meta_pool};
+    g_assert(which < G_N_ELEMENTS(pools));
+    NvDsMetaPool *other = &of(batch)->others[which];
+    init_pool(other, (NvDsMetaType)meta_type, element_size);
+    *pools[which] = element_size ? other : NULL;
 }
 
 void standin_set_frame_count(NvDsBatchMeta *batch, guint count)
@@ -302,12 +319,6 @@ static GMutex kept_lock;
 static GQueue kept = G_QUEUE_INIT;
 enum { MOST_KEPT = 16 };
 
-static void init_pool(NvDsMetaPool *pool, NvDsMetaType type, guint element_size)
-{
-    pool->meta_type = type;
-    pool->element_size = element_size;
-}
-
 NvDsBatchMeta *standin_new_batch(guint max_frames)
 {
     g_mutex_lock(&kept_lock);
@@ -319,11 +330,11 @@ NvDsBatchMeta *standin_new_batch(guint max_frames)
         init_pool(&batch->frames, NVDS_FRAME_META, sizeof(NvDsFrameMeta));
         init_pool(&batch->objects, NVDS_OBJ_META, sizeof(NvDsObjectMeta));
         init_pool(&batch->user_metas, NVDS_USER_META, sizeof(NvDsUserMeta));
-        batch->meta.frame_meta_pool = &batch->frames;
-        batch->meta.obj_meta_pool = &batch->objects;
-        batch->meta.user_meta_pool = &batch->user_metas;
         init_base(&batch->meta.base_meta, &batch->meta, NVDS_BATCH_META);
     }
+    batch->meta.frame_meta_pool = &batch->frames;
+    batch->meta.obj_meta_pool = &batch->objects;
+    batch->meta.user_meta_pool = &batch->user_metas;
     batch->meta.max_frames_in_batch = max_frames;
     add(&counts.batches, 1);
     return &batch->meta;

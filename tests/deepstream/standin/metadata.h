@@ -31,7 +31,6 @@ typedef struct _NvDsFrameMeta NvDsFrameMeta;
 typedef struct _NvDsObjectMeta NvDsObjectMeta;
 typedef struct NvBufSurfaceParams NvBufSurfaceParams;
 
-// Versions 6.3 and 8.0 inserted types before some of these.
 typedef enum {
     NVDS_BATCH_META = 1,
     NVDS_FRAME_META = 2,
@@ -40,12 +39,9 @@ typedef enum {
     NVDSINFER_TENSOR_OUTPUT_META = 12,
     NVDSINFER_SEGMENTATION_META = 13,
 #if DEEPSTREAM >= 80
-    NVDS_PREPROCESS_BATCH_META = 28,
     NVDS_ROI_META = 30,
-#elif DEEPSTREAM >= 63
-    NVDS_PREPROCESS_BATCH_META = 21,
-#else
-    NVDS_PREPROCESS_BATCH_META = 19,
+#elif DEEPSTREAM >= 71
+    NVDS_ROI_META = 29,
 #endif
     NVDS_BATCH_GST_META = 4097,
     NVDS_LAST_META = G_MAXINT32
@@ -275,7 +271,18 @@ typedef struct {
 
 // Tensors, from nvinfer and nvinferserver.
 
-typedef enum { FLOAT = 0, HALF = 1, INT8 = 2, INT32 = 3, INT64 = 4, UINT8 = 5 } NvDsInferDataType;
+typedef enum {
+    FLOAT = 0,
+    HALF = 1,
+    INT8 = 2,
+    INT32 = 3,
+#if DEEPSTREAM >= 71
+    INT64 = 4,
+#endif
+#if DEEPSTREAM >= 80
+    UINT8 = 5,
+#endif
+} NvDsInferDataType;
 
 typedef struct {
     unsigned int numDims;
@@ -308,7 +315,7 @@ typedef struct {
 #if DEEPSTREAM >= 61
     gboolean maintain_aspect_ratio;
 #endif
-#if DEEPSTREAM >= 80
+#if DEEPSTREAM >= 71
     gboolean symmetric_padding;
 #endif
 } NvDsInferTensorMeta;

@@ -79,6 +79,13 @@ NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame
     return meta;
 }
 
+// NVIDIA's library would use such a pool.
+void standin_set_pool(NvDsBatchMeta *batch, guint which, gint meta_type, guint element_size)
+{
+    (void)batch, (void)which, (void)meta_type, (void)element_size;
+    g_assert_not_reached();
+}
+
 void standin_set_frame_count(NvDsBatchMeta *batch, guint count)
 {
     batch->num_frames_in_batch = count;

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Asserts the offset of every member, and the sizes, of DeepStream's structures.
 //
-// In: the structures, from metadata.h or from NVIDIA's headers (DEEPSTREAM is 91 then). Out: a compiler error
+// In: the structures, from metadata.h or from NVIDIA's headers, and their version DEEPSTREAM. Out: a compiler error
 // for each number that differs. The numbers are those that the public headers of each version give on
 // platforms with 64-bit pointers.
 #pragma once
 
 #include <stddef.h>
 
-// The number of the version, from those of 6.0, 6.1, 6.2 to 7.1, 8.0, and 9.0 and 9.1.
+// The number of the version, from those of 6.0, 6.1, 6.2 to 7.0, 7.1, 8.0, and 9.0 and 9.1.
 #if DEEPSTREAM >= 90
-#define BY_VERSION(v60, v61, v62, v80, v90) v90
+#define BY_VERSION(v60, v61, v62, v71, v80, v90) v90
 #elif DEEPSTREAM >= 80
-#define BY_VERSION(v60, v61, v62, v80, v90) v80
+#define BY_VERSION(v60, v61, v62, v71, v80, v90) v80
+#elif DEEPSTREAM >= 71
+#define BY_VERSION(v60, v61, v62, v71, v80, v90) v71
 #elif DEEPSTREAM >= 62
-#define BY_VERSION(v60, v61, v62, v80, v90) v62
+#define BY_VERSION(v60, v61, v62, v71, v80, v90) v62
 #elif DEEPSTREAM >= 61
-#define BY_VERSION(v60, v61, v62, v80, v90) v61
+#define BY_VERSION(v60, v61, v62, v71, v80, v90) v61
 #elif DEEPSTREAM >= 60
-#define BY_VERSION(v60, v61, v62, v80, v90) v60
+#define BY_VERSION(v60, v61, v62, v71, v80, v90) v60
 #else
 #error "there is no table for versions before 6.0"
 #endif
-#define UNTIL_71_OR_91(until_71, v91) BY_VERSION(until_71, until_71, until_71, v91, v91)
-#define UNTIL_80_OR_90(until_80, v90) BY_VERSION(until_80, until_80, until_80, until_80, v90)
+#define UNTIL_71_OR_91(until_71, v91) BY_VERSION(until_71, until_71, until_71, until_71, v91, v91)
+#define UNTIL_80_OR_90(until_80, v90) BY_VERSION(until_80, until_80, until_80, until_80, until_80, v90)
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "size of " #type)
 #define AT(type, member, offset) \
@@ -73,7 +75,7 @@ AT(NvDsBatchMeta, meta_mutex, 112);
 AT(NvDsBatchMeta, misc_batch_info, 128);
 AT(NvDsBatchMeta, reserved, 160);
 
-SIZE(NvDsFrameMeta, BY_VERSION(200, 200, 200, 232, 232));
+SIZE(NvDsFrameMeta, BY_VERSION(200, 200, 200, 200, 232, 232));
 AT(NvDsFrameMeta, base_meta, 0);
 AT(NvDsFrameMeta, pad_index, 40);
 AT(NvDsFrameMeta, batch_id, 44);
@@ -102,7 +104,7 @@ AT(NvDsSensorInfo_meta, uri, 8);
 AT(NvDsSensorInfo_meta, sensor_id, 16);
 AT(NvDsSensorInfo_meta, sensor_name, 24);
 #endif
-AT(NvDsFrameMeta, reserved, BY_VERSION(168, 168, 168, 200, 200));
+AT(NvDsFrameMeta, reserved, BY_VERSION(168, 168, 168, 168, 200, 200));
 
 SIZE(NvBbox_Coords, 16);
 AT(NvBbox_Coords, left, 0);
@@ -195,7 +197,7 @@ AT(NvDsInferNetworkInfo, width, 0);
 AT(NvDsInferNetworkInfo, height, 4);
 AT(NvDsInferNetworkInfo, channels, 8);
 
-SIZE(NvDsInferTensorMeta, BY_VERSION(64, 64, 64, 72, 72));
+SIZE(NvDsInferTensorMeta, BY_VERSION(64, 64, 64, 72, 72, 72));
 AT(NvDsInferTensorMeta, unique_id, 0);
 AT(NvDsInferTensorMeta, num_output_layers, 4);
 AT(NvDsInferTensorMeta, output_layers_info, 8);
@@ -207,7 +209,7 @@ AT(NvDsInferTensorMeta, network_info, 48);
 #if DEEPSTREAM >= 61
 AT(NvDsInferTensorMeta, maintain_aspect_ratio, 60);
 #endif
-#if DEEPSTREAM >= 80
+#if DEEPSTREAM >= 71
 AT(NvDsInferTensorMeta, symmetric_padding, 64);
 #endif
 
@@ -228,7 +230,7 @@ AT(NvBufSurfaceParams, layout, 16);
 AT(NvBufSurfaceParams, planeParams, 48);
 AT(NvBufSurfaceParams, mappedAddr, 280);
 
-SIZE(NvDsRoiMeta, BY_VERSION(232, 232, 240, 240, 248));
+SIZE(NvDsRoiMeta, BY_VERSION(232, 232, 240, 240, 240, 248));
 AT(NvDsRoiMeta, roi, 0);
 AT(NvDsRoiMeta, roi_polygon, UNTIL_80_OR_90(104, 112));
 AT(NvDsRoiMeta, converted_buffer, UNTIL_80_OR_90(168, 176));
@@ -246,5 +248,11 @@ AT(NvDsRoiMeta, object_meta, UNTIL_80_OR_90(232, 240));
 _Static_assert(NVDS_BATCH_META == 1 && NVDS_FRAME_META == 2 && NVDS_OBJ_META == 3 && NVDS_USER_META == 7, "types");
 _Static_assert(NVDSINFER_TENSOR_OUTPUT_META == 12 && NVDSINFER_SEGMENTATION_META == 13, "types of outputs");
 _Static_assert(NVDS_BATCH_GST_META == 4097, "type of a batch's GstMeta");
-_Static_assert(FLOAT == 0 && HALF == 1 && INT8 == 2 && INT32 == 3 && INT64 == 4 && UINT8 == 5, "element types");
+_Static_assert(FLOAT == 0 && HALF == 1 && INT8 == 2 && INT32 == 3, "element types");
+#if DEEPSTREAM >= 71
+_Static_assert(INT64 == 4, "element types");
+#endif
+#if DEEPSTREAM >= 80
+_Static_assert(UINT8 == 5, "element types");
+#endif
 _Static_assert(MAX_LABEL_SIZE == 128 && UNTRACKED_OBJECT_ID == G_MAXUINT64, "constants");

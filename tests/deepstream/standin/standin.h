@@ -47,6 +47,9 @@ void standin_set_surfaces(GstBuffer *buffer, const StandinSurfaces *surfaces);
 
 // Damage.
 
+// Gives the batch another pool for readers of its metadata: 0 of objects, 1 of frames, 2 of user metadata. It has
+// structures of this type and size; without a size the address of the pool is null.
+void standin_set_pool(NvDsBatchMeta *batch, guint which, gint meta_type, guint element_size);
 // Sets the number of frames in the batch's metadata.
 void standin_set_frame_count(NvDsBatchMeta *batch, guint count);
 // An entry without data in the batch's list of frames, or in the frame's list of user metadata.

@@ -129,7 +129,16 @@ static gpointer copy_tensors(gpointer data, gpointer user_data)
     NvDsInferTensorMeta *meta = ((NvDsUserMeta *)data)->user_meta_data;
     if (!meta)
         return NULL;
-    NvDsInferTensorMeta *copy = g_memdup2(meta, sizeof *meta);
+    NvDsInferTensorMeta *copy = g_malloc(sizeof *copy);
+#if DEEPSTREAM >= 80
+    *copy = *meta;
+#else
+    // The model description is not copied.
+    memset(copy, 0xa5, sizeof *copy);
+    copy->unique_id = meta->unique_id;
+    copy->num_output_layers = meta->num_output_layers;
+    copy->gpu_id = meta->gpu_id;
+#endif
     guint layers = meta->num_output_layers;
     copy->output_layers_info = g_memdup2(meta->output_layers_info, layers * sizeof *meta->output_layers_info);
     copy->out_buf_ptrs_host = g_memdup2(meta->out_buf_ptrs_host, layers * sizeof(void *));
@@ -152,7 +161,7 @@ static NvDsInferTensorMeta *new_tensors(const StandinTensors *tensors, StandinOu
 #if DEEPSTREAM >= 61
     meta->maintain_aspect_ratio = tensors->maintain_aspect_ratio;
 #endif
-#if DEEPSTREAM >= 80
+#if DEEPSTREAM >= 71
     meta->symmetric_padding = tensors->symmetric_padding;
 #endif
     meta->output_layers_info = g_new0(NvDsInferLayerInfo, layers);
@@ -246,7 +255,7 @@ void standin_add_other_user_meta(NvDsFrameMeta *frame)
     add(batch, &frame->frame_user_meta_list, user);
 }
 
-#if DEEPSTREAM >= 80
+#if DEEPSTREAM >= 71
 static void release_roi(gpointer data, gpointer user_data)
 {
     (void)user_data;
@@ -261,13 +270,13 @@ static gpointer copy_roi(gpointer data, gpointer user_data)
 #endif
 
 // nvdspreprocess attaches a structure of C++ to the batch, whose regions nvinfer gives the tensors. Only what an
-// element can see without it is imitated: until 7.1 a copy of the tensors on the batch, from 8.0 on a region
+// element can see without it is imitated: until 7.0 a copy of the tensors on the batch, from 7.1 on a region
 // without tensors on the frame.
 void standin_attach_to_roi(
     NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output)
 {
     NvDsBatchMeta *batch = frame->base_meta.batch_meta;
-#if DEEPSTREAM >= 80
+#if DEEPSTREAM >= 71
     (void)tensors;
     (void)output;
     NvDsRoiMeta *region = g_new0(NvDsRoiMeta, 1);
