@@ -31,7 +31,7 @@ use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
 use layout::{META_TAG, StructureLayout, StructureLayoutError, Version};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
-pub use object::{NewObject, ObjectMask};
+pub use object::{NewObject, ObjectColors, ObjectMask};
 pub use surface::{NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
