@@ -509,8 +509,8 @@ fn any_class_rule(rng: &mut Rng) -> ClassRule {
     let sizes = SizeLimits { min: [rng.f32() * 20.0, 5.0], max: [rng.f32() * 100.0, 70.0] };
     ClassRule {
         iou_threshold: rng.bool().then(|| *rng.choice(&[0.0, 0.2, 0.45, 0.6, 1.0]).unwrap()),
-        sizes: (rng.u32(0..4) == 0).then_some(sizes),
-        max_detections: *rng.choice(&[0, 0, 1, 3, 12]).unwrap(),
+        sizes: (rng.u32(0..6) == 0).then_some(sizes),
+        max_detections: *rng.choice(&[0, 0, 0, 1, 6, 30]).unwrap(),
     }
 }
 
@@ -526,7 +526,7 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         0 => SizeLimits { min: [rng.f32() * 20.0, 5.0], max: [rng.f32() * 100.0, 70.0] },
         _ => SizeLimits::ANY,
     };
-    let class_rules = match rng.u32(0..4) {
+    let class_rules = match rng.u32(0..5) {
         0 => (0..rng.usize(0..classes + 2)).map(|_| any_class_rule(rng)).collect(),
         _ => Vec::new(),
     };

@@ -5,7 +5,7 @@
 
 use super::NmsFilter;
 use super::debug_category::CAT;
-use super::enums::NmsFilterLetterbox;
+use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};
@@ -26,6 +26,7 @@ pub(super) struct Warnings {
     tensors_elsewhere: bool,
     unknown_letterbox: bool,
     size_of_caps: bool,
+    objects_of_nvinfer: bool,
     /// The value of `max-detections` for which was reported that it is reached.
     max_detections: Option<u32>,
 }
@@ -37,6 +38,7 @@ impl Warnings {
         self.other_inference(element, batch, settings.unique_id);
         self.tensors_elsewhere(element, batch);
         self.size_of_caps(element, batch);
+        self.objects_of_nvinfer(element, settings);
         if settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
             self.unknown_letterbox(element, batch);
         }
@@ -163,6 +165,21 @@ impl Warnings {
             gst::StreamError::Format,
             ("the tensors are attached to {what}, and nmsfilter decodes those of whole frames only; set \
                  {setting} in nvinfer's configuration")
+        );
+    }
+
+    /// Warns if nvinfer attaches objects beside those that are about to be attached.
+    fn objects_of_nvinfer(&mut self, element: &NmsFilter, settings: &Settings) {
+        let is_double = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
+            && settings.attach.contains(Attach::NVDS);
+        if !is_double || std::mem::replace(&mut self.objects_of_nvinfer, true) {
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::LibraryError::Settings,
+            ("with this network-type nvinfer attaches objects of its own beside those of nmsfilter; set \
+                 network-type=100 in its configuration")
         );
     }
 

@@ -61,6 +61,8 @@ pub(super) struct NvinferConfig {
     pub unique_id: Option<u32>,
     /// Whether outputs are `[N,6]`, by the name of the function that parses them.
     pub is_end_to_end: bool,
+    /// Whether nvinfer attaches objects of its own.
+    pub attaches_objects: bool,
     /// What is not followed.
     pub warnings: Vec<String>,
 }
@@ -119,7 +121,7 @@ impl NvinferConfig {
 
     /// Reads the group `[property]`.
     fn read_properties(&mut self, keys: &Keys) -> Result<Clustering, KeyError> {
-        let (mut mode, mut network, mut attaches_outputs) = (None, 0, false);
+        let (mut mode, mut network) = (None, 0);
         let (mut function, mut crops) = (String::new(), false);
         let [mut keeps, mut is_symmetric] = [None; 2];
         for key in &keys.of(PROPERTIES) {
@@ -139,7 +141,6 @@ impl NvinferConfig {
                 "cluster-mode" => mode = Some(integer(0..=4)?),
                 "network-type" => network = integer(0..=100)?,
                 "is-classifier" if boolean()? => network = 1,
-                "output-tensor-meta" => attaches_outputs = boolean()?,
                 "parse-bbox-func-name" => function = keys.text(PROPERTIES, key)?,
                 "crop-objects-to-roi-boundary" => crops = boolean()?,
                 "process-mode" if integer(1..=2)? == 2 => self.warn(
@@ -160,34 +161,21 @@ impl NvinferConfig {
                  expected 0, 3 or 100"
             ));
         }
-        if !attaches_outputs {
-            self.warn(
-                "output-tensor-meta=1 is missing, so that nvinfer attaches no outputs; add it, or set \
-                 nvinfer's property output-tensor-meta",
-            );
-        }
-        // nvinfer clusters nothing if it finds nothing, and if it parses nothing.
-        let is_nvinfers = network == 0 && function != NO_OBJECTS;
-        Ok(Clustering { mode: mode.filter(|_| is_nvinfers), is_nvinfers, crops })
+        let finds_objects = function != NO_OBJECTS;
+        self.attaches_objects = finds_objects && (network == 0 || network == 3);
+        Ok(Clustering {
+            mode: mode.filter(|_| finds_objects),
+            is_nvinfers: finds_objects && network == 0,
+            crops,
+        })
     }
 
     /// Follows `cluster-mode`, after the groups of classes are known.
     fn set_clustering(&mut self, Clustering { mode, is_nvinfers, crops }: Clustering) {
         match mode {
             Some(4) => self.suppresses_nothing = true,
-            // nvinfer without OpenCV, as NVIDIA builds it.
-            Some(0) | None if is_nvinfers => {
-                let replaced = |attributes: &mut Attributes| {
-                    (attributes.iou_threshold, attributes.topk) = (Some(0.5), Some(20));
-                };
-                replaced(&mut self.all);
-                self.classes.values_mut().for_each(replaced);
-                self.warn(
-                    "cluster-mode is 0 or not set: as nvinfer without OpenCV, nmsfilter suppresses with \
-                     nms-iou-threshold=0.5 and topk=20 for all classes; set cluster-mode=2 for the values of the \
-                     groups",
-                );
-            }
+            Some(0) => self.group_as_nvinfer(),
+            None if is_nvinfers => self.group_as_nvinfer(),
             Some(mode @ (1 | 3)) => self.warn(&format!(
                 "cluster-mode={mode} clusters by DBSCAN, which nmsfilter has not: boxes are suppressed as with \
                  cluster-mode=2, and there will be other objects than nvinfer's"
@@ -203,6 +191,19 @@ impl NvinferConfig {
         }
     }
 
+    /// Sets what nvinfer does without OpenCV, as NVIDIA builds it, in place of its first clustering.
+    fn group_as_nvinfer(&mut self) {
+        let replace = |attributes: &mut Attributes| {
+            (attributes.iou_threshold, attributes.topk) = (Some(0.5), Some(20));
+        };
+        replace(&mut self.all);
+        self.classes.values_mut().for_each(replace);
+        self.warn(
+            "cluster-mode is 0 or not set: as nvinfer without OpenCV, nmsfilter suppresses with \
+             nms-iou-threshold=0.5 and topk=20 for all classes; set cluster-mode=2 for the values of the groups",
+        );
+    }
+
     fn warn(&mut self, text: &str) {
         self.warnings.push(format!("nvinfer-config: {text}"));
     }
@@ -216,7 +217,7 @@ impl NvinferConfig {
 /// How nvinfer clusters.
 struct Clustering {
     mode: Option<u32>,
-    /// Whether nvinfer itself clusters.
+    /// Whether nvinfer itself clusters, so that it has a mode without the key, too.
     is_nvinfers: bool,
     /// `crop-objects-to-roi-boundary`.
     crops: bool,

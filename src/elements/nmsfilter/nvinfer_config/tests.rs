@@ -102,9 +102,7 @@ fn a_group_of_a_class_replaces_what_it_names_and_later_keys_count() {
 
 #[test]
 fn what_is_not_followed_is_a_warning() {
-    let warnings = |keys: &str| {
-        parse(&format!("[property]\noutput-tensor-meta=1\n{keys}\n")).warnings.join("|")
-    };
+    let warnings = |keys: &str| parse(&format!("[property]\n{keys}\n")).warnings.join("|");
     assert_eq!(warnings("cluster-mode=2"), "");
     assert_eq!(warnings("network-type=100"), "");
     assert_eq!(warnings("cluster-mode=4"), "");
@@ -120,8 +118,15 @@ fn what_is_not_followed_is_a_warning() {
     assert_eq!(warnings(crops), "");
     let warning = warnings(&format!("{crops}\n[class-attrs-3]\nroi-bottom-offset=8"));
     assert!(warning.contains("crop-objects-to-roi-boundary=1 is not followed"), "{warning}");
-    let warning = parse("[property]\ncluster-mode=2").warnings.join("|");
-    assert!(warning.contains("output-tensor-meta=1 is missing"), "{warning}");
+}
+
+#[test]
+fn nvinfer_attaches_objects_of_its_own_if_it_parses_the_outputs() {
+    let attaches =
+        |keys: &str| parse(&format!("[property]\ncluster-mode=2\n{keys}")).attaches_objects;
+    assert!(attaches("") && attaches("network-type=0") && attaches("network-type=3"));
+    assert!(!attaches("network-type=100"));
+    assert!(!attaches(&format!("parse-bbox-func-name={NO_OBJECTS}")));
 }
 
 #[test]
@@ -135,6 +140,9 @@ fn without_opencv_nvinfer_replaces_its_first_clustering_by_suppression() {
     // Where nvinfer parses nothing, the groups apply.
     let other = text.replace("cluster-mode=0", "network-type=100");
     assert_eq!(parse(&other).of(1).topk, Some(7));
+    // What nvinfer's parser would have done is nmsfilter's, too.
+    let none = text.replace("cluster-mode=0", "network-type=100\ncluster-mode=4");
+    assert!(parse(&none).suppresses_nothing);
     let nothing = format!("cluster-mode=4\nparse-bbox-func-name={NO_OBJECTS}");
     let config = parse(&text.replace("cluster-mode=0", &nothing));
     assert_eq!((config.of(1).topk, config.suppresses_nothing), (Some(7), false));
