@@ -40,7 +40,7 @@ pub(super) enum NvinferConfigError {
     #[error("nvinfer-config: the file {path:?} {cause}")]
     Text { path: PathBuf, cause: TextError },
     #[error("nvinfer-config: the file {path:?}, {cause}")]
-    Key { path: PathBuf, cause: KeyError },
+    Key { path: PathBuf, cause: Box<KeyError> },
 }
 
 /// What a configuration sets.
@@ -81,7 +81,7 @@ impl NvinferConfig {
             .map_err(|cause| NvinferConfigError::Text { path: of_path(), cause })?;
         let is_yaml = path.extension().is_some_and(|name| name == "yml" || name == "yaml");
         let mut config = Self::parse(text, is_yaml)
-            .map_err(|cause| NvinferConfigError::Key { path: of_path(), cause })?;
+            .map_err(|cause| NvinferConfigError::Key { path: of_path(), cause: cause.into() })?;
         // As nvinfer: relative to the folder in which the file is, also where the path is a link to it.
         let folder = path.canonicalize().ok().and_then(|file| Some(file.parent()?.to_owned()));
         if let (Some(labels), Some(folder)) = (&mut config.label_file, folder) {
