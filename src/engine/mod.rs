@@ -264,11 +264,11 @@ impl<'a> Outcome<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct DeviceWork {
-    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class and tables of
-    /// the addresses of images (8 for each image).
+    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class, rules of classes (20
+    /// for each class), and tables of the addresses of images (8 for each image).
     pub bytes_uploaded: u64,
     /// Bytes copied from the GPU: 32 with the counts of each image, 28 for each survivor, and those of columns and
-    /// masks, in each launch.
+    /// masks, in each launch. Survivors beyond [`ClassRule::max_detections`] are copied, too.
     pub bytes_downloaded: u64,
     /// The part of them that is columns: 4 for each component of a survivor.
     pub column_bytes_downloaded: u64,
