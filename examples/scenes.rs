@@ -104,7 +104,8 @@ fn write_scene(
 ) -> Result<(), Box<dyn Error>> {
     let (mut tensors, layout) = scene.tensors();
     let mut layout = layout.plain(&tensors).expect("scenes have plain layouts");
-    let mut params = scene.params.clone();
+    // Files of scenes have no rules of classes.
+    let mut params = Params { class_rules: Vec::new(), ..scene.params.clone() };
     if divisor > 1 {
         divide(&mut layout, divisor);
     }

@@ -111,8 +111,8 @@ struct UprightBox {
     DEVICE void store(const Workspace &, uint32_t) const {}
 };
 
-// Rules 5 and 6: the checks of a box.
-template <typename Box> DEVICE Verdict check_box(const KernelParams &params, const Box &of) {
+// Rule 5: the checks of a box that do not depend on its class.
+template <typename Box> DEVICE Verdict check_box(const Box &of) {
     const float4 &box = of.bounds;
     if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
         return REJECTED;
@@ -121,10 +121,27 @@ template <typename Box> DEVICE Verdict check_box(const KernelParams &params, con
     if (width < 0.0f || height < 0.0f || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE) {
         return REJECTED;
     }
-    if (of.is_empty() || width == 0.0f || height == 0.0f || width < params.min_size[0] ||
-        height < params.min_size[1] || width > params.max_size[0] || height > params.max_size[1]) {
+    return of.is_empty() || width == 0.0f || height == 0.0f ? DROPPED : CANDIDATE;
+}
+
+// The rest of rule 5, and rule 6: the limits of a box's sides, and whether it is visible.
+template <typename Box>
+DEVICE Verdict check_limits(const KernelParams &params, const Box &of, uint32_t class_index) {
+    float least[2] = {params.min_size[0], params.min_size[1]};
+    float greatest[2] = {params.max_size[0], params.max_size[1]};
+    if (class_index < params.class_rule_count) {
+        const ClassRule &rule = ((const ClassRule *)params.class_rules)[class_index];
+#pragma unroll
+        for (uint32_t axis = 0; axis < 2; axis++) {
+            least[axis] = __ldg(&rule.min_size[axis]);
+            greatest[axis] = __ldg(&rule.max_size[axis]);
+        }
+    }
+    const float width = of.width(), height = of.height();
+    if (width < least[0] || height < least[1] || width > greatest[0] || height > greatest[1]) {
         return DROPPED;
     }
+    const float4 &box = of.bounds;
     const float *const visible = params.visible;
     if (box.z <= visible[0] || box.x >= visible[2] || box.w <= visible[1] || box.y >= visible[3]) {
         return REJECTED;
@@ -132,8 +149,8 @@ template <typename Box> DEVICE Verdict check_box(const KernelParams &params, con
     return CANDIDATE;
 }
 
-// Rule 5: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
-DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
+// Rules 5 and 6: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
+DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_index) {
     const float sx = params.scale[0], sy = params.scale[1];
     box.x = mul_rn(box.x, sx);
     box.y = mul_rn(box.y, sy);
@@ -153,7 +170,8 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box) {
             box.w = add_rn(y, half_height);
         }
     }
-    return check_box(params, UprightBox{box});
+    const Verdict verdict = check_box(UprightBox{box});
+    return verdict == CANDIDATE ? check_limits(params, UprightBox{box}, class_index) : verdict;
 }
 
 // Copies the parameters to the header for map, reduce and publish. One thread of an image calls it.
@@ -320,7 +338,7 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
         verdict = make_score(params, objectness, best.score, best.class_index, score);
     }
     if (verdict == CANDIDATE) {
-        verdict = make_box(params, box);
+        verdict = make_box(params, box, best.class_index);
     }
     append(params, workspace, verdict, UprightBox{box}, score, anchor, best.class_index);
 }
@@ -367,7 +385,7 @@ DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t 
     float4 box = {};
     if (verdict == CANDIDATE) {
         box = load_box(image.boxes, params.box_format, anchor);
-        verdict = make_box(params, box);
+        verdict = make_box(params, box, class_index);
     }
     const uint32_t index = anchor * params.classes + class_index;
     append(params, workspace, verdict, UprightBox{box}, score, index, class_index);

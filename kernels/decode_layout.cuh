@@ -252,6 +252,9 @@ DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params
     if (verdict == CANDIDATE) {
         verdict = layout_box(params, layout, group, own.anchor, box);
     }
+    if (verdict == CANDIDATE) {
+        verdict = check_limits(params, box, class_index);
+    }
     append(params, workspace, verdict, box, score, own.index, class_index);
 }
 
@@ -315,7 +318,7 @@ DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, 
                 of_box = layout_box(params, layout, group, own.anchor, box);
                 has_box = true;
             }
-            verdict = of_box;
+            verdict = of_box == CANDIDATE ? check_limits(params, box, class_index) : of_box;
         }
         const uint32_t index = own.index * params.classes + component;
         append(params, workspace, verdict, box, score, index, class_index);

@@ -36,7 +36,7 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     // Numbers that are not finite, and angles that are too great, make bounds that are not finite.
     made.rectangle = rectangle(box);
     made.bounds = bounds(made.rectangle);
-    return check_box(params, made);
+    return check_box(made);
 }
 
 KERNEL(DECODE_THREADS, 2)

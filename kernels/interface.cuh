@@ -130,6 +130,18 @@ struct KernelParams {
     // device address of each image, `images` of type uint64_t. 0: no table.
     uint64_t box_images;
     uint64_t score_images; // also of the objectness
+    // For classes with rules of their own, the device address of class_rule_count of type ClassRule,
+    // by class; or 0. iou_threshold, min_size and max_size are those of all other classes.
+    uint64_t class_rules;
+    uint32_t class_rule_count;
+    float lowest_iou_threshold; // of all classes
+};
+
+// The rules of a class.
+struct ClassRule {
+    float iou_threshold; // of the candidate of lower rank
+    float min_size[2];
+    float max_size[2];
 };
 
 // src/engine/mod.rs: Detection
@@ -152,7 +164,8 @@ struct ResultHeader {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 240,
+static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 256 &&
+                  sizeof(ClassRule) == 20,
               "src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
               "src/engine/cuda/interface.rs");

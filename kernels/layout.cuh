@@ -314,5 +314,5 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     corners = of.components;
     of.x.corners(params.scale[0], corners.x, corners.z);
     of.y.corners(params.scale[1], corners.y, corners.w);
-    return check_box(params, box);
+    return check_box(box);
 }

@@ -187,7 +187,7 @@ struct PairQueue {
     template <typename Groups>
     DEVICE void test(QueryTile &tile, const Workspace &workspace, const Groups &groups,
                      uint32_t from, uint32_t warp_from, uint32_t count) {
-        const OverlapRule rule(workspace.header->params); // loaded again, to save registers
+        OverlapRule rule(workspace.header->params); // loaded again, to save registers
         length -= count;
         QueueEntry entry = {0};
         if (lane_index() < count) {
@@ -198,6 +198,7 @@ struct PairQueue {
                 groups.slot(from, warp_from, pair % MAP_ITEMS_PER_THREAD, entry.lane());
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
+            rule.set_class(workspace.header->params, tile.class_index[q]);
             // With method NONE pairs get here whose coordinates are infinite in half precision.
             if (workspace.header->params.method != NONE && boxes_conflict(box, tile.box[q], rule) &&
                 classes_conflict(class_index, tile.class_index[q], rule)) {

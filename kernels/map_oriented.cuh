@@ -35,7 +35,7 @@ struct OrientedQueue : PairQueue {
     template <typename Groups>
     DEVICE void select(QueryTile &tile, const Workspace &workspace, const Groups &groups,
                        uint32_t from, uint32_t warp_from, uint32_t count) {
-        const OverlapRule rule(workspace.header->params); // loaded again, to save registers
+        OverlapRule rule(workspace.header->params); // loaded again, to save registers
         length -= count;
         QueueEntry entry = {0}, pair = {0};
         bool is_selected = false;
@@ -47,6 +47,7 @@ struct OrientedQueue : PairQueue {
             const uint32_t own_slot = tile.conflicts[q].own_slot;
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
+            rule.set_class(workspace.header->params, tile.class_index[q]);
             // With method NONE pairs get here whose coordinates are infinite in half precision.
             is_selected =
                 workspace.header->params.method != NONE &&
@@ -64,12 +65,13 @@ struct OrientedQueue : PairQueue {
     template <typename Groups>
     DEVICE void test_exactly(QueryTile &tile, const Workspace &workspace, const Groups &groups,
                              uint32_t from, uint32_t warp_from, uint32_t count) {
-        const OverlapRule rule(workspace.header->params);
+        OverlapRule rule(workspace.header->params);
         exact.length -= count;
         if (lane_index() < count) {
             const QueueEntry entry = {exact.entries[exact.length + lane_index()]};
             const FirstPair pair(entry, groups, from, warp_from);
             const uint32_t own_slot = tile.conflicts[pair.query].own_slot;
+            rule.set_class(workspace.header->params, tile.class_index[pair.query]);
             const Rectangle higher = load_rectangle(workspace, pair.slot);
             const Rectangle lower = load_rectangle(workspace, own_slot);
             if (rectangles_conflict(higher, lower, rule)) {

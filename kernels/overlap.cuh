@@ -5,15 +5,24 @@
 
 #include "workspace.cuh"
 
-// The parameters of the overlap test, for registers.
+// The parameters of the overlap test, for registers. The threshold is the lowest of all classes, with
+// which no pair that conflicts is excluded, or that of the class of the candidate of lower rank.
 struct OverlapRule {
     uint32_t overlap, inclusive, class_agnostic;
     float threshold, offset;
 
     DEVICE explicit OverlapRule(const KernelParams &params)
         : overlap(params.overlap), inclusive(params.threshold_inclusive),
-          class_agnostic(params.class_agnostic), threshold(params.iou_threshold),
+          class_agnostic(params.class_agnostic), threshold(params.lowest_iou_threshold),
           offset(params.pixel_offset) {}
+
+    // For the exact test with a candidate of lower rank of this class.
+    DEVICE void set_class(const KernelParams &params, uint32_t class_index) {
+        const ClassRule *const rules = (const ClassRule *)params.class_rules;
+        threshold = class_index < params.class_rule_count
+                        ? __ldg(&rules[class_index].iou_threshold)
+                        : params.iou_threshold;
+    }
 };
 
 DEVICE float area(const float4 &box, const OverlapRule &rule) {

@@ -101,8 +101,9 @@ struct UprightConflicts {
 // `rank`, by rank, because the highest are the most likely to survive.
 template <typename Conflicts>
 DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank, uint32_t &depth) {
-    const OverlapRule rule(workspace.header->params);
+    OverlapRule rule(workspace.header->params);
     const RankedCandidate own = workspace.ranked[rank];
+    rule.set_class(workspace.header->params, own.class_index);
     for (uint32_t from = 0; from < rank; from += GROUPS_PER_STEP * WARP) {
         RankedCandidate higher[GROUPS_PER_STEP];
 #pragma unroll

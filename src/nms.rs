@@ -49,8 +49,9 @@ pub use crate::decoder::{
 };
 pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
-    Backend, ClassThresholds, Detection, DeviceWork, EngineError, FrameMap, ImageOutcome,
-    MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method, Outcome, Params, SizeLimits,
+    Backend, ClassRule, ClassThresholds, Detection, DeviceWork, EngineError, FrameMap,
+    ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method, Outcome, Params,
+    SizeLimits,
 };
 pub use crate::geometry::{Bounds, OrientedBox, Overlap};
 
@@ -83,7 +84,7 @@ pub enum NmsError {
         /// The names of all decoders.
         known: String,
     },
-    /// The threshold of [`Params::overlap`] is not one.
+    /// The threshold of [`Params::overlap`], or that of a class, is not one.
     #[error("Params::iou_threshold: expected a number from 0 to 1, got {got}")]
     IouThreshold {
         /// The number.
@@ -189,9 +190,16 @@ impl Nms {
         &mut self,
         tensors: &[TensorView<'_>],
     ) -> Result<DetailedOutcome<'_>, NmsError> {
+        let is_valid = |threshold: &f32| (0.0..=1.0).contains(threshold);
         let threshold = self.params.iou_threshold;
-        if !(0.0..=1.0).contains(&threshold) {
+        if !is_valid(&threshold) {
             return Err(NmsError::IouThreshold { got: threshold.to_string() });
+        }
+        for (class, rule) in self.params.class_rules.iter().enumerate() {
+            if let Some(threshold) = rule.iou_threshold.filter(|threshold| !is_valid(threshold)) {
+                let got = format!("{threshold} of class {class}");
+                return Err(NmsError::IouThreshold { got });
+            }
         }
         let is_set = self.model_size != [1.0; 2];
         let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };

@@ -11,8 +11,8 @@ use gstnmsfilter::internals::decoder::{
     self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
 };
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, FrameMap, MAX_IMAGES, Mask,
-    MaskSize, Method, Overlap, Params, Reference, SizeLimits,
+    ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, FrameMap, MAX_IMAGES,
+    Mask, MaskSize, Method, Overlap, Params, Reference, SizeLimits,
 };
 use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::internals::plan::{Place, Plan};
@@ -342,6 +342,20 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         true => SizeLimits { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] },
         false => SizeLimits::ANY,
     };
+    let class_rules = match bytes.one_in(4) {
+        true => (0..bytes.below(5))
+            .map(|_| ClassRule {
+                iou_threshold: bytes
+                    .bool()
+                    .then(|| bytes.pick(&[0.0, 0.3, 0.6, 1.0, 1.0e-40, f32::NAN])),
+                sizes: bytes
+                    .one_in(4)
+                    .then(|| SizeLimits { min: [bytes.f32(), 4.0], max: [90.0, bytes.f32()] }),
+                max_detections: bytes.pick(&[0, 0, 1, 5, usize::MAX]),
+            })
+            .collect(),
+        false => Vec::new(),
+    };
     let visible = match bytes.below(8) {
         0..4 => Bounds::ANY,
         4 => Bounds { left: bytes.f32(), top: 0.0, right: 640.0, bottom: bytes.f32() },
@@ -372,6 +386,7 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         class_agnostic: bytes.bool(),
         thresholds,
         sizes,
+        class_rules,
         visible,
         multi_label: bytes.one_in(4),
         scale,

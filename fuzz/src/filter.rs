@@ -242,7 +242,7 @@ impl Run {
         element.set_property_from_str("backend", "cpu");
         element.set_property_from_str("decoder", "auto");
         element.set_property_from_str("attach", "roi");
-        for name in ["label-file", "layout-file", "deepstream-version"] {
+        for name in ["label-file", "layout-file", "deepstream-version", "nvinfer-config"] {
             element.set_property(name, None::<String>);
         }
     }

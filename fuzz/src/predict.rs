@@ -12,7 +12,7 @@ use gstnmsfilter::internals::decoder::{
 };
 use gstnmsfilter::internals::deepstream::layout::StructureLayout;
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
+    ClassRule, ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
 use gstnmsfilter::internals::geometry::{Bounds, Letterbox, Mapping};
 use gstnmsfilter::internals::output::{HAS_ANALYTICS, Region};
@@ -23,11 +23,14 @@ use crate::engines;
 use crate::snapshot::Snapshot;
 
 /// The properties whose effect is predicted. No frame is predicted once another one was changed.
-const PREDICTED: [&str; 28] = [
+const PREDICTED: [&str; 31] = [
     "attach",
     "backend",
     "box-format",
     "class-agnostic",
+    "class-iou-thresholds",
+    "class-max-detections",
+    "class-sizes",
     "class-thresholds",
     "classes",
     "coordinates",
@@ -194,8 +197,10 @@ impl Plan {
         let model = ["model-width", "model-height"].map(|name| settings.get(name));
         let mapping = Mapping::new(frame, model, letterbox(settings));
         let mapping = mapping.map_err(|error| kind(&error))?;
+        let class_rules = class_rules(settings, &known.labels, &choice)?;
         let thresholds = thresholds(settings, &known.labels, &choice)?;
-        let mut plan = plan::Plan::new(tensors, choice, params(settings, thresholds));
+        let params = Params { class_rules, ..params(settings, thresholds) };
+        let mut plan = plan::Plan::new(tensors, choice, params);
         let (layout, params) = plan.at(plan::Place::Frame(mapping));
         // As every engine.
         Reference::default().supports(layout, params).map_err(|error| kind(&error))?;
@@ -342,33 +347,15 @@ fn thresholds(
     choice: &Choice,
 ) -> Result<ClassThresholds, String> {
     let score: f32 = settings.get("score-threshold");
-    let class = |name: &str| -> Result<usize, String> {
-        let class = match name.chars().all(|c| c.is_ascii_digit()) {
-            true => name.parse().ok(),
-            false => (0..labels.len().max(choice.layout.classes))
-                .find(|&class| name_of(class as u32, labels, choice.decoder) == name),
-        };
-        class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
-    };
-    let entries = |name| -> Vec<String> {
-        let list = settings.get::<Option<String>>(name).unwrap_or_default();
-        // Characters that no property has stand for escaped ones.
-        let list = list.replace(r"\\", "\u{e000}").replace(r"\,", "\u{e001}");
-        let entry = |entry: &str| entry.replace('\u{e000}', r"\").replace('\u{e001}', ",");
-        list.split(',')
-            .map(|text| entry(text).trim().to_owned())
-            .filter(|e| !e.is_empty())
-            .collect()
-    };
     let mut of: BTreeMap<usize, f32> = BTreeMap::new();
-    for name in entries("classes") {
-        of.insert(class(&name)?, score);
+    for name in entries(settings, "classes") {
+        of.insert(class_of(&name, labels, choice)?, score);
     }
     let excludes_others = !of.is_empty();
-    for entry in entries("class-thresholds") {
-        let (name, threshold) = entry.rsplit_once(':').ok_or("Entry")?;
-        let threshold = threshold.trim().parse::<f32>().ok().filter(|t| t.is_finite());
-        let (class, threshold) = (class(name.trim())?, threshold.ok_or("Entry")?);
+    let values = by_class(settings, "class-thresholds", labels, choice, |text| {
+        text.parse::<f32>().ok().filter(|threshold| threshold.is_finite())
+    })?;
+    for (class, threshold) in values {
         if !excludes_others || of.contains_key(&class) {
             of.insert(class, threshold);
         }
@@ -377,6 +364,80 @@ fn thresholds(
     let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
     let per_class = (0..count).map(|class| of.get(&class).copied().unwrap_or(default)).collect();
     Ok(ClassThresholds { default, per_class })
+}
+
+/// The rules by `class-max-detections`, `class-iou-thresholds` and `class-sizes`.
+fn class_rules(
+    settings: &Snapshot,
+    labels: &[String],
+    choice: &Choice,
+) -> Result<Vec<ClassRule>, String> {
+    let mut of: BTreeMap<usize, ClassRule> = BTreeMap::new();
+    for (class, limit) in
+        by_class(settings, "class-max-detections", labels, choice, |text| text.parse::<u32>().ok())?
+    {
+        of.entry(class).or_default().max_detections = limit as usize;
+    }
+    for (class, threshold) in by_class(settings, "class-iou-thresholds", labels, choice, |text| {
+        text.parse().ok().filter(|threshold| (0.0..=1.0).contains(threshold))
+    })? {
+        of.entry(class).or_default().iou_threshold = Some(threshold);
+    }
+    for (class, limits) in by_class(settings, "class-sizes", labels, choice, sizes)? {
+        of.entry(class).or_default().sizes = Some(limits);
+    }
+    let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
+    Ok((0..count).map(|class| of.get(&class).copied().unwrap_or_default()).collect())
+}
+
+/// The limits of an entry of `class-sizes`.
+fn sizes(text: &str) -> Option<SizeLimits> {
+    let numbers = |text: &str| -> Option<Vec<f32>> {
+        let sides = text.split('x').map(|side| side.trim().parse::<f32>().ok());
+        let sides: Option<Vec<f32>> = sides.collect();
+        sides.filter(|sides| sides.len() == 2 && sides.iter().all(|s| s.is_finite() && *s >= 0.0))
+    };
+    let (min, max) = text.split_once("..")?;
+    let [is_min, is_max] = [min, max].map(|part| !part.trim().is_empty());
+    let min = if is_min { numbers(min)? } else { vec![0.0; 2] };
+    let max = if is_max { numbers(max)? } else { vec![f32::INFINITY; 2] };
+    let is_range = min.iter().zip(&max).all(|(min, max)| min <= max);
+    (is_range && (is_min || is_max))
+        .then(|| SizeLimits { min: [min[0], min[1]], max: [max[0], max[1]] })
+}
+
+/// The entries of a list with the values of classes.
+fn by_class<T>(
+    settings: &Snapshot,
+    property: &str,
+    labels: &[String],
+    choice: &Choice,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<(usize, T)>, String> {
+    let read = |entry: String| {
+        let (name, value) = entry.rsplit_once(':').ok_or("Entry")?;
+        let value = parse(value.trim()).ok_or("Entry")?;
+        Ok((class_of(name.trim(), labels, choice)?, value))
+    };
+    entries(settings, property).into_iter().map(read).collect()
+}
+
+fn class_of(name: &str, labels: &[String], choice: &Choice) -> Result<usize, String> {
+    let class = match !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
+        true => name.parse().ok(),
+        false => (0..labels.len().max(choice.layout.classes))
+            .find(|&class| name_of(class as u32, labels, choice.decoder) == name),
+    };
+    class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
+}
+
+/// The entries of a list.
+fn entries(settings: &Snapshot, property: &str) -> Vec<String> {
+    let list = settings.get::<Option<String>>(property).unwrap_or_default();
+    // Characters that no property has stand for escaped ones.
+    let list = list.replace(r"\\", "\u{e000}").replace(r"\,", "\u{e001}");
+    let entry = |entry: &str| entry.replace('\u{e000}', r"\").replace('\u{e001}', ",");
+    list.split(',').map(|text| entry(text).trim().to_owned()).filter(|e| !e.is_empty()).collect()
 }
 
 fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
@@ -394,7 +455,10 @@ pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
         |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
     // The property layout-file is set to no description of a layout.
     let needs_layout_file = settings.nick("decoder") == "layout";
+    // It is set to no file.
+    let config = settings.get::<Option<String>>("nvinfer-config").filter(|path| !path.is_empty());
     cannot_attach(settings)
+        || config.is_some()
         || !labels_are_valid
         || !version.is_none_or(is_known)
         || needs_layout_file

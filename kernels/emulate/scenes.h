@@ -206,6 +206,7 @@ class File {
         for (float *at : {&params.iou_threshold, &params.pixel_offset}) {
             *at = number<float>();
         }
+        params.lowest_iou_threshold = params.iou_threshold;
         params.lanes_per_anchor = lanes_per_anchor(params.classes, params.scores.anchor_stride,
                                                    params.anchors, params.images);
         params.capacity = std::max(params.anchors, 1u);

@@ -228,6 +228,8 @@ fields! {
         BORDER_COLOR = "border_color" @ 24,
         /// `unsigned int`, 0 or 1
         HAS_BACKGROUND = "has_bg_color" @ 56,
+        /// [`color`]
+        BACKGROUND = "bg_color" @ 64,
     }
     /// The mask of an object, which is as large as its rectangle.
     mask: "NvOSD_MaskParams" {

@@ -36,7 +36,7 @@ use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
 use layout::{BATCH_META, META_TAG, Version, base};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
-pub use object::{NewObject, ObjectMask};
+pub use object::{NewObject, ObjectColors, ObjectMask};
 use record::Record;
 use structures::{StructureLayoutError, StructureSizes, Structures};
 pub use surface::{NVMM, Surfaces};

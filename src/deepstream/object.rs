@@ -36,6 +36,24 @@ pub struct NewObject<'a> {
     pub rotation_angle: f32,
     /// The name of the class.
     pub label: &'a str,
+    /// The colors of the rectangle.
+    pub colors: ObjectColors,
+}
+
+/// The colors with which nvdsosd draws an object's rectangle: red, green, blue and alpha from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ObjectColors {
+    /// Of the border.
+    pub border: [f64; 4],
+    /// Of the area, if it is filled.
+    pub background: Option<[f64; 4]>,
+}
+
+impl Default for ObjectColors {
+    /// Those of nvinfer: a red border.
+    fn default() -> Self {
+        Self { border: [1.0, 0.0, 0.0, 1.0], background: None }
+    }
 }
 
 /// The mask of an object: pixels that cover its rectangle.
@@ -63,7 +81,6 @@ impl LockedBatch<'_> {
         new: &NewObject<'_>,
         new_mask: Option<ObjectMask<'_>>,
     ) -> Result<(), DeepStreamError> {
-        const RED: [f64; 4] = [1.0, 0.0, 0.0, 1.0];
         const BLACK: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
         const WHITE: [f64; 4] = [1.0; 4];
         const FONT: &CStr = c"Serif";
@@ -82,8 +99,14 @@ impl LockedBatch<'_> {
             added.write_four(object::DETECTOR_BOX, BOX, new.rect);
             added.write_four(object::RECT, RECT, new.rect);
             added.write(object::RECT + rect::BORDER_WIDTH, 3u32);
-            added.write_four(object::RECT + rect::BORDER_COLOR, COLOR, RED);
-            added.write(object::RECT + rect::HAS_BACKGROUND, 0u32);
+            added.write_four(object::RECT + rect::BORDER_COLOR, COLOR, new.colors.border);
+            added.write(
+                object::RECT + rect::HAS_BACKGROUND,
+                u32::from(new.colors.background.is_some()),
+            );
+            if let Some(background) = new.colors.background {
+                added.write_four(object::RECT + rect::BACKGROUND, COLOR, background);
+            }
             if let Some(rotation_angle) = layout.rotation_angle {
                 added.write(object::RECT + rotation_angle, new.rotation_angle);
             }

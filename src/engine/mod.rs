@@ -35,7 +35,7 @@
 //!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances) the corners, are multiplied by [`Params::scale`],
 //!    then converted to corners. The anchor is
 //!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
-//!    if a side is zero (an empty slot) or outside [`Params::sizes`].
+//!    if a side is zero (an empty slot) or outside [`Params::sizes`], or the [sizes of its class](ClassRule::sizes).
 //!
 //!    If boxes have an angle, the box is oriented: center and size are computed as those of an upright box of
 //!    [`BoxFormat::Center`](crate::decoder::BoxFormat::Center), and the angle is the number of its field times
@@ -73,13 +73,15 @@
 //! `q = c + (d - c) * u`.
 //!
 //! The masks of an image have at most [`MAX_MASK_BYTES`], where each is padded to 4 bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
+//! With a [`ClassRule::max_detections`], survivors that it does not keep count, too.
 //!
 //! # Order and suppression
 //! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and
 //! its anchor comes first, or, with [`Params::multi_label`], if scores and anchors are equal and
 //! its class comes first. [`Params::max_candidates`] keeps the highest-ranked candidates. Two
 //! candidates *conflict* if their classes are equal (or [`Params::class_agnostic`] is set), their
-//! boxes intersect and the measure [`Overlap`] exceeds the threshold. Oriented candidates conflict if their classes are
+//! boxes intersect and the measure [`Overlap`] exceeds the threshold of the class of the candidate of lower rank
+//! ([`ClassRule::iou_threshold`], else [`Params::iou_threshold`]). Oriented candidates conflict if their classes are
 //! equal, their *bounds* intersect and the measure of the oriented boxes exceeds the threshold; areas are width x height,
 //! the intersection is that of the rectangles, and [`Params::pixel_offset`] has no effect.
 //!
@@ -89,9 +91,11 @@
 //!   equal scores are ranked by anchor.
 //! - [`Method::None`] keeps all candidates.
 //!
-//! [`Params::max_detections`] then keeps the highest-ranked survivors.
+//! [`ClassRule::max_detections`] then keeps the highest-ranked survivors of a class, and [`Params::max_detections`] the
+//! highest-ranked of those. A survivor that is not kept has suppressed others all the same.
 
 mod auto;
+mod class_limits;
 mod cpu;
 pub mod cuda;
 pub(crate) mod formula;
@@ -109,7 +113,7 @@ pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
-pub use params::{ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
+pub use params::{ClassRule, ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
 #[cfg(any(test, feature = "internals"))]
 pub use reference::Reference;
 #[cfg(feature = "internals")]
@@ -260,11 +264,11 @@ impl<'a> Outcome<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct DeviceWork {
-    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class and tables of
-    /// the addresses of images (8 for each image).
+    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class, rules of classes (20
+    /// for each class), and tables of the addresses of images (8 for each image).
     pub bytes_uploaded: u64,
     /// Bytes copied from the GPU: 32 with the counts of each image, 28 for each survivor, and those of columns and
-    /// masks, in each launch.
+    /// masks, in each launch. Survivors beyond [`ClassRule::max_detections`] are copied, too.
     pub bytes_downloaded: u64,
     /// The part of them that is columns: 4 for each component of a survivor.
     pub column_bytes_downloaded: u64,

@@ -81,6 +81,18 @@ impl SizeLimits {
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
+/// What applies to the candidates of a class in place of what applies to those of all classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+pub struct ClassRule {
+    /// In place of [`Params::iou_threshold`]; 0 to 1.
+    pub iou_threshold: Option<f32>,
+    /// In place of [`Params::sizes`].
+    pub sizes: Option<SizeLimits>,
+    /// The greatest number of survivors of the class per image; 0 for all.
+    pub max_detections: usize,
+}
+
 /// The pixels of masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -112,7 +124,7 @@ pub struct Params {
     pub method: Method,
     /// The measure by which two boxes conflict.
     pub overlap: Overlap,
-    /// The threshold `t` of [`overlap`](Self::overlap), 0 to 1.
+    /// The threshold `t` of [`overlap`](Self::overlap), 0 to 1. Between classes, that of the candidate of lower rank.
     pub iou_threshold: f32,
     /// Whether an overlap equal to the threshold is a conflict. Boxes must intersect in either case.
     pub threshold_inclusive: bool,
@@ -125,6 +137,8 @@ pub struct Params {
     pub thresholds: ClassThresholds,
     /// The limits of a box's sides.
     pub sizes: SizeLimits,
+    /// The rules of single classes, by class. Classes beyond the end have none.
+    pub class_rules: Vec<ClassRule>,
     /// The visible part of the model's input. Boxes that do not intersect it are rejected.
     pub visible: Bounds,
     /// Whether every class of an anchor that reaches its threshold becomes a candidate, rather than the best
@@ -158,6 +172,7 @@ impl Default for Params {
             class_agnostic: false,
             thresholds: ClassThresholds::uniform(0.25),
             sizes: SizeLimits::ANY,
+            class_rules: Vec::new(),
             visible: Bounds::ANY,
             multi_label: false,
             scale: [1.0; 2],
@@ -168,6 +183,42 @@ impl Default for Params {
             model_size: [1.0; 2],
             frame: None,
         }
+    }
+}
+
+impl Params {
+    /// The threshold of the overlap above which a candidate of `class` is suppressed.
+    #[inline]
+    pub fn iou_threshold_of(&self, class: u32) -> f32 {
+        self.rule_of(class).and_then(|rule| rule.iou_threshold).unwrap_or(self.iou_threshold)
+    }
+
+    /// The limits of the sides of boxes of `class`.
+    #[inline]
+    pub fn sizes_of(&self, class: u32) -> &SizeLimits {
+        self.rule_of(class).and_then(|rule| rule.sizes.as_ref()).unwrap_or(&self.sizes)
+    }
+
+    #[inline]
+    fn rule_of(&self, class: u32) -> Option<&ClassRule> {
+        self.class_rules.get(class as usize)
+    }
+
+    /// The lowest threshold of the overlap of any class. A threshold of NaN is ignored, since no overlap exceeds it.
+    pub(crate) fn lowest_iou_threshold(&self) -> f32 {
+        let of_classes = self.class_rules.iter().filter_map(|rule| rule.iou_threshold);
+        of_classes.fold(self.iou_threshold, f32::min)
+    }
+
+    /// Whether there is a greatest number of survivors of a class.
+    pub(crate) fn has_class_limits(&self) -> bool {
+        self.class_rules.iter().any(|rule| rule.max_detections != 0)
+    }
+
+    /// The greatest number of survivors that suppression finds; 0 for all. Limits of classes apply to all survivors, and
+    /// [`max_detections`](Self::max_detections) to those that remain.
+    pub(super) fn survivors_to_find(&self) -> usize {
+        if self.has_class_limits() { 0 } else { self.max_detections }
     }
 }
 

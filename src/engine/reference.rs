@@ -60,19 +60,23 @@ impl Engine for Reference {
                 let element = elements.to_f32(before + field.index(anchor, component));
                 tensor.quantization.map_or(element, |quantization| quantization.number(element))
             };
-            let (survivors, counts) = run_image(layout, params, &number);
+            let (found, counts) = run_image(layout, params, &number);
+            let kept = kept(&found, params);
             let first = self.survivors.len();
-            self.images.push(ImageCounts { first, first_mask: first, ..counts });
-            for survivor in &survivors {
+            let (first_mask, survivors) = (first, kept.len());
+            self.images.push(ImageCounts { first, first_mask, survivors, ..counts });
+            for survivor in kept.iter().map(|&index| &found[index]) {
                 let (group, anchor) = locate(layout, survivor.anchor as usize);
                 for (field, column) in group.columns.iter().zip(&layout.columns) {
                     self.columns.extend((0..column.components).map(|c| number(field, anchor, c)));
                 }
             }
             if let Some(prototypes) = &layout.prototypes {
-                self.add_masks(layout, prototypes, params, &survivors, &number);
+                self.add_masks(layout, prototypes, params, &found, &number);
+                let of_found = self.mask_places.split_off(first);
+                self.mask_places.extend(kept.iter().map(|&index| of_found[index]));
             }
-            self.survivors.extend(survivors);
+            self.survivors.extend(kept.iter().map(|&index| found[index]));
         }
         Ok(Outcome {
             engine: self.name(),
@@ -148,7 +152,18 @@ fn locate(layout: &Layout, anchor: usize) -> (&Group, usize) {
 /// The number of a component of an anchor, by its field.
 type Number<'a> = &'a dyn Fn(&Field, usize, usize) -> f32;
 
-/// The survivors and the counts of an image.
+/// The indices of the survivors that the limits of classes and of the image keep.
+fn kept(found: &[Detection], params: &Params) -> Vec<usize> {
+    let is_kept = |&index: &usize| {
+        let class = found[index].class;
+        let before = found[..index].iter().filter(|other| other.class == class).count();
+        let rule = params.class_rules.get(class as usize);
+        before < cap(rule.map_or(0, |rule| rule.max_detections))
+    };
+    (0..found.len()).filter(is_kept).take(cap(params.max_detections)).collect()
+}
+
+/// The survivors before limits, and the counts but that of survivors, of an image.
 fn run_image(
     layout: &Layout,
     params: &Params,
@@ -177,18 +192,9 @@ fn run_image(
 
     candidates.sort_by(rank);
     candidates.truncate(cap(params.max_candidates));
-    let survivors: Vec<Detection> = suppress(&candidates, params)
-        .iter()
-        .take(cap(params.max_detections))
-        .map(|survivor| survivor.detection)
-        .collect();
-    let counts = ImageCounts {
-        survivors: survivors.len(),
-        candidates: count,
-        rejected,
-        ..ImageCounts::default()
-    };
-    (survivors, counts)
+    let survivors: Vec<Detection> =
+        suppress(&candidates, params).iter().map(|survivor| survivor.detection).collect();
+    (survivors, ImageCounts { candidates: count, rejected, ..ImageCounts::default() })
 }
 
 #[derive(Clone, Copy)]
@@ -300,7 +306,7 @@ fn decode(
     if width == 0.0 || height == 0.0 || x1 == x2 || y1 == y2 {
         return Verdict::Dropped;
     }
-    let sizes = params.sizes;
+    let sizes = params.sizes_of(class);
     if width < sizes.min[0] || height < sizes.min[1] {
         return Verdict::Dropped;
     }
@@ -350,15 +356,16 @@ fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
     if width <= 0.0 || height <= 0.0 {
         return false;
     }
+    let threshold = params.iou_threshold_of(lower.class);
     if let Some((higher, lower)) = &rectangles {
-        let (threshold, is_inclusive) = (params.iou_threshold, params.threshold_inclusive);
+        let is_inclusive = params.threshold_inclusive;
         return oriented::conflict(higher, lower, params.overlap, threshold, is_inclusive);
     }
     let intersection = width * height;
     let measured = |d: &Detection| Measured::new(d.corners(), offset);
     let (higher, lower) = (measured(higher), measured(lower));
     let pair = Pair { higher, lower, intersection, offset };
-    let limit = params.overlap.visit(Limit { threshold: params.iou_threshold, pair });
+    let limit = params.overlap.visit(Limit { threshold, pair });
     if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
 }
 

@@ -13,7 +13,9 @@
 //! DeepStream-Yolo-Pose does, let nvdsosd read them as a mask of `width` x `height` pixels, which they are not.
 
 use super::{DetailedRegion, DetailedRegions, Labels, Mask};
-use crate::deepstream::{BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectMask};
+use crate::deepstream::{
+    BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
+};
 use crate::geometry::OrientedBox;
 
 /// What to do with the frames of a batch.
@@ -27,6 +29,21 @@ pub(crate) struct Task {
     pub remove_tensors: bool,
 }
 
+/// The colors of objects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ClassColors {
+    /// Of classes beyond the end of `classes`.
+    pub all: ObjectColors,
+    /// By class.
+    pub classes: Vec<ObjectColors>,
+}
+
+impl ClassColors {
+    fn of(&self, class: u32) -> &ObjectColors {
+        self.classes.get(class as usize).unwrap_or(&self.all)
+    }
+}
+
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
 /// lock is held. `frames` have the index of each frame in the batch's list, in ascending order, and its size.
 ///
@@ -36,6 +53,7 @@ pub(crate) fn attach<'r>(
     batch: BatchMeta<'_>,
     frames: impl IntoIterator<Item = (usize, [u32; 2], DetailedRegions<'r>)>,
     labels: &mut Labels,
+    colors: &ClassColors,
     task: Task,
 ) -> Result<(), DeepStreamError> {
     let batch = batch.lock();
@@ -48,7 +66,9 @@ pub(crate) fn attach<'r>(
         if task.add_objects {
             batch.set_infer_done(frame);
             for region in regions.iter() {
+                let colors = *colors.of(region.region.class);
                 let object = object(&batch, size, region, labels, task.unique_id);
+                let object = NewObject { colors, ..object };
                 match region.mask {
                     None => batch.add_object(frame, &object, None)?,
                     Some(mask) => {
@@ -101,6 +121,7 @@ fn object<'l>(
         rect,
         rotation_angle,
         label: labels.of(region.class).quark.as_str(),
+        colors: ObjectColors::default(),
     }
 }
 

@@ -71,6 +71,20 @@ impl Labels {
         Ok(Self { names, from_file: true, ..Self::default() })
     }
 
+    /// The same for a label file of nvinfer: blank lines are no labels, and a label ends before a semicolon.
+    ///
+    /// # Errors
+    /// As of [`load`](Self::load).
+    pub fn load_nvinfer(path: &Path) -> Result<Self, LabelError> {
+        let mut labels = Self::load(path)?;
+        labels.names.retain(|name| !name.is_empty());
+        for name in &mut labels.names {
+            let label = name.split(';').next().unwrap_or_default();
+            *name = label.trim().to_owned();
+        }
+        Ok(labels)
+    }
+
     fn read(path: &Path) -> Result<Vec<String>, Cause> {
         let bytes = file::read(path, MAX_FILE_SIZE)?;
         let lines = file::text(&bytes)?.trim_end().lines();

@@ -6,7 +6,7 @@
 
 use gst::glib;
 
-use super::deepstream::{self, Task};
+use super::deepstream::{self, ClassColors, Task};
 use super::{DetailedRegion, FrameRegions, Kinds, Labels, MaskBuffers};
 use crate::deepstream::DeepStreamError;
 use crate::input::source::{Images, Sources};
@@ -30,6 +30,8 @@ pub(crate) struct Sink<'a> {
     pub target: Target,
     pub kinds: Kinds,
     pub keep_tensors: bool,
+    /// The colors of DeepStream's objects.
+    pub colors: &'a ClassColors,
     /// The readers of the tensors.
     pub sources: &'a Sources,
 }
@@ -96,7 +98,7 @@ impl Sink<'_> {
                 let (add_objects, remove_tensors) = (self.kinds.nvds, !self.keep_tensors);
                 let task = Task { unique_id, add_objects, remove_tensors };
                 if let Some(batch) = self.sources.batches.batch_meta(buffer) {
-                    deepstream::attach(batch, regions.frames(), labels, task)?;
+                    deepstream::attach(batch, regions.frames(), labels, self.colors, task)?;
                 }
                 only_frame
             }

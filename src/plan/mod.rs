@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// Replaces the parameters with which the plan was made, at all places, if they differ. Does not allocate if it
-    /// has had as many thresholds.
+    /// has had as many thresholds and rules of classes.
     pub fn set_params(&mut self, params: &Params) {
         if self.params == *params {
             return;
@@ -147,16 +147,20 @@ impl Plan {
 
 /// Copies parameters into the memory of others.
 fn copy(from: &Params, to: &mut Params) {
+    let mut class_rules = std::mem::take(&mut to.class_rules);
+    class_rules.clone_from(&from.class_rules);
     let ClassThresholds { default, per_class: thresholds } = &from.thresholds;
     let mut per_class = std::mem::take(&mut to.thresholds.per_class);
     per_class.clone_from(thresholds);
-    *to = Params { thresholds: ClassThresholds { default: *default, per_class }, ..*from };
+    let thresholds = ClassThresholds { default: *default, per_class };
+    *to = Params { thresholds, class_rules, ..*from };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::decoder::{self, ChoiceError, Options};
+    use crate::engine::ClassRule;
 
     const NUMBERS: [f32; 70] = [0.5; 70];
 
@@ -230,7 +234,10 @@ mod tests {
             plan.at(place);
         }
         let thresholds = ClassThresholds { default: 0.5, per_class: vec![0.25, 0.75] };
-        let params = Params { thresholds, max_candidates: 7, ..Params::default() };
+        let rule =
+            ClassRule { iou_threshold: Some(0.7), max_detections: 3, ..ClassRule::default() };
+        let class_rules = vec![ClassRule::default(), rule];
+        let params = Params { thresholds, class_rules, max_candidates: 7, ..Params::default() };
         plan.set_params(&params);
         assert_eq!(
             places.map(|place| plan.params(&place).cloned()),

@@ -54,9 +54,10 @@ impl Place {
         }
         #[cfg(any(feature = "gstreamer", feature = "internals"))]
         if let Self::Frame(mapping) = self {
-            let SizeLimits { min, max } = params.sizes;
-            let [min, max] = [min, max].map(|sides| mapping.sides_in_model(sides));
-            params.sizes = SizeLimits { min, max };
+            let of_classes = params.class_rules.iter_mut().filter_map(|rule| rule.sizes.as_mut());
+            for SizeLimits { min, max } in of_classes.chain([&mut params.sizes]) {
+                [*min, *max] = [*min, *max].map(|sides| mapping.sides_in_model(sides));
+            }
             params.visible = mapping.visible();
         }
     }
@@ -66,6 +67,7 @@ impl Place {
 mod tests {
     use super::*;
     use crate::decoder::{self, Options};
+    use crate::engine::ClassRule;
     use crate::geometry::Letterbox;
     use crate::tensor::TensorView;
 
@@ -75,9 +77,13 @@ mod tests {
         let layout = decoder::choose(&[tensor], None, Options::default()).unwrap().layout;
         let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
         let sizes = SizeLimits { min: [8.0; 2], max: [f32::INFINITY; 2] };
-        let mut params = Params { sizes, scale: [3.0; 2], ..Params::default() };
+        let rule = |sizes| ClassRule { sizes: Some(sizes), ..ClassRule::default() };
+        let class_rules = vec![ClassRule::default(), rule(sizes)];
+        let mut params = Params { sizes, class_rules, scale: [3.0; 2], ..Params::default() };
         Place::Frame(mapping).apply(&layout, &mut params);
         let sizes = SizeLimits { min: [4.0; 2], max: [f32::INFINITY; 2] };
-        assert_eq!(params, Params { sizes, visible: mapping.visible(), ..Params::default() });
+        let class_rules = vec![ClassRule::default(), rule(sizes)];
+        let visible = mapping.visible();
+        assert_eq!(params, Params { sizes, class_rules, visible, ..Params::default() });
     }
 }

@@ -113,11 +113,16 @@ fn the_element_allocates_nothing_once_warm() {
 }
 
 /// The defaults, a limit that every frame reaches, tensors that are removed, and class rules.
-const PROPERTIES: [&[(&str, &str)]; 4] = [
+const PROPERTIES: [&[(&str, &str)]; 5] = [
     &[],
     &[("max-detections", "12")],
     &[("attach", "roi"), ("keep-tensors", "false")],
     &[("classes", "0,1"), ("class-thresholds", "1:0.5"), ("method", "map-reduce")],
+    &[
+        ("class-iou-thresholds", "0:0.6"),
+        ("class-max-detections", "0:5"),
+        ("class-sizes", "1:4x4.."),
+    ],
 ];
 
 #[test]

@@ -18,7 +18,11 @@ fn tensors_in_host_memory_equal_reference_and_are_uploaded_once() {
     for seed in 0..scenes() {
         let scene = Scene::any(seed);
         let (tensors, layout) = scene.tensors();
-        let params = Params { thresholds: ClassThresholds::uniform(0.3), ..scene.params.clone() };
+        let params = Params {
+            thresholds: ClassThresholds::uniform(0.3),
+            class_rules: Vec::new(),
+            ..scene.params.clone()
+        };
         let expected = reference.run(&tensors, &layout, &params).unwrap().image(0);
         let outcome = cuda.run(&tensors, &layout, &params).unwrap();
         let found = outcome.image(0);

@@ -16,6 +16,7 @@ use gstnmsfilter::internals::engine::{
 };
 use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
 
+use crate::outcome::{OnGpu, has_class_limits};
 use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 
@@ -97,7 +98,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
     let device = Device::open(0).unwrap();
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     let (mut columns, mut on_host, mut mask_bytes_downloaded) = (0, 0, 0);
-    let mut thresholds = Vec::new();
+    let mut on_gpu = OnGpu::default();
     let mut last_priors = None;
     let scenes = engines::scene_count(2_000);
     for seed in 0..scenes {
@@ -144,12 +145,8 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
         // Each tensor in host memory, and each image, once, however many fields read it.
         let tensors: u64 =
             layout.tensors().into_iter().map(|index| bytes_on_host(&mixed[index])).sum();
-        // Thresholds by class and priors are uploaded when they change.
-        let mut changed = 0;
-        if thresholds != params.thresholds.per_class {
-            thresholds.clone_from(&params.thresholds.per_class);
-            changed += 4 * thresholds.len() as u64;
-        }
+        // Thresholds and rules by class and priors are uploaded when they change.
+        let mut changed = on_gpu.uploaded(params);
         let is_table = |group: &Group| matches!(group.reference, BoxReference::Table(_));
         if layout.groups.iter().any(is_table) && last_priors != layout.priors {
             last_priors.clone_from(&layout.priors);
@@ -166,9 +163,12 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
             let least = if turn == 0 { tensors + changed } else { tensors };
             assert!((least..=greatest).contains(&work.bytes_uploaded), "{case}: {work:?}");
             if work.launches == 1 {
-                assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
-                assert_eq!(work.column_bytes_downloaded, column_bytes(&found), "{case}");
-                assert_eq!(work.mask_bytes_downloaded, mask_bytes(&found), "{case}");
+                // Survivors beyond the limit of their class are copied, too.
+                if !has_class_limits(params) {
+                    assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
+                    assert_eq!(work.column_bytes_downloaded, column_bytes(&found), "{case}");
+                    assert_eq!(work.mask_bytes_downloaded, mask_bytes(&found), "{case}");
+                }
                 mask_bytes_downloaded += work.mask_bytes_downloaded;
             }
             columns += found.images().map(|image| image.columns.len()).sum::<usize>();
@@ -176,7 +176,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
         }
     }
     assert!(columns > 5 * scenes as usize && on_host > scenes as usize);
-    assert!(mask_bytes_downloaded > 20 * scenes, "{mask_bytes_downloaded} bytes of masks");
+    assert!(mask_bytes_downloaded > 10 * scenes, "{mask_bytes_downloaded} bytes of masks");
 }
 
 /// A tensor like `view`, of any element type, in which some elements have random bits.

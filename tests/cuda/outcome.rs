@@ -3,13 +3,47 @@
 
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::internals::decoder::{self, Layout};
-use gstnmsfilter::internals::engine::Outcome;
+use gstnmsfilter::internals::engine::{Outcome, Params, SizeLimits};
 use gstnmsfilter::tensor::{ElementType, TensorView};
 
 /// The number of random scenes.
 pub fn scenes() -> u64 {
     let value = std::env::var("NMSFILTER_TEST_SCENES").ok();
     value.map_or(300, |value| value.parse().expect("NMSFILTER_TEST_SCENES is a number"))
+}
+
+/// What of the parameters is on the GPU: thresholds and rules by class.
+#[derive(Default)]
+pub struct OnGpu {
+    thresholds: Vec<f32>,
+    rules: Vec<[f32; 5]>,
+}
+
+impl OnGpu {
+    /// The number of bytes that are copied to the GPU for a run with these: of what has changed, and of rules if there
+    /// are any.
+    pub fn uploaded(&mut self, params: &Params) -> u64 {
+        let mut bytes = 0;
+        if self.thresholds != params.thresholds.per_class {
+            self.thresholds.clone_from(&params.thresholds.per_class);
+            bytes += 4 * self.thresholds.len() as u64;
+        }
+        let rule = |class: u32| {
+            let SizeLimits { min, max } = *params.sizes_of(class);
+            [params.iou_threshold_of(class), min[0], min[1], max[0], max[1]]
+        };
+        let rules: Vec<_> = (0..params.class_rules.len() as u32).map(rule).collect();
+        if !rules.is_empty() && rules != self.rules {
+            bytes += 20 * rules.len() as u64;
+            self.rules = rules;
+        }
+        bytes
+    }
+}
+
+/// Whether survivors are removed on the host, after they were copied.
+pub fn has_class_limits(params: &Params) -> bool {
+    params.class_rules.iter().any(|rule| rule.max_detections != 0)
 }
 
 /// The number of bytes that are copied to the host: in each launch the counts of each image, and the

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Detection, Engine, Method, Params, Reference,
+    ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
 use gstnmsfilter::tensor::TensorView;
 
@@ -50,12 +50,15 @@ type Suppress = unsafe extern "C" fn(
     usize,
     *mut f64,
 ) -> isize;
+type SuppressClasses =
+    unsafe extern "C" fn(*const Object, usize, *const Thresholds, usize, *mut u32) -> isize;
 type Overlap = unsafe extern "C" fn(*const Object, *const Object) -> f32;
 
 /// nvinfer's functions.
 #[derive(Clone, Copy)]
 struct Nvinfer {
     suppress: Suppress,
+    suppress_classes: SuppressClasses,
     overlap: Overlap,
 }
 
@@ -71,7 +74,8 @@ impl Nvinfer {
             unsafe {
                 let library = LoadedLibrary::open(&folder.join("libnvinfer_nms.so"));
                 let suppress = library.function(c"nvinfer_suppress");
-                Self { suppress, overlap: library.function(c"nvinfer_overlap") }
+                let suppress_classes = library.function(c"nvinfer_suppress_classes");
+                Self { suppress, suppress_classes, overlap: library.function(c"nvinfer_overlap") }
             }
         }))
     }
@@ -86,6 +90,19 @@ impl Nvinfer {
             (self.suppress)(input, objects.len(), &thresholds, output, 1, &mut time)
         };
         survivors.truncate(count.try_into().expect("there are not too many objects"));
+        survivors
+    }
+
+    /// The same with the thresholds of each class.
+    fn suppress_classes(self, objects: &[Object], thresholds: &[Thresholds]) -> Vec<u32> {
+        let mut survivors = vec![0; objects.len()];
+        // SAFETY: both arrays have as many elements as there are objects.
+        let count = unsafe {
+            let (input, output) = (objects.as_ptr(), survivors.as_mut_ptr());
+            let (of_classes, classes) = (thresholds.as_ptr(), thresholds.len());
+            (self.suppress_classes)(input, objects.len(), of_classes, classes, output)
+        };
+        survivors.truncate(count.try_into().expect("every object has a class with thresholds"));
         survivors
     }
 
@@ -395,6 +412,75 @@ fn a_score_equal_to_the_postcluster_threshold_is_removed() {
     assert_eq!((theirs, ours), (vec![0], vec![0, 1]));
 }
 
+/// `pre-cluster-threshold` is applied by nvinfer before this; a candidate must reach it.
+#[test]
+fn thresholds_and_topk_of_each_class_leave_the_objects_of_nvinfer() {
+    const CLASSES: usize = 4;
+    let Some(nvinfer) = Nvinfer::get() else { return };
+    let mut engine = engines::fast();
+    let [mut compared, mut left] = [0; 2];
+    for seed in 0..engines::scene_count(400) {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut list =
+            List { name: format!("seed {seed}"), corners: vec![], scores: vec![], classes: vec![] };
+        for _ in 0..rng.usize(0..400) {
+            let [x, y] = [(); 2].map(|()| rng.f32() * 200.0);
+            let [width, height] = [(); 2].map(|()| 5.0 + rng.f32() * 60.0);
+            list.corners.push([x, y, x + width, y + height]);
+            // Some scores are equal, and some equal a threshold.
+            list.scores.push(rng.u32(1..64) as f32 / 64.0);
+            list.classes.push(rng.u32(0..CLASSES as u32));
+        }
+        let before: Vec<f32> = (0..CLASSES).map(|_| rng.u32(0..40) as f32 / 64.0).collect();
+        let thresholds: Vec<Thresholds> = (0..CLASSES)
+            .map(|_| Thresholds {
+                iou: rng.f32(),
+                postcluster: rng.u32(0..40) as f32 / 64.0,
+                topk: *rng.choice(&[-1, -1, 1, 5, 20]).unwrap(),
+            })
+            .collect();
+        let passes: Vec<bool> = list
+            .scores
+            .iter()
+            .zip(&list.classes)
+            .map(|(&score, &class)| score >= before[class as usize])
+            .collect();
+        let mut given = list.clone();
+        given.retain(&passes);
+        let anchors: Vec<u32> =
+            (0..).zip(&passes).filter(|(_, passes)| **passes).map(|(anchor, _)| anchor).collect();
+        let expected: Vec<u32> = nvinfer
+            .suppress_classes(&given.objects(), &thresholds)
+            .into_iter()
+            .map(|index| anchors[index as usize])
+            .collect();
+        let rule = |of: &Thresholds| ClassRule {
+            iou_threshold: Some(of.iou),
+            max_detections: of.topk.max(0) as usize,
+            ..ClassRule::default()
+        };
+        let least = |(&before, of): (&f32, &Thresholds)| before.max(of.postcluster.next_up());
+        let params = Params {
+            thresholds: ClassThresholds {
+                default: f32::INFINITY,
+                per_class: before.iter().zip(&thresholds).map(least).collect(),
+            },
+            class_rules: thresholds.iter().map(rule).collect(),
+            ..params(0.45)
+        };
+        for engine in [&mut Reference::default() as &mut dyn Engine, &mut *engine] {
+            let found = list.suppress(engine, &params);
+            assert_eq!(found, expected, "{}: {}, {thresholds:?}", list.name, engine.name());
+        }
+        compared += list.corners.len();
+        left += expected.len();
+    }
+    assert!(
+        left > engines::scene_count(1_000) as usize && compared > 2 * left,
+        "{left} of {compared}"
+    );
+}
+
 #[test]
 fn topk_limits_each_class_and_max_detections_the_image() {
     let Some(nvinfer) = Nvinfer::get() else { return };
@@ -406,6 +492,9 @@ fn topk_limits_each_class_and_max_detections_the_image() {
     };
     let thresholds = Thresholds { topk: 1, ..Thresholds::iou(0.45) };
     assert_eq!(nvinfer.suppress(&list.objects(), thresholds), [3, 2]);
+    let rule = ClassRule { max_detections: 1, ..ClassRule::default() };
+    let of_class = Params { class_rules: vec![rule; 2], ..params(0.45) };
+    assert_eq!(list.suppress(&mut *engines::fast(), &of_class), [3, 2]);
     let one = Params { max_detections: 1, ..params(0.45) };
     assert_eq!(list.suppress(&mut *engines::fast(), &one), [3]);
 }

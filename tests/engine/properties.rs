@@ -5,7 +5,7 @@
 
 use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Detection, Engine, Method, Params, Reference,
+    ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
 use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
@@ -47,7 +47,7 @@ fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     let pair = Params {
         method: Method::MapReduce,
         overlap: params.overlap,
-        iou_threshold: params.iou_threshold,
+        iou_threshold: params.iou_threshold_of(lower.class),
         threshold_inclusive: params.threshold_inclusive,
         pixel_offset: params.pixel_offset,
         ..Params::default()
@@ -221,6 +221,38 @@ fn fast_equals_reference_for_parameters_that_are_nan() {
 }
 
 #[test]
+fn the_limits_of_classes_keep_the_highest_ranked_of_each() {
+    let mut fast = engines::fast();
+    let (scenes, mut cut) = (engines::scene_count(500), 0);
+    for seed in 0..scenes {
+        let scene = Scene::plain(seed, Method::Greedy);
+        let (tensors, layout) = scene.tensors();
+        let kept = survivors(&mut *fast, &tensors, &layout, &scene.params);
+        let mut params = scene.params.clone();
+        params.class_rules.resize(3, ClassRule::default());
+        let limits = [2, 0, 5];
+        for (rule, limit) in params.class_rules.iter_mut().zip(limits) {
+            rule.max_detections = limit;
+        }
+        for max_detections in [0, 4] {
+            let mut of_classes = [0; 3];
+            let mut expected = kept.clone();
+            expected.retain(|survivor| {
+                let class = survivor.class as usize;
+                of_classes[class] += 1;
+                limits[class] == 0 || of_classes[class] <= limits[class]
+            });
+            expected.truncate(if max_detections == 0 { usize::MAX } else { max_detections });
+            params.max_detections = max_detections;
+            let found = survivors(&mut *fast, &tensors, &layout, &params);
+            assert_eq!(found, expected, "seed {seed}, max-detections {max_detections}");
+            cut += (kept.len() - found.len()) as u64;
+        }
+    }
+    assert!(cut > scenes, "{cut} cut off");
+}
+
+#[test]
 fn max_candidates_and_max_detections_keep_the_highest_ranked() {
     let mut fast = engines::fast();
     let (scenes, mut cut) = (engines::scene_count(500), 0);
@@ -263,6 +295,7 @@ fn multi_label_equals_one_run_per_class() {
             let single = Params {
                 multi_label: false,
                 thresholds: ClassThresholds::uniform(multi.thresholds.of(class as u32)),
+                class_rules: multi.class_rules.get(class).copied().into_iter().collect(),
                 ..multi.clone()
             };
             let found = fast.run(&tensors, &alone, &single).unwrap().image(0);

@@ -259,7 +259,7 @@ static KernelParams default_params(uint32_t anchors, uint32_t classes, uint32_t 
     params.box_format = format;
     params.scale[0] = params.scale[1] = 1.0f;
     params.max_size[0] = params.max_size[1] = INFINITY;
-    params.iou_threshold = 0.45f;
+    params.iou_threshold = params.lowest_iou_threshold = 0.45f;
     params.class_agnostic = classes == 1; // as src/engine/cuda has it
     params.sequence = 1;
     params.capacity = anchors;

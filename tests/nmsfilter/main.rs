@@ -16,6 +16,7 @@ mod masks;
 mod model;
 mod models2026;
 mod notices;
+mod nvinfer_config;
 mod overlap;
 mod quantization;
 mod recorded_readings;

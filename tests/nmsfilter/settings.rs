@@ -78,7 +78,7 @@ fn model_width_and_model_height_can_be_set_at_different_frames() {
 }
 
 /// Invalid settings, and the beginning of the warning.
-const INVALID: [(&[Change], &str); 8] = [
+const INVALID: [(&[Change], &str); 11] = [
     (&[(3, "model-width", "320")], "model-width and model-height go together; got 320 and 0"),
     (
         &[(3, "letterbox", "center")],
@@ -86,6 +86,9 @@ const INVALID: [(&[Change], &str); 8] = [
     ),
     (&[(3, "classes", "cat")], "classes: there is no class \"cat\""),
     (&[(3, "class-thresholds", "cat:0.5")], "class-thresholds: there is no class \"cat\""),
+    (&[(3, "class-iou-thresholds", "0:1.5")], "class-iou-thresholds: cannot read \"0:1.5\""),
+    (&[(3, "class-max-detections", "0:-1")], "class-max-detections: cannot read \"0:-1\""),
+    (&[(3, "class-sizes", "0:9x9..8x8")], "class-sizes: cannot read \"0:9x9..8x8\""),
     (&[(3, "max-size", "8"), (3, "min-size", "9")], "min-size is 9 and max-size 8"),
     (
         &[(3, "num-classes", "80")],

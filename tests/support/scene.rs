@@ -5,7 +5,9 @@ use fastrand::Rng;
 use gstnmsfilter::internals::decoder::{
     self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
 };
-use gstnmsfilter::internals::engine::{ClassThresholds, Method, Overlap, Params, SizeLimits};
+use gstnmsfilter::internals::engine::{
+    ClassRule, ClassThresholds, Method, Overlap, Params, SizeLimits,
+};
 use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
@@ -153,6 +155,14 @@ impl Scene {
             thresholds: ClassThresholds::uniform(0.1),
             sizes: SizeLimits::ANY,
             ..any_params(&mut rng, anchors, classes)
+        };
+        let params = Params {
+            class_rules: params
+                .class_rules
+                .iter()
+                .map(|rule| ClassRule { sizes: None, max_detections: 0, ..*rule })
+                .collect(),
+            ..params
         };
         let mut scene = Self::around_objects(
             &mut rng,
@@ -495,6 +505,15 @@ fn anchor(
     anchor
 }
 
+fn any_class_rule(rng: &mut Rng) -> ClassRule {
+    let sizes = SizeLimits { min: [rng.f32() * 20.0, 5.0], max: [rng.f32() * 100.0, 70.0] };
+    ClassRule {
+        iou_threshold: rng.bool().then(|| *rng.choice(&[0.0, 0.2, 0.45, 0.6, 1.0]).unwrap()),
+        sizes: (rng.u32(0..6) == 0).then_some(sizes),
+        max_detections: *rng.choice(&[0, 0, 0, 1, 6, 30]).unwrap(),
+    }
+}
+
 pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
     let mut thresholds = ClassThresholds::uniform(*rng.choice(&[0.0, 0.1, 0.25, 0.5]).unwrap());
     if rng.u32(0..4) == 0 {
@@ -506,6 +525,10 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
     let sizes = match rng.u32(0..5) {
         0 => SizeLimits { min: [rng.f32() * 20.0, 5.0], max: [rng.f32() * 100.0, 70.0] },
         _ => SizeLimits::ANY,
+    };
+    let class_rules = match rng.u32(0..5) {
+        0 => (0..rng.usize(0..classes + 2)).map(|_| any_class_rule(rng)).collect(),
+        _ => Vec::new(),
     };
     let visible = match rng.u32(0..4) {
         0 => Bounds {
@@ -533,6 +556,7 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         class_agnostic: rng.bool(),
         thresholds,
         sizes,
+        class_rules,
         visible,
         // The reference engine takes seconds for more pairs.
         multi_label: rng.bool() && anchors * classes <= 4_000,

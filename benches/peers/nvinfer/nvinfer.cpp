@@ -50,9 +50,9 @@ void NvDsInferDBScanCluster(NvDsInferDBScan *, NvDsInferDBScanClusteringParams *
 void NvDsInferDBScanClusterHybrid(NvDsInferDBScan *, NvDsInferDBScanClusteringParams *,
                                   NvDsInferObjectDetectionInfo *, size_t *) NOT_BUILT
 
-extern "C" __attribute__((visibility("default"))) ptrdiff_t
-nvinfer_suppress(const NvinferObject *objects, size_t count, const NvinferThresholds *thresholds, uint32_t *survivors,
-                 size_t runs, double *times) {
+// Suppresses with the thresholds of each class; those of classes beyond `classes` are the last.
+static ptrdiff_t suppress(const NvinferObject *objects, size_t count, const NvinferThresholds *thresholds,
+                          size_t classes, uint32_t *survivors, size_t runs, double *times) {
     if (count > (1u << 24))
         return -1;
     std::vector<std::vector<NvDsInferObjectDetectionInfo>> by_class(1);
@@ -64,14 +64,17 @@ nvinfer_suppress(const NvinferObject *objects, size_t count, const NvinferThresh
         by_class[object.class_index].push_back({object.class_index, object.left, object.top, object.width,
                                                 object.height, object.score, static_cast<float>(i)});
     }
-    NvDsInferDetectionParams params{};
-    params.nmsIOUThreshold = thresholds->iou;
-    params.postClusterThreshold = thresholds->postcluster;
-    params.topK = thresholds->topk;
+    std::vector<NvDsInferDetectionParams> params(by_class.size());
+    for (size_t c = 0; c < params.size(); c++) {
+        const NvinferThresholds &of_class = thresholds[c < classes ? c : classes - 1];
+        params[c].nmsIOUThreshold = of_class.iou;
+        params[c].postClusterThreshold = of_class.postcluster;
+        params[c].topK = of_class.topk;
+    }
 
     DetectPostprocessor processor(0);
     processor.*access(ClassCount{}) = static_cast<uint32_t>(by_class.size());
-    (processor.*access(ClassParams{})).assign(by_class.size(), params);
+    processor.*access(ClassParams{}) = std::move(params);
     processor.*access(ClassObjects{}) = std::move(by_class);
 
     NvDsInferDetectionOutput output{};
@@ -86,6 +89,22 @@ nvinfer_suppress(const NvinferObject *objects, size_t count, const NvinferThresh
         survivors[i] = static_cast<uint32_t>(output.objects[i].rotation_angle);
     delete[] output.objects;
     return output.numObjects;
+}
+
+extern "C" __attribute__((visibility("default"))) ptrdiff_t
+nvinfer_suppress(const NvinferObject *objects, size_t count, const NvinferThresholds *thresholds, uint32_t *survivors,
+                 size_t runs, double *times) {
+    return suppress(objects, count, thresholds, 1, survivors, runs, times);
+}
+
+extern "C" __attribute__((visibility("default"))) ptrdiff_t
+nvinfer_suppress_classes(const NvinferObject *objects, size_t count, const NvinferThresholds *thresholds,
+                         size_t classes, uint32_t *survivors) {
+    for (size_t i = 0; i < count; i++)
+        if (objects[i].class_index >= classes)
+            return -1;
+    double time;
+    return suppress(objects, count, thresholds, classes, survivors, 1, &time);
 }
 
 extern "C" __attribute__((visibility("default"))) float nvinfer_overlap(const NvinferObject *first,

@@ -35,6 +35,11 @@ struct NvinferThresholds {
 ptrdiff_t nvinfer_suppress(const struct NvinferObject *objects, size_t count, const struct NvinferThresholds *thresholds,
                            uint32_t *survivors, size_t runs, double *times);
 
+// The same once, with the thresholds of each class: those of class c are thresholds[c], of `classes`. Returns -1 also if
+// an object is of another class.
+ptrdiff_t nvinfer_suppress_classes(const struct NvinferObject *objects, size_t count,
+                                   const struct NvinferThresholds *thresholds, size_t classes, uint32_t *survivors);
+
 // The overlap of two objects of the same class as nvinfer computes it: the smallest threshold at which both
 // survive. The second has the lower score.
 float nvinfer_overlap(const struct NvinferObject *first, const struct NvinferObject *second);

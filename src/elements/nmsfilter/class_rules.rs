@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The properties `classes` and `class-thresholds`: lists of classes by number or by label.
+//! The properties `classes`, `class-thresholds`, `class-iou-thresholds`, `class-max-detections` and `class-sizes`:
+//! lists of classes by number or by label.
 //!
-//! In: the texts of the properties, the labels and the decoder. Out: the score threshold of each class. A name
-//! that consists of digits is always the number of a class, even if a label is the same.
+//! In: the texts of the properties, the labels, the decoder, and a configuration of nvinfer. Out: the score threshold and
+//! the rules of each class. A name that consists of digits is always the number of a class, even if a label is the same.
+//! What a property lists counts, else the configuration's group of the class, else what applies to all classes.
 
 use super::list::entries;
+use super::settings::Settings;
 use crate::decoder::{Choice, MAX_CLASSES};
-use crate::engine::ClassThresholds;
+use crate::engine::{ClassRule, ClassThresholds, SizeLimits};
 use crate::output::Labels;
 
 /// An invalid list of classes.
@@ -17,49 +20,210 @@ pub(super) enum ClassRuleError {
          regions have ({labels} labels loaded)"
     )]
     UnknownClass { property: &'static str, name: String, labels: usize },
-    #[error(
-        "class-thresholds: cannot read {entry:?}; expected CLASS:THRESHOLD, as in person:0.5,7:0.3"
-    )]
-    Entry { entry: String },
+    #[error("{property}: cannot read {entry:?}; expected {expected}")]
+    Entry { property: &'static str, entry: String, expected: &'static str },
 }
 
-/// The threshold of each class: that of `class_thresholds` if it lists the class, otherwise
-/// `score`. If `classes` is not empty, the threshold of classes that it does not list is infinite.
-///
-/// # Errors
-/// If an entry cannot be parsed, or names no class.
-pub(super) fn thresholds(
-    score: f32,
-    classes: Option<&str>,
-    class_thresholds: Option<&str>,
-    labels: &Labels,
-    choice: &Choice,
-) -> Result<ClassThresholds, ClassRuleError> {
-    let class = |property, name: &str| class(property, name, labels, choice);
-    let mut rules = ClassThresholds::uniform(score);
-    let mut kept = Vec::new();
-    for name in entries(classes) {
-        kept.push(class("classes", &name)?);
+/// A property with a value for each class that it lists.
+struct List<T> {
+    property: &'static str,
+    expected: &'static str,
+    /// The value of a text, if it is one.
+    parse: fn(&str) -> Option<T>,
+}
+
+const THRESHOLDS: List<f32> = List {
+    property: "class-thresholds",
+    expected: "CLASS:THRESHOLD, as in person:0.5,7:0.3",
+    parse: |text| text.parse().ok().filter(|threshold: &f32| threshold.is_finite()),
+};
+
+const IOU_THRESHOLDS: List<f32> = List {
+    property: "class-iou-thresholds",
+    expected: "CLASS:THRESHOLD with a threshold from 0 to 1, as in person:0.5,7:0.3",
+    parse: |text| text.parse().ok().filter(|threshold| (0.0..=1.0).contains(threshold)),
+};
+
+const MAX_DETECTIONS: List<u32> = List {
+    property: "class-max-detections",
+    expected: "CLASS:NUMBER, as in person:100,7:20",
+    parse: |text| text.parse().ok(),
+};
+
+const SIZES: List<SizeLimits> = List {
+    property: "class-sizes",
+    expected: "CLASS:WIDTHxHEIGHT..WIDTHxHEIGHT, the first or the last of which can be left out, and none greater \
+               than the other, as in person:16x32..400x800,7:..64x64",
+    parse: sizes,
+};
+
+/// What properties list with a class.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ClassRules {
+    pub thresholds: ClassThresholds,
+    /// The other rules, by class.
+    pub rules: Vec<ClassRule>,
+}
+
+impl ClassRules {
+    /// The rules of all properties. If `classes` is not empty, the threshold of classes that it does not list is
+    /// infinite.
+    ///
+    /// # Errors
+    /// If an entry cannot be parsed, or names no class.
+    pub fn new(
+        settings: &Settings,
+        labels: &Labels,
+        choice: &Choice,
+    ) -> Result<Self, ClassRuleError> {
+        let classes = Classes { labels, choice };
+        let mut made = Self { thresholds: Self::of_file(settings), rules: Vec::new() };
+        let limits = classes.list(&MAX_DETECTIONS, settings.class_max_detections.as_deref())?;
+        made.set_rules_of_file(settings, choice.layout.classes, |class| {
+            limits.iter().any(|&(listed, _)| listed == class)
+        });
+        for (class, limit) in limits {
+            made.rule(class).max_detections = limit as usize;
+        }
+        for (class, threshold) in
+            classes.list(&IOU_THRESHOLDS, settings.class_iou_thresholds.as_deref())?
+        {
+            made.rule(class).iou_threshold = Some(threshold);
+        }
+        for (class, limits) in classes.list(&SIZES, settings.class_sizes.as_deref())? {
+            made.rule(class).sizes = Some(limits);
+        }
+        let thresholds = &mut made.thresholds;
+        let mut kept = Vec::new();
+        for name in entries(settings.classes.as_deref()) {
+            kept.push(classes.number("classes", &name)?);
+        }
+        let is_excluded: Box<dyn Fn(usize) -> bool> = match (&settings.nvinfer, kept.is_empty()) {
+            (_, false) => {
+                let of_all = std::mem::replace(
+                    thresholds,
+                    ClassThresholds { default: f32::INFINITY, per_class: Vec::new() },
+                );
+                for &class in &kept {
+                    set_threshold(thresholds, class, of_all.of(class as u32));
+                }
+                Box::new(|class| !kept.contains(&class))
+            }
+            (Some(config), true) => {
+                for &class in &config.excluded {
+                    set_threshold(thresholds, class, f32::INFINITY);
+                }
+                Box::new(|class| config.excluded.contains(&class))
+            }
+            (None, true) => Box::new(|_| false),
+        };
+        for (class, threshold) in classes.list(&THRESHOLDS, settings.class_thresholds.as_deref())? {
+            if !is_excluded(class) {
+                set_threshold(thresholds, class, threshold);
+            }
+        }
+        Ok(made)
     }
-    if !kept.is_empty() {
-        rules.default = f32::INFINITY;
-        for &class in &kept {
-            set_threshold(&mut rules, class, score);
+
+    /// The score thresholds of the configuration's groups, else `score-threshold`.
+    fn of_file(settings: &Settings) -> ClassThresholds {
+        let mut thresholds = ClassThresholds::uniform(settings.score_threshold);
+        let Some(config) = &settings.nvinfer else { return thresholds };
+        for (&class, own) in &config.classes {
+            if own.score_threshold().is_some() {
+                // A group that has one of both thresholds has the other of all classes.
+                let threshold = config.of(class).score_threshold();
+                set_threshold(
+                    &mut thresholds,
+                    class,
+                    threshold.unwrap_or(settings.score_threshold),
+                );
+            }
+        }
+        thresholds
+    }
+
+    /// The rules of the configuration for so many classes; the greatest number of survivors except of classes that
+    /// have one of their own.
+    fn set_rules_of_file(
+        &mut self,
+        settings: &Settings,
+        classes: usize,
+        has_own: impl Fn(usize) -> bool,
+    ) {
+        let Some(config) = &settings.nvinfer else { return };
+        // A limit for all classes is one of each.
+        let end = match config.all.topk {
+            Some(_) => classes,
+            None => config.classes.keys().next_back().map_or(0, |last| last + 1),
+        };
+        for class in 0..end.min(classes) {
+            let own = config.classes.get(&class);
+            let iou_threshold = own.and_then(|own| own.iou_threshold);
+            let topk = config.of(class).topk.filter(|_| !has_own(class));
+            if topk == Some(0) {
+                set_threshold(&mut self.thresholds, class, f32::INFINITY);
+            }
+            if iou_threshold.is_some() || topk.is_some() {
+                let max_detections = topk.unwrap_or(0) as usize;
+                *self.rule(class) = ClassRule { iou_threshold, max_detections, sizes: None };
+            }
         }
     }
-    for entry in entries(class_thresholds) {
-        let malformed = || ClassRuleError::Entry { entry: entry.clone() };
-        let (name, threshold) = entry.rsplit_once(':').ok_or_else(malformed)?;
-        let threshold: f32 = threshold.trim().parse().map_err(|_| malformed())?;
-        if !threshold.is_finite() {
-            return Err(malformed());
+
+    fn rule(&mut self, class: usize) -> &mut ClassRule {
+        if class >= self.rules.len() {
+            self.rules.resize(class + 1, ClassRule::default());
         }
-        let class = class("class-thresholds", name.trim())?;
-        if kept.is_empty() || kept.contains(&class) {
-            set_threshold(&mut rules, class, threshold);
-        }
+        &mut self.rules[class]
     }
-    Ok(rules)
+}
+
+/// What names of classes are looked up in.
+struct Classes<'a> {
+    labels: &'a Labels,
+    choice: &'a Choice,
+}
+
+impl Classes<'_> {
+    /// The entries of a list, with the numbers of their classes.
+    fn list<T>(
+        &self,
+        list: &List<T>,
+        text: Option<&str>,
+    ) -> Result<Vec<(usize, T)>, ClassRuleError> {
+        let &List { property, expected, parse } = list;
+        let read = |entry: String| {
+            let malformed = || ClassRuleError::Entry { property, entry: entry.clone(), expected };
+            let (name, value) = entry.rsplit_once(':').ok_or_else(malformed)?;
+            let value = parse(value.trim()).ok_or_else(malformed)?;
+            Ok((self.number(property, name.trim())?, value))
+        };
+        entries(text).map(read).collect()
+    }
+
+    fn number(&self, property: &'static str, name: &str) -> Result<usize, ClassRuleError> {
+        class(property, name, self.labels, self.choice)
+    }
+}
+
+/// The limits that `WIDTHxHEIGHT..WIDTHxHEIGHT` stands for.
+fn sizes(text: &str) -> Option<SizeLimits> {
+    let (min, max) = text.split_once("..")?;
+    let sides = |text: &str, otherwise: f32| match text.trim() {
+        "" => Some([otherwise; 2]),
+        text => {
+            let (width, height) = text.split_once('x')?;
+            let side = |text: &str| {
+                text.trim().parse().ok().filter(|side: &f32| side.is_finite() && *side >= 0.0)
+            };
+            Some([side(width)?, side(height)?])
+        }
+    };
+    let is_empty = min.trim().is_empty() && max.trim().is_empty();
+    let limits = SizeLimits { min: sides(min, 0.0)?, max: sides(max, f32::INFINITY)? };
+    let is_range = limits.min[0] <= limits.max[0] && limits.min[1] <= limits.max[1];
+    (is_range && !is_empty).then_some(limits)
 }
 
 fn class(
@@ -105,7 +269,16 @@ mod tests {
     ) -> Result<ClassThresholds, ClassRuleError> {
         let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
-        thresholds(0.25, classes, class_thresholds, labels, &choice)
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let settings = Settings {
+            classes: text(classes),
+            class_thresholds: text(class_thresholds),
+            ..Settings::default()
+        };
+        ClassRules::new(&settings, labels, &choice).map(|made| {
+            assert_eq!(made.rules, []);
+            made.thresholds
+        })
     }
 
     #[test]
@@ -180,6 +353,56 @@ mod tests {
         let labels = labels("none", "person\n\ncat\n");
         let error = with(None, Some(":0.5"), &labels).unwrap_err();
         assert!(error.to_string().contains("there is no class \"\""), "{error}");
+    }
+
+    /// The rules of these properties, without labels.
+    fn rules(settings: Settings) -> Result<ClassRules, ClassRuleError> {
+        let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
+        let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
+        ClassRules::new(&settings, &Labels::default(), &choice)
+    }
+
+    #[test]
+    fn each_list_sets_its_part_of_a_rule() {
+        let text = |text: &str| Some(text.to_owned());
+        let settings = Settings {
+            class_iou_thresholds: text("2:0.5"),
+            class_max_detections: text("0:7,2:0"),
+            class_sizes: text("2:16x32..400x800.5, 1:8x9..,3: .. 5x6"),
+            ..Settings::default()
+        };
+        let (any, none) = (SizeLimits::ANY, ClassRule::default());
+        let sized = |min, max| ClassRule { sizes: Some(SizeLimits { min, max }), ..none };
+        let expected = [
+            ClassRule { max_detections: 7, ..none },
+            sized([8.0, 9.0], any.max),
+            ClassRule { iou_threshold: Some(0.5), ..sized([16.0, 32.0], [400.0, 800.5]) },
+            sized(any.min, [5.0, 6.0]),
+        ];
+        assert_eq!(rules(settings).unwrap().rules, expected);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let refused = |settings: Settings| rules(settings).unwrap_err().to_string();
+        let text = |text: &str| Some(text.to_owned());
+        for entry in ["0:1.5", "0:-0.1", "0:nan", "0:x", "0"] {
+            let error =
+                refused(Settings { class_iou_thresholds: text(entry), ..Settings::default() });
+            assert!(error.starts_with("class-iou-thresholds: cannot read \""), "{error}");
+            assert!(error.contains(entry) && error.contains("from 0 to 1"), "{error}");
+        }
+        for entry in ["0:-1", "0:1.5", "0:4294967296"] {
+            let error =
+                refused(Settings { class_max_detections: text(entry), ..Settings::default() });
+            assert!(error.starts_with("class-max-detections: cannot read \""), "{error}");
+        }
+        for entry in
+            ["0:..", "0:8x8", "0:8..9", "0:9x9..8x10", "0:-1x2..", "0:..infx3", "0:1x..2x2"]
+        {
+            let error = refused(Settings { class_sizes: text(entry), ..Settings::default() });
+            assert!(error.starts_with("class-sizes: cannot read \""), "{error}");
+        }
     }
 
     #[test]

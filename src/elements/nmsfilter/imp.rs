@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::path::Path;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
 use gst::glib;
@@ -22,6 +22,7 @@ use super::enums::{
     Overlap, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
+use super::nvinfer_config::NvinferConfig;
 use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
@@ -150,6 +151,30 @@ pub struct NmsFilter {
         nick = "Class thresholds",
         blurb = "Score thresholds of single classes, as in person:0.5,7:0.3 (other classes: \
                  score-threshold). Classes are written as in the property classes",
+        mutable_playing
+    )]
+    #[property(
+        name = "class-iou-thresholds", get, set, type = Option<String>, member = class_iou_thresholds,
+        nick = "Class IoU thresholds",
+        blurb = "IoU thresholds of single classes, as in person:0.5,7:0.3 (other classes: iou-threshold); with \
+                 class-agnostic=true, the class is that of the box of lower rank. Classes are written as in the \
+                 property classes",
+        mutable_playing
+    )]
+    #[property(
+        name = "class-max-detections", get, set, type = Option<String>, member = class_max_detections,
+        nick = "Class max detections",
+        blurb = "Maximum numbers of survivors of single classes, as in person:100,7:20 (other classes, and 0: no \
+                 limit). The highest-ranked are kept, and of these at most max-detections. Classes are written as \
+                 in the property classes",
+        mutable_playing
+    )]
+    #[property(
+        name = "class-sizes", get, set, type = Option<String>, member = class_sizes,
+        nick = "Class sizes",
+        blurb = "Minimum and maximum width and height of candidates of single classes, in pixels of the frame, as \
+                 in person:16x32..400x800,7:..64x64 (other classes: min-size and max-size). Classes are written as \
+                 in the property classes",
         mutable_playing
     )]
     #[property(
@@ -303,6 +328,15 @@ pub struct NmsFilter {
                  same sizes, with a warning)",
         mutable_ready
     )]
+    #[property(
+        name = "nvinfer-config", get, set, type = Option<String>, member = nvinfer_config,
+        nick = "Configuration of nvinfer",
+        blurb = "Configuration file of nvinfer of at most 1 MiB, text or YAML, whose thresholds, limits, sizes and \
+                 colors of classes, labels, letterbox and unique-id apply. A property that is set, even to its \
+                 default, replaces that of the file: one for all classes that of class-attrs-all, one with a list \
+                 of classes those of these classes",
+        mutable_ready
+    )]
     settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
     session: Mutex<Option<Session>>,
@@ -354,6 +388,7 @@ impl ObjectImpl for NmsFilter {
     fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
         if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
             self.derived_set_property(id, value, spec);
+            lock(&self.settings).was_set.insert(spec.name());
         }
     }
 }
@@ -389,7 +424,14 @@ impl BaseTransformImpl for NmsFilter {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let settings = lock(&self.settings).clone();
+        let properties = lock(&self.settings).clone();
+        let path = properties.nvinfer_config.as_deref().filter(|path| !path.is_empty());
+        let nvinfer = path.map(NvinferConfig::load).transpose().map_err(|error| {
+            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
+        })?;
+        let nvinfer = nvinfer.map(Arc::new);
+        let settings =
+            nvinfer.as_ref().map_or_else(|| properties.clone(), |config| config.apply(&properties));
         let ordinal = u32::try_from(settings.cuda_device_id).ok();
         let selection = engine::select(settings.backend.into(), ordinal).map_err(|error| {
             gst::error_msg!(
@@ -413,16 +455,22 @@ impl BaseTransformImpl for NmsFilter {
         })?;
         let deepstream = deepstream::Reader::new(settings.unique_id, version);
         let file = settings.label_file.as_ref().filter(|file| !file.is_empty());
-        let labels = match file {
-            Some(file) => Labels::load(Path::new(file)).map_err(|error| {
-                gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
-            })?,
-            None => Labels::default(),
+        let of_nvinfer = nvinfer.as_ref().and_then(|config| config.label_file.as_ref());
+        let labels = match (file, of_nvinfer.filter(|_| !settings.was_set.contains("label-file"))) {
+            (Some(file), _) => Labels::load(Path::new(file)),
+            (None, Some(file)) => Labels::load_nvinfer(Path::new(file)),
+            (None, None) => Ok(Labels::default()),
         };
+        let labels = labels.map_err(|error| {
+            gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
+        })?;
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
         *lock(&self.counter) = FrameCounter::new(engine.name());
-        *lock(&self.session) = Some(Session::new(engine, labels, deepstream, settings));
+        for warning in nvinfer.iter().flat_map(|config| &config.warnings) {
+            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
+        }
+        *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, nvinfer));
         Ok(())
     }
 

@@ -4,11 +4,12 @@
 //! In: the tensors of a run, settings, the tensors' model description, labels and the size of the frames. Out: the
 //! core's [`Plan`], or an error with the properties to set.
 
-use super::class_rules;
+use super::class_rules::ClassRules;
 use super::contradictions::Reading;
 use super::error::FrameError;
 use super::model_family::ModelFamily;
 use super::quantization::QuantizationRules;
+use super::region_rules::RegionRules;
 use super::settings::Settings;
 use crate::decoder::layout::Reference;
 use crate::decoder::{self, Choice, Decoder, Layout, Reason};
@@ -31,6 +32,8 @@ pub(super) struct StreamPlan {
     wanted: Option<&'static dyn Decoder>,
     /// The size of the model's input for which the layout was made.
     input_size: [f32; 2],
+    /// Which regions are attached.
+    region_rules: RegionRules,
 }
 
 /// The tensors to plan for.
@@ -107,20 +110,15 @@ impl StreamPlan {
         quantization.check(input.tensors)?;
         let wanted = settings.wanted_decoder()?;
         let choice = input.choose(wanted, &quantization, settings, labels)?;
-        let thresholds = class_rules::thresholds(
-            settings.score_threshold,
-            settings.classes.as_deref(),
-            settings.class_thresholds.as_deref(),
-            labels,
-            &choice,
-        )?;
+        let class_rules = ClassRules::new(settings, labels, &choice)?;
+        let region_rules = RegionRules::new(settings, &class_rules.rules);
         let mapping = input.mapping(settings)?;
         let (place, input_size) = (Place::Frame(mapping), mapping.model());
-        let mut plan = Plan::new(input.tensors, choice, settings.params(thresholds));
+        let mut plan = Plan::new(input.tensors, choice, settings.params(class_rules));
         let (layout, params) = plan.at(place);
         engine.supports(layout, params)?;
         let batch = input.has_more_frames();
-        Ok(Self { plan, batch, quantization, wanted, input_size })
+        Ok(Self { plan, batch, quantization, wanted, input_size, region_rules })
     }
 
     /// Adapts the plan to tensors of other shapes, and to frames of another size, or of a model with another input, in a
@@ -179,6 +177,11 @@ impl StreamPlan {
     /// Where the details of survivors are in their columns.
     pub fn details(&self) -> &Details {
         self.plan.details()
+    }
+
+    /// Which regions are attached.
+    pub fn region_rules(&self) -> &RegionRules {
+        &self.region_rules
     }
 
     /// The engine's parameters for frames with this mapping, for which the plan was made or adapted.

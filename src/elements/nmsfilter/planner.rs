@@ -4,11 +4,14 @@
 //! In: the properties, the tensors of each run, and their model description. Out: the plan for them. Changed settings
 //! are pending until a plan can be made with them. What contradicts the plan is reported as a warning.
 
+use std::sync::Arc;
+
 use super::NmsFilter;
 use super::contradictions::{self, Contradictions};
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::model_family::ModelFamily;
+use super::nvinfer_config::NvinferConfig;
 use super::pending_settings::PendingSettings;
 use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
@@ -20,10 +23,19 @@ use crate::input::model::ModelInput;
 use crate::output::Labels;
 use crate::tensor::TensorView;
 
+/// The settings by these properties and a configuration.
+fn with(nvinfer: Option<&Arc<NvinferConfig>>, properties: &Settings) -> Settings {
+    nvinfer.map_or_else(|| properties.clone(), |config| config.apply(properties))
+}
+
 /// The plan, and what it is made of.
 pub(super) struct Planner {
     pub labels: Labels,
     model: TensorModel,
+    /// The properties' values that were stored last.
+    properties: Settings,
+    /// The configuration of nvinfer that counts where a property was not set.
+    nvinfer: Option<Arc<NvinferConfig>>,
     /// The settings in force. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
     /// Settings that were set later and are not in force.
@@ -37,8 +49,11 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub fn new(labels: Labels, settings: Settings) -> Self {
+    pub fn new(labels: Labels, properties: Settings, nvinfer: Option<Arc<NvinferConfig>>) -> Self {
+        let settings = with(nvinfer.as_ref(), &properties);
         Self {
+            properties,
+            nvinfer,
             labels,
             model: TensorModel::default(),
             settings,
@@ -51,10 +66,15 @@ impl Planner {
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
-    pub fn update_settings(&mut self, settings: &Settings) {
+    pub fn update_settings(&mut self, properties: &Settings) {
+        if self.properties == *properties {
+            return;
+        }
+        self.properties = properties.clone();
+        let settings = with(self.nvinfer.as_ref(), properties);
         let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
-        if latest != settings {
-            self.pending = Some(PendingSettings::new(settings.clone(), self.pending.take()));
+        if *latest != settings {
+            self.pending = Some(PendingSettings::new(settings, self.pending.take()));
         }
     }
 

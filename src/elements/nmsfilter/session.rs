@@ -6,6 +6,7 @@
 //! (by the plan, `planner.rs`), and the sink attaches the regions of each frame. A video frame is a batch of one.
 
 use std::fmt;
+use std::sync::Arc;
 
 use gst::glib;
 
@@ -13,6 +14,7 @@ use super::NmsFilter;
 use super::contradictions::PointEvidence;
 use super::debug_category::CAT;
 use super::error::FrameError;
+use super::nvinfer_config::NvinferConfig;
 use super::plan::PlanInput;
 use super::planner::Planner;
 use super::settings::Settings;
@@ -24,6 +26,7 @@ use crate::input::InputError;
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
 use crate::input::source::{Images, Sources};
+use crate::output::deepstream::ClassColors;
 use crate::output::sink::{Sink, Target};
 use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, MaskPixels, Region};
 use crate::tensor::TensorError;
@@ -32,6 +35,8 @@ use crate::tensor::TensorError;
 pub(super) struct Session {
     engine: Box<dyn Engine>,
     planner: Planner,
+    /// The colors of DeepStream's objects.
+    colors: ClassColors,
     sources: Sources,
     caps: BatchCaps,
     regions: FrameRegions,
@@ -59,11 +64,14 @@ impl Session {
         labels: Labels,
         batches: deepstream::Reader,
         settings: Settings,
+        nvinfer: Option<Arc<NvinferConfig>>,
     ) -> Self {
+        let colors = nvinfer.as_ref().map(|config| config.colors()).unwrap_or_default();
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             engine,
-            planner: Planner::new(labels, settings),
+            planner: Planner::new(labels, settings, nvinfer),
+            colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
             regions: FrameRegions::default(),
@@ -210,15 +218,20 @@ impl Session {
             let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
             let mut points = PointEvidence::default();
             for (frame, image) in group.frames().zip(outcome.images()) {
-                // Every survivor has a region: the engine rejects boxes outside of the frame.
-                let regions = image.survivors.iter().filter_map(|d| Region::of(d, &mapping));
+                // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
+                // rejects boxes outside of the frame.
+                let region_of = |survivor| {
+                    let region = Region::of(survivor, &mapping)?;
+                    plan.region_rules().keep(&region, mapping.frame()).then_some(region)
+                };
+                let regions = image.survivors.iter().filter_map(region_of);
                 self.regions.add(frame, mapping.frame(), regions);
                 if details.is_empty() {
                     continue;
                 }
                 let rows = image.columns.chunks(outcome.column_components());
                 for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
-                    if Region::of(survivor, &mapping).is_none() {
+                    if region_of(survivor).is_none() {
                         continue;
                     }
                     let detail = details.of(layout, params, survivor, row);
@@ -234,6 +247,7 @@ impl Session {
             contradictions.add(element, &outcome, points, anchors, buffer.pts());
         }
         self.regions.sort_frames();
+        counts.survivors = self.regions.all().regions.len();
         counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);
         Ok(Some((counts, Target::of(images))))
     }
@@ -247,7 +261,8 @@ impl Session {
     ) -> Result<(), FrameError> {
         let settings = self.planner.settings();
         let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
-        let sink = Sink { target, kinds, keep_tensors, sources: &self.sources };
+        let colors = &self.colors;
+        let sink = Sink { target, kinds, keep_tensors, colors, sources: &self.sources };
         let labels = &mut self.planner.labels;
         if let Some((frame, best)) = self.regions.first() {
             self.warnings.repeated_region(element, best.region, || {

@@ -4,16 +4,20 @@
 //! In: properties, and the tensors' model description. Out: options of the decoder, the size of the
 //! model's input and the letterbox, and parameters of the engine.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::class_rules::ClassRules;
 use super::enums::{
     Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
     Overlap, ScoreActivation,
 };
 use super::layout_file::{self, LayoutFileError};
+use super::nvinfer_config::NvinferConfig;
 use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
-use crate::engine::SizeLimits;
-use crate::engine::{ClassThresholds, Params};
+use crate::engine::{Params, SizeLimits};
 use crate::geometry::{self, Bounds, Mapping, MappingError};
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
@@ -36,6 +40,9 @@ pub(super) struct Settings {
     pub max_detections: u32,
     pub classes: Option<String>,
     pub class_thresholds: Option<String>,
+    pub class_iou_thresholds: Option<String>,
+    pub class_max_detections: Option<String>,
+    pub class_sizes: Option<String>,
     pub min_size: f32,
     pub max_size: f32,
     pub masks: bool,
@@ -55,6 +62,11 @@ pub(super) struct Settings {
     pub tensors_from: Option<String>,
     pub unique_id: u32,
     pub deepstream_version: Option<String>,
+    pub nvinfer_config: Option<String>,
+    /// The names of the properties that were set.
+    pub was_set: BTreeSet<&'static str>,
+    /// The configuration of nvinfer that these values have been taken from, where a property was not set.
+    pub nvinfer: Option<Arc<NvinferConfig>>,
 }
 
 impl Default for Settings {
@@ -75,6 +87,9 @@ impl Default for Settings {
             max_detections: 1000,
             classes: None,
             class_thresholds: None,
+            class_iou_thresholds: None,
+            class_max_detections: None,
+            class_sizes: None,
             min_size: 0.0,
             max_size: 0.0,
             masks: true,
@@ -94,6 +109,9 @@ impl Default for Settings {
             tensors_from: None,
             unique_id: 0,
             deepstream_version: None,
+            nvinfer_config: None,
+            was_set: BTreeSet::new(),
+            nvinfer: None,
         }
     }
 }
@@ -280,7 +298,8 @@ impl Settings {
 
     /// The engine's parameters, of which the plan sets those that depend on the place. Lengths are in pixels of the
     /// frame.
-    pub fn params(&self, thresholds: ClassThresholds) -> Params {
+    pub fn params(&self, class_rules: ClassRules) -> Params {
+        let ClassRules { thresholds, rules: class_rules } = class_rules;
         let max = match self.max_size {
             0.0 => SizeLimits::ANY.max,
             limit => [limit; 2],
@@ -294,6 +313,7 @@ impl Settings {
             class_agnostic: self.class_agnostic,
             thresholds,
             sizes: SizeLimits { min: [self.min_size; 2], max },
+            class_rules,
             visible: Bounds::ANY,
             multi_label: self.multi_label,
             scale: [1.0; 2],
@@ -309,6 +329,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ClassThresholds;
 
     /// The exception is `max_detections`: the engine returns all survivors by default. The element
     /// has a finite default, since every region costs time in every element downstream.
@@ -317,7 +338,8 @@ mod tests {
         let settings = Settings::default();
         let thresholds = ClassThresholds::uniform(settings.score_threshold);
         let expected = Params { max_detections: 1000, ..Params::default() };
-        assert_eq!(settings.params(thresholds), expected);
+        let rules = ClassRules { thresholds, rules: Vec::new() };
+        assert_eq!(settings.params(rules), expected);
     }
 
     /// The element does not start with this error, so it must be reported before any other.

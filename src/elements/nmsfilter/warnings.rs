@@ -5,7 +5,7 @@
 
 use super::NmsFilter;
 use super::debug_category::CAT;
-use super::enums::NmsFilterLetterbox;
+use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
 use crate::deepstream::structures::Assumption;
 use crate::input::MAX_TENSORS;
@@ -29,6 +29,7 @@ pub(super) struct Warnings {
     unknown_model_size: bool,
     unknown_letterbox: bool,
     size_of_caps: bool,
+    objects_of_nvinfer: bool,
     /// The value of `max-detections` for which was reported that it is reached.
     max_detections: Option<u32>,
 }
@@ -44,6 +45,7 @@ impl Warnings {
         if settings.model_width == 0 {
             self.unknown_model_size(element, batch);
         }
+        self.objects_of_nvinfer(element, settings);
         if settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
             self.unknown_letterbox(element, batch);
         }
@@ -209,6 +211,21 @@ impl Warnings {
               copy it with a buffer: set model-width, model-height and letterbox, or place nmsfilter before the \
               element that copies buffers"),
             ["DeepStream {}", batch.version()]
+        );
+    }
+
+    /// Warns if nvinfer attaches objects beside those that are about to be attached.
+    fn objects_of_nvinfer(&mut self, element: &NmsFilter, settings: &Settings) {
+        let is_double = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
+            && settings.attach.contains(Attach::NVDS);
+        if !is_double || std::mem::replace(&mut self.objects_of_nvinfer, true) {
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::LibraryError::Settings,
+            ("with this network-type nvinfer attaches objects of its own beside those of nmsfilter; set \
+                 network-type=100 in its configuration")
         );
     }
 

@@ -4,7 +4,7 @@
 //! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is
 //! dropped or rejected.
 
-use super::super::{Detection, MAX_ANGLE, MAX_BOX_SIDE, Params};
+use super::super::{Detection, MAX_ANGLE, MAX_BOX_SIDE, Params, SizeLimits};
 use super::decode::Found;
 use crate::decoder::BoxFormat;
 use crate::geometry::oriented::Rectangle;
@@ -73,7 +73,8 @@ pub(super) fn add_box(
     if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }
-    if !(is_outside_limits(width, 0, params) | is_outside_limits(height, 1, params)) {
+    let sizes = params.sizes_of(class);
+    if !(is_outside_limits(width, 0, sizes) | is_outside_limits(height, 1, sizes)) {
         if !params.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
@@ -89,9 +90,9 @@ fn is_valid_side(side: f32) -> bool {
 
 /// Whether a box with this side along an axis is dropped.
 #[inline(always)]
-fn is_outside_limits(side: f32, axis: usize, params: &Params) -> bool {
+fn is_outside_limits(side: f32, axis: usize, sizes: &SizeLimits) -> bool {
     // A comparison with a limit of NaN is false.
-    (side == 0.0) | (side < params.sizes.min[axis]) | (side > params.sizes.max[axis])
+    (side == 0.0) | (side < sizes.min[axis]) | (side > sizes.max[axis])
 }
 
 /// Applies the rest of rule 5, and rule 6, to an oriented box. Its rectangle is added, too.
@@ -119,7 +120,8 @@ pub(super) fn add_oriented_box(
         return Err(Rejected);
     }
     let is_empty = (x1 == x2) | (y1 == y2);
-    if is_empty | is_outside_limits(width, 0, params) | is_outside_limits(height, 1, params) {
+    let sizes = params.sizes_of(class);
+    if is_empty | is_outside_limits(width, 0, sizes) | is_outside_limits(height, 1, sizes) {
         return Ok(());
     }
     if !params.visible.intersects([x1, y1, x2, y2]) {

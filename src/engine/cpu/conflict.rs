@@ -58,7 +58,8 @@ pub(super) trait Conflict: Copy {
     /// What the test needs besides upright boxes.
     type Shape: Shape;
 
-    fn new(params: &Params) -> Self;
+    /// The test by the threshold of the candidate of lower rank.
+    fn new(params: &Params, threshold: f32) -> Self;
 
     /// The entry of the candidate of this index. There are rectangles if boxes are oriented.
     fn entry(
@@ -99,8 +100,8 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
 {
     type Shape = ();
 
-    fn new(params: &Params) -> Self {
-        Self { threshold: params.iou_threshold, offset: params.pixel_offset, measure: PhantomData }
+    fn new(params: &Params, threshold: f32) -> Self {
+        Self { threshold, offset: params.pixel_offset, measure: PhantomData }
     }
 
     #[inline(always)]

@@ -22,6 +22,7 @@ mod score;
 mod spatial_grid;
 mod suppressors;
 
+use super::class_limits::{self as limits, ClassLimits};
 use super::params::cap;
 use super::validate::validate;
 use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
@@ -49,6 +50,7 @@ pub struct Cpu {
     /// The columns of all survivors.
     columns: Vec<f32>,
     masks: MaskBuffers,
+    limits: ClassLimits,
 }
 
 impl Engine for Cpu {
@@ -104,7 +106,8 @@ impl Cpu {
                 (Elements::F16(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
                 _ => unreachable!("tensors of a plain layout have floating-point numbers"),
             }
-            self.suppress_image(params);
+            let first = self.suppress_image(params);
+            self.apply_limits(params, first);
         }
         Ok(())
     }
@@ -133,6 +136,7 @@ impl Cpu {
                 let numbers = tensors.numbers(&prototypes.field);
                 self.masks.add(layout, prototypes, params, survivors, &numbers);
             }
+            self.apply_limits(params, first);
         }
         Ok(())
     }
@@ -150,6 +154,25 @@ impl Cpu {
             rejected: *rejected,
         });
         first
+    }
+
+    /// Applies the limits of classes to the last image, whose survivors begin at `first`.
+    fn apply_limits(&mut self, params: &Params, first: usize) {
+        if !params.has_class_limits() {
+            return;
+        }
+        let width = self.columns.len().checked_div(self.survivors.len()).unwrap_or(0);
+        let places = &mut self.masks.places;
+        let survivors = limits::Survivors {
+            detections: &mut self.survivors[first..],
+            columns: &mut self.columns[first * width..],
+            places: places.get_mut(first..).unwrap_or_default(),
+        };
+        let kept = self.limits.apply(params, survivors);
+        self.survivors.truncate(first + kept);
+        self.columns.truncate((first + kept) * width);
+        places.truncate(first + kept);
+        self.images.last_mut().expect("the image has been added").survivors = kept;
     }
 
     fn suppress(&mut self, params: &Params) {
@@ -217,11 +240,12 @@ impl Suppression<'_> {
     #[inline(always)]
     fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
         let Self { found, ranking, survivors: all_survivors, params } = self;
-        let test = C::new(params);
+        let mut threshold = params.iou_threshold;
+        let mut test = C::new(params, threshold);
         let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
         let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(all_survivors);
-        let max_survivors = survivors.len().saturating_add(cap(params.max_detections));
+        let max_survivors = survivors.len().saturating_add(cap(params.survivors_to_find()));
         suppressors.clear();
         let mut entries = [Entry::default(); 32];
         'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
@@ -232,6 +256,13 @@ impl Suppression<'_> {
             for (entry, &key) in entries.iter().zip(keys) {
                 if survivors.len() == max_survivors {
                     break 'all;
+                }
+                if !params.class_rules.is_empty() {
+                    let of_class = params.iou_threshold_of(candidates[ranking::index(key)].class);
+                    if of_class != threshold {
+                        threshold = of_class;
+                        test = C::new(params, threshold);
+                    }
                 }
                 let survives =
                     params.method == Method::None || !suppressors.any_conflicts(entry, test);

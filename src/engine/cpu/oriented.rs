@@ -35,7 +35,7 @@ impl Shape for Rectangle {
 
 /// A measure of overlap of oriented boxes.
 pub(super) trait Measure: Copy {
-    fn new(params: &Params) -> Self;
+    fn new(params: &Params, threshold: f32) -> Self;
 
     /// A lower bound of the intersection of boxes with these areas that conflict.
     fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32;
@@ -61,10 +61,9 @@ struct Threshold {
 
 impl Threshold {
     #[inline(always)]
-    fn new(params: &Params) -> Self {
-        let value = params.iou_threshold;
-        let lowered = if value > 0.0 { 0.999 * value } else { f32::NEG_INFINITY };
-        Self { value, is_inclusive: params.threshold_inclusive, lowered }
+    fn new(params: &Params, threshold: f32) -> Self {
+        let lowered = if threshold > 0.0 { 0.999 * threshold } else { f32::NEG_INFINITY };
+        Self { value: threshold, is_inclusive: params.threshold_inclusive, lowered }
     }
 
     #[inline(always)]
@@ -78,8 +77,8 @@ struct Iou(Threshold);
 
 impl Measure for Iou {
     #[inline(always)]
-    fn new(params: &Params) -> Self {
-        Self(Threshold::new(params))
+    fn new(params: &Params, threshold: f32) -> Self {
+        Self(Threshold::new(params, threshold))
     }
 
     /// intersection > t (sum of the areas - intersection), so (1 + t) intersection > t x sum of the areas.
@@ -105,8 +104,8 @@ struct Representative(Threshold);
 
 impl Measure for Representative {
     #[inline(always)]
-    fn new(params: &Params) -> Self {
-        Self(Threshold::new(params))
+    fn new(params: &Params, threshold: f32) -> Self {
+        Self(Threshold::new(params, threshold))
     }
 
     #[inline(always)]
@@ -125,8 +124,8 @@ struct Smaller(Threshold);
 
 impl Measure for Smaller {
     #[inline(always)]
-    fn new(params: &Params) -> Self {
-        Self(Threshold::new(params))
+    fn new(params: &Params, threshold: f32) -> Self {
+        Self(Threshold::new(params, threshold))
     }
 
     #[inline(always)]
@@ -145,8 +144,8 @@ struct ProbIou(DistanceLimit);
 
 impl Measure for ProbIou {
     #[inline(always)]
-    fn new(params: &Params) -> Self {
-        Self(DistanceLimit::new(params.iou_threshold, params.threshold_inclusive))
+    fn new(params: &Params, threshold: f32) -> Self {
+        Self(DistanceLimit::new(threshold, params.threshold_inclusive))
     }
 
     /// Boxes that do not intersect can conflict.
@@ -190,8 +189,8 @@ impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
     type Shape = Rectangle;
 
     #[inline(always)]
-    fn new(params: &Params) -> Self {
-        Self(M::new(params))
+    fn new(params: &Params, threshold: f32) -> Self {
+        Self(M::new(params, threshold))
     }
 
     #[inline(always)]

@@ -231,7 +231,7 @@ mod tests {
     impl Check<'_> {
         fn run<C: Conflict<Shape = ()>>(&self) -> usize {
             let Self { boxes, params } = self;
-            let test = C::new(params);
+            let test = C::new(params, params.iou_threshold);
             let entries: Vec<Entry> = boxes.iter().map(|d| Entry::new(d, params)).collect();
             let mut grid = SpatialGrid::default();
             grid.clear(entries.len());
@@ -299,7 +299,7 @@ mod tests {
                 type Output = Option<bool>;
 
                 fn visit<M: Measure>(self) -> Option<bool> {
-                    let test = Test::<M, false, false, true>::new(self.3);
+                    let test = Test::<M, false, false, true>::new(self.3, self.3.iou_threshold);
                     self.0.any_conflicts(&self.1, test, self.2)
                 }
             }

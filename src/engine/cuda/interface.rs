@@ -91,6 +91,32 @@ pub(super) struct KernelParams {
     has_objectness: u32,
     box_images: u64,
     score_images: u64,
+    class_rules: u64,
+    class_rule_count: u32,
+    lowest_iou_threshold: f32,
+}
+
+/// The rules of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct ClassRule {
+    iou_threshold: f32,
+    min_size: [f32; 2],
+    max_size: [f32; 2],
+}
+
+impl ClassRule {
+    /// The rules of the classes that have any in `params`, by class.
+    pub fn all(params: &Params) -> impl Iterator<Item = Self> {
+        (0..params.class_rules.len() as u32).map(|class| {
+            let sizes = params.sizes_of(class);
+            Self {
+                iou_threshold: params.iou_threshold_of(class),
+                min_size: sizes.min,
+                max_size: sizes.max,
+            }
+        })
+    }
 }
 
 /// The addresses of a tensor's images.
@@ -131,6 +157,8 @@ pub(super) struct Source {
     pub tensors: ArrayVec<(usize, TensorSource), MAX_INPUTS>,
     /// The device address of the list of thresholds by class.
     pub thresholds: u64,
+    /// The device address of the rules of classes.
+    pub class_rules: u64,
     /// The device address of the table of priors.
     pub priors: u64,
 }
@@ -214,10 +242,14 @@ impl KernelParams {
             // With one class the kernels need not load classes.
             class_agnostic: (params.class_agnostic || classes == 1).into(),
             max_candidates: cap(params.max_candidates),
-            max_detections: cap(params.max_detections),
+            // Limits of classes are applied on the host.
+            max_detections: cap(params.survivors_to_find()),
             sequence: COMPLETE,
             visible: [visible.left, visible.top, visible.right, visible.bottom],
             capacity,
+            class_rules: if params.class_rules.is_empty() { 0 } else { source.class_rules },
+            class_rule_count: params.class_rules.len() as u32,
+            lowest_iou_threshold: params.lowest_iou_threshold(),
             ..Self::default()
         }
     }
@@ -244,6 +276,7 @@ impl KernelParams {
             scale: [1.0; 2],
             max_size: [f32::INFINITY; 2],
             iou_threshold: 0.3,
+            lowest_iou_threshold: 0.3,
             class_agnostic: 1,
             sequence: COMPLETE,
             visible: [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY, f32::INFINITY],
@@ -280,7 +313,8 @@ pub(super) struct ResultHeader {
 }
 
 const _: () = assert!(
-    size_of::<KernelParams>() == 240
+    size_of::<KernelParams>() == 256
+        && size_of::<ClassRule>() == 20
         && size_of::<ResultHeader>() == 32
         && size_of::<Detection>() == 28
 );
@@ -385,8 +419,9 @@ mod tests {
             lanes_per_anchor, box_format, scale, min_size, max_size, method, overlap,
             iou_threshold, pixel_offset, threshold_inclusive, class_agnostic, max_candidates,
             max_detections, sequence, visible, multi_label, capacity, has_objectness,
-            box_images, score_images,
+            box_images, score_images, class_rules, class_rule_count, lowest_iou_threshold,
         );
+        fields!(program, ClassRule: iou_threshold, min_size, max_size);
         fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
         fields!(
             program, ResultHeader: sequence, candidates, rejected, survivors, rounds, nanoseconds,

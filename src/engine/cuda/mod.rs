@@ -24,6 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskPlace, WORD_BYTES};
 use super::validate::{check_overlap, validate};
 use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
@@ -32,7 +33,7 @@ use crate::device::{DeviceError, Driver, Stream};
 use crate::tensor::TensorView;
 use graph::{Graph, GraphConfig, LaunchParams};
 use inputs::{InputMemory, Inputs, Provided};
-use interface::{KernelParams, Precision, Source, is_multi_label};
+use interface::{ClassRule, KernelParams, Precision, Source, is_multi_label};
 use kernels::{DecodeKernel, Kernels};
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskParams, mask_capacity};
@@ -60,6 +61,10 @@ struct OnDevice {
     inputs: InputMemory,
     /// The thresholds by class.
     thresholds: Cached<f32>,
+    /// The rules of classes, and memory to make them in.
+    class_rules: (Cached<ClassRule>, Vec<ClassRule>),
+    /// Limits of classes are applied to the results.
+    limits: ClassLimits,
     priors: PriorTable,
     stream: Stream,
     kernels: Arc<Kernels>,
@@ -185,6 +190,8 @@ impl OnDevice {
             results: Results::new(device)?,
             inputs: InputMemory::default(),
             thresholds: Cached::default(),
+            class_rules: Default::default(),
+            limits: ClassLimits::default(),
             priors: PriorTable::default(),
             stream: Stream::with_highest_priority(device)?,
             kernels,
@@ -196,6 +203,7 @@ impl OnDevice {
         self.graph = None;
         self.inputs = InputMemory::default();
         self.thresholds = Cached::default();
+        self.class_rules.0 = Cached::default();
         self.priors = PriorTable::default();
     }
 
@@ -212,7 +220,15 @@ impl OnDevice {
         let (thresholds, uploaded) =
             self.thresholds.provide(&self.stream, &params.thresholds.per_class)?;
         work.bytes_uploaded += uploaded;
-        let mut source = Source { tensors, thresholds, priors: 0 };
+        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0 };
+        if !params.class_rules.is_empty() {
+            let (cached, rules) = &mut self.class_rules;
+            rules.clear();
+            rules.extend(ClassRule::all(params));
+            let (address, uploaded) = cached.provide(&self.stream, rules)?;
+            source.class_rules = address;
+            work.bytes_uploaded += uploaded;
+        }
         if let Some(priors) = layout.priors.as_ref().filter(|_| layout.has_table()) {
             let (address, uploaded) = self.priors.provide(&self.stream, priors)?;
             source.priors = address;
@@ -268,6 +284,9 @@ impl OnDevice {
             };
             let has_memory = candidates <= self.capacity();
             if has_memory && words <= self.mask_words() {
+                if params.has_class_limits() {
+                    self.apply_limits(params);
+                }
                 return Ok(work);
             }
             if has_memory {
@@ -277,6 +296,17 @@ impl OnDevice {
             }
         }
         Err(EngineError::NoResult)
+    }
+
+    /// Applies the limits of classes to the results of all images.
+    fn apply_limits(&mut self, params: &Params) {
+        for (image, counts) in (0..).zip(&mut self.images) {
+            let (detections, columns) = self.results.survivors_mut(image);
+            let of_image = counts.first_mask..counts.first_mask + counts.survivors;
+            let places = self.mask_places.get_mut(of_image).unwrap_or_default();
+            let survivors = Survivors { detections, columns, places };
+            counts.survivors = self.limits.apply(params, survivors);
+        }
     }
 
     /// Finds the places of the masks of all survivors, and adds the bytes that were written to `work`. Returns the

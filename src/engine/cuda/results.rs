@@ -151,6 +151,25 @@ impl Results {
         }
     }
 
+    /// The survivors of an image and the rows of their columns, after `wait`, to be put in another order.
+    pub fn survivors_mut(&mut self, image: u32) -> (&mut [Detection], &mut [f32]) {
+        let (first, count) = (self.first(image), self.header(image).survivors as usize);
+        let width = self.column_components();
+        let detections = detections_offset(self.images);
+        let rows = results_bytes(self.capacity, self.images);
+        // SAFETY: as of the detections and the columns, which do not overlap; `wait` has checked that there are no more
+        // survivors than the capacity.
+        unsafe {
+            let at = self.buffer.as_ptr();
+            let detections = at.add(detections).cast::<Detection>().add(first);
+            let rows = at.add(rows).cast::<f32>().add(first * width);
+            (
+                std::slice::from_raw_parts_mut(detections, count),
+                std::slice::from_raw_parts_mut(rows, count * width),
+            )
+        }
+    }
+
     /// The masks of all images. Those of an image begin at `first_mask_byte`.
     pub fn masks(&self) -> &[u8] {
         let count = self.images as usize * mask_bytes(self.mask_words);

@@ -7,6 +7,7 @@ use crate::batch::{Format, FrameSpec, Scene, TestModel};
 use crate::libraries::is_inside;
 use crate::run::{self, Seen};
 use crate::standin::{Frame, FrameState};
+use crate::support::scratch::Scratch;
 
 /// Fails unless the frames have the objects that are expected of the first model. Returns their number.
 pub fn assert_objects(seen: &Seen, scene: &Scene, letterbox: Letterbox) -> usize {
@@ -59,6 +60,46 @@ fn of_every_decoder_in_single_and_half_precision() {
             assert_right(&[Scene::new(3, seed).with_model(model)], "");
         }
     }
+}
+
+#[test]
+#[ignore = "run by `versions` in a process of its own"]
+fn with_the_colors_and_the_unique_id_of_a_configuration_of_nvinfer() {
+    if !is_inside() {
+        return;
+    }
+    let scene = Scene::new(2, 24);
+    let folder = Scratch::new();
+    let path = folder.join("config.txt");
+    let text = format!(
+        "[property]\ngie-unique-id={}\ncluster-mode=2\nnetwork-type=100\n\
+         [class-attrs-all]\nborder-color=0;1;0;0.5\nnms-iou-threshold=0.45\n\
+         [class-attrs-1]\nborder-color=0;0;1;1\nbg-color=1;1;0;0.25\n",
+        scene.models[0].unique_id
+    );
+    std::fs::write(&path, &text).unwrap();
+    let property = format!("nvinfer-config={}", path.display());
+    let ran = run::scenes(std::slice::from_ref(&scene), &property);
+    let mut of_class_1 = 0;
+    for seen in &ran.well().seen {
+        for (index, (_, objects)) in seen.frames.iter().enumerate() {
+            let mut expected = scene.expected(index, 0, Letterbox::None);
+            for object in &mut expected {
+                let is_1 = object.class == 1;
+                of_class_1 += usize::from(is_1);
+                object.border_color =
+                    if is_1 { [0.0, 0.0, 1.0, 1.0] } else { [0.0, 1.0, 0.0, 0.5] };
+                object.has_background = is_1.into();
+                object.background = if is_1 { [1.0, 1.0, 0.0, 0.25] } else { [0.0; 4] };
+            }
+            assert_eq!(*objects, expected, "frame {index}");
+        }
+    }
+    assert!(of_class_1 > 3, "{of_class_1} objects of class 1");
+    std::fs::write(&path, text.replace("network-type=100", "network-type=0")).unwrap();
+    let ran = run::scenes(std::slice::from_ref(&scene), &property);
+    let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
+    assert!(warning.starts_with("with this network-type nvinfer attaches objects"), "{warning}");
 }
 
 #[test]

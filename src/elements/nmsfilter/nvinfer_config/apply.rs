@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a configuration of nvinfer to settings.
+//!
+//! In: the values of the element's properties, the names of those that were set, and a configuration. Out: the settings.
+//! A property that was set counts, else the configuration, else the property's default.
+
+use std::sync::Arc;
+
+use super::NvinferConfig;
+use super::attributes::Attributes;
+use crate::deepstream::ObjectColors;
+use crate::elements::nmsfilter::enums::{Decoder, Method, NmsFilterLetterbox};
+use crate::elements::nmsfilter::settings::Settings;
+use crate::output::deepstream::ClassColors;
+
+impl NvinferConfig {
+    /// The colors of objects.
+    pub fn colors(&self) -> ClassColors {
+        let of = |attributes: Attributes| ObjectColors {
+            border: attributes.border.unwrap_or(ObjectColors::default().border),
+            background: attributes.background,
+        };
+        let count = self.classes.keys().next_back().map_or(0, |last| last + 1);
+        let classes = (0..count).map(|class| of(self.of(class))).collect();
+        ClassColors { all: of(self.all), classes }
+    }
+
+    /// The properties' values with those of the configuration.
+    pub fn apply(self: &Arc<Self>, properties: &Settings) -> Settings {
+        let mut settings = Settings { nvinfer: Some(self.clone()), ..properties.clone() };
+        let is_set = |name| properties.was_set.contains(name);
+        let all = &self.all;
+        if let Some(threshold) = all.score_threshold().filter(|_| !is_set("score-threshold")) {
+            settings.score_threshold = threshold;
+        }
+        if let Some(threshold) = all.iou_threshold.filter(|_| !is_set("iou-threshold")) {
+            settings.iou_threshold = threshold;
+        }
+        if self.suppresses_nothing && !is_set("method") {
+            settings.method = Method::None;
+        }
+        if self.is_end_to_end && !is_set("decoder") {
+            settings.decoder = Decoder::End2end;
+        }
+        if let Some(classes) = self.num_classes.filter(|_| !is_set("num-classes")) {
+            settings.num_classes = classes;
+        }
+        if let Some([keeps, is_symmetric]) = self.keeps_aspect.filter(|_| !is_set("letterbox")) {
+            settings.letterbox = match (keeps, is_symmetric) {
+                (false, _) => NmsFilterLetterbox::None,
+                (true, false) => NmsFilterLetterbox::TopLeft,
+                (true, true) => NmsFilterLetterbox::Center,
+            };
+        }
+        if let Some(id) = self.unique_id.filter(|_| !is_set("unique-id")) {
+            settings.unique_id = id;
+        }
+        settings
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The property `nvinfer-config`: nvinfer's own configuration.
+//!
+//! In: the path of the file. Out: [`NvinferConfig`], which sets the properties that are not set otherwise, the rules of
+//! classes, and what survivors must have to be attached; and warnings about what is not followed. Semantics are those of
+//! DeepStream 9.1: suppression by class (`cluster-mode=2`), then `topk` by class, then the limits of sizes and of the
+//! region of interest, in pixels of the frame, which remove survivors after they have suppressed others.
+
+mod apply;
+mod attributes;
+mod keys;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::decoder::MAX_CLASSES;
+use crate::file::{self, FileError, TextError};
+use attributes::Attributes;
+pub(super) use keys::KeyError;
+use keys::Keys;
+
+/// The greatest size of a file.
+const MAX_LENGTH: u64 = 1 << 20;
+
+const PROPERTIES: &str = "property";
+
+/// Our function that finds nothing (`pipelines/deepstream/no_objects.c`): nvinfer clusters nothing then, and its
+/// `cluster-mode` is not that of the objects.
+const NO_OBJECTS: &str = "NvDsInferParseNoObjects";
+
+/// Functions for outputs `[N,6]`: those of DeepStream-Yolo.
+const END_TO_END: [&str; 2] = ["NvDsInferParseYolo", "NvDsInferParseYoloCuda"];
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NvinferConfigError {
+    #[error("nvinfer-config: the file {path:?} {cause}")]
+    File { path: PathBuf, cause: FileError },
+    #[error("nvinfer-config: the file {path:?} {cause}")]
+    Text { path: PathBuf, cause: TextError },
+    #[error("nvinfer-config: the file {path:?}, {cause}")]
+    Key { path: PathBuf, cause: Box<KeyError> },
+}
+
+/// What a configuration sets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct NvinferConfig {
+    /// For classes without a group, and for keys that a class's group does not have.
+    pub all: Attributes,
+    /// By class, what its group sets.
+    pub classes: BTreeMap<usize, Attributes>,
+    /// The classes whose objects are not attached.
+    pub excluded: BTreeSet<usize>,
+    /// Whether nothing is suppressed: `cluster-mode=4`.
+    pub suppresses_nothing: bool,
+    pub label_file: Option<String>,
+    pub num_classes: Option<u32>,
+    /// `maintain-aspect-ratio` and `symmetric-padding`.
+    pub keeps_aspect: Option<[bool; 2]>,
+    pub unique_id: Option<u32>,
+    /// Whether outputs are `[N,6]`, by the name of the function that parses them.
+    pub is_end_to_end: bool,
+    /// Whether nvinfer attaches objects of its own.
+    pub attaches_objects: bool,
+    /// What is not followed.
+    pub warnings: Vec<String>,
+}
+
+impl NvinferConfig {
+    /// The configuration in the file at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is larger than 1 MiB, or is not a configuration of nvinfer.
+    pub fn load(path: &str) -> Result<Self, NvinferConfigError> {
+        let path = Path::new(path);
+        let of_path = || path.to_owned();
+        let bytes = file::read(path, MAX_LENGTH)
+            .map_err(|cause| NvinferConfigError::File { path: of_path(), cause })?;
+        let text = file::text(&bytes)
+            .map_err(|cause| NvinferConfigError::Text { path: of_path(), cause })?;
+        let is_yaml = path.extension().is_some_and(|name| name == "yml" || name == "yaml");
+        let mut config = Self::parse(text, is_yaml)
+            .map_err(|cause| NvinferConfigError::Key { path: of_path(), cause: cause.into() })?;
+        // As nvinfer: relative to the folder in which the file is, also where the path is a link to it.
+        let folder = path.canonicalize().ok().and_then(|file| Some(file.parent()?.to_owned()));
+        if let (Some(labels), Some(folder)) = (&mut config.label_file, folder) {
+            *labels = folder.join(&*labels).to_string_lossy().into_owned();
+        }
+        Ok(config)
+    }
+
+    /// # Errors
+    /// If the text is not a configuration of nvinfer.
+    fn parse(text: &str, is_yaml: bool) -> Result<Self, KeyError> {
+        let keys = Keys::new(text, is_yaml)?;
+        let groups = keys.groups();
+        if !groups.iter().any(|group| group == PROPERTIES) {
+            return Err(KeyError::NoProperties);
+        }
+        let mut config = Self::default();
+        let clustering = config.read_properties(&keys)?;
+        config.all = Attributes::read(&keys, "class-attrs-all")?.or(Attributes::DEFAULT);
+        let classes = config.num_classes.map_or(MAX_CLASSES, |classes| classes as usize);
+        for group in &groups {
+            let Some(class) = group.strip_prefix("class-attrs-").filter(|name| *name != "all")
+            else {
+                continue;
+            };
+            let class = class.parse().ok().filter(|&class: &usize| class < classes);
+            let class = class.ok_or_else(|| KeyError::Class {
+                line: keys.line(group, None),
+                group: keys::quoted(group),
+                classes,
+            })?;
+            config.classes.insert(class, Attributes::read(&keys, group)?);
+        }
+        config.set_clustering(clustering);
+        Ok(config)
+    }
+
+    /// Reads the group `[property]`.
+    fn read_properties(&mut self, keys: &Keys) -> Result<Clustering, KeyError> {
+        let (mut mode, mut network) = (None, 0);
+        let (mut function, mut crops) = (String::new(), false);
+        let [mut keeps, mut is_symmetric] = [None; 2];
+        for key in &keys.of(PROPERTIES) {
+            let integer = |range| keys.integer(PROPERTIES, key, range);
+            let boolean = || keys.boolean(PROPERTIES, key);
+            match key.as_str() {
+                "gie-unique-id" => self.unique_id = Some(integer(1..=i32::MAX)?),
+                "labelfile-path" => self.label_file = Some(keys.text(PROPERTIES, key)?),
+                "num-detected-classes" => {
+                    self.num_classes = Some(integer(0..=MAX_CLASSES as i32)?);
+                }
+                "filter-out-class-ids" => {
+                    self.excluded = keys.classes(PROPERTIES, key, MAX_CLASSES)?.into_iter().collect();
+                }
+                "maintain-aspect-ratio" => keeps = Some(boolean()?),
+                "symmetric-padding" => is_symmetric = Some(boolean()?),
+                "cluster-mode" => mode = Some(integer(0..=4)?),
+                "network-type" => network = integer(0..=100)?,
+                "is-classifier" if boolean()? => network = 1,
+                "parse-bbox-func-name" => function = keys.text(PROPERTIES, key)?,
+                "crop-objects-to-roi-boundary" => crops = boolean()?,
+                "process-mode" if integer(1..=2)? == 2 => self.warn(
+                    "process-mode=2 runs the model on objects, and nmsfilter decodes the outputs for whole \
+                     frames only; set process-mode=1",
+                ),
+                "enable-dbscan" if boolean()? && mode.is_none() => mode = Some(1),
+                _ => {}
+            }
+        }
+        if keeps.or(is_symmetric).is_some() {
+            self.keeps_aspect = Some([keeps, is_symmetric].map(|value| value.unwrap_or(false)));
+        }
+        self.is_end_to_end = END_TO_END.contains(&function.as_str());
+        if network == 1 || network == 2 {
+            self.warn(&format!(
+                "network-type={network} is no detector, so that there are no boxes to decode; \
+                 expected 0, 3 or 100"
+            ));
+        }
+        let finds_objects = function != NO_OBJECTS;
+        self.attaches_objects = finds_objects && (network == 0 || network == 3);
+        Ok(Clustering {
+            mode: mode.filter(|_| finds_objects),
+            is_nvinfers: finds_objects && network == 0,
+            crops,
+        })
+    }
+
+    /// Follows `cluster-mode`, after the groups of classes are known.
+    fn set_clustering(&mut self, Clustering { mode, is_nvinfers, crops }: Clustering) {
+        match mode {
+            Some(4) => self.suppresses_nothing = true,
+            Some(0) => self.group_as_nvinfer(),
+            None if is_nvinfers => self.group_as_nvinfer(),
+            Some(mode @ (1 | 3)) => self.warn(&format!(
+                "cluster-mode={mode} clusters by DBSCAN, which nmsfilter has not: boxes are suppressed as with \
+                 cluster-mode=2, and there will be other objects than nvinfer's"
+            )),
+            _ => {}
+        }
+        let has_region = |of: &Attributes| of.roi.iter().flatten().any(|&pixels| pixels > 0);
+        if crops && (has_region(&self.all) || self.classes.values().any(has_region)) {
+            self.warn(
+                "crop-objects-to-roi-boundary=1 is not followed: objects that are partly above roi-top-offset or \
+                 below roi-bottom-offset are not attached",
+            );
+        }
+    }
+
+    /// Sets what nvinfer does without OpenCV, as NVIDIA builds it, in place of its first clustering.
+    fn group_as_nvinfer(&mut self) {
+        let replace = |attributes: &mut Attributes| {
+            (attributes.iou_threshold, attributes.topk) = (Some(0.5), Some(20));
+        };
+        replace(&mut self.all);
+        self.classes.values_mut().for_each(replace);
+        self.warn(
+            "cluster-mode is 0 or not set: as nvinfer without OpenCV, nmsfilter suppresses with \
+             nms-iou-threshold=0.5 and topk=20 for all classes; set cluster-mode=2 for the values of the groups",
+        );
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.warnings.push(format!("nvinfer-config: {text}"));
+    }
+
+    /// What applies to a class.
+    pub fn of(&self, class: usize) -> Attributes {
+        self.classes.get(&class).map_or(self.all, |own| own.or(self.all))
+    }
+}
+
+/// How nvinfer clusters.
+struct Clustering {
+    mode: Option<u32>,
+    /// Whether nvinfer itself clusters, so that it has a mode without the key, too.
+    is_nvinfers: bool,
+    /// `crop-objects-to-roi-boundary`.
+    crops: bool,
+}
+
+#[cfg(test)]
+mod tests;

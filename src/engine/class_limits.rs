@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The greatest numbers of survivors of classes.
+//!
+//! In: all survivors of an image by rank, with their columns and the places of their masks. Out: those that are kept, in
+//! the same memory. All engines but the reference use it, so that none has to count by class.
+
+use super::params::cap;
+use super::{Detection, MaskPlace, Params};
+
+/// Applies limits; its memory is reused.
+#[derive(Debug, Default)]
+pub(super) struct ClassLimits {
+    /// The survivors of each class with a rule so far.
+    counts: Vec<usize>,
+}
+
+/// The survivors of an image.
+pub(super) struct Survivors<'a> {
+    /// By rank.
+    pub detections: &'a mut [Detection],
+    /// The columns, a row for each.
+    pub columns: &'a mut [f32],
+    /// The places of the masks; empty without masks.
+    pub places: &'a mut [MaskPlace],
+}
+
+impl ClassLimits {
+    /// Moves the survivors that are kept to the front. Returns their number. Does not allocate if there were as many
+    /// rules before.
+    pub fn apply(&mut self, params: &Params, survivors: Survivors<'_>) -> usize {
+        let Survivors { detections, columns, places } = survivors;
+        self.counts.clear();
+        self.counts.resize(params.class_rules.len(), 0);
+        let width = columns.len().checked_div(detections.len()).unwrap_or(0);
+        let most = cap(params.max_detections);
+        let mut kept = 0;
+        for index in 0..detections.len() {
+            if kept == most {
+                break;
+            }
+            let class = detections[index].class as usize;
+            if let (Some(count), Some(rule)) =
+                (self.counts.get_mut(class), params.class_rules.get(class))
+            {
+                if *count == cap(rule.max_detections) {
+                    continue;
+                }
+                *count += 1;
+            }
+            detections[kept] = detections[index];
+            columns.copy_within(index * width..(index + 1) * width, kept * width);
+            if !places.is_empty() {
+                places[kept] = places[index];
+            }
+            kept += 1;
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClassRule;
+    use super::super::masks::MaskArea;
+    use super::*;
+
+    fn kept(classes: &[u32], limits: &[usize], max_detections: usize) -> Vec<u32> {
+        let rule = |&max_detections| ClassRule { max_detections, ..ClassRule::default() };
+        let class_rules = limits.iter().map(rule).collect();
+        let params = Params { class_rules, max_detections, ..Params::default() };
+        let all = 0..classes.len() as u32;
+        let mut detections: Vec<_> = all
+            .clone()
+            .map(|anchor| Detection {
+                anchor,
+                class: classes[anchor as usize],
+                ..Detection::default()
+            })
+            .collect();
+        let mut columns: Vec<f32> =
+            all.clone().flat_map(|anchor| [anchor as f32, anchor as f32 + 0.5]).collect();
+        let mut places: Vec<_> = all
+            .map(|anchor| MaskPlace { area: MaskArea::default(), first: anchor as usize })
+            .collect();
+        let survivors =
+            Survivors { detections: &mut detections, columns: &mut columns, places: &mut places };
+        let count = ClassLimits::default().apply(&params, survivors);
+        let kept: Vec<u32> = detections[..count].iter().map(|d| d.anchor).collect();
+        let rows: Vec<f32> =
+            kept.iter().flat_map(|&anchor| [anchor as f32, anchor as f32 + 0.5]).collect();
+        assert_eq!(columns[..2 * count], rows);
+        assert!(places[..count].iter().map(|place| place.first as u32).eq(kept.iter().copied()));
+        kept
+    }
+
+    #[test]
+    fn the_highest_ranked_of_each_class_are_kept_and_then_those_of_the_image() {
+        assert_eq!(kept(&[1, 0, 1, 1, 0, 2], &[1, 2], 0), [0, 1, 2, 5]);
+        assert_eq!(kept(&[1, 0, 1, 1, 0, 2], &[1, 2], 3), [0, 1, 2]);
+        assert_eq!(kept(&[1, 1, 0, 0, 0], &[0, 1], 3), [0, 2, 3]);
+        assert!(kept(&[], &[1], 3).is_empty());
+    }
+}
