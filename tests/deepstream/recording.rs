@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! nvinfer with recorded outputs: the files that it reads, and a pipeline with cameras, nvstreammux and nvinfer.
 
+use std::ffi::c_void;
 use std::fmt::Write as _;
 
 use gst::prelude::*;
 
 use crate::batch::{Elements, HostLayer, TestModel, outputs};
 use crate::kit::Kit;
-use crate::standin::Surfaces;
+use crate::standin::{Batch, Surfaces};
 use crate::support::pipeline::{self, intercept, parse};
 use crate::support::scratch::Scratch;
 
@@ -16,7 +17,7 @@ use crate::support::scratch::Scratch;
 pub enum Network {
     /// Attaches them (`network-type=100`).
     Attached,
-    /// Nothing: the outputs are neither parsed nor attached.
+    /// Copies them to the host, and nothing else.
     Dropped,
     /// Parses them and suppresses boxes itself (`network-type=0`, `cluster-mode=2`).
     Parsed,
@@ -48,8 +49,6 @@ impl Network {
 pub struct Recording {
     folder: Scratch,
     pub model: TestModel,
-    /// The outputs of each frame.
-    pub frames: Vec<Vec<HostLayer>>,
 }
 
 impl Recording {
@@ -75,7 +74,7 @@ impl Recording {
             writeln!(tensors, " {file}").unwrap();
         }
         std::fs::write(folder.join("recorded.txt"), tensors).unwrap();
-        Self { folder, model, frames }
+        Self { folder, model }
     }
 
     /// Writes the configuration of nvinfer. Returns the file's path.
@@ -152,6 +151,9 @@ impl Cameras<'_> {
                     set_device_memory(buffer);
                 });
             }
+            if pipeline.by_name("nvinfer").is_some() {
+                intercept(&pipeline, "nvinfer", remove_device_addresses);
+            }
         }
         pipeline
     }
@@ -166,4 +168,43 @@ fn set_device_memory(buffer: &gst::BufferRef) {
     assert!(memory.len() >= TYPE + 4);
     // SAFETY: the memory is a structure that was allocated for this buffer, and only this thread has it yet.
     unsafe { memory.as_ptr().add(TYPE).cast::<u32>().cast_mut().write(CUDA_DEVICE) };
+}
+
+/// Makes all device addresses of tensors null, as nvinferserver leaves them: on the host there is no driver that could
+/// read them.
+fn remove_device_addresses(buffer: &mut gst::BufferRef) {
+    /// Offsets of 9.1: `frame_user_meta_list` of `NvDsFrameMeta`, `meta_type` and `user_meta_data` of `NvDsUserMeta`,
+    /// and of `NvDsInferTensorMeta` the number of layers and the array of addresses.
+    const USER_METAS: usize = 120;
+    const TYPE: usize = 8;
+    const DATA: usize = 40;
+    const LAYERS: usize = 4;
+    const DEVICE: usize = 24;
+    const TENSOR_OUTPUT_META: i32 = 12;
+    /// Reads a field.
+    ///
+    /// # Safety
+    ///
+    /// There is a `T` at `offset`.
+    unsafe fn field<T: Copy>(structure: *mut c_void, offset: usize) -> T {
+        // SAFETY: required of the caller.
+        unsafe { structure.byte_add(offset).cast::<T>().read() }
+    }
+    let Some(batch) = Batch::of(buffer) else { return };
+    for frame in batch.frames() {
+        // SAFETY: the structures are those of 9.1, and the buffer is this thread's.
+        unsafe {
+            // A GList: its data, and the next element.
+            let mut node: *mut c_void = field(frame.as_ptr(), USER_METAS);
+            while !node.is_null() {
+                let meta: *mut c_void = field(node, 0);
+                if field::<i32>(meta, TYPE) == TENSOR_OUTPUT_META {
+                    let tensors: *mut c_void = field(meta, DATA);
+                    let addresses: *mut u64 = field(tensors, DEVICE);
+                    addresses.write_bytes(0, field::<u32>(tensors, LAYERS) as usize);
+                }
+                node = field(node, size_of::<usize>());
+            }
+        }
+    }
 }

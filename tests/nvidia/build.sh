@@ -8,8 +8,8 @@
 #   OUT       receives lib/, plugins/ (gst-inspect-1.0 lists the elements), include/ and env.sh, to be sourced by
 #             bash. An earlier kit there is replaced only if everything worked.
 #   --no-gpu  adds a driver without devices (libcuda.so.1), with which the libraries load where there is no NVIDIA
-#             driver, and host/, with which nvinfer runs there: CUDA's runtime on the host's memory, and a function
-#             that scales no pixels. A kit for a machine with a GPU must be built without it.
+#             driver, and host/, with which nvinfer runs there: CUDA's runtime and surfaces on the host's memory, and a
+#             function that scales no pixels. A kit for a machine with a GPU must be built without it.
 #
 # Python packages have NVIDIA's libraries of metadata and surfaces, nvvideoconvert and nvv4l2decoder. Compiled from
 # source: the new nvstreammux, nvinfer with its library, nvmsgconv with its library, nvdspreprocess. TensorRT is in
@@ -134,10 +134,13 @@ shared gcc "$lib/libno_objects.so" -Wall -Wextra -Werror "$here/../../pipelines/
 
 if [ -n "$no_gpu" ]; then
     mkdir "$kit/host"
-    shared gcc "$kit/host/libnvbufsurftransform.so" -Wall -Wextra -Werror "$here/host/nvbufsurftransform.c"
+    for library in nvbufsurface nvbufsurftransform; do
+        shared gcc "$kit/host/lib$library.so" -Wl,-soname,lib$library.so -Wall -Wextra -Werror "$here/host/$library.c"
+    done
     gcc -c -Wall -Wextra -Werror "${flags[@]}" -o "$build/cudart.o" "$here/host/cudart.c"
     nm --defined-only "$build/cudart.o" | awk '$2 == "T" { print $3 }' | sort >"$build/defined"
-    nm -D -u "$lib"/*.so* "$plugins"/*.so | grep -oE '\bcuda[A-Z]\w+' | sort -u | comm -23 - "$build/defined" |
+    # With the driver's functions, in case that another libcuda.so.1 comes first, as that which runs kernels on the host.
+    nm -D -u "$lib"/*.so* "$plugins"/*.so | grep -oE '\bcu(da)?[A-Z]\w+' | sort -u | comm -23 - "$build/defined" |
         sed 's/.*/int &(void) { return 801; }/' >"$build/others.c"
     echo 'libcudart.so.13 { global: *; };' >"$build/version"
     shared gcc "$kit/host/libcudart.so.13" -Wl,-soname,libcudart.so.13 -Wl,--version-script="$build/version" \

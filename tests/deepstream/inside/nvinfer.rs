@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use gst::prelude::*;
 use gstnmsfilter::internals::geometry::Letterbox;
 
 use crate::batch::{Scene, TestModel};
@@ -133,6 +132,26 @@ fn half_precision() {
     let (seen, _) = seen(&kit, &recording, 4, Network::Attached, behind);
     let check = |found: &[Object], expected: &[Object], _| assert_eq!(found, expected);
     assert!(each_frame(&seen, &recording, 4, check) > 10 * 4 * BUFFERS);
+}
+
+/// nvmsgconv makes a message of each frame's objects.
+#[test]
+#[ignore = "run by `nvinfer` in a process of its own"]
+fn messages_of_nvmsgconv() {
+    let Some(kit) = Kit::given() else { return };
+    let recording = Recording::new(TestModel::default(), RECORDED);
+    let behind = format!(
+        "NVINFER ! nmsfilter decoder=yolov8 attach=nvds keep-tensors=false
+            ! nvmsgconv name=last payload-type=1 msg2p-newapi=true frame-interval=1 msg2p-lib={}
+            ! fakesink",
+        kit.libraries().join("libnvds_msgconv.so").display()
+    );
+    let (seen, _) = seen(&kit, &recording, 4, Network::Attached, &behind);
+    let check = |found: &[Object], expected: &[Object], _| assert_eq!(found, expected);
+    assert!(each_frame(&seen, &recording, 4, check) > 10 * 4 * BUFFERS);
+    let messages: u32 =
+        seen.iter().flat_map(|seen| &seen.frames).map(|(state, _)| state.other_user_metas).sum();
+    assert_eq!(messages as usize, 4 * BUFFERS);
 }
 
 /// docs/jetson.md, "Outputs that are not copied to the host".
