@@ -3,6 +3,7 @@
 //! `nvinfer`, `nvmsgconv` and `nvstreammux` run them.
 
 mod alone;
+mod cameras;
 mod details;
 mod device;
 mod errors;

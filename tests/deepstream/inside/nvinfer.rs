@@ -15,6 +15,7 @@ use crate::recording::{Cameras, Network, Recording};
 use crate::run::Seen;
 use crate::standin::Counts;
 use crate::support::pipeline::{Ended, run, watch};
+use crate::support::project;
 
 /// The sizes of cameras, one after the other.
 const SIZES: [[u32; 2]; 4] = [[1920, 1080], [640, 480], [720, 1280], [1280, 720]];
@@ -142,9 +143,11 @@ fn messages_of_nvmsgconv() {
     let recording = Recording::new(TestModel::default(), RECORDED);
     let behind = format!(
         "NVINFER ! nmsfilter decoder=yolov8 attach=nvds keep-tensors=false
-            ! nvmsgconv name=last payload-type=1 msg2p-newapi=true frame-interval=1 msg2p-lib={}
+            ! nvmsgconv name=last payload-type=1 msg2p-newapi=true frame-interval=1 msg2p-lib={} config={}
             ! fakesink",
-        kit.libraries().join("libnvds_msgconv.so").display()
+        kit.libraries().join("libnvds_msgconv.so").display(),
+        // Without it nvmsgconv crashes.
+        project::path("tests/deepstream/nvmsgconv/config.txt").display(),
     );
     let (seen, _) = seen(&kit, &recording, 4, Network::Attached, &behind);
     let check = |found: &[Object], expected: &[Object], _| assert_eq!(found, expected);
