@@ -74,38 +74,73 @@ fn tensors(source: u32, frame: i32) -> Tensors {
 /// The source and the number of each frame, in the order in which nvstreammux muxed them.
 type Muxed = Arc<Mutex<Vec<(u32, i32)>>>;
 
-/// A camera of this number.
-fn camera(source: u32, buffers: usize, rate: u32) -> String {
-    let [width, height] = size(source);
-    format!(
-        " fakesrc name=in{source} num-buffers={buffers} sizetype=empty format=time
-            ! video/x-raw(memory:NVMM),format=NV12,width={width},height={height},framerate={rate}/1
-            ! queue name=out{source}"
-    )
+/// A camera.
+#[derive(Clone, Copy)]
+struct Camera {
+    source: u32,
+    buffers: usize,
+    /// Frames a second, by its caps and timestamps.
+    rate: u32,
+    /// Microseconds that it waits before each buffer.
+    wait: u32,
 }
 
-fn give_surfaces(pipeline: &gst::Pipeline, source: u32) {
-    let surfaces = Surfaces { sizes: vec![size(source)], ..Surfaces::default() };
-    intercept(pipeline, &format!("in{source}"), move |buffer| surfaces.replace_memory(buffer));
+impl Camera {
+    fn new(source: u32, buffers: usize) -> Self {
+        Self { source, buffers, rate: 30, wait: 0 }
+    }
+
+    /// Adds it to the pipeline, which may be playing.
+    fn add(self, pipeline: &gst::Pipeline) {
+        let Self { source, buffers, rate, wait } = self;
+        let [width, height] = size(source);
+        let description = format!(
+            "fakesrc name=in{source} num-buffers={buffers} sizetype=empty format=time
+                ! video/x-raw(memory:NVMM),format=NV12,width={width},height={height},framerate={rate}/1
+                ! identity sleep-time={wait} ! queue max-size-buffers=2"
+        );
+        let bin = gst::parse::bin_from_description(&description, true).unwrap();
+        bin.set_property("name", Self::name(source));
+        pipeline.add(&bin).unwrap();
+        let surfaces = Surfaces { sizes: vec![size(source)], ..Surfaces::default() };
+        intercept(pipeline, &format!("in{source}"), move |buffer| surfaces.replace_memory(buffer));
+        let pad =
+            pipeline.by_name("mux").unwrap().request_pad_simple(&format!("sink_{source}")).unwrap();
+        bin.static_pad("src").unwrap().link(&pad).unwrap();
+        bin.sync_state_with_parent().unwrap();
+    }
+
+    fn name(source: u32) -> String {
+        format!("camera{source}")
+    }
+
+    /// Removes the camera of this number from a pipeline that is playing.
+    fn remove(pipeline: &gst::Pipeline, source: u32) {
+        let bin = pipeline.by_name(&Self::name(source)).unwrap();
+        let src = bin.static_pad("src").unwrap();
+        let (send, blocked) = std::sync::mpsc::channel();
+        src.add_probe(gst::PadProbeType::BLOCK_DOWNSTREAM, move |_, _| {
+            // The other end is gone after the first message.
+            let _ = send.send(());
+            gst::PadProbeReturn::Ok
+        });
+        blocked.recv_timeout(std::time::Duration::from_secs(30)).expect("the camera has data");
+        let sink = src.peer().unwrap();
+        src.unlink(&sink).unwrap();
+        pipeline.by_name("mux").unwrap().release_request_pad(&sink);
+        bin.set_state(gst::State::Null).unwrap();
+        pipeline.remove(&bin).unwrap();
+    }
 }
 
 /// A pipeline with nvstreammux `mux`, and `behind` after it; `None` in a process that was not started for this.
-/// `cameras` have their numbers, buffers and rates.
-fn muxed(
-    behind: &str,
-    cameras: &[(u32, usize, u32)],
-    batch: usize,
-) -> Option<(gst::Pipeline, Muxed)> {
+fn muxed(behind: &str, cameras: &[Camera]) -> Option<(gst::Pipeline, Muxed)> {
     let plugin = std::env::var_os(PLUGIN)?;
     pipeline::init();
     gst::Plugin::load_file(plugin).unwrap();
-    let mut description = format!("nvstreammux name=mux batch-size={batch} ! {behind}");
-    for &(source, buffers, rate) in cameras {
-        description += &format!("{} ! mux.sink_{source}", camera(source, buffers, rate));
-    }
-    let pipeline = parse(&description);
-    for &(source, ..) in cameras {
-        give_surfaces(&pipeline, source);
+    let pipeline = parse(&format!("nvstreammux name=mux batch-size={CAMERAS} ! {behind}"));
+    for camera in cameras {
+        camera.add(&pipeline);
     }
     let muxed = Muxed::default();
     let to = muxed.clone();
@@ -141,13 +176,13 @@ fn assert_boxes(seen: &[Seen], muxed: &Muxed, scale: f32) -> Vec<usize> {
     counts
 }
 
-fn all(buffers: usize) -> Vec<(u32, usize, u32)> {
-    (0..CAMERAS as u32).map(|source| (source, buffers, 30)).collect()
+fn all() -> Vec<Camera> {
+    (0..CAMERAS as u32).map(|source| Camera::new(source, BUFFERS)).collect()
 }
 
 /// Runs it, and checks the boxes behind the filters of these names.
-fn assert_runs(behind: &str, filters: &[&str], cameras: &[(u32, usize, u32)], scale: f32) -> bool {
-    let Some((pipeline, muxed)) = muxed(behind, cameras, CAMERAS) else { return false };
+fn assert_runs(behind: &str, filters: &[&str], cameras: &[Camera], scale: f32) {
+    let Some((pipeline, muxed)) = muxed(behind, cameras) else { return };
     if let Some(scaler) = pipeline.by_name("scaled") {
         scale_surfaces(&scaler, scale);
     }
@@ -164,12 +199,11 @@ fn assert_runs(behind: &str, filters: &[&str], cameras: &[(u32, usize, u32)], sc
     drop(pipeline);
     for branch in branches {
         let counts = assert_boxes(&branch.lock().unwrap(), &muxed, scale);
-        for &(source, buffers, _) in cameras {
-            assert_eq!(counts[source as usize], buffers, "source {source}");
+        for camera in cameras {
+            assert_eq!(counts[camera.source as usize], camera.buffers, "source {}", camera.source);
         }
     }
     Counts::now().assert_nothing_left();
-    true
 }
 
 /// Replaces the surfaces of each batch by those of another size, as nvvideoconvert does, which leaves the metadata.
@@ -191,7 +225,7 @@ fn scale_surfaces(element: &gst::Element, scale: f32) {
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
 fn of_sixteen_cameras() {
-    assert_runs("nmsfilter name=nms decoder=yolov8 ! fakesink", &["nms"], &all(BUFFERS), 1.0);
+    assert_runs("nmsfilter name=nms decoder=yolov8 ! fakesink", &["nms"], &all(), 1.0);
 }
 
 #[test]
@@ -200,7 +234,7 @@ fn of_sixteen_cameras_behind_a_copy_and_a_tee() {
     let behind = "identity name=copied ! tee name=t
           t. ! queue ! nmsfilter name=first decoder=yolov8 ! fakesink
           t. ! queue ! nmsfilter name=second decoder=yolov8 ! fakesink";
-    assert_runs(behind, &["first", "second"], &all(BUFFERS), 1.0);
+    assert_runs(behind, &["first", "second"], &all(), 1.0);
 }
 
 #[test]
@@ -208,16 +242,62 @@ fn of_sixteen_cameras_behind_a_copy_and_a_tee() {
 fn of_sixteen_cameras_behind_a_scaler() {
     for scale in [0.5, 2.0] {
         let behind = "identity name=scaled ! nmsfilter name=nms decoder=yolov8 ! fakesink";
-        assert_runs(behind, &["nms"], &all(BUFFERS), scale);
+        assert_runs(behind, &["nms"], &all(), scale);
     }
 }
 
-/// Cameras of 30, 15, 10 and 5 frames a second: batches are not full.
+/// Cameras of 30, 15 and 7 frames a second: batches are not full.
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
 fn of_cameras_of_different_rates() {
-    let cameras: Vec<_> = (0..CAMERAS as u32)
-        .map(|source| (source, BUFFERS >> (source % 3), 30 >> (source % 3)))
-        .collect();
+    let camera = |source: u32| {
+        let slower = source % 3;
+        Camera { source, buffers: BUFFERS >> slower, rate: 30 >> slower, wait: 3000 << slower }
+    };
+    let cameras: Vec<Camera> = (0..CAMERAS as u32).map(camera).collect();
     assert_runs("nmsfilter name=nms decoder=yolov8 ! fakesink", &["nms"], &cameras, 1.0);
+}
+
+/// A camera ends, others come, and one is removed with its pad, while the rest goes on.
+#[test]
+#[ignore = "run by `nvstreammux` in a process of its own"]
+fn of_cameras_that_come_and_go() {
+    let paced = |source, buffers| Camera { wait: 2000, ..Camera::new(source, buffers) };
+    // That of number 0 never ends by itself.
+    let first = [paced(0, 1_000_000), paced(1, 20), paced(2, 300), paced(3, 300)];
+    let later = [paced(4, 50), paced(5, 50)];
+    let behind = "nmsfilter name=nms decoder=yolov8 ! fakesink";
+    let Some((pipeline, muxed)) = muxed(behind, &first) else { return };
+    let seen = watch(&pipeline, "nms", Seen::of);
+    let wait_for = |source: u32, frames: usize| {
+        for _ in 0..3000 {
+            let count = muxed.lock().unwrap().iter().filter(|(other, _)| *other == source).count();
+            if count >= frames {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("source {source} has fewer than {frames} frames");
+    };
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_for(2, 30);
+            later[0].add(&pipeline);
+            wait_for(4, 5);
+            Camera::remove(&pipeline, 0);
+            let others = muxed.lock().unwrap().len();
+            later[1].add(&pipeline);
+            wait_for(5, 5);
+            assert!(muxed.lock().unwrap().len() > others);
+        });
+        run(&pipeline)
+    });
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    drop(pipeline);
+    let counts = assert_boxes(&seen.lock().unwrap(), &muxed, 1.0);
+    for camera in first[1..].iter().chain(&later) {
+        assert_eq!(counts[camera.source as usize], camera.buffers, "source {}", camera.source);
+    }
+    assert!(counts[0] > 30, "{counts:?}");
+    Counts::now().assert_nothing_left();
 }
