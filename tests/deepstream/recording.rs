@@ -103,6 +103,18 @@ impl Recording {
     }
 }
 
+/// Loads the kit's plugins.
+pub fn load_plugins(kit: &Kit) {
+    pipeline::init();
+    let plugins = ["nvdsgst_multistream", "nvdsgst_infer", "nvdsgst_msgconv"];
+    // Without a GPU these do not load, or find no device.
+    let for_gpus = ["gstnvvideoconvert", "gstnvvideo4linux2"];
+    let for_gpus = if kit.is_on_host() { &[][..] } else { &for_gpus };
+    for plugin in plugins.iter().chain(for_gpus) {
+        gst::Plugin::load_file(kit.plugin(plugin)).unwrap();
+    }
+}
+
 /// Cameras, each of `buffers` buffers of its size.
 pub struct Cameras<'a> {
     pub sizes: &'a [[u32; 2]],
@@ -112,18 +124,16 @@ pub struct Cameras<'a> {
 }
 
 impl Cameras<'_> {
-    /// A pipeline of the cameras, nvstreammux `mux`, and `behind`.
+    /// A pipeline of the cameras, nvstreammux `mux`, and `behind`. All cameras' threads push events behind the muxer,
+    /// and without a queue there they may wait for one another forever, in NVIDIA's elements.
     ///
     /// With a GPU the cameras are videotestsrc and nvvideoconvert, otherwise surfaces without pixels.
     pub fn pipeline(&self, kit: &Kit, behind: &str) -> gst::Pipeline {
-        pipeline::init();
-        let plugins = ["nvdsgst_multistream", "nvdsgst_infer", "nvdsgst_msgconv"];
-        let converter = (!kit.is_on_host()).then_some("gstnvvideoconvert");
-        for plugin in plugins.into_iter().chain(converter) {
-            gst::Plugin::load_file(kit.plugin(plugin)).unwrap();
-        }
-        let mut description =
-            format!("nvstreammux name=mux batch-size={} ! {behind}", self.sizes.len());
+        load_plugins(kit);
+        let mut description = format!(
+            "nvstreammux name=mux batch-size={} ! queue max-size-buffers=2 ! {behind}",
+            self.sizes.len()
+        );
         for (index, [width, height]) in self.sizes.iter().enumerate() {
             let buffers = self.buffers;
             let size = format!("width={width},height={height},framerate=30/1");

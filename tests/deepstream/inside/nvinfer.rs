@@ -11,10 +11,11 @@ use gstnmsfilter::internals::geometry::Letterbox;
 use crate::batch::{Scene, TestModel};
 use crate::kit::Kit;
 use crate::object::Object;
-use crate::recording::{Cameras, Network, Recording};
+use crate::recording::{Cameras, Network, Recording, load_plugins};
 use crate::run::Seen;
 use crate::standin::Counts;
-use crate::support::pipeline::{Ended, run, watch};
+use crate::support::data;
+use crate::support::pipeline::{Ended, parse, run, watch};
 use crate::support::project;
 
 /// The sizes of cameras, one after the other.
@@ -155,6 +156,34 @@ fn messages_of_nvmsgconv() {
     let messages: u32 =
         seen.iter().flat_map(|seen| &seen.frames).map(|(state, _)| state.other_user_metas).sum();
     assert_eq!(messages as usize, 4 * BUFFERS);
+}
+
+/// From NVIDIA's decoder of H.264.
+#[test]
+#[ignore = "needs a GPU; run by `nvinfer` in a process of its own"]
+fn objects_on_decoded_video() {
+    let Some(kit) = Kit::given().filter(|kit| !kit.is_on_host()) else { return };
+    let Some(video) = data::path("data/videos/towncentre_96f_1080p.mp4") else { return };
+    let recording = Recording::new(TestModel::default(), RECORDED);
+    let file = recording.configuration(Network::Attached, THRESHOLD, 1, &kit);
+    load_plugins(&kit);
+    let pipeline = parse(&format!(
+        "filesrc location={} ! qtdemux ! h264parse ! nvv4l2decoder ! mux.sink_0
+         nvstreammux name=mux batch-size=1 ! nvinfer config-file-path={file}
+            ! nmsfilter name=last decoder=yolov8 attach=nvds keep-tensors=false ! fakesink",
+        video.display()
+    ));
+    let seen = watch(&pipeline, "last", Seen::of);
+    let ended = run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    drop(pipeline);
+    let mut expected = Expected { recording: &recording, known: HashMap::new() };
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 96);
+    for (number, seen) in seen.iter().enumerate() {
+        let [(_, objects)] = &seen.frames[..] else { panic!("{} frames", seen.frames.len()) };
+        assert_eq!(objects, expected.of(number % RECORDED, [1920, 1080]), "frame {number}");
+    }
 }
 
 /// docs/jetson.md, "Outputs that are not copied to the host".
