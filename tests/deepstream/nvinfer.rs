@@ -6,10 +6,17 @@
 
 use crate::kit::{self, Kit};
 use crate::libraries::{Libraries, nvidia_headers};
+use crate::support::engines;
+use crate::support::skip::skip;
 
 #[test]
 fn objects() {
     let (Some(headers), Some(kit)) = (nvidia_headers(), Kit::get()) else { return };
+    if engines::on_gpu() && kit.is_on_host() {
+        return skip(
+            "nvinfer on the host's memory, with a GPU or the emulated one; tests/gpu/run.sh has a step for it",
+        );
+    }
     let folder = kit.folder().to_str().unwrap();
     let variables = [
         (kit::FOLDER, folder),
