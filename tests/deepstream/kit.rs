@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A part of DeepStream 9.1: NVIDIA's own libraries of metadata, and the new nvstreammux, compiled from its source.
+//! A part of DeepStream 9.1: NVIDIA's own libraries of metadata, and elements that are compiled from NVIDIA's source.
 //!
-//! A script in the folder of inputs builds it, with libraries of the Python Package Index. As root it also installs
-//! the Debian packages that it needs, which `tests/run.sh` has installed before. What is built is kept in the folder
-//! `NMSFILTER_CACHE`.
+//! `tests/nvidia/build.sh` builds it, with libraries of the Python Package Index. As root it also installs the Debian
+//! packages that it needs, which `tests/run.sh` has installed before. What is built is kept in the folder
+//! `NMSFILTER_CACHE`. [`FOLDER`] names a kit that was built before, as on a GPU machine.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::support::skip::skip;
-use crate::support::{data, library};
+use crate::support::{data, library, project};
+
+/// The variable with the folder of a kit. Processes that need it are started with it.
+pub const FOLDER: &str = "NMSFILTER_NVIDIA_KIT";
 
 /// The folders of the kit.
 pub struct Kit(PathBuf);
@@ -20,18 +23,34 @@ impl Kit {
     /// The kit, which is built if it was not before; `None`, which is reported as a skip, if it cannot be built here.
     pub fn get() -> Option<Self> {
         static KIT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        if let Some(kit) = Self::given() {
+            return Some(kit);
+        }
         let sources = data::path("deepstream-9.1")?;
-        let script = data::path("tools/deepstream-kit.sh")?;
         if !library::has_compiler() {
             return None;
         }
-        match KIT.get_or_init(|| build(&script, &sources)) {
+        match KIT.get_or_init(|| build(&sources)) {
             Ok(folder) => Some(Self(folder.clone())),
             Err(problem) => {
                 skip(&format!("a part of DeepStream, which cannot be built here: {problem}"));
                 None
             }
         }
+    }
+
+    /// The kit that [`FOLDER`] names.
+    pub fn given() -> Option<Self> {
+        Some(Self(std::env::var_os(FOLDER)?.into()))
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Whether nvinfer runs on the host's memory.
+    pub fn is_on_host(&self) -> bool {
+        self.0.join("host").is_dir()
     }
 
     /// The folder of the libraries.
@@ -41,7 +60,12 @@ impl Kit {
 
     /// The plugin file with nvstreammux.
     pub fn nvstreammux(&self) -> PathBuf {
-        self.0.join("plugins/libnvdsgst_multistream.so")
+        self.plugin("nvdsgst_multistream")
+    }
+
+    /// The plugin file of this name.
+    pub fn plugin(&self, name: &str) -> PathBuf {
+        self.0.join(format!("plugins/lib{name}.so"))
     }
 }
 
@@ -54,16 +78,20 @@ fn cache() -> PathBuf {
     })
 }
 
-fn build(script: &Path, sources: &Path) -> Result<PathBuf, String> {
-    let text = std::fs::read(script).map_err(|error| error.to_string())?;
+fn build(sources: &Path) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    let folder = cache().join(format!("deepstream-kit-{:016x}", hasher.finish()));
+    let parts =
+        ["tests/nvidia", "tests/deepstream/nvmsgconv/stubs", "pipelines/deepstream/no_objects.c"];
+    for part in parts {
+        hash(&project::path(part), &mut hasher).map_err(|error| format!("{part}: {error}"))?;
+    }
+    let folder = cache().join(format!("nvidia-kit-{:016x}", hasher.finish()));
     if folder.is_dir() {
         return Ok(folder);
     }
     // Another process may build it at the same time.
     let new = folder.with_extension(std::process::id().to_string());
+    let script = project::path("tests/nvidia/build.sh");
     let output = Command::new(script).args([sources, &new]).arg("--no-gpu").output();
     let output = output.map_err(|error| error.to_string())?;
     let moved = output.status.success() && std::fs::rename(&new, &folder).is_ok();
@@ -78,4 +106,18 @@ fn build(script: &Path, sources: &Path) -> Result<PathBuf, String> {
             Err(messages.trim().lines().last().unwrap_or("no message").to_owned())
         }
     }
+}
+
+/// Hashes a file, or those of a folder.
+fn hash(path: &Path, hasher: &mut DefaultHasher) -> std::io::Result<()> {
+    if !path.is_dir() {
+        path.file_name().hash(hasher);
+        std::fs::read(path)?.hash(hasher);
+        return Ok(());
+    }
+    let mut entries = std::fs::read_dir(path)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort();
+    entries.iter().try_for_each(|entry| hash(entry, hasher))
 }

@@ -99,7 +99,8 @@ impl Libraries {
     }
 
     /// Runs the tests of `inside` whose names contain a word of `filter` in a process with these libraries and
-    /// variables. Its failure is one of the calling test. Returns the number of tests.
+    /// variables; folders in `LD_LIBRARY_PATH` come after that of these libraries. Its failure is one of the calling
+    /// test. Returns the number of tests.
     pub fn run(&self, filter: &str, variables: &[(&str, &str)]) -> usize {
         let mut command = Command::new(std::env::current_exe().unwrap());
         // One after the other: they look at the counts of the process.
@@ -110,16 +111,19 @@ impl Libraries {
             command.args(["--skip", "inside::device::"]);
         }
         let mut path = self.folder.as_os_str().to_owned();
-        if let Some(others) = std::env::var_os("LD_LIBRARY_PATH") {
+        const PATH: &str = "LD_LIBRARY_PATH";
+        let given =
+            variables.iter().find(|(name, _)| *name == PATH).map(|(_, value)| (*value).into());
+        for others in [given, std::env::var_os(PATH)].into_iter().flatten() {
             path.push(":");
             path.push(others);
         }
         command
-            .env("LD_LIBRARY_PATH", path)
+            .envs(variables.iter().copied())
+            .env(PATH, path)
             .env(standin::FOLDER, &*self.folder)
             .env(standin::PREFIX, self.prefix)
-            .env(VERSION, format!("{}.{}", self.version / 10, self.version % 10))
-            .envs(variables.iter().copied());
+            .env(VERSION, format!("{}.{}", self.version / 10, self.version % 10));
         let output = command.output().unwrap();
         let [stdout, stderr] =
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

@@ -7,6 +7,9 @@
 #   suite      every test program with backend=cuda, but for those that are steps of their own
 #   inference  the inference element: needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
 #   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; the time of batches
+#   nvidia     NVIDIA's nvstreammux, nvinfer with recorded outputs, nvmsgconv, and the H.264 decoder, if stage.sh was
+#              given a kit
+#   nvidia_times  the time of batches in nvinfer and nmsfilter, in the same pipeline
 #   functions  checksums of the functions in kernels/functions.cuh, over all f32, and of pairs of boxes in
 #              kernels/oriented.cuh; needs nvcc
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
@@ -21,7 +24,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions, sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,23s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,26s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -66,7 +69,7 @@ suite() {
         case $name in
             # The first two are no tests. cuda_absent needs the stub driver; those after it have
             # steps of their own.
-            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference | deepstream*) ;;
+            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
             # What is left out needs Python packages or an inference element.
             input) program "$name" --skip python_attach:: ;;
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
@@ -91,7 +94,7 @@ inference() {
 
 deepstream() {
     local libraries version
-    for libraries in "$work"/programs/deepstream-*; do
+    for libraries in "$work"/programs/deepstream-[0-9]*; do
         version=${libraries##*-}
         [ "$version" != nvidia ] || version=91
         echo "stand-in ${libraries##*/deepstream-}"
@@ -106,6 +109,30 @@ deepstream() {
 with_standin() {
     LD_LIBRARY_PATH=$1 NMSFILTER_TEST_STANDIN=$1 NMSFILTER_TEST_DEEPSTREAM=${2:0:1}.${2:1} \
         program deepstream "${@:3}"
+}
+
+# kit FILTER...: the test program `deepstream` with NVIDIA's libraries and elements.
+kit() {
+    local kit=$work/programs/nvidia-kit
+    if [ ! -d "$kit" ]; then
+        echo "nvidia: FAILED: stage.sh needs NMSFILTER_NVIDIA_KIT, the folder of a kit (tests/nvidia/build.sh)"
+        failed+=(nvidia)
+        return
+    fi
+    # NVIDIA's libraries must be found by their names, too.
+    LD_LIBRARY_PATH=$work/programs/deepstream-kit:$kit/lib \
+        NMSFILTER_TEST_STANDIN=$work/programs/deepstream-kit NMSFILTER_TEST_DEEPSTREAM=9.1 \
+        NMSFILTER_NVIDIA_KIT=$kit USE_NEW_NVSTREAMMUX=yes LIBV4L2_PLUGIN_DIR=$kit/lib/v4l_plugins \
+        NMSFILTER_TEST_NVSTREAMMUX=$kit/plugins/libnvdsgst_multistream.so \
+        program deepstream "$@" --test-threads 1
+}
+
+nvidia() {
+    kit inside::nvinfer inside::nvstreammux inside::cameras
+}
+
+nvidia_times() {
+    kit inside::alone::nvinfer
 }
 
 functions() {

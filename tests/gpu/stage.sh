@@ -5,13 +5,14 @@
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
 # FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugins, the stand-ins for DeepStream's
-# libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), the recorded tensors,
+# libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
+# (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
 # models, pictures and videos of NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), and
 # GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
 # Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
 # tests/gpu/run.sh.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '3,13s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,14s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
 gstreamer=${2:+$(realpath "$2")}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -51,6 +52,11 @@ headers=$data/deepstream-9.1/includes
 [ ! -e "$headers" ] || standin 91 91 "$headers"
 if [ -e "$headers" ] && [ -n "${NMSFILTER_DEEPSTREAM_LIBRARIES-}" ]; then
     LIBRARIES=$NMSFILTER_DEEPSTREAM_LIBRARIES standin 91-nvidia 91 "$headers"
+fi
+if [ -e "$headers" ] && [ -n "${NMSFILTER_NVIDIA_KIT-}" ]; then
+    LIBRARIES=$NMSFILTER_NVIDIA_KIT/lib standin kit 91 "$headers"
+    cp -r "$NMSFILTER_NVIDIA_KIT" "$folder/programs/nvidia-kit"
+    rm -rf "$folder/programs/nvidia-kit/include"
 fi
 # Not a larger file that may be there: what can be transferred to a GPU machine is often limited.
 for kind in recorded models images videos oscars; do

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests in a process of their own, with libraries that cannot be used, or because they measure the memory.
 
+mod nvinfer;
 mod throughput;
 
 use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests in a process that has the libraries of one version. `versions`, `failures`,
-//! `nvmsgconv` and `nvstreammux` run them.
+//! `nvinfer`, `nvmsgconv` and `nvstreammux` run them.
 
 mod alone;
+mod cameras;
 mod details;
 mod device;
 mod errors;
@@ -10,6 +11,7 @@ mod letterbox;
 mod memory;
 mod messages;
 mod models;
+mod nvinfer;
 mod nvstreammux;
 mod objects;
 mod outputs;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The time of nvinfer with its own parsing and suppression, and with `nmsfilter` behind it. Prints a table; nothing
+//! is asserted of times.
+
+use std::ffi::{c_int, c_long};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+
+use crate::batch::{Elements, HostLayer, TestModel, outputs};
+use crate::kit::Kit;
+use crate::recording::{Cameras, Network, Recording};
+use crate::standin::Batch;
+use crate::support::pipeline::run;
+
+/// Batches that are not measured.
+const WARM: usize = 20;
+
+/// Batches that are measured after them.
+fn batches(cameras: usize) -> usize {
+    if cameras < 16 { 150 } else { 40 }
+}
+
+/// The time of the clock and of all threads of the process.
+#[derive(Clone, Copy)]
+struct Times {
+    wall: Instant,
+    process: Duration,
+}
+
+impl Times {
+    fn now() -> Self {
+        #[repr(C)]
+        struct TimeSpec {
+            seconds: c_long,
+            nanoseconds: c_long,
+        }
+        unsafe extern "C" {
+            fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
+        }
+        const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
+        let mut time = TimeSpec { seconds: 0, nanoseconds: 0 };
+        // SAFETY: the function writes the structure, whose fields are those of a 64-bit Linux.
+        assert_eq!(unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut time) }, 0);
+        let process = Duration::new(time.seconds as u64, time.nanoseconds as u32);
+        Self { wall: Instant::now(), process }
+    }
+}
+
+/// The outputs of a crowd: all candidates have the first of 80 classes.
+fn crowd(model: &TestModel, seed: u64) -> Vec<HostLayer> {
+    let mut layers = outputs(model, seed);
+    let Elements::F32(all) = &mut layers[0].elements else { unreachable!("the model is not half") };
+    let n = model.anchors;
+    for anchor in 0..n {
+        let score = |class: usize| (4 + class) * n + anchor;
+        let best =
+            (0..model.classes).max_by(|&a, &b| all[score(a)].total_cmp(&all[score(b)])).unwrap();
+        all.swap(score(0), score(best));
+    }
+    layers
+}
+
+/// Microseconds of the clock for each batch, and of all threads for each frame; frames for each batch, and objects
+/// for each frame.
+fn measured(
+    kit: &Kit,
+    recording: &Recording,
+    cameras: usize,
+    network: Network,
+    threshold: f32,
+    behind: &str,
+) -> [f64; 4] {
+    let file = recording.configuration(network, threshold, cameras, kit);
+    let sizes = vec![[1920, 1080]; cameras];
+    let cameras = Cameras { sizes: &sizes, buffers: WARM + batches(cameras), still: true };
+    let pipeline = cameras.pipeline(
+        kit,
+        &format!("nvinfer name=nvinfer config-file-path={file} ! {behind} fakesink name=end"),
+    );
+    #[derive(Default)]
+    struct Seen {
+        batches: usize,
+        frames: usize,
+        objects: usize,
+        first: Option<Times>,
+        last: Option<Times>,
+    }
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let to = seen.clone();
+    let pad = pipeline.by_name("end").unwrap().static_pad("sink").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        let seen = &mut *to.lock().unwrap();
+        seen.batches += 1;
+        if seen.batches == WARM {
+            seen.first = Some(Times::now());
+        } else if seen.batches > WARM {
+            for frame in Batch::of(info.buffer().unwrap()).expect("a batch").frames() {
+                seen.frames += 1;
+                seen.objects += frame.state().num_obj_meta as usize;
+            }
+            seen.last = Some(Times::now());
+        }
+        gst::PadProbeReturn::Ok
+    });
+    let ended = run(&pipeline);
+    assert_eq!(ended.error, None);
+    drop(pipeline);
+    let seen = &*seen.lock().unwrap();
+    let (Some(first), Some(last)) = (seen.first, seen.last) else {
+        panic!("{} batches", seen.batches)
+    };
+    let batches = (seen.batches - WARM) as f64;
+    let frames = seen.frames as f64;
+    [
+        (last.wall - first.wall).as_secs_f64() * 1e6 / batches,
+        (last.process - first.process).as_secs_f64() * 1e6 / frames,
+        frames / batches,
+        seen.objects as f64 / frames,
+    ]
+}
+
+#[test]
+#[ignore = "a measurement; needs a GPU and a kit (tests/gpu/run.sh, step nvidia)"]
+fn suppression_by_nvinfer_and_by_nmsfilter() {
+    let Some(kit) = Kit::given() else { return };
+    let model =
+        TestModel { anchors: 8400, classes: 80, objects: Some(110), ..TestModel::default() };
+    let frames = (0..8).map(|seed| crowd(&model, seed)).collect();
+    let recording = Recording::of(model, frames);
+    println!(
+        "candidates cameras                     | us a batch | CPU us a frame | frames a batch | objects a frame"
+    );
+    for candidates in [100.0, 700.0, 3000.0] {
+        // The scores are uniform.
+        let threshold = 1.0 - candidates / 8400.0;
+        for cameras in [1, 4, 16, 64] {
+            let filter = |properties: &str| {
+                format!(
+                    "nmsfilter decoder=yolov8 attach=nvds keep-tensors=false letterbox=none max-detections=1000
+                        score-threshold={threshold} {properties} !"
+                )
+            };
+            let cases = [
+                ("nothing", Network::Dropped, String::new()),
+                ("nvinfer", Network::Parsed, String::new()),
+                ("nmsfilter cpu", Network::Attached, filter("backend=cpu")),
+                ("nmsfilter", Network::Attached, filter("backend=cuda")),
+                ("nmsfilter, no host copy", Network::OnDevice, filter("backend=cuda")),
+            ];
+            for (name, network, behind) in cases {
+                if kit.is_on_host() && (name.contains("no host") || behind.contains("cuda")) {
+                    continue;
+                }
+                let [batch, frame, frames, objects] =
+                    measured(&kit, &recording, cameras, network, threshold, &behind);
+                println!(
+                    "{candidates:>10} {cameras:>7} {name:<23} | {batch:>10.0} | {frame:>14.1} | {frames:>14.1} | {objects:.1}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! nvinfer with recorded outputs: the files that it reads, and a pipeline with cameras, nvstreammux and nvinfer.
+
+use std::ffi::c_void;
+use std::fmt::Write as _;
+
+use gst::prelude::*;
+
+use crate::batch::{Elements, HostLayer, TestModel, outputs};
+use crate::kit::Kit;
+use crate::standin::{Batch, Surfaces};
+use crate::support::pipeline::{self, intercept, parse};
+use crate::support::scratch::Scratch;
+
+/// What nvinfer does with the outputs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Network {
+    /// Attaches them (`network-type=100`).
+    Attached,
+    /// Copies them to the host, and nothing else.
+    Dropped,
+    /// Parses them and suppresses boxes itself (`network-type=0`, `cluster-mode=2`).
+    Parsed,
+    /// Attaches them without a copy on the host, as a detector whose function finds no objects (docs/jetson.md).
+    OnDevice,
+}
+
+impl Network {
+    /// The lines of the configuration.
+    fn properties(self, threshold: f32, libraries: &str) -> String {
+        match self {
+            Self::Attached => "network-type=100\noutput-tensor-meta=1\n".to_owned(),
+            Self::Dropped => "network-type=100\n".to_owned(),
+            Self::OnDevice => format!(
+                "network-type=0\noutput-tensor-meta=1\ncluster-mode=4\nnum-detected-classes=1\n\
+                 custom-lib-path={libraries}/libno_objects.so\nparse-bbox-func-name=NvDsInferParseNoObjects\n\
+                 disable-output-host-copy=1\n"
+            ),
+            Self::Parsed => format!(
+                "network-type=0\ncluster-mode=2\nnum-detected-classes=80\ncrop-objects-to-roi-boundary=1\n\
+                 custom-lib-path={libraries}/libyolov8.so\nparse-bbox-func-name=NvDsInferParseYolov8\n\
+                 [class-attrs-all]\npre-cluster-threshold={threshold}\nnms-iou-threshold=0.45\ntopk=1000\n"
+            ),
+        }
+    }
+}
+
+/// Outputs of a model for several frames, in the files of a folder.
+pub struct Recording {
+    folder: Scratch,
+    pub model: TestModel,
+}
+
+impl Recording {
+    /// `count` random frames.
+    pub fn new(model: TestModel, count: usize) -> Self {
+        Self::of(model, (0..count as u64).map(|seed| outputs(&model, seed)).collect())
+    }
+
+    pub fn of(model: TestModel, frames: Vec<Vec<HostLayer>>) -> Self {
+        let folder = Scratch::new();
+        let [width, height] = model.input;
+        let mut tensors = format!("input images 3 {height} {width}\n");
+        for (index, layer) in frames[0].iter().enumerate() {
+            let all: Vec<u8> =
+                frames.iter().flat_map(|frame| frame[index].elements.bytes()).copied().collect();
+            let file = format!("output{index}.bin");
+            std::fs::write(folder.join(&file), all).unwrap();
+            let kind = if matches!(layer.elements, Elements::F16(_)) { "f16" } else { "f32" };
+            write!(tensors, "output {} {kind}", layer.name).unwrap();
+            for dim in &layer.dims {
+                write!(tensors, " {dim}").unwrap();
+            }
+            writeln!(tensors, " {file}").unwrap();
+        }
+        std::fs::write(folder.join("recorded.txt"), tensors).unwrap();
+        Self { folder, model }
+    }
+
+    /// Writes the configuration of nvinfer. Returns the file's path.
+    pub fn configuration(
+        &self,
+        network: Network,
+        threshold: f32,
+        batch: usize,
+        kit: &Kit,
+    ) -> String {
+        use gstnmsfilter::internals::geometry::Letterbox;
+        let [width, height] = self.model.input;
+        let libraries = kit.libraries();
+        let text = format!(
+            "[property]\ngie-unique-id={}\nprocess-mode=1\nonnx-file=recorded.txt\nbatch-size={batch}\n\
+             infer-dims=3;{height};{width}\nmodel-color-format=0\nnet-scale-factor=0.00392156862745098\n\
+             maintain-aspect-ratio={}\nsymmetric-padding={}\n{}",
+            self.model.unique_id,
+            i32::from(self.model.letterbox != Letterbox::None),
+            i32::from(self.model.letterbox == Letterbox::Center),
+            network.properties(threshold, libraries.to_str().unwrap()),
+        );
+        let path = self.folder.join(format!("{network:?}-{batch}.txt"));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+/// Loads the kit's plugins.
+pub fn load_plugins(kit: &Kit) {
+    pipeline::init();
+    let plugins = ["nvdsgst_multistream", "nvdsgst_infer", "nvdsgst_msgconv"];
+    // Without a GPU these do not load, or find no device.
+    let for_gpus = ["gstnvvideoconvert", "gstnvvideo4linux2"];
+    let for_gpus = if kit.is_on_host() { &[][..] } else { &for_gpus };
+    for plugin in plugins.iter().chain(for_gpus) {
+        gst::Plugin::load_file(kit.plugin(plugin)).unwrap();
+    }
+}
+
+/// Cameras, each of `buffers` buffers of its size.
+pub struct Cameras<'a> {
+    pub sizes: &'a [[u32; 2]],
+    pub buffers: usize,
+    /// Whether each camera repeats one picture, which costs almost nothing.
+    pub still: bool,
+}
+
+impl Cameras<'_> {
+    /// A pipeline of the cameras, nvstreammux `mux`, and `behind`. All cameras' threads push events behind the muxer,
+    /// and without a queue there they may wait for one another forever, in NVIDIA's elements.
+    ///
+    /// With a GPU the cameras are videotestsrc and nvvideoconvert, otherwise surfaces without pixels.
+    pub fn pipeline(&self, kit: &Kit, behind: &str) -> gst::Pipeline {
+        load_plugins(kit);
+        let mut description = format!(
+            "nvstreammux name=mux batch-size={} ! queue max-size-buffers=2 ! {behind}",
+            self.sizes.len()
+        );
+        for (index, [width, height]) in self.sizes.iter().enumerate() {
+            let buffers = self.buffers;
+            let size = format!("width={width},height={height},framerate=30/1");
+            let nvmm = format!("video/x-raw(memory:NVMM),format=NV12,{size}");
+            description += &match (kit.is_on_host(), self.still) {
+                (true, _) => format!(
+                    " fakesrc name=in{index} num-buffers={buffers} sizetype=empty format=time ! {nvmm} ! mux.sink_{index}"
+                ),
+                (false, false) => format!(
+                    " videotestsrc num-buffers={buffers} ! video/x-raw,format=NV12,{size} ! nvvideoconvert ! {nvmm}
+                        ! mux.sink_{index}"
+                ),
+                (false, true) => format!(
+                    " videotestsrc num-buffers=1 ! video/x-raw,format=NV12,{size} ! nvvideoconvert ! {nvmm}
+                        ! imagefreeze num-buffers={buffers} ! queue max-size-buffers=4 ! mux.sink_{index}"
+                ),
+            };
+        }
+        let pipeline = parse(&description);
+        if kit.is_on_host() {
+            for (index, &size) in self.sizes.iter().enumerate() {
+                let surfaces = Surfaces { sizes: vec![size], ..Surfaces::default() };
+                intercept(&pipeline, &format!("in{index}"), move |buffer| {
+                    surfaces.replace_memory(buffer);
+                    set_device_memory(buffer);
+                });
+            }
+            if pipeline.by_name("nvinfer").is_some() {
+                intercept(&pipeline, "nvinfer", remove_device_addresses);
+            }
+        }
+        pipeline
+    }
+}
+
+/// Makes the type of the surface that of device memory: nvinfer refuses surfaces in system memory.
+fn set_device_memory(buffer: &gst::BufferRef) {
+    /// `memType` of `NvBufSurface`, and the value `NVBUF_MEM_CUDA_DEVICE`.
+    const TYPE: usize = 16;
+    const CUDA_DEVICE: u32 = 2;
+    let memory = buffer.peek_memory(0).map_readable().unwrap();
+    assert!(memory.len() >= TYPE + 4);
+    // SAFETY: the memory is a structure that was allocated for this buffer, and only this thread has it yet.
+    unsafe { memory.as_ptr().add(TYPE).cast::<u32>().cast_mut().write(CUDA_DEVICE) };
+}
+
+/// Makes all device addresses of tensors null, as nvinferserver leaves them: on the host there is no driver that could
+/// read them.
+fn remove_device_addresses(buffer: &mut gst::BufferRef) {
+    /// Offsets of 9.1: `frame_user_meta_list` of `NvDsFrameMeta`, `meta_type` and `user_meta_data` of `NvDsUserMeta`,
+    /// and of `NvDsInferTensorMeta` the number of layers and the array of addresses.
+    const USER_METAS: usize = 120;
+    const TYPE: usize = 8;
+    const DATA: usize = 40;
+    const LAYERS: usize = 4;
+    const DEVICE: usize = 24;
+    const TENSOR_OUTPUT_META: i32 = 12;
+    /// Reads a field.
+    ///
+    /// # Safety
+    ///
+    /// There is a `T` at `offset`.
+    unsafe fn field<T: Copy>(structure: *mut c_void, offset: usize) -> T {
+        // SAFETY: required of the caller.
+        unsafe { structure.byte_add(offset).cast::<T>().read() }
+    }
+    let Some(batch) = Batch::of(buffer) else { return };
+    for frame in batch.frames() {
+        // SAFETY: the structures are those of 9.1, and the buffer is this thread's.
+        unsafe {
+            // A GList: its data, and the next element.
+            let mut node: *mut c_void = field(frame.as_ptr(), USER_METAS);
+            while !node.is_null() {
+                let meta: *mut c_void = field(node, 0);
+                if field::<i32>(meta, TYPE) == TENSOR_OUTPUT_META {
+                    let tensors: *mut c_void = field(meta, DATA);
+                    let addresses: *mut u64 = field(tensors, DEVICE);
+                    addresses.write_bytes(0, field::<u32>(tensors, LAYERS) as usize);
+                }
+                node = field(node, size_of::<usize>());
+            }
+        }
+    }
+}
