@@ -8,10 +8,10 @@ use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Outcome, Pa
 use gstnmsfilter::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};
-use crate::outcome::{OnGpu, bytes_downloaded, has_class_limits, scenes};
+use crate::outcome::{OnGpu, bytes_downloaded, scenes};
 use crate::support::engines::{self, bits};
 use crate::support::pipeline;
-use crate::support::scene::Scene;
+use crate::support::scene::{Scene, has_class_limits};
 
 #[test]
 #[ignore = "needs a GPU"]

@@ -17,9 +17,9 @@ use gstnmsfilter::internals::engine::{
 use gstnmsfilter::tensor::{Storage, TensorView};
 
 use crate::foreign_memory;
-use crate::outcome::{OnGpu, bytes_downloaded, has_class_limits, layout, scenes, tensor_in};
+use crate::outcome::{OnGpu, bytes_downloaded, layout, scenes, tensor_in};
 use crate::support::engines::{self, bits};
-use crate::support::scene::Scene;
+use crate::support::scene::{Scene, has_class_limits};
 use crate::support::{data, pipeline, skip};
 
 /// Copies of host tensors in device memory.

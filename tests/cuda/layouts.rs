@@ -16,9 +16,10 @@ use gstnmsfilter::internals::engine::{
 };
 use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
 
-use crate::outcome::{OnGpu, has_class_limits};
+use crate::outcome::OnGpu;
 use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
+use crate::support::scene::has_class_limits;
 
 /// A copy of `bytes` in device memory.
 fn on_device(device: &Arc<Device>, bytes: &[u8]) -> DeviceBuffer {

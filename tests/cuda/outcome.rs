@@ -41,11 +41,6 @@ impl OnGpu {
     }
 }
 
-/// Whether survivors are removed on the host, after they were copied.
-pub fn has_class_limits(params: &Params) -> bool {
-    params.class_rules.iter().any(|rule| rule.max_detections != 0)
-}
-
 /// The number of bytes that are copied to the host: in each launch the counts of each image, and the
 /// survivors.
 pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {

@@ -78,7 +78,7 @@ fn text_that_is_not_utf8_gives_a_warning_and_the_property_keeps_its_value() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 10, "seven of nmsfilter, three of tensorreplay");
+    assert_eq!(checked, 14, "eleven of nmsfilter, three of tensorreplay");
 }
 
 const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/late.csv");

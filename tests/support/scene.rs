@@ -566,3 +566,8 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         ..Params::default()
     }
 }
+
+/// Whether survivors are removed by the greatest numbers of classes: on the host, after they were copied.
+pub fn has_class_limits(params: &Params) -> bool {
+    params.class_rules.iter().any(|rule| rule.max_detections != 0)
+}

@@ -177,7 +177,7 @@ impl NvinferConfig {
             Some(0) => self.group_as_nvinfer(),
             None if is_nvinfers => self.group_as_nvinfer(),
             Some(mode @ (1 | 3)) => self.warn(&format!(
-                "cluster-mode={mode} clusters by DBSCAN, which nmsfilter has not: boxes are suppressed as with \
+                "cluster-mode={mode} clusters by DBSCAN, which nmsfilter does not have: boxes are suppressed as with \
                  cluster-mode=2, and there will be other objects than nvinfer's"
             )),
             _ => {}
