@@ -202,11 +202,11 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
         let views: Vec<_> =
             arranged.iter().zip(&storages).map(|(a, s)| a.view(Storage::Images(s))).collect();
         let table: u64 = arranged.iter().map(Arranged::table_bytes).sum();
-        // A new engine has neither thresholds nor a table on the GPU.
+        // A new engine has neither thresholds and rules of classes nor a table on the GPU.
         let mut cuda = Cuda::new(Some(0)).unwrap();
         let params = &case.joined.params;
-        let thresholds = 4 * params.thresholds.per_class.len() as u64;
-        for uploaded in [table + thresholds, 0, 0] {
+        let of_classes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
+        for uploaded in [table + of_classes as u64, 0, 0] {
             let outcome = cuda.run(&views, &layout, params).unwrap();
             let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
             assert_eq!(all_bits(&outcome), case.expected, "{}", what());
