@@ -32,8 +32,10 @@ build() {
         -nocudainc -nocudalib -Wno-unknown-cuda-version -include freestanding.cuh \
         -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S "$1.cu" -o "$out/$1.$2.ptx"
 }
-build nmsfilter sm_60 ptx63
-build nmsfilter sm_80 ptx74
-build nmsfilter sm_90 ptx78
-build resample sm_60 ptx63
-build paper sm_60 ptx63
+jobs=
+for file in 'nmsfilter sm_60 ptx63' 'nmsfilter sm_80 ptx74' 'nmsfilter sm_90 ptx78' 'resample sm_60 ptx63' 'paper sm_60 ptx63'; do
+    # shellcheck disable=SC2086 # three words
+    build $file &
+    jobs="$jobs $!"
+done
+for job in $jobs; do wait "$job"; done

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Assembles PTX for each architecture and prints a table of what each kernel uses; see check.sh."""
 
+import concurrent.futures
+import os
 import pathlib
 import re
 import subprocess
@@ -41,19 +43,37 @@ def kernels(report: str):
 def main() -> None:
     tools, folder = (pathlib.Path(argument) for argument in sys.argv[1:])
     toolkits = {toolkit: assembler(tools, toolkit) for toolkit in ("11", "12", "13")}
+    files = sorted(folder.glob("*.ptx"))
+    least = {ptx: int(ptx.name.split(".sm_")[1].split(".")[0]) for ptx in files}
+
+    def is_loaded(ptx: pathlib.Path, architecture: int) -> bool:
+        """Whether the plugin loads this file on such a GPU: of those with its name, the newest that fits."""
+        fitting = [
+            other
+            for other in files
+            if other.name.split(".")[0] == ptx.name.split(".")[0] and least[other] <= architecture
+        ]
+        return ptx in fitting and least[ptx] == max(map(least.get, fitting))
+
+    jobs = [
+        (ptx, architecture, toolkits["13" if architecture > 90 else "12"])
+        for ptx in files
+        for architecture in ARCHITECTURES
+        if is_loaded(ptx, architecture)
+    ]
+    # The oldest toolkit, too, whose driver compiles the same file.
+    oldest = [(ptx, max(least[ptx], 87), toolkits["11"]) for ptx in files]
     rows, spills = {}, []
-    for ptx in sorted(folder.glob("*.ptx")):
-        least = int(ptx.name.split(".sm_")[1].split(".")[0])
-        assemble(toolkits["11"], ptx, max(least, 87))
-        for architecture in ARCHITECTURES:
-            if architecture < least:
-                continue
-            report = assemble(toolkits["13" if architecture > 90 else "12"], ptx, architecture)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        reports = pool.map(lambda job: assemble(job[2], job[0], job[1]), jobs + oldest)
+        for (ptx, architecture, _), report in zip(jobs, reports):
             for name, registers, spilled, shared in kernels(report):
                 cells = rows.setdefault((ptx.name, name), {})
                 cells[architecture] = f"{registers}/{spilled}/{shared}"
                 if spilled:
                     spills.append(f"{name} of {ptx.name} spills {spilled} bytes on sm_{architecture}")
+        # Raises the error of one that failed.
+        list(reports)
     print("registers / bytes spilled / bytes shared")
     print(f"{'':38}" + "".join(f"{f'sm_{a}':>12}" for a in ARCHITECTURES))
     for (ptx, name), cells in rows.items():
