@@ -9,7 +9,8 @@ build_asan() {
     source pipelines/setup.sh
     mapfile -t features < <(setup_features)
     host=$(rustc -vV | sed -n 's/^host: //p')
-    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
+    # Less optimization, since AddressSanitizer's checks are compiled for long.
+    CARGO_PROFILE_DEV_OPT_LEVEL=1 RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
         RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address -Clink-arg=-Wl,--export-dynamic" \
         cargo build --locked --package nmsfuzz --package nmsfilter-tests --bin nmsfuzz --test deepstream --test frames \
         --target "$host" "${features[@]}" --message-format=json-render-diagnostics >"$asan_messages"
