@@ -533,7 +533,7 @@ mod details {
             near(f64::from(x) + f64::from(w) / 2.0, expected["cx"] * 2.0, 0.51);
             near(f64::from(y) + f64::from(h) / 2.0, expected["cy"] * 2.0, 0.51);
             near(f64::from(angle), expected["angle"].rem_euclid(std::f64::consts::TAU), 1e-5);
-            assert!((0.0..=6.2832).contains(&angle) && found.masks.is_empty());
+            assert!((0.0..=std::f32::consts::TAU).contains(&angle) && found.masks.is_empty());
         }
     }
 
