@@ -3,6 +3,7 @@
 
 mod nvinfer;
 mod throughput;
+mod times;
 
 use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version};
 use gstnmsfilter::internals::deepstream::structures::StructureSizes;

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 
+use super::nvstreammux::one_box;
 use crate::nvstreammux::PLUGIN;
 use crate::run::Seen;
-use crate::standin::{Batch, Counts, Layer, Surfaces, Tensors};
+use crate::standin::{Batch, Counts, Surfaces, Tensors};
 use crate::support::pipeline::{self, intercept, parse, run, watch};
 
 const SIZES: [[u32; 2]; 4] = [[1920, 1080], [640, 480], [720, 1280], [2560, 1440]];
@@ -44,31 +45,8 @@ fn letterbox(source: u32) -> (f32, [f32; 2]) {
     (scale, [(SIDE - width * scale) / 2.0, (SIDE - height * scale) / 2.0].map(f32::floor))
 }
 
-/// An output of YOLOv8 with one class and one box. Its memory is never freed.
 fn tensors(source: u32, frame: i32) -> Tensors {
-    const ANCHORS: usize = 16;
-    let [left, top, width, height] = in_model(source, frame);
-    let mut elements = vec![0.0f32; 5 * ANCHORS];
-    let anchor = [left + width / 2.0, top + height / 2.0, width, height, 0.9];
-    for (row, value) in elements.chunks_mut(ANCHORS).zip(anchor) {
-        row[0] = value;
-    }
-    let layer = Layer {
-        name: Some(c"output0".to_owned()),
-        data_type: 0,
-        dims: vec![5, ANCHORS as u32],
-        counts: None,
-        host: elements.leak().as_ptr() as u64,
-        device: 0,
-    };
-    Tensors {
-        unique_id: 1,
-        size: [SIDE as u32; 2],
-        maintain_aspect_ratio: true,
-        symmetric_padding: true,
-        layers: vec![layer],
-        ..Tensors::default()
-    }
+    one_box(in_model(source, frame), true)
 }
 
 /// The source and the number of each frame, in the order in which nvstreammux muxed them.

@@ -42,10 +42,10 @@ const CENTERED: Case = Case {
     ],
 };
 
-/// An output of YOLOv8 with one class and one box. Its memory is never freed.
-fn tensors(case: &Case) -> Tensors {
+/// An output of YOLOv8 with one class and one box, of a model with an input of 640x640, into which frames are stretched
+/// or in the center of which they are. Its memory is never freed.
+pub fn one_box([left, top, width, height]: [f32; 4], is_centered: bool) -> Tensors {
     const ANCHORS: usize = 16;
-    let [left, top, width, height] = case.in_model;
     let mut elements = vec![0.0f32; 5 * ANCHORS];
     let anchor = [left + width / 2.0, top + height / 2.0, width, height, 0.9];
     for (row, value) in elements.chunks_mut(ANCHORS).zip(anchor) {
@@ -62,8 +62,8 @@ fn tensors(case: &Case) -> Tensors {
     Tensors {
         unique_id: 1,
         size: [640, 640],
-        maintain_aspect_ratio: case.symmetric_padding,
-        symmetric_padding: case.symmetric_padding,
+        maintain_aspect_ratio: is_centered,
+        symmetric_padding: is_centered,
         layers: vec![layer],
         ..Tensors::default()
     }
@@ -87,7 +87,7 @@ fn pipeline(behind: &str, case: &Case) -> Option<gst::Pipeline> {
         let surfaces = Surfaces { sizes: vec![size], ..Surfaces::default() };
         intercept(&pipeline, &format!("in{index}"), move |buffer| surfaces.replace_memory(buffer));
     }
-    let tensors = tensors(case);
+    let tensors = one_box(case.in_model, case.symmetric_padding);
     intercept(&pipeline, "mux", move |buffer| {
         for frame in Batch::of(buffer).expect("nvstreammux attaches a batch").frames() {
             frame.attach(&tensors, None);

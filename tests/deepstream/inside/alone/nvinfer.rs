@@ -2,12 +2,11 @@
 //! The time of nvinfer with its own parsing and suppression, and with `nmsfilter` behind it. Prints a table; nothing
 //! is asserted of times.
 
-use std::ffi::{c_int, c_long};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 
+use super::times::{Clock, Times};
 use crate::batch::{Elements, HostLayer, TestModel, outputs};
 use crate::kit::Kit;
 use crate::recording::{Cameras, Network, Recording};
@@ -20,32 +19,6 @@ const WARM: usize = 20;
 /// Batches that are measured after them.
 fn batches(cameras: usize) -> usize {
     if cameras < 16 { 150 } else { 40 }
-}
-
-/// The time of the clock and of all threads of the process.
-#[derive(Clone, Copy)]
-struct Times {
-    wall: Instant,
-    process: Duration,
-}
-
-impl Times {
-    fn now() -> Self {
-        #[repr(C)]
-        struct TimeSpec {
-            seconds: c_long,
-            nanoseconds: c_long,
-        }
-        unsafe extern "C" {
-            fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
-        }
-        const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
-        let mut time = TimeSpec { seconds: 0, nanoseconds: 0 };
-        // SAFETY: the function writes the structure, whose fields are those of a 64-bit Linux.
-        assert_eq!(unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut time) }, 0);
-        let process = Duration::new(time.seconds as u64, time.nanoseconds as u32);
-        Self { wall: Instant::now(), process }
-    }
 }
 
 /// The outputs of a crowd: all candidates have the first of 80 classes.
@@ -94,13 +67,13 @@ fn measured(
         let seen = &mut *to.lock().unwrap();
         seen.batches += 1;
         if seen.batches == WARM {
-            seen.first = Some(Times::now());
+            seen.first = Some(Times::now(Clock::Process));
         } else if seen.batches > WARM {
             for frame in Batch::of(info.buffer().unwrap()).expect("a batch").frames() {
                 seen.frames += 1;
                 seen.objects += frame.state().num_obj_meta as usize;
             }
-            seen.last = Some(Times::now());
+            seen.last = Some(Times::now(Clock::Process));
         }
         gst::PadProbeReturn::Ok
     });
@@ -115,7 +88,7 @@ fn measured(
     let frames = seen.frames as f64;
     [
         (last.wall - first.wall).as_secs_f64() * 1e6 / batches,
-        (last.process - first.process).as_secs_f64() * 1e6 / frames,
+        (last.cpu - first.cpu).as_secs_f64() * 1e6 / frames,
         frames / batches,
         seen.objects as f64 / frames,
     ]

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The time of batches in the element, from device pointers to objects. Prints a table; nothing is asserted of times.
 
-use std::ffi::{c_int, c_long};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 use gstnmsfilter::internals::geometry::Letterbox;
 
+use super::times::{Clock, Times};
 use crate::batch::{Memory, Producer, Scene, TestModel};
 use crate::libraries::is_inside;
 use crate::run;
@@ -17,32 +16,6 @@ use crate::support::pipeline::{intercept, parse, run as run_pipeline};
 
 /// Batches that are measured, after as many that are not.
 const BATCHES: usize = 100;
-
-/// Time by the clock and of the thread.
-#[derive(Clone, Copy)]
-struct Times {
-    wall: Instant,
-    thread: Duration,
-}
-
-impl Times {
-    fn now() -> Self {
-        #[repr(C)]
-        struct TimeSpec {
-            seconds: c_long,
-            nanoseconds: c_long,
-        }
-        unsafe extern "C" {
-            fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
-        }
-        const CLOCK_THREAD_CPUTIME_ID: c_int = 3;
-        let mut time = TimeSpec { seconds: 0, nanoseconds: 0 };
-        // SAFETY: the function writes the structure, whose fields are those of a 64-bit Linux.
-        assert_eq!(unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
-        let thread = Duration::new(time.seconds as u64, time.nanoseconds as u32);
-        Self { wall: Instant::now(), thread }
-    }
-}
 
 /// Microseconds of the clock and of the thread, for each batch in the element.
 fn measured(scene: &Scene, properties: &str) -> (Vec<f64>, Vec<f64>, gst::Structure) {
@@ -60,14 +33,15 @@ fn measured(scene: &Scene, properties: &str) -> (Vec<f64>, Vec<f64>, gst::Struct
         });
     };
     let (on_entry, on_exit, to) = (entered.clone(), entered, times.clone());
-    probe("sink", Box::new(move || *on_entry.lock().unwrap() = Some(Times::now())));
+    probe("sink", Box::new(move || *on_entry.lock().unwrap() = Some(Times::now(Clock::Thread))));
     probe(
         "src",
         Box::new(move || {
-            let (from, until) = (on_exit.lock().unwrap().take().unwrap(), Times::now());
+            let (from, until) =
+                (on_exit.lock().unwrap().take().unwrap(), Times::now(Clock::Thread));
             let mut to = to.lock().unwrap();
             to.0.push((until.wall - from.wall).as_secs_f64() * 1e6);
-            to.1.push((until.thread - from.thread).as_secs_f64() * 1e6);
+            to.1.push((until.cpu - from.cpu).as_secs_f64() * 1e6);
         }),
     );
     let ended = run_pipeline(&pipeline);
