@@ -430,8 +430,7 @@ impl BaseTransformImpl for NmsFilter {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
         })?;
         let nvinfer = nvinfer.map(Arc::new);
-        let settings =
-            nvinfer.as_ref().map_or_else(|| properties.clone(), |config| config.apply(&properties));
+        let settings = properties.with_nvinfer(nvinfer.as_ref());
         let ordinal = u32::try_from(settings.cuda_device_id).ok();
         let selection = engine::select(settings.backend.into(), ordinal).map_err(|error| {
             gst::error_msg!(

@@ -23,11 +23,6 @@ use crate::input::model::ModelInput;
 use crate::output::Labels;
 use crate::tensor::TensorView;
 
-/// The settings by these properties and a configuration.
-fn with(nvinfer: Option<&Arc<NvinferConfig>>, properties: &Settings) -> Settings {
-    nvinfer.map_or_else(|| properties.clone(), |config| config.apply(properties))
-}
-
 /// The plan, and what it is made of.
 pub(super) struct Planner {
     pub labels: Labels,
@@ -50,7 +45,7 @@ pub(super) struct Planner {
 
 impl Planner {
     pub fn new(labels: Labels, properties: Settings, nvinfer: Option<Arc<NvinferConfig>>) -> Self {
-        let settings = with(nvinfer.as_ref(), &properties);
+        let settings = properties.with_nvinfer(nvinfer.as_ref());
         Self {
             properties,
             nvinfer,
@@ -71,7 +66,7 @@ impl Planner {
             return;
         }
         self.properties = properties.clone();
-        let settings = with(self.nvinfer.as_ref(), properties);
+        let settings = properties.with_nvinfer(self.nvinfer.as_ref());
         let latest = self.pending.as_ref().map_or(&self.settings, |pending| &pending.settings);
         if *latest != settings {
             self.pending = Some(PendingSettings::new(settings, self.pending.take()));

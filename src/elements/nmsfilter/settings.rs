@@ -296,6 +296,11 @@ impl Settings {
         Ok(Mapping::new(frame, self.model_size(model).0, self.letterbox(model).0)?)
     }
 
+    /// The settings by these properties and a configuration of nvinfer.
+    pub fn with_nvinfer(&self, nvinfer: Option<&Arc<NvinferConfig>>) -> Self {
+        nvinfer.map_or_else(|| self.clone(), |config| config.apply(self))
+    }
+
     /// The engine's parameters, of which the plan sets those that depend on the place. Lengths are in pixels of the
     /// frame.
     pub fn params(&self, class_rules: ClassRules) -> Params {
