@@ -34,9 +34,9 @@ pub struct Surfaces<'a> {
 }
 
 impl BatchMeta<'_> {
-    /// The surfaces of `buffer`, which has this batch; `None` if its memory does not have the size of an `NvBufSurface`, or what it has
-    /// cannot be one. If the layout is an assumption, the memory must have that size exactly, as that of DeepStream's
-    /// elements does: no pool has the structure.
+    /// The surfaces of `buffer`, which has this batch; `None` if its memory does not have the size of an
+    /// `NvBufSurface`, or what it has cannot be one. If the layout is an assumption, the memory must have that size
+    /// exactly, as that of DeepStream's elements does: no pool has the structure.
     ///
     /// # Safety
     /// The caps of the buffer must have the feature [`NVMM`].

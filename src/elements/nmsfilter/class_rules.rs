@@ -98,24 +98,20 @@ impl ClassRules {
         for name in entries(settings.classes.as_deref()) {
             kept.push(classes.number("classes", &name)?);
         }
-        let is_excluded: Box<dyn Fn(usize) -> bool> = match (&settings.nvinfer, kept.is_empty()) {
-            (_, false) => {
-                let of_all = std::mem::replace(
-                    thresholds,
-                    ClassThresholds { default: f32::INFINITY, per_class: Vec::new() },
-                );
-                for &class in &kept {
-                    set_threshold(thresholds, class, of_all.of(class as u32));
-                }
-                Box::new(|class| !kept.contains(&class))
+        let of_file = settings.nvinfer.as_ref().map(|config| &config.excluded);
+        if kept.is_empty() {
+            for &class in of_file.into_iter().flatten() {
+                set_threshold(thresholds, class, f32::INFINITY);
             }
-            (Some(config), true) => {
-                for &class in &config.excluded {
-                    set_threshold(thresholds, class, f32::INFINITY);
-                }
-                Box::new(|class| config.excluded.contains(&class))
+        } else {
+            let of_all = std::mem::replace(thresholds, ClassThresholds::uniform(f32::INFINITY));
+            for &class in &kept {
+                set_threshold(thresholds, class, of_all.of(class as u32));
             }
-            (None, true) => Box::new(|_| false),
+        }
+        let is_excluded = |class: usize| match kept.is_empty() {
+            true => of_file.is_some_and(|excluded| excluded.contains(&class)),
+            false => !kept.contains(&class),
         };
         for (class, threshold) in classes.list(&THRESHOLDS, settings.class_thresholds.as_deref())? {
             if !is_excluded(class) {
