@@ -6,6 +6,7 @@
 mod support;
 
 mod candidates;
+mod examples;
 mod facade;
 mod images;
 mod layout;
