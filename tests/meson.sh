@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# meson.sh FOLDER: builds with meson, runs its tests and installs as README.md describes: below GStreamer's prefix,
-# here into a staging folder, and below another; with all plugins, and without nmsfilterdemo. The build is kept in
+# meson.sh FOLDER [ROOT]: builds with meson, runs its tests and installs as README.md describes: below GStreamer's prefix,
+# here into a staging folder, and below another; with all plugins, and without nmsfilterdemo. With
+# ROOT (tests/roots/clean.sh, this machine's release of Debian), what is installed is used there. The build is kept in
 # FOLDER.
 set -euo pipefail
-folder=$(realpath -m "$1")
+folder=$(realpath -m "$1") root=${2-}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$folder/build own=$folder/prefix staged=$folder/staged fewer=$folder/fewer
@@ -38,3 +39,8 @@ meson setup "$build" --reconfigure -Ddemo=false
 DESTDIR=$fewer meson install -C "$build" --quiet
 [ "$(ls "$fewer$plugins")" = $'libgstnmsfilter.so\nlibgstonnxruntime.so' ]
 echo "installed without the option demo: $(ls "$fewer$plugins"/*)"
+
+[ -z "$root" ] || tests/packages/in_clean_root.sh "$root" "$fewer" '
+    install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+    cp --recursive --no-target-directory /packages /
+    /check/picture.sh'

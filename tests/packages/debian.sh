@@ -30,23 +30,12 @@ done
 
 mkdir -p "$folder/packages"
 cp "$folder"/*.deb "$folder/packages"
-data=()
-[ ! -d "$NMSFILTER_TEST_DATA" ] || data=(ro "$NMSFILTER_TEST_DATA" /data)
-tests/roots/enter_copy.sh "$root" 0:0 "${data[@]}" \
-    ro "$folder/packages" /packages ro tests/packages /check ro "$(dirname "$ORT_DYLIB_PATH")" /onnxruntime \
-    -- env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive NMSFILTER_TEST_DATA=/data \
-    ORT_DYLIB_PATH="/onnxruntime/${ORT_DYLIB_PATH##*/}" sh -ec "
-        refuse() { echo \"\$1\" >&2; exit 1; }
-        install() {
-            apt-get install --quiet=2 --yes --no-install-recommends -o Dpkg::Use-Pty=0 \"\$@\" >/tmp/apt.log 2>&1 ||
-                { cat /tmp/apt.log; exit 1; }
-        }
-        if test -e '$PWD' || command -v gst-inspect-1.0; then refuse 'the root is not clean'; fi
-        install /packages/*.deb
-        # What the packages depend on is enough for their libraries.
-        if ldd /usr/lib/*/gstreamer-1.0/*.so | grep 'not found'; then refuse 'a library is missing'; fi
-        # Pipelines need tools and elements of GStreamer.
-        install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
-        /check/picture.sh
-        apt-get remove --quiet=2 --yes gstreamer1.0-nmsfilter >/dev/null
-        if gst-inspect-1.0 --exists nmsfilter; then refuse 'nmsfilter is found after it was removed'; fi"
+tests/packages/in_clean_root.sh "$root" "$folder/packages" '
+    install /packages/*.deb
+    # What the packages depend on is enough for their libraries.
+    if ldd /usr/lib/*/gstreamer-1.0/*.so | grep "not found"; then refuse "a library is missing"; fi
+    # Pipelines need tools and elements of GStreamer.
+    install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+    /check/picture.sh
+    apt-get remove --quiet=2 --yes gstreamer1.0-nmsfilter >/dev/null
+    if gst-inspect-1.0 --exists nmsfilter; then refuse "nmsfilter is found after it was removed"; fi'
