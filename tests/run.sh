@@ -188,7 +188,13 @@ more_on_host() {
     # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
     step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
+    step "$host: the commands of the documents" documents || true
     with_meson
+}
+
+# What the documents tell a user to type.
+documents() {
+    cargo build --locked --workspace --lib --bins "${features[@]}" && tests/documents.py "$target/debug"
 }
 
 # README's way to install, with meson from the Python Package Index.
