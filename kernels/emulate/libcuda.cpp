@@ -384,6 +384,10 @@ EXPORT Result cuStreamGetCtx(Stream *stream, Context **context) {
     *context = stream->context;
     return DONE;
 }
+EXPORT Result cuStreamIsCapturing(Stream *, int *status) {
+    *status = 0; // CU_STREAM_CAPTURE_STATUS_NONE
+    return DONE;
+}
 EXPORT Result cuStreamQuery(Stream *) { return DONE; }
 EXPORT Result cuStreamSynchronize(Stream *stream) {
     std::lock_guard<std::mutex> guard(lock);
