@@ -13,6 +13,7 @@ mod model;
 mod region;
 mod status;
 mod tensor;
+mod version;
 
 pub use model::{Letterbox, Model};
 pub use region::Region;

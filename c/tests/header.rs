@@ -21,15 +21,25 @@ const CORE: Interface = Interface {
     folder: "c",
     header: "nmsfilter/nmsfilter.h",
     prefix: "NMSFILTER",
-    sources: &[],
-    about: "",
+    sources: &[
+        "version",
+        "status",
+        "filter",
+        "options",
+        "params",
+        "tensor",
+        "result",
+        "device_result",
+        "boxes",
+    ],
+    about: include_str!("../header.txt"),
 };
 
 const GST: Interface = Interface {
     folder: "c-gst",
     header: "nmsfilter/gst.h",
     prefix: "NMSFILTER_GST",
-    sources: &["status", "gstreamer", "model", "tensor", "region"],
+    sources: &["version", "status", "gstreamer", "model", "tensor", "region"],
     about: include_str!("../../c-gst/header.txt"),
 };
 
@@ -59,7 +69,11 @@ impl Interface {
             ("PATCH", env!("CARGO_PKG_VERSION_PATCH")),
         ];
         let define = |(name, number)| format!("#define {}_VERSION_{name} {number}\n", self.prefix);
-        format!("\n/* The version of this header. */\n{}", numbers.map(define).concat())
+        let number = format!(
+            "#define {0}_VERSION ({0}_VERSION_MAJOR * 10000 + {0}_VERSION_MINOR * 100 + {0}_VERSION_PATCH)",
+            self.prefix
+        );
+        format!("\n/* The version of this header. */\n{}{number}", numbers.map(define).concat())
     }
 
     fn check(&self) {

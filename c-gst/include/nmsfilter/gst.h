@@ -23,7 +23,7 @@
 #define NMSFILTER_GST_VERSION_MAJOR 0
 #define NMSFILTER_GST_VERSION_MINOR 1
 #define NMSFILTER_GST_VERSION_PATCH 0
-
+#define NMSFILTER_GST_VERSION (NMSFILTER_GST_VERSION_MAJOR * 10000 + NMSFILTER_GST_VERSION_MINOR * 100 + NMSFILTER_GST_VERSION_PATCH)
 
 /**
  * What a function returns.
@@ -386,6 +386,11 @@ typedef struct NmsfilterGstRegion {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * The version of the library: major x 10000 + minor x 100 + patch. That of the header is NMSFILTER_GST_VERSION.
+ */
+uint32_t nmsfilter_gst_version(void);
 
 /**
  * The text of the error of the last function that returned another status than NMSFILTER_GST_STATUS_OK on this thread:
