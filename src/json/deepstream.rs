@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reader of a batch of DeepStream.
 //!
-//! In: the frames of a batch, with objects of any element. Out: a [`Stream`] for each frame, in the order of the batch's
-//! lists.
+//! In: the frames of a batch, with objects of any element. Out: a [`Stream`] for each frame, in the order of the batch.
 
 use super::object::{Label, Number, Object, normalized};
 use super::runs::{self, Mask};
@@ -42,24 +41,22 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The objects of a frame of this size.
+/// The objects of a frame of this size, that which was attached first before the others. DeepStream puts new ones before
+/// those of its list.
 fn objects(
     batch: &LockedBatch<'_>,
     frame: FrameMeta<'_>,
     size: [u32; 2],
 ) -> Result<Vec<Object>, DeepStreamError> {
-    let (mut objects, mut addresses, mut parents) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, found) in batch.objects(frame).enumerate() {
-        let found = found?;
-        addresses.push(found.address);
-        parents.extend(found.parent.map(|parent| (index, parent)));
-        objects.push(Object { region_id: index as i64, ..object(&found, size) });
-    }
-    for (index, parent) in parents {
-        let parent = addresses.iter().position(|&address| address == parent);
-        objects[index].parent_id = parent.map(|parent| parent as i64);
-    }
-    Ok(objects)
+    let mut found = batch.objects(frame).collect::<Result<Vec<_>, _>>()?;
+    found.reverse();
+    let index_of = |address| found.iter().position(|object| object.address == address);
+    let objects = (0..).zip(&found).map(|(index, found)| Object {
+        region_id: index,
+        parent_id: found.parent.and_then(index_of).map(|parent| parent as i64),
+        ..object(found, size)
+    });
+    Ok(objects.collect())
 }
 
 /// An object of a frame of this size.

@@ -23,7 +23,7 @@
 //! | `stream_index`, `stream_id` | integer, string | `pad_index` and `source_id` of the frame |
 //! | `resolution` | `{width, height}` | the size of the frame, if it is known |
 //! | `timestamp` | integer | the timestamp of the frame (`buf_pts`) in nanoseconds, if it has one |
-//! | `objects` | array | the detections |
+//! | `objects` | array | the detections, in the order in which they were attached |
 //!
 //! An entry of `objects`:
 //!

@@ -50,11 +50,6 @@ pub fn read(line: &str) -> Frame {
     }
 }
 
-/// The objects of an array.
-pub fn objects(array: &Value) -> Vec<Object> {
-    array.as_array().expect("it is an array").iter().map(object).collect()
-}
-
 fn object(object: &Value) -> Object {
     Object {
         rect: ["x", "y", "w", "h"].map(|side| object[side].as_i64().unwrap()),
