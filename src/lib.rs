@@ -47,6 +47,8 @@ pub mod input;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
+#[cfg(feature = "gstreamer")]
+mod json;
 pub mod nms;
 #[cfg(feature = "gstreamer")]
 mod output;

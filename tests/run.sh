@@ -309,7 +309,7 @@ why_no_roots() {
 
 packages_to_install=(gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++
     libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
-    binutils libegl-dev libv4lconvert0 python3-pip unzip)
+    binutils libegl-dev libv4lconvert0 mosquitto mosquitto-clients python3-pip unzip)
 [ -z "$all" ] || packages_to_install+=(clang-19 mmdebstrap debian-archive-keyring)
 setup "${packages_to_install[@]}"
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
