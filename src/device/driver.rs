@@ -171,6 +171,7 @@ required {
     cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
     cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint);
     cuStreamCreateWithPriority(stream: *mut sys::CUstream, flags: c_uint, priority: c_int);
+    cuStreamIsCapturing(stream: sys::CUstream, status: *mut sys::CUstreamCaptureStatus);
     cuStreamGetCtx(stream: sys::CUstream, context: *mut sys::CUcontext);
     cuStreamDestroy_v2(stream: sys::CUstream);
     cuStreamQuery(stream: sys::CUstream);

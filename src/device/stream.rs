@@ -16,6 +16,8 @@ use super::{Device, DeviceBuffer, DriverError, PinnedBuffer, Ready};
 pub struct Stream {
     device: Arc<Device>,
     handle: sys::CUstream,
+    /// Whether other code destroys it.
+    is_foreign: bool,
 }
 
 // SAFETY: a stream can be used from any thread on which its context is current, as every method makes it.
@@ -33,7 +35,7 @@ impl Stream {
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: `handle` is valid for writes; `drop` destroys the stream.
         unsafe { device.enter()?.cuStreamCreate(&mut handle, flags) }?;
-        Ok(Self { device: device.clone(), handle })
+        Ok(Self { device: device.clone(), handle, is_foreign: false })
     }
 
     /// Creates a non-blocking stream with the highest priority of the GPU: blocks of its kernels
@@ -52,7 +54,13 @@ impl Stream {
             driver.cuStreamCreateWithPriority(&mut handle, flags, greatest)?;
         }
         drop(driver);
-        Ok(Self { device: device.clone(), handle })
+        Ok(Self { device: device.clone(), handle, is_foreign: false })
+    }
+
+    /// A stream of other code, on this GPU. It must exist for as long as this value is used, as
+    /// [`ForeignStream::from_raw`] requires.
+    pub(crate) fn of_other_code(device: &Arc<Device>, stream: ForeignStream) -> Self {
+        Self { device: device.clone(), handle: stream.0, is_foreign: true }
     }
 
     /// The GPU that does the work.
@@ -165,6 +173,17 @@ impl Stream {
         }
     }
 
+    /// Whether work is captured into a graph rather than done. False if the driver cannot capture.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub(crate) fn is_capturing(&self) -> Result<bool, DriverError> {
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream exists, and `status` is valid for writes.
+        unsafe { self.device.enter()?.cuStreamIsCapturing(self.handle, &mut status) }?;
+        Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
     /// Whether all work of the stream has completed.
     ///
     /// # Errors
@@ -209,7 +228,9 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Ok(driver) = self.device.enter() {
+        if !self.is_foreign
+            && let Ok(driver) = self.device.enter()
+        {
             // SAFETY: the stream is owned and is destroyed once. Pending work completes.
             let _ = unsafe { driver.cuStreamDestroy_v2(self.handle) };
         }
@@ -243,6 +264,17 @@ impl OwnedEvent {
     /// used.
     pub unsafe fn event(&self) -> Event {
         self.event
+    }
+
+    /// Records the event after the work that has been submitted to `stream` so far, which other code created on the
+    /// event's GPU. What was recorded before is replaced.
+    ///
+    /// # Errors
+    /// If the call fails, for example because the stream is of another GPU.
+    pub fn record_after(&self, stream: ForeignStream) -> Result<(), DriverError> {
+        // SAFETY: the event exists until `drop`, and the stream as `ForeignStream::from_raw` requires. The driver returns
+        // an error for a stream of another context.
+        unsafe { self.device.enter()?.cuEventRecord(self.event.0, stream.0) }
     }
 
     /// Waits until the work that the event was last recorded after has completed.
@@ -294,8 +326,8 @@ impl Event {
 pub struct ForeignStream(sys::CUstream);
 
 impl ForeignStream {
-    /// The stream of this handle, a `CUstream` created by `cuStreamCreate`. It must not be one of
-    /// the default streams, whose handles depend on the current context.
+    /// The stream of this handle, a `CUstream` created by `cuStreamCreate`. A default stream (null,
+    /// `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`) is that of the primary context of the GPU on which it is used.
     ///
     /// # Safety
     /// The stream must exist for as long as this value or a copy of it is used.

@@ -8,8 +8,9 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{Cpu, Cuda, Engine, EngineError, Outcome, Params, cuda};
+use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, Outcome, Params, cuda};
 use crate::decoder::Layout;
+use crate::device::ForeignStream;
 use crate::tensor::TensorView;
 
 /// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor. After a
@@ -108,6 +109,20 @@ impl Engine for Auto {
             self.trial.record(false, began.elapsed());
         }
         Ok(outcome)
+    }
+
+    fn enqueue(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        if !self.has_cuda() {
+            return Err(self.failure.clone().expect("there is a reason"));
+        }
+        let cuda = self.cuda.as_mut().expect("the GPU can be used");
+        cuda.enqueue(tensors, layout, params, stream)
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {

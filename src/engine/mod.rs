@@ -98,6 +98,7 @@ mod auto;
 mod class_limits;
 mod cpu;
 pub mod cuda;
+mod device_outcome;
 pub(crate) mod formula;
 mod masks;
 mod params;
@@ -111,6 +112,7 @@ pub use crate::geometry::Overlap;
 pub use auto::Auto;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
+pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use params::{ClassRule, ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
@@ -123,7 +125,7 @@ pub use select::{Backend, select};
 use std::time::Duration;
 
 use crate::decoder::{Layout, MAX_CLASSES};
-use crate::device::{DeviceError, DriverError};
+use crate::device::{DeviceError, DriverError, ForeignStream};
 use crate::geometry::Corners;
 use crate::tensor::{TensorError, TensorView};
 
@@ -462,6 +464,14 @@ pub enum EngineError {
         /// The tensor, as displayed.
         tensor: String,
     },
+    /// A run without the host ([`Engine::enqueue`]) cannot do what the layout or the parameters need.
+    #[error("results in device memory: {what}; {instead}")]
+    NeedsHost {
+        /// What it cannot do.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// The kernels completed without writing a result.
     #[error("the GPU ended its work without a result")]
     NoResult,
@@ -511,6 +521,23 @@ pub trait Engine: Send {
         layout: &Layout,
         params: &Params,
     ) -> Result<Outcome<'_>, EngineError>;
+
+    /// The same in the order of `stream`, without waiting for it, with the result in device memory.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
+    fn enqueue(
+        &mut self,
+        _tensors: &[TensorView<'_>],
+        _layout: &Layout,
+        _params: &Params,
+        _stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        Err(EngineError::NeedsHost {
+            what: "this engine does not use a GPU",
+            instead: "choose the backend cuda",
+        })
+    }
 
     /// The failure of the GPU after which the engine continues on the CPU. Returned once, then `None`.
     #[cfg_attr(

@@ -44,6 +44,8 @@ pub(super) struct LaunchParams {
     pub columns: ColumnParams,
     /// Of a layout with prototypes.
     pub masks: MaskParams,
+    /// Where the last kernels write.
+    pub results: ResultAddresses,
 }
 
 impl GraphConfig {
@@ -69,8 +71,6 @@ pub(super) struct Graph {
     kernels: Arc<Kernels>,
     config: GraphConfig,
     workspace: DeviceBuffer,
-    /// Where the last kernels write.
-    results: ResultAddresses,
     graph: sys::CUgraph,
     exec: sys::CUgraphExec,
     /// By kernel; null for those that it does not have.
@@ -100,12 +100,11 @@ impl KernelNode {
 }
 
 impl Graph {
-    /// A graph whose last kernels write to `results`.
+    /// A graph, whose memory is zero in the order of `stream`.
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
         config: GraphConfig,
-        results: ResultAddresses,
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
         let bytes = config.workspace_bytes() * config.images as usize;
@@ -117,7 +116,6 @@ impl Graph {
             kernels: kernels.clone(),
             config,
             workspace,
-            results,
             graph: null_mut(),
             exec: null_mut(),
             nodes: [null_mut(); KernelNode::ALL.len()],
@@ -209,7 +207,7 @@ impl Graph {
             std::ptr::from_ref(value).cast_mut().cast()
         }
         let (workspace, stride) = (self.workspace.address(), self.config.workspace_bytes() as u64);
-        let ResultAddresses { headers, detections, rows, mask_words } = &self.results;
+        let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
         let (workspace, stride) = (address(&workspace), address(&stride));
         let (mut of_decode, mut of_publish) = (
             // Kernels take as many of these as they have parameters.
@@ -287,10 +285,11 @@ impl Graph {
             }
         }
         let has_other_columns = self.has_columns() && self.params.columns != params.columns;
-        if has_other_images || has_other_columns {
+        let has_other_results = has_other_images || self.params.results != params.results;
+        if has_other_results || has_other_columns {
             self.update_node(&driver, KernelNode::Publish, params)?;
         }
-        if self.has(KernelNode::Masks) && (has_other_images || self.params.masks != params.masks) {
+        if self.has(KernelNode::Masks) && (has_other_results || self.params.masks != params.masks) {
             self.update_node(&driver, KernelNode::Masks, params)?;
         }
         // Equal parameters have the same number of images.
@@ -341,7 +340,7 @@ impl Drop for Graph {
 #[cfg(test)]
 mod tests {
     use super::super::interface::Precision;
-    use super::super::results::Results;
+    use super::super::results::{ResultSize, Results};
     use super::*;
     use crate::device::PinnedBuffer;
     use crate::engine::Detection;
@@ -362,7 +361,8 @@ mod tests {
             let device = kernels.device();
             let stream = Stream::new(device).unwrap();
             let mut results = Results::new(device).unwrap();
-            results.make_room(capacity, images, 0, 0).unwrap();
+            let size = ResultSize { capacity, images, column_components: 0, mask_words: 0 };
+            results.make_room(size).unwrap();
             let config = GraphConfig {
                 capacity,
                 images,
@@ -372,7 +372,7 @@ mod tests {
                 masks: None,
                 mask_words: 0,
             };
-            let graph = Graph::new(&kernels, &stream, config, results.addresses()).unwrap();
+            let graph = Graph::new(&kernels, &stream, config).unwrap();
 
             let mut random = fastrand::Rng::with_seed(7);
             let numbers: Vec<f32> = (0..images * SQUARES)
@@ -395,7 +395,8 @@ mod tests {
             let address = self.squares.address() + u64::from(first * SQUARES * 16);
             let capacity = self.graph.capacity();
             let kernel = KernelParams::of_squares(address, images, SQUARES, capacity);
-            let params = LaunchParams { kernel, ..LaunchParams::default() };
+            let results = self.results.addresses();
+            let params = LaunchParams { kernel, results, ..LaunchParams::default() };
             self.results.clear(images);
             self.graph.launch(&self.stream, &params).unwrap();
             self.results.wait(&self.stream, images).unwrap();

@@ -9,7 +9,7 @@
 use arrayvec::ArrayVec;
 
 use super::interface::{ImageAddresses, TensorSource};
-use super::upload::{Cached, Upload};
+use super::upload::{Cached, Upload, UploadStream};
 use crate::decoder::{Layout, MAX_INPUTS};
 use crate::device::{Location, Ready, Stream};
 use crate::engine::EngineError;
@@ -89,16 +89,17 @@ impl<'t, 'a> Inputs<'t, 'a> {
         Ok(Self(inputs))
     }
 
-    /// The addresses of the tensors, valid for kernels that are launched into `stream` after this call.
+    /// The addresses of the tensors, valid for kernels that are launched into the stream after this call.
     ///
     /// # Errors
-    /// [`EngineError::OtherDevice`] if a tensor is on another GPU than `stream`. After any error `memory` is
+    /// [`EngineError::OtherDevice`] if a tensor is on another GPU than the stream. After any error `memory` is
     /// in an unknown state: drop it.
     pub fn provide(
         &self,
-        stream: &Stream,
+        uploads_on: UploadStream<'_>,
         memory: &mut InputMemory,
     ) -> Result<Provided, EngineError> {
+        let stream = uploads_on.stream;
         let InputMemory { uploads, tables, addresses } = memory;
         addresses.clear();
         let mut provided = Provided { tensors: ArrayVec::new(), uploaded: 0 };
@@ -110,12 +111,12 @@ impl<'t, 'a> Inputs<'t, 'a> {
                 }
                 Memory::Whole(Resident::Host(bytes)) => {
                     provided.uploaded += bytes.len() as u64;
-                    let address = upload.copy(stream, bytes)?;
+                    let address = upload.copy(uploads_on, bytes)?;
                     (address, ImageAddresses::AsInLayout)
                 }
                 Memory::Separate(separate) => {
                     provided.uploaded += (separate.on_host * separate.len) as u64;
-                    separate.provide(input.tensor, stream, upload, addresses)?
+                    separate.provide(input.tensor, uploads_on, upload, addresses)?
                 }
             };
             let TensorView { element, quantization, .. } = *input.tensor;
@@ -123,7 +124,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
             provided.tensors.push((input.index, source));
         }
         if !addresses.is_empty() {
-            let (address, uploaded) = tables.provide(stream, addresses)?;
+            let (address, uploaded) = tables.provide(uploads_on, addresses)?;
             provided.uploaded += uploaded;
             for (_, tensor) in &mut provided.tensors {
                 if let ImageAddresses::Table(offset) = &mut tensor.images {
@@ -170,10 +171,11 @@ impl SeparateAllocations {
     fn provide(
         &self,
         tensor: &TensorView<'_>,
-        stream: &Stream,
+        uploads_on: UploadStream<'_>,
         upload: &mut Upload,
         addresses: &mut Vec<u64>,
     ) -> Result<(u64, ImageAddresses), EngineError> {
+        let stream = uploads_on.stream;
         if let Some(in_stride) = &self.in_stride
             && let Some(address) = self.await_in_stride(in_stride, tensor, stream)?
         {
@@ -181,7 +183,7 @@ impl SeparateAllocations {
         }
         let mut copy = 0;
         if self.on_host > 0 {
-            copy = upload.fill(stream, self.on_host * self.len, |mut to| {
+            copy = upload.fill(uploads_on, self.on_host * self.len, |mut to| {
                 for image in images(tensor, self.count) {
                     if let Resident::Host(bytes) = image.resident()? {
                         let (part, rest) = to.split_at_mut(bytes.len());

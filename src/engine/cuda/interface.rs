@@ -6,6 +6,8 @@ use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
+/// The counts of an image.
+pub(super) use crate::engine::DeviceCounts as ResultHeader;
 use crate::engine::{Detection, Params};
 use crate::tensor::{ElementType, Quantization};
 
@@ -297,19 +299,6 @@ impl KernelParams {
 /// Whether candidates are pairs of anchor and class.
 pub(super) fn is_multi_label(layout: &Layout, params: &Params) -> bool {
     params.multi_label && !layout.has_class_field()
-}
-
-/// The counts of an image.
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct ResultHeader {
-    pub sequence: u32,
-    pub candidates: u32,
-    pub rejected: u32,
-    pub survivors: u32,
-    pub rounds: u32,
-    pub nanoseconds: u32,
-    reserved: [u32; 2],
 }
 
 const _: () = assert!(

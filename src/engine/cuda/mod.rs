@@ -21,15 +21,18 @@ mod results;
 mod upload;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskPlace, WORD_BYTES};
 use super::validate::{check_overlap, validate};
-use super::{Cpu, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params};
+use super::{
+    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params,
+};
 use crate::decoder::{Field, Layout, PlainLayout};
-use crate::device::{DeviceError, Driver, Stream};
+use crate::device::{DeviceError, Driver, DriverError, ForeignStream, OwnedEvent, Stream};
 use crate::tensor::TensorView;
 use graph::{Graph, GraphConfig, LaunchParams};
 use inputs::{InputMemory, Inputs, Provided};
@@ -37,8 +40,8 @@ use interface::{ClassRule, KernelParams, Precision, Source, is_multi_label};
 use kernels::{DecodeKernel, Kernels};
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskParams, mask_capacity};
-use results::Results;
-use upload::{Cached, PriorTable};
+use results::{DeviceResults, ResultSize, Results};
+use upload::{Cached, PriorTable, UploadStream};
 
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
@@ -58,6 +61,10 @@ struct OnDevice {
     /// The masks of the survivors of all images of the last run.
     mask_places: Vec<MaskPlace>,
     results: Results,
+    /// The results of runs that are not waited for.
+    device_results: Option<DeviceResults>,
+    /// Completes with the last of these runs, unless that was waited for.
+    enqueued: Enqueued,
     inputs: InputMemory,
     /// The thresholds by class.
     thresholds: Cached<f32>,
@@ -117,6 +124,55 @@ impl Cuda {
         work
     }
 
+    /// Runs a batch in the order of `stream`, without waiting for it.
+    pub(super) fn enqueue_batch(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        supports(params)?;
+        validate(tensors, layout, params)?;
+        if layout.prototypes.is_some() {
+            return Err(EngineError::NeedsHost {
+                what: "the memory for masks follows from the survivors",
+                instead: "set masks to false",
+            });
+        }
+        if params.has_class_limits() {
+            return Err(EngineError::NeedsHost {
+                what: "the greatest number of survivors of a class is applied by the host",
+                instead: "set that of all classes alone",
+            });
+        }
+        let plain = layout.plain(tensors);
+        let inputs = Inputs::new(tensors, layout)?;
+        let mut enqueued = self.on.enqueue_batch(&inputs, layout, plain.as_ref(), params, stream);
+        if let Err(EngineError::OtherDevice { is, .. }) = enqueued
+            && !self.is_fixed
+        {
+            self.on = OnDevice::new(is)?;
+            enqueued = self.on.enqueue_batch(&inputs, layout, plain.as_ref(), params, stream);
+        }
+        if let Err(error) = enqueued {
+            self.on.reset();
+            return Err(error);
+        }
+        let results = self.on.device_results.as_ref().expect("the batch was enqueued");
+        let (size, addresses) = (results.size(), results.addresses());
+        Ok(DeviceOutcome {
+            device: self.on.kernels.device().clone(),
+            images: layout.images,
+            capacity: size.capacity as usize,
+            column_components: layout.column_components(),
+            counts: addresses.headers,
+            detections: addresses.detections,
+            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
+            engine: PhantomData,
+        })
+    }
+
     /// The result of the last run, which did this work.
     pub(super) fn outcome(&self, work: DeviceWork) -> Outcome<'_> {
         Outcome {
@@ -167,6 +223,16 @@ impl Engine for Cuda {
         let work = self.run_batch(tensors, layout, params)?;
         Ok(self.outcome(work))
     }
+
+    fn enqueue(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        self.enqueue_batch(tensors, layout, params, stream)
+    }
 }
 
 /// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_90`.
@@ -188,6 +254,8 @@ impl OnDevice {
             images: Vec::new(),
             mask_places: Vec::new(),
             results: Results::new(device)?,
+            device_results: None,
+            enqueued: Enqueued::default(),
             inputs: InputMemory::default(),
             thresholds: Cached::default(),
             class_rules: Default::default(),
@@ -200,6 +268,7 @@ impl OnDevice {
 
     /// Drops everything that a failed launch may have left in an unknown state.
     fn reset(&mut self) {
+        let _ = self.enqueued.synchronize();
         self.graph = None;
         self.inputs = InputMemory::default();
         self.thresholds = Cached::default();
@@ -207,7 +276,46 @@ impl OnDevice {
         self.priors = PriorTable::default();
     }
 
-    /// Runs a batch. `plain` is the plain layout that is equal to `layout`, if there is any.
+    /// Provides the tensors and the parameters, for kernels that are launched into `foreign`, or the engine's stream,
+    /// after this call. `plain` is the plain layout that is equal to `layout`, if there is any.
+    fn batch<'b>(
+        &mut self,
+        inputs: &Inputs<'_, '_>,
+        layout: &'b Layout,
+        plain: Option<&'b PlainLayout>,
+        params: &'b Params,
+        foreign: Option<&Stream>,
+    ) -> Result<Batch<'b>, EngineError> {
+        let on = UploadStream {
+            stream: foreign.unwrap_or(&self.stream),
+            enqueued: self.enqueued.pending(),
+        };
+        let Provided { tensors, mut uploaded } = inputs.provide(on, &mut self.inputs)?;
+        let (thresholds, bytes) = self.thresholds.provide(on, &params.thresholds.per_class)?;
+        uploaded += bytes;
+        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0 };
+        if !params.class_rules.is_empty() {
+            let (cached, rules) = &mut self.class_rules;
+            rules.clear();
+            rules.extend(ClassRule::all(params));
+            let (address, bytes) = cached.provide(on, rules)?;
+            source.class_rules = address;
+            uploaded += bytes;
+        }
+        if let Some(priors) = layout.priors.as_ref().filter(|_| layout.has_table()) {
+            let (address, bytes) = self.priors.provide(on, priors)?;
+            source.priors = address;
+            uploaded += bytes;
+        }
+        let mut launch = LaunchParams::default();
+        if plain.is_none() {
+            launch.layout = LayoutParams::new(&source, layout, params);
+            launch.columns = ColumnParams::new(&source, layout);
+        }
+        Ok(Batch { source, layout, plain, params, launch, uploaded })
+    }
+
+    /// Runs a batch, and waits for its result.
     fn run_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
@@ -215,71 +323,28 @@ impl OnDevice {
         plain: Option<&PlainLayout>,
         params: &Params,
     ) -> Result<DeviceWork, EngineError> {
-        let Provided { tensors, uploaded } = inputs.provide(&self.stream, &mut self.inputs)?;
-        let mut work = DeviceWork { bytes_uploaded: uploaded, ..DeviceWork::default() };
-        let (thresholds, uploaded) =
-            self.thresholds.provide(&self.stream, &params.thresholds.per_class)?;
-        work.bytes_uploaded += uploaded;
-        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0 };
-        if !params.class_rules.is_empty() {
-            let (cached, rules) = &mut self.class_rules;
-            rules.clear();
-            rules.extend(ClassRule::all(params));
-            let (address, uploaded) = cached.provide(&self.stream, rules)?;
-            source.class_rules = address;
-            work.bytes_uploaded += uploaded;
-        }
-        if let Some(priors) = layout.priors.as_ref().filter(|_| layout.has_table()) {
-            let (address, uploaded) = self.priors.provide(&self.stream, priors)?;
-            source.priors = address;
-            work.bytes_uploaded += uploaded;
-        }
-        // `validate` has bounded both by 32 bits.
-        let (images, anchors) = (layout.images as u32, layout.anchors() as u32);
-        let mut config = GraphConfig {
-            // A batch begins with less memory: few anchors become candidates.
-            capacity: if images == 1 { anchors } else { anchors.min(CAPACITY_STEP) },
-            images,
-            decode: match plain {
-                Some(plain) => {
-                    let fields = [plain.boxes, plain.scores];
-                    let precision = |of: Field| Precision::of(source.tensor(of.tensor).element);
-                    DecodeKernel::Plain(fields.map(precision))
-                }
-                None if layout.is_oriented() => DecodeKernel::Oriented,
-                None => DecodeKernel::Layout,
-            },
-            multi_label: is_multi_label(layout, params),
-            column_components: layout.column_components() as u32,
-            masks: None,
-            mask_words: 0,
+        // The runs have the workspace in common.
+        self.enqueued.synchronize()?;
+        let mut batch = self.batch(inputs, layout, plain, params, None)?;
+        let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
+        // A batch begins with less memory: few anchors become candidates.
+        let capacity = match (batch.images(), batch.anchors()) {
+            (1, anchors) => anchors,
+            (_, anchors) => anchors.min(CAPACITY_STEP),
         };
+        let mut config = batch.config(capacity);
         self.mask_places.clear();
         let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
         if let Some(grid) = &mask_grid {
             config.masks = Some(MaskKernel::of(grid));
-            config.mask_words = mask_capacity(0, images);
+            config.mask_words = mask_capacity(0, config.images);
         }
-        let mut launch = LaunchParams::default();
-        if plain.is_none() {
-            launch.layout = LayoutParams::new(&source, layout, params);
-            launch.columns = ColumnParams::new(&source, layout);
-        }
-        let of_capacity = |capacity| match plain {
-            Some(plain) => KernelParams::new(&source, plain, params, capacity),
-            None => KernelParams::of_layout(&source, layout, params, capacity),
-        };
-        let of_mask_words = |words| match &layout.prototypes {
-            Some(prototypes) => MaskParams::new(&source, layout, prototypes, params, words),
-            None => MaskParams::default(),
-        };
-        let of_memory = OfMemory { kernel: &of_capacity, masks: &of_mask_words };
         // Candidates are counted by the first launch, and the masks of survivors by the first with memory for all
         // candidates.
         for _ in 0..3 {
-            let candidates = self.launch(&config, &mut launch, of_memory, &mut work)?;
+            let candidates = self.launch(&config, &mut batch, &mut work)?;
             let words = match &mask_grid {
-                Some(grid) => self.place_masks(grid, images, &mut work),
+                Some(grid) => self.place_masks(grid, config.images, &mut work),
                 None => 0,
             };
             let has_memory = candidates <= self.capacity();
@@ -290,12 +355,52 @@ impl OnDevice {
                 return Ok(work);
             }
             if has_memory {
-                config.mask_words = mask_capacity(words, images);
+                config.mask_words = mask_capacity(words, config.images);
             } else {
                 config.capacity = candidates;
             }
         }
         Err(EngineError::NoResult)
+    }
+
+    /// Runs a batch in the order of `stream`, to `device_results`.
+    fn enqueue_batch(
+        &mut self,
+        inputs: &Inputs<'_, '_>,
+        layout: &Layout,
+        plain: Option<&PlainLayout>,
+        params: &Params,
+        stream: ForeignStream,
+    ) -> Result<(), EngineError> {
+        let device = self.kernels.device();
+        let stream = Stream::of_other_code(device, stream);
+        let is_capturing = stream.is_capturing()?;
+        if !is_capturing {
+            self.enqueued.hold_back(&stream)?;
+        }
+        let mut batch = self.batch(inputs, layout, plain, params, Some(&stream))?;
+        // The host does not see whether there are more candidates than memory: there is memory for all.
+        let config = batch.config(batch.greatest_candidates());
+        self.prepare(config, Some(&stream))?;
+        let graph = self.graph.as_mut().expect("just prepared");
+        let size = ResultSize {
+            capacity: graph.capacity(),
+            images: graph.images(),
+            column_components: config.column_components,
+            mask_words: 0,
+        };
+        if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
+            self.device_results = None;
+            self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
+        }
+        let results = self.device_results.as_ref().expect("just made");
+        results.clear(&stream)?;
+        batch.launch.results = results.addresses();
+        graph.launch(&stream, batch.with_memory(graph.capacity(), graph.mask_words()))?;
+        if !is_capturing {
+            self.enqueued.record(&stream)?;
+        }
+        Ok(())
     }
 
     /// Applies the limits of classes to the results of all images.
@@ -343,17 +448,20 @@ impl OnDevice {
     fn launch(
         &mut self,
         config: &GraphConfig,
-        params: &mut LaunchParams,
-        of_memory: OfMemory<'_>,
+        batch: &mut Batch<'_>,
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
         let images = config.images;
-        self.prepare(*config)?;
+        self.prepare(*config, None)?;
         let graph = self.graph.as_mut().expect("just prepared");
-        params.kernel = (of_memory.kernel)(graph.capacity());
-        params.masks = (of_memory.masks)(graph.mask_words());
+        // The graph can have been made for results in device memory.
+        let GraphConfig { column_components, .. } = *config;
+        let (capacity, mask_words) = (graph.capacity(), graph.mask_words());
+        let size = ResultSize { capacity, images: graph.images(), column_components, mask_words };
+        self.results.make_room(size)?;
+        batch.launch.results = self.results.addresses();
         self.results.clear(images);
-        graph.launch(&self.stream, params)?;
+        graph.launch(&self.stream, batch.with_memory(capacity, mask_words))?;
         self.results.wait(&self.stream, images)?;
 
         self.images.clear();
@@ -387,13 +495,19 @@ impl OnDevice {
         Ok(most)
     }
 
-    /// Provides a graph for `wanted`, and memory for as many survivors.
-    fn prepare(&mut self, wanted: GraphConfig) -> Result<(), DeviceError> {
+    /// Provides a graph for `wanted`, in the order of `foreign` or the engine's stream.
+    fn prepare(
+        &mut self,
+        wanted: GraphConfig,
+        foreign: Option<&Stream>,
+    ) -> Result<(), DeviceError> {
         if self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
             return Ok(());
         }
         let steps = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
         let mut config = GraphConfig { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
+        // What the graph before was enqueued for uses its memory.
+        self.enqueued.synchronize()?;
         if let Some(before) = self.graph.take() {
             if wanted.masks.is_some() {
                 config.mask_words = config.mask_words.max(before.mask_words());
@@ -409,24 +523,126 @@ impl OnDevice {
                 (config.capacity, config.images) = (capacity, images);
             }
         }
-        let GraphConfig { capacity, images, column_components, mask_words, .. } = config;
-        self.results.make_room(capacity, images, column_components, mask_words)?;
-        let results = self.results.addresses();
-        self.graph = Some(Graph::new(&self.kernels, &self.stream, config, results)?);
+        let stream = foreign.unwrap_or(&self.stream);
+        self.graph = Some(Graph::new(&self.kernels, stream, config)?);
         Ok(())
     }
 }
 
-/// The kernels' parameters by the memory per image: for candidates, and for words of masks.
-#[derive(Clone, Copy)]
-struct OfMemory<'a> {
-    kernel: &'a dyn Fn(u32) -> KernelParams,
-    masks: &'a dyn Fn(u32) -> MaskParams,
+/// The tensors and parameters of a run.
+struct Batch<'b> {
+    source: Source,
+    layout: &'b Layout,
+    /// The plain layout that is equal to `layout`.
+    plain: Option<&'b PlainLayout>,
+    params: &'b Params,
+    launch: LaunchParams,
+    /// The number of bytes that are uploaded.
+    uploaded: u64,
+}
+
+impl Batch<'_> {
+    /// `validate` has bounded the numbers of images and of anchors by 32 bits.
+    fn images(&self) -> u32 {
+        self.layout.images as u32
+    }
+
+    fn anchors(&self) -> u32 {
+        self.layout.anchors() as u32
+    }
+
+    /// The most candidates that an image can have. `validate` has bounded the number of pairs, too.
+    fn greatest_candidates(&self) -> u32 {
+        match is_multi_label(self.layout, self.params) {
+            true => self.anchors() * self.layout.score.components as u32,
+            false => self.anchors(),
+        }
+    }
+
+    /// The graph for `capacity` candidates of an image, without masks.
+    fn config(&self, capacity: u32) -> GraphConfig {
+        GraphConfig {
+            capacity,
+            images: self.images(),
+            decode: match self.plain {
+                Some(plain) => {
+                    let fields = [plain.boxes, plain.scores];
+                    let precision =
+                        |of: Field| Precision::of(self.source.tensor(of.tensor).element);
+                    DecodeKernel::Plain(fields.map(precision))
+                }
+                None if self.layout.is_oriented() => DecodeKernel::Oriented,
+                None => DecodeKernel::Layout,
+            },
+            multi_label: is_multi_label(self.layout, self.params),
+            column_components: self.layout.column_components() as u32,
+            masks: None,
+            mask_words: 0,
+        }
+    }
+
+    /// The parameters for the memory of a graph per image: for candidates, and for words of masks.
+    fn with_memory(&mut self, capacity: u32, mask_words: u32) -> &LaunchParams {
+        let Self { source, layout, params, .. } = self;
+        self.launch.kernel = match self.plain {
+            Some(plain) => KernelParams::new(source, plain, params, capacity),
+            None => KernelParams::of_layout(source, layout, params, capacity),
+        };
+        if let Some(prototypes) = &layout.prototypes {
+            self.launch.masks = MaskParams::new(source, layout, prototypes, params, mask_words);
+        }
+        &self.launch
+    }
+}
+
+/// The runs that were enqueued and not waited for.
+#[derive(Debug, Default)]
+struct Enqueued {
+    /// Recorded after the last of them.
+    event: Option<OwnedEvent>,
+    is_pending: bool,
+}
+
+impl Enqueued {
+    /// The event, if there are any.
+    fn pending(&self) -> Option<&OwnedEvent> {
+        self.event.as_ref().filter(|_| self.is_pending)
+    }
+
+    /// Makes later work of `stream` wait for them.
+    fn hold_back(&self, stream: &Stream) -> Result<(), DriverError> {
+        match self.pending() {
+            // SAFETY: the driver frees the event after the work that waits for it.
+            Some(event) => stream.wait_for(unsafe { event.event() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for them.
+    fn synchronize(&mut self) -> Result<(), DriverError> {
+        if let Some(event) = self.pending() {
+            event.synchronize()?;
+            self.is_pending = false;
+        }
+        Ok(())
+    }
+
+    /// Adds the work of `stream`.
+    fn record(&mut self, stream: &Stream) -> Result<(), DriverError> {
+        if self.event.is_none() {
+            self.event = Some(OwnedEvent::new(stream.device())?);
+        }
+        let event = self.event.as_ref().expect("just made");
+        stream.record(event)?;
+        self.is_pending = true;
+        Ok(())
+    }
 }
 
 impl Drop for OnDevice {
     fn drop(&mut self) {
-        // The memory is freed after the stream's work on it has completed.
+        // The memory is freed after the work on it has completed.
+        let _ = self.enqueued.synchronize();
         let _ = self.stream.synchronize();
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes};
 use super::layout_params::columns_bytes;
-use crate::device::{Device, DriverError, PinnedBuffer, Stream};
+use crate::device::{Device, DeviceBuffer, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
 /// The time for which a thread polls without pause: longer than most launches take, and short
@@ -17,22 +17,41 @@ const SPIN_TIME: Duration = Duration::from_micros(200);
 /// The pause between polls after that.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// The results of a batch in pinned host memory, which the GPU writes to: a header per image, then
-/// `capacity` detections per image, of which the first are the image's survivors, then a row of columns
-/// for each detection, then `mask_words` words of masks per image.
-#[derive(Debug)]
-pub(super) struct Results {
-    device: Arc<Device>,
-    capacity: u32,
-    images: u32,
+/// The size of results: a header per image, then `capacity` detections per image, of which the first are the image's
+/// survivors, then a row of columns for each detection, then `mask_words` words of masks per image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResultSize {
+    pub capacity: u32,
+    pub images: u32,
     /// The numbers of a row of columns.
-    column_components: u32,
-    mask_words: u32,
-    buffer: PinnedBuffer,
+    pub column_components: u32,
+    pub mask_words: u32,
+}
+
+impl ResultSize {
+    fn bytes(&self) -> usize {
+        self.masks_offset() + self.images as usize * mask_bytes(self.mask_words)
+    }
+
+    /// The offset of the masks: a multiple of 4.
+    fn masks_offset(&self) -> usize {
+        let Self { capacity, images, column_components, .. } = *self;
+        results_bytes(capacity, images) + columns_bytes(capacity, images, column_components)
+    }
+
+    /// The addresses of results that begin at `first`.
+    fn addresses(&self, first: u64) -> ResultAddresses {
+        ResultAddresses {
+            headers: first,
+            detections: first + detections_offset(self.images) as u64,
+            rows: first + results_bytes(self.capacity, self.images) as u64,
+            mask_words: first + self.masks_offset() as u64,
+        }
+    }
 }
 
 /// The device addresses of results.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResultAddresses {
     pub headers: u64,
     pub detections: u64,
@@ -41,54 +60,59 @@ pub(super) struct ResultAddresses {
     pub mask_words: u64,
 }
 
-impl Results {
-    pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
-        let buffer = PinnedBuffer::new(device, results_bytes(0, 1))?;
-        Ok(Self {
-            device: device.clone(),
-            capacity: 0,
-            images: 1,
-            column_components: 0,
-            mask_words: 0,
-            buffer,
-        })
+/// The results of a batch in device memory.
+#[derive(Debug)]
+pub(super) struct DeviceResults {
+    size: ResultSize,
+    buffer: DeviceBuffer,
+}
+
+impl DeviceResults {
+    pub fn new(device: &Arc<Device>, size: ResultSize) -> Result<Self, DriverError> {
+        Ok(Self { size, buffer: DeviceBuffer::new(device, size.bytes())? })
     }
 
-    /// Makes room for exactly `capacity` survivors of each of `images`, with rows of `column_components`
-    /// numbers and `mask_words` words of masks. The addresses change.
-    pub fn make_room(
-        &mut self,
-        capacity: u32,
-        images: u32,
-        column_components: u32,
-        mask_words: u32,
-    ) -> Result<(), DriverError> {
-        let bytes = results_bytes(capacity, images)
-            + columns_bytes(capacity, images, column_components)
-            + images as usize * mask_bytes(mask_words);
-        if self.buffer.len() < bytes {
+    pub fn size(&self) -> ResultSize {
+        self.size
+    }
+
+    pub fn addresses(&self) -> ResultAddresses {
+        self.size.addresses(self.buffer.address())
+    }
+
+    /// Sets all results to zero, in stream order.
+    pub fn clear(&self, stream: &Stream) -> Result<(), DriverError> {
+        stream.zero(&self.buffer)
+    }
+}
+
+/// The results of a batch in pinned host memory, which the GPU writes to.
+#[derive(Debug)]
+pub(super) struct Results {
+    device: Arc<Device>,
+    size: ResultSize,
+    buffer: PinnedBuffer,
+}
+
+impl Results {
+    pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
+        let size = ResultSize { capacity: 0, images: 1, column_components: 0, mask_words: 0 };
+        let buffer = PinnedBuffer::new(device, size.bytes())?;
+        Ok(Self { device: device.clone(), size, buffer })
+    }
+
+    /// Makes room for results of exactly `size`. The addresses change.
+    pub fn make_room(&mut self, size: ResultSize) -> Result<(), DriverError> {
+        if self.buffer.len() < size.bytes() {
             // Nothing is left to write to the old buffer: every launch is waited for.
-            self.buffer = PinnedBuffer::new(&self.device, bytes)?;
+            self.buffer = PinnedBuffer::new(&self.device, size.bytes())?;
         }
-        (self.capacity, self.images) = (capacity, images);
-        (self.column_components, self.mask_words) = (column_components, mask_words);
+        self.size = size;
         Ok(())
     }
 
     pub fn addresses(&self) -> ResultAddresses {
-        let first = self.buffer.address();
-        ResultAddresses {
-            headers: first,
-            detections: first + detections_offset(self.images) as u64,
-            rows: first + results_bytes(self.capacity, self.images) as u64,
-            mask_words: first + self.masks_offset() as u64,
-        }
-    }
-
-    /// The offset of the masks in the buffer: a multiple of 4.
-    fn masks_offset(&self) -> usize {
-        let Self { capacity, images, column_components, .. } = *self;
-        results_bytes(capacity, images) + columns_bytes(capacity, images, column_components)
+        self.size.addresses(self.buffer.address())
     }
 
     /// Resets the headers of the first `images`, before a launch.
@@ -107,7 +131,7 @@ impl Results {
         for image in 0..images {
             poll(self.sequence(image), stream)?;
             let header = self.header(image);
-            if header.sequence != COMPLETE || header.survivors > self.capacity {
+            if header.sequence != COMPLETE || header.survivors > self.size.capacity {
                 return Err(EngineError::NoResult);
             }
         }
@@ -123,7 +147,7 @@ impl Results {
 
     /// The counts of an image, after `wait`.
     pub fn header(&self, image: u32) -> ResultHeader {
-        assert!(image < self.images, "there are {} images", self.images);
+        assert!(image < self.size.images, "there are {} images", self.size.images);
         // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to
         // it after its sequence number, for which `wait` has waited.
         unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(image as usize).read() }
@@ -132,21 +156,26 @@ impl Results {
     /// The detections of all images. Those of an image begin at `first`; as many as its header
     /// counts are survivors, the rest has no meaning.
     pub fn detections(&self) -> &[Detection] {
-        let count = self.images as usize * self.capacity as usize;
+        let count = self.size.images as usize * self.size.capacity as usize;
         // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to
         // them only between `clear` and the end of `wait`, which borrow `self` mutably.
         unsafe {
-            let first = self.buffer.as_ptr().add(detections_offset(self.images)).cast();
+            let first = self.buffer.as_ptr().add(detections_offset(self.size.images)).cast();
             std::slice::from_raw_parts(first, count)
         }
     }
 
     /// The rows of columns of all detections.
     pub fn columns(&self) -> &[f32] {
-        let count = self.images as usize * self.capacity as usize * self.column_components();
+        let count =
+            self.size.images as usize * self.size.capacity as usize * self.column_components();
         // SAFETY: as of the detections; `results_bytes` is a multiple of 16.
         unsafe {
-            let first = self.buffer.as_ptr().add(results_bytes(self.capacity, self.images)).cast();
+            let first = self
+                .buffer
+                .as_ptr()
+                .add(results_bytes(self.size.capacity, self.size.images))
+                .cast();
             std::slice::from_raw_parts(first, count)
         }
     }
@@ -155,8 +184,8 @@ impl Results {
     pub fn survivors_mut(&mut self, image: u32) -> (&mut [Detection], &mut [f32]) {
         let (first, count) = (self.first(image), self.header(image).survivors as usize);
         let width = self.column_components();
-        let detections = detections_offset(self.images);
-        let rows = results_bytes(self.capacity, self.images);
+        let detections = detections_offset(self.size.images);
+        let rows = results_bytes(self.size.capacity, self.size.images);
         // SAFETY: as of the detections and the columns, which do not overlap; `wait` has checked that there are no more
         // survivors than the capacity.
         unsafe {
@@ -172,26 +201,29 @@ impl Results {
 
     /// The masks of all images. Those of an image begin at `first_mask_byte`.
     pub fn masks(&self) -> &[u8] {
-        let count = self.images as usize * mask_bytes(self.mask_words);
+        let count = self.size.images as usize * mask_bytes(self.size.mask_words);
         // SAFETY: as of the detections.
         unsafe {
-            std::slice::from_raw_parts(self.buffer.as_ptr().add(self.masks_offset()).cast(), count)
+            std::slice::from_raw_parts(
+                self.buffer.as_ptr().add(self.size.masks_offset()).cast(),
+                count,
+            )
         }
     }
 
     /// The index of the first byte of an image's masks.
     pub fn first_mask_byte(&self, image: u32) -> usize {
-        image as usize * mask_bytes(self.mask_words)
+        image as usize * mask_bytes(self.size.mask_words)
     }
 
     /// The numbers of a row of columns.
     pub fn column_components(&self) -> usize {
-        self.column_components as usize
+        self.size.column_components as usize
     }
 
     /// The index of an image's first detection.
     pub fn first(&self, image: u32) -> usize {
-        image as usize * self.capacity as usize
+        image as usize * self.size.capacity as usize
     }
 
     /// The survivors of an image, after `wait`.
@@ -202,7 +234,7 @@ impl Results {
 
     /// The first word of an image's header, which the GPU writes last.
     fn sequence(&self, image: u32) -> &AtomicU32 {
-        assert!(image < self.images, "there are {} images", self.images);
+        assert!(image < self.size.images, "there are {} images", self.size.images);
         // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write
         // to it, this word is accessed atomically only.
         unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(image)).cast()) }

@@ -8,7 +8,15 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use crate::device::{DeviceBuffer, DriverError, PinnedBuffer, Stream};
+use crate::device::{DeviceBuffer, DriverError, OwnedEvent, PinnedBuffer, Stream};
+
+/// The stream of a run's uploads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UploadStream<'a> {
+    pub stream: &'a Stream,
+    /// Completes with the runs before, if they were not waited for.
+    pub enqueued: Option<&'a OwnedEvent>,
+}
 
 /// Pinned memory and device memory of the same size, reused for later runs.
 #[derive(Debug, Default)]
@@ -18,7 +26,7 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Starts a copy of `bytes` in the order of `stream`; returns the device address of the copy.
-    pub fn copy(&mut self, stream: &Stream, bytes: &[u8]) -> Result<u64, DriverError> {
+    pub fn copy(&mut self, stream: UploadStream<'_>, bytes: &[u8]) -> Result<u64, DriverError> {
         self.fill(stream, bytes.len(), |to| {
             to.copy_from_slice(bytes);
             Ok(())
@@ -29,10 +37,13 @@ impl Upload {
     /// address of the copy.
     pub fn fill<E: From<DriverError>>(
         &mut self,
-        stream: &Stream,
+        UploadStream { stream, enqueued }: UploadStream<'_>,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<u64, E> {
+        if let Some(enqueued) = enqueued {
+            enqueued.synchronize()?;
+        }
         let fits = |(pinned, _): &(PinnedBuffer, DeviceBuffer)| pinned.len() >= len;
         if !self.buffers.as_ref().is_some_and(fits) {
             self.buffers = None;
@@ -40,8 +51,8 @@ impl Upload {
             self.buffers = Some((PinnedBuffer::new(device, len)?, DeviceBuffer::new(device, len)?));
         }
         let (pinned, on_device) = self.buffers.as_mut().expect("allocated above");
-        // The previous copy from this memory has completed: every run waits for its result, and after a
-        // failed run the engine drops the uploads.
+        // The previous copy from this memory has completed: a run waits for its result, or is waited for above, and
+        // after a failed run the engine drops the uploads.
         write(&mut pinned.as_mut_slice()[..len])?;
         stream.upload(pinned, on_device, len)?;
         Ok(on_device.address())
@@ -70,7 +81,11 @@ impl<T> Default for Cached<T> {
 impl<T: Pod + PartialEq> Cached<T> {
     /// The device address of `values`, which is 0 if there have been none yet, and the number of bytes that
     /// are uploaded. After an error the values on the GPU are unknown: drop this.
-    pub fn provide(&mut self, stream: &Stream, values: &[T]) -> Result<(u64, u64), DriverError> {
+    pub fn provide(
+        &mut self,
+        stream: UploadStream<'_>,
+        values: &[T],
+    ) -> Result<(u64, u64), DriverError> {
         if self.values == values {
             return Ok((self.upload.address(), 0));
         }
@@ -94,7 +109,7 @@ impl PriorTable {
     /// As [`Cached::provide`], which compares values: not for the table that was provided last.
     pub fn provide(
         &mut self,
-        stream: &Stream,
+        stream: UploadStream<'_>,
         table: &Arc<[[f32; 4]]>,
     ) -> Result<(u64, u64), DriverError> {
         if self.table.as_ref().is_some_and(|last| Arc::ptr_eq(last, table)) {

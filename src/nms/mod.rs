@@ -37,11 +37,16 @@
 //!
 //! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
+mod boxes;
+
+use crate::cuda::ForeignStream;
 use crate::decoder;
 use crate::detail::Details;
 use crate::engine;
 use crate::plan::{Place, Plan};
 use crate::tensor::TensorView;
+
+pub use boxes::BoxNms;
 
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
@@ -49,9 +54,9 @@ pub use crate::decoder::{
 };
 pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
-    Backend, ClassRule, ClassThresholds, Detection, DeviceWork, EngineError, FrameMap,
-    ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method, Outcome, Params,
-    SizeLimits,
+    Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
+    EngineError, FrameMap, ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method,
+    Outcome, Params, SizeLimits,
 };
 pub use crate::geometry::{Bounds, OrientedBox, Overlap};
 
@@ -88,6 +93,14 @@ pub enum NmsError {
     #[error("Params::iou_threshold: expected a number from 0 to 1, got {got}")]
     IouThreshold {
         /// The number.
+        got: String,
+    },
+    /// A tensor of [`BoxNms`] is not what it reads.
+    #[error("expected {expected}, got {got}")]
+    BoxInput {
+        /// What was expected.
+        expected: String,
+        /// The tensor, or the number in it.
         got: String,
     },
     /// No decoder reads the tensors.
@@ -190,6 +203,38 @@ impl Nms {
         &mut self,
         tensors: &[TensorView<'_>],
     ) -> Result<DetailedOutcome<'_>, NmsError> {
+        let place = self.prepare(tensors)?;
+        let (plan, params) = prepared(&self.plan, &place);
+        let layout = &plan.choice().layout;
+        let outcome = self.engine.run(tensors, layout, params)?;
+        Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
+    }
+
+    /// The same on a GPU, in the order of `stream`, without waiting for it: reads what work that was submitted to
+    /// `stream` before has written to tensors in device memory, and leaves the result in device memory, for work that is
+    /// submitted to `stream` later. The tensors' memory must exist until then.
+    ///
+    /// A tensor in host memory is copied when this is called, once the run before has completed.
+    ///
+    /// Into a stream that is being captured, no other run may be enqueued between the capture and the last launch of
+    /// the graph; a run with tensors of the same shapes and the same parameters must have been made before.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and if the engine does not use a GPU, if the model gives masks and
+    /// [`Params::masks`] is set, or if a class has a greatest number of survivors ([`ClassRule::max_detections`]): both need the
+    /// host.
+    pub fn enqueue(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, NmsError> {
+        let place = self.prepare(tensors)?;
+        let (plan, params) = prepared(&self.plan, &place);
+        Ok(self.engine.enqueue(tensors, &plan.choice().layout, params, stream)?)
+    }
+
+    /// Makes the plan for `tensors`, with the parameters for the place that is returned.
+    fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<Place, NmsError> {
         let is_valid = |threshold: &f32| (0.0..=1.0).contains(threshold);
         let threshold = self.params.iou_threshold;
         if !is_valid(&threshold) {
@@ -217,10 +262,12 @@ impl Nms {
         plan.set_params(&self.params);
         let place = Place::Input(self.model_size);
         plan.at(place);
-        let plan = &*plan;
-        let params = plan.params(&place).expect("`at` has computed them");
-        let layout = &plan.choice().layout;
-        let outcome = self.engine.run(tensors, layout, params)?;
-        Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
+        Ok(place)
     }
+}
+
+/// What `prepare` has made.
+fn prepared<'a>(plan: &'a Option<(Options, Plan)>, place: &Place) -> (&'a Plan, &'a Params) {
+    let (_, plan) = plan.as_ref().expect("`prepare` has made it");
+    (plan, plan.params(place).expect("`at` has computed them"))
 }
