@@ -90,6 +90,27 @@ impl Library {
         finish(compiler.command().args(self.compile_flags()).arg("-fsyntax-only").arg(file));
     }
 
+    /// Checks that programs load the library by its name and major version, and that it exports what the header declares
+    /// and nothing else.
+    pub fn check_symbols(&self, header: &str) {
+        let dynamic = finish(Command::new("readelf").arg("--dynamic").arg(self.built()));
+        assert!(dynamic.contains(&format!("soname: [lib{}.so.0]", self.name)), "{dynamic}");
+        let symbols = finish(Command::new("nm").args(["-D", "--defined-only"]).arg(self.built()));
+        let mut exported: Vec<&str> =
+            symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
+        // The functions are declared after everything else.
+        let (_, functions) = header.split_once("extern \"C\" {").unwrap();
+        let mut declared: Vec<&str> = functions
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('*'))
+            .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+            .filter(|name| name.starts_with("nmsfilter_"))
+            .collect();
+        exported.sort();
+        declared.sort();
+        assert_eq!(exported, declared);
+    }
+
     /// Compiles and links the program of a source file in C.
     pub fn compile(&self, source: &str, check: Check, arguments: &[&str]) -> Program {
         let folder = Folder::new();
