@@ -17,6 +17,7 @@ mod keypoint_layout;
 mod label;
 mod mask_area;
 mod mask_buffers;
+mod oriented_pixels;
 mod region;
 mod roi;
 pub(crate) mod sink;
@@ -30,10 +31,10 @@ pub use label::LabelError;
 pub use label::Labels;
 pub(crate) use mask_area::MaskPixels;
 pub use mask_buffers::MaskBuffers;
+pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameRegions, Region};
 #[cfg(feature = "internals")]
 pub use region::{RegionDetail, RegionMask};
-#[cfg(feature = "internals")]
 pub use roi::roi_type;
 
 /// The kinds of metadata to write.

@@ -27,7 +27,7 @@ use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
 use crate::deepstream::NVMM;
-use crate::elements::{any_video, filter_templates, lock, property};
+use crate::elements::{any_video, filter_templates, frame_size, lock, property};
 use crate::engine;
 use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
@@ -480,13 +480,7 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        // VideoInfo is not used: it supports neither DMA_DRM formats nor every memory feature.
-        let side = |name: &str| {
-            let side = incaps.structure(0).and_then(|s| s.get::<i32>(name).ok());
-            side.and_then(|side| u32::try_from(side).ok())
-                .ok_or_else(|| gst::loggable_error!(CAT, "expected {name} in caps, got {incaps}"))
-        };
-        let frame = [side("width")?, side("height")?];
+        let frame = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
         let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
         if let Some(session) = lock(&self.session).as_mut() {
             session.set_caps(frame, is_nvmm);
