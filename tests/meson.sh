@@ -35,6 +35,28 @@ for element in nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
         gst-inspect-1.0 "$element" >/dev/null
 done
 
+# Programs in C are compiled with what pkg-config has, and find the plugin that is installed.
+libdir=$(dirname "$(find "$own" -name libnmsfilter.so)")
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+for package in nmsfilter nmsfilter-gst; do
+    [ "$(pkg-config --modversion $package)" = "$version" ]
+    [ "$(readlink "$libdir/lib$package.so")" = "lib$package.so.$version" ]
+done
+if readelf --dynamic "$libdir/libnmsfilter.so" | grep -E 'NEEDED.*(gst|glib|gobject)'; then
+    echo "libnmsfilter.so needs GStreamer" >&2
+    exit 1
+fi
+# shellcheck disable=SC2046 # several options
+{
+    cc -std=c99 c/examples/suppress.c -o "$folder/suppress" $(pkg-config --cflags --libs nmsfilter)
+    cc -std=c99 c-gst/examples/attach.c -o "$folder/attach" $(pkg-config --cflags --libs nmsfilter-gst gstreamer-app-1.0)
+}
+[ "$(LD_LIBRARY_PATH=$libdir "$folder/suppress" | wc -l)" = 2 ]
+LD_LIBRARY_PATH=$libdir GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
+    "$folder/attach" | grep '^person at 100.0,50.0 80.0x80.0, score 0.90$'
+unset PKG_CONFIG_PATH
+
 meson setup "$build" --reconfigure --prefix="$gstreamer"
 DESTDIR=$staged meson install -C "$build" --quiet
 [ "$(ls "$staged$plugins")" = "$(ls "$own${plugins#"$gstreamer"}")" ]

@@ -325,6 +325,10 @@ in_root() {
             cargo check --locked --lib --features v1_24 || true
     else
         lints "$where" "${enter[@]}"
+        step "$where: plugins" "${enter[@]}" cargo build --locked "${plugins[@]}" \
+            --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+        step "$where: the commands of the documents that need it" "${enter[@]}" \
+            python3 tests/documents.py /target/debug --versioned || true
     fi
 }
 

@@ -27,6 +27,10 @@ for package in "$folder"/*.deb; do
         exit 1
     fi
 done
+if dpkg-deb --field "$folder"/libnmsfilter0_*.deb Depends | grep -iE 'gst|glib'; then
+    echo "libnmsfilter0 depends on GStreamer" >&2
+    exit 1
+fi
 
 mkdir -p "$folder/packages"
 cp "$folder"/*.deb "$folder/packages"

@@ -149,8 +149,7 @@ fn numbers_that_json_does_not_have_are_null() {
         assert_eq!(object["rotation"], Value::Null);
         assert!(object["x"].is_i64());
         assert_eq!(object["keypoints"]["points"], serde_json::json!([[1.0, null], [null, 4.0]]));
-        assert_eq!(object["mask"]["w"], Value::Null);
-        assert_eq!(object["mask"]["runs"], serde_json::json!([1, 1]));
+        assert!(object.get("mask").is_none(), "its place is not known");
     }
 }
 
