@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Detects objects in many video files on the machines of a Ray cluster: one Parquet file for each clip."""
+"""Detects objects in many video files, or decodes many recorded tensors (.npy), on the machines of a Ray cluster.
+
+One Parquet file for each.
+"""
 
 import argparse
 import os
@@ -16,21 +19,19 @@ import clip
 class Detector:
     """Runs in a process of its own on each share of a GPU or on a core."""
 
-    def __init__(self, output, elements, timeout):
-        # What is missing on a machine fails the job, not each clip.
-        clip.check(elements)
-        self.settings = (output, elements, timeout)
+    def __init__(self, settings):
+        self.settings = settings
 
     def __call__(self, batch):
         (path,) = batch["item"]
-        return {key: [value] for key, value in outcome(path, *self.settings).items()}
+        return {key: [value] for key, value in outcome(path, self.settings).items()}
 
 
-def outcome(path, output, elements, timeout):
+def outcome(path, settings):
     """Processes a clip: what is reported of it."""
     row = {"path": path, "frames": 0, "detections": 0, "warnings": "", "error": ""}
     try:
-        row["frames"], row["detections"], warnings = clip.process(path, output, elements, timeout)
+        row["frames"], row["detections"], warnings = clip.process(path, settings)
         row["warnings"] = "; ".join(sorted(set(warnings)))
     except (clip.ClipError, OSError, ValueError) as error:
         row["error"] = str(error) or type(error).__name__
@@ -53,8 +54,9 @@ def clips(inputs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("inputs", nargs="+", metavar="CLIP", help="a video file, a folder of such, or @FILE with a list")
-    parser.add_argument("--elements", required=True, help="for example: ortinference model=/models/yolov8n.onnx ! nmsfilter")
+    parser.add_argument("inputs", nargs="+", metavar="CLIP", help="a video or .npy file, a folder, or @FILE with a list")
+    parser.add_argument("--elements", help="of videos, for example: ortinference model=/models/yolov8n.onnx ! nmsfilter")
+    parser.add_argument("--decoder", help="of recorded tensors, for example: yolov8")
     parser.add_argument("--output", required=True, help="the folder of the results; all machines must have it")
     parser.add_argument("--workers", type=int, default=1, help="processes, over all machines (1)")
     parser.add_argument("--cpus", type=float, default=1, help="cores of a process (1)")
@@ -70,7 +72,12 @@ def main():
         if entry.name.startswith(".") and entry.name.endswith(".tmp"):
             os.unlink(entry.path)
     all_clips = clips(arguments.inputs)
-    to_do = [path for path in all_clips if not clip.is_done(output, path, arguments.elements)]
+    settings = clip.Settings(output, arguments.elements, arguments.decoder, arguments.timeout)
+    if not arguments.decoder and any(clip.is_recorded(path) for path in all_clips):
+        parser.error("recorded tensors (.npy) need --decoder")
+    if not arguments.elements and not all(clip.is_recorded(path) for path in all_clips):
+        parser.error("videos need --elements")
+    to_do = [path for path in all_clips if not clip.is_done(path, settings)]
     print(f"{len(all_clips)} clips, of which {len(all_clips) - len(to_do)} were done before", flush=True)
     if not to_do:
         return 0
@@ -81,7 +88,11 @@ def main():
     context.enable_progress_bars = False
     # The clips of a worker that was killed do not end the job.
     context.max_errored_blocks = -1
-    job = Job(arguments, output, len(to_do))
+    # What is missing on a worker fails the job, not each clip.
+    ray.get(
+        ray.remote(clip.check).options(num_cpus=arguments.cpus, num_gpus=arguments.gpus).remote(to_do, settings)
+    )
+    job = Job(arguments, settings, len(to_do))
     left = to_do
     # What a worker had when it was killed is for another one. A clip that ends each process is given up.
     for _ in range(3):
@@ -99,18 +110,17 @@ def main():
 class Job:
     """The state of all clips: what is finished, and the errors of those that failed."""
 
-    def __init__(self, arguments, output, total):
-        self.arguments, self.output, self.total = arguments, output, total
+    def __init__(self, arguments, settings, total):
+        self.arguments, self.settings, self.total = arguments, settings, total
         self.finished, self.failed, self.frames = set(), {}, 0
         self.began = time.monotonic()
 
     def run(self, paths):
         """Processes clips on the cluster: those that have no outcome, since their worker was killed."""
         arguments = self.arguments
-        settings = (self.output, arguments.elements, arguments.timeout)
         results = ray.data.from_items(paths, override_num_blocks=len(paths)).map_batches(
             Detector,
-            fn_constructor_args=settings,
+            fn_constructor_args=(self.settings,),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(
                 min_size=1, max_size=arguments.workers, max_tasks_in_flight_per_actor=2
@@ -125,8 +135,8 @@ class Job:
         left = [path for path in paths if path not in self.finished and path not in self.failed]
         for path in left:
             # It was killed between the result and the report.
-            if clip.is_done(self.output, path, arguments.elements):
-                self.report(outcome(path, *settings))
+            if clip.is_done(path, self.settings):
+                self.report(outcome(path, self.settings))
         return [path for path in left if path not in self.finished]
 
     def report(self, row):

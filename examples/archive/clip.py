@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One clip: from a video file to a Parquet file with the detections of its frames."""
+"""One clip: from a video file, or from recorded tensors, to a Parquet file with the detections of its frames."""
 
 import hashlib
 import json
 import os
 import time
 import uuid
+from typing import NamedTuple
 
 import pyarrow
 import pyarrow.parquet
 
 OBJECT = pyarrow.struct(
     [
-        # Pixels of the frame; with a rotation (radians, clockwise), the box before it is rotated about its center.
-        ("x", pyarrow.int32()),
-        ("y", pyarrow.int32()),
-        ("w", pyarrow.int32()),
-        ("h", pyarrow.int32()),
+        # Of videos: pixels of the frame; with a rotation (radians, clockwise), the box before it is rotated about its
+        # center. Of recorded tensors: as the model writes them.
+        ("x", pyarrow.float32()),
+        ("y", pyarrow.float32()),
+        ("w", pyarrow.float32()),
+        ("h", pyarrow.float32()),
         ("rotation", pyarrow.float32()),
         ("label_id", pyarrow.int32()),
         ("label", pyarrow.string()),
@@ -38,19 +40,47 @@ FRAME = pyarrow.schema(
 )
 
 
+# Frames of recorded tensors that are decoded at once.
+BATCH = 64
+
+
+class Settings(NamedTuple):
+    """What is done with all clips."""
+
+    # The folder of the results.
+    output: str
+    # Of the pipeline of a video.
+    elements: str | None
+    # Of recorded tensors (.npy).
+    decoder: str | None
+    # Seconds without a frame after which a clip has failed.
+    timeout: float
+
+
 class ClipError(Exception):
     """The clip has no result. Others are not affected."""
 
 
-def identity(path, elements):
+def is_recorded(path):
+    """Whether a file has recorded tensors: an array whose first dimension is the number of frames."""
+    return path.endswith(".npy")
+
+
+def identity(path, settings):
     """What a result depends on. A result with another one is computed again."""
     status = os.stat(path)
+    how = f"decoder={settings.decoder}" if is_recorded(path) else settings.elements
     return {
         "path": os.path.abspath(path),
         "size": str(status.st_size),
         "modified": str(status.st_mtime_ns),
-        "elements": elements,
+        "how": how or "",
     }
+
+
+def encoded(texts):
+    """Metadata as Parquet has them: bytes."""
+    return {key.encode(): value.encode("utf-8", "surrogateescape") for key, value in texts.items()}
 
 
 def result_path(output, path):
@@ -60,14 +90,14 @@ def result_path(output, path):
     return os.path.join(output, f"{os.path.basename(path)}-{digest}.parquet")
 
 
-def is_done(output, path, elements):
-    """Whether there is a complete result of the clip as it is now, and of these elements."""
+def is_done(path, settings):
+    """Whether there is a complete result of the clip as it is now, and of these settings."""
     try:
-        found = pyarrow.parquet.read_schema(result_path(output, path)).metadata or {}
-        wanted = identity(path, elements)
+        found = pyarrow.parquet.read_schema(result_path(settings.output, path)).metadata or {}
+        wanted = encoded(identity(path, settings))
     except (OSError, pyarrow.ArrowInvalid):
         return False
-    return all(found.get(key.encode()) == value.encode("utf-8", "surrogateescape") for key, value in wanted.items())
+    return wanted.items() <= found.items()
 
 
 def row(frame, line):
@@ -122,9 +152,33 @@ def pipeline_of(elements):
         raise RuntimeError(f"the elements make no pipeline: {error.message}") from error
 
 
-def check(elements):
-    """Raises an error if this machine cannot process clips."""
-    pipeline_of(elements)
+def check(paths, settings):
+    """Raises an error if this machine cannot process these clips."""
+    if any(is_recorded(path) for path in paths):
+        import nmsfilter
+
+        nmsfilter.decode  # noqa: B018 (an older version does not have it)
+    if not all(is_recorded(path) for path in paths):
+        pipeline_of(settings.elements)
+
+
+def decode(path, decoder):
+    """The rows of the frames of recorded tensors. Raises ValueError if the decoder does not read them."""
+    import nmsfilter
+    import numpy
+
+    tensors = numpy.load(path, mmap_mode="r", allow_pickle=False)
+    rows = []
+    for first in range(0, len(tensors), BATCH):
+        found = nmsfilter.decode(numpy.ascontiguousarray(tensors[first : first + BATCH]), decoder)
+        for image, count in enumerate(found.counts):
+            kept = zip(found.boxes[image][:count], found.scores[image][:count], found.classes[image][:count])
+            objects = [
+                dict(x=x1, y=y1, w=x2 - x1, h=y2 - y1, label_id=int(label), confidence=float(score))
+                for (x1, y1, x2, y2), score, label in kept
+            ]
+            rows.append({"frame": first + image, "objects": objects})
+    return rows
 
 
 def detect(path, elements, timeout):
@@ -168,26 +222,26 @@ def detect(path, elements, timeout):
     return rows, warnings
 
 
-def process(path, output, elements, timeout):
+def process(path, settings):
     """Writes the result of a clip, unless it is there: how many frames and detections it has, and warnings.
 
     A file of the final name is complete: it gets this name when it is. However often a clip is processed, by
     whichever worker, it has one result.
     """
-    final = result_path(output, path)
-    if is_done(output, path, elements):
+    final = result_path(settings.output, path)
+    if is_done(path, settings):
         found = pyarrow.parquet.read_schema(final).metadata
         return int(found[b"frames"]), int(found[b"detections"]), json.loads(found[b"warnings"])
     # Before the frames are read: a clip that changes meanwhile is not done.
-    depends_on = identity(path, elements)
-    rows, warnings = detect(path, elements, timeout)
+    depends_on = identity(path, settings)
+    if is_recorded(path):
+        rows, warnings = decode(path, settings.decoder), []
+    else:
+        rows, warnings = detect(path, settings.elements, settings.timeout)
     detections = sum(len(row["objects"]) for row in rows)
     counts = {"frames": str(len(rows)), "detections": str(detections), "warnings": json.dumps(warnings)}
-    metadata = {
-        key: value.encode("utf-8", "surrogateescape") for key, value in (depends_on | counts).items()
-    }
-    table = pyarrow.Table.from_pylist(rows, schema=FRAME.with_metadata(metadata))
-    temporary = os.path.join(output, f".{uuid.uuid4()}.tmp")
+    table = pyarrow.Table.from_pylist(rows, schema=FRAME.with_metadata(encoded(depends_on | counts)))
+    temporary = os.path.join(settings.output, f".{uuid.uuid4()}.tmp")
     try:
         with open(temporary, "xb") as file:
             pyarrow.parquet.write_table(table, file)

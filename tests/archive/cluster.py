@@ -52,10 +52,11 @@ def main():
     os.makedirs(alone)
     subprocess.run([sys.executable, os.path.join(TESTS, "clips.py"), video, clips, str(count), "4"], check=True)
 
+    settings = clip.Settings(output=alone, elements=elements, decoder=None, timeout=20)
     began = time.monotonic()
     frames = detections = 0
     for entry in sorted(os.scandir(clips), key=lambda entry: entry.name):
-        found = clip.process(entry.path, alone, elements, 20)
+        found = clip.process(entry.path, settings)
         frames, detections = frames + found[0], detections + found[1]
     seconds = time.monotonic() - began
     assert frames == 4 * count and detections > 0, (frames, detections)
