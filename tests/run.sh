@@ -34,6 +34,8 @@ cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 # The version of ONNX Runtime that the tests load. In the roots it is mounted at this folder.
 onnxruntime=1.31.1 root_onnxruntime=/onnxruntime
+# The version of Ray that examples/archive is tested with.
+ray=2.60.0
 NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 export NMSFILTER_TEST_DATA
 
@@ -189,6 +191,7 @@ more_on_host() {
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
     step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
     step "$host: the commands of the documents" documents || true
+    archives
     installations
 }
 
@@ -228,6 +231,29 @@ crates() {
         return
     fi
     step "crates: package, build, use" tests/packages/crate.sh "$root" "$target/crates" "$target/trixie" v1_26 || true
+}
+
+# examples/archive on two workers, with Ray from the Python Package Index.
+archives() {
+    local venv=$cache/ray-$ray works=(-c 'import gi, pyarrow, ray.data') data=$NMSFILTER_TEST_DATA/data
+    if [ ! -d "$data" ] || [ -z "${ORT_DYLIB_PATH-}" ]; then
+        skip "archives on a Ray cluster, because there is no $data or no ONNX Runtime"
+        return
+    fi
+    if ! "$venv/bin/python" "${works[@]}" 2>/dev/null; then
+        announce "Ray $ray: making $venv"
+        rm -rf "$venv"
+        # The distribution's Python has PyGObject.
+        if ! { /usr/bin/python3 -m venv --system-site-packages "$venv" &&
+            "$venv/bin/pip" install --quiet "ray[data]==$ray" && "$venv/bin/python" "${works[@]}"; } </dev/null; then
+            rm -rf "$venv"
+            skip "archives on a Ray cluster, because Ray cannot be installed from the Python Package Index"
+            return
+        fi
+    fi
+    step "archives on a Ray cluster" env GST_PLUGIN_PATH="$target/debug" "$venv/bin/python" tests/archive/cluster.py \
+        "$target/archive" "$data/videos/towncentre_96f_1080p.mp4" \
+        "ortinference model=$data/models/version-RFB-320.onnx provider=cpu ! nmsfilter score-threshold=0.2" 24 || true
 }
 
 # ONNX Runtime for the CPU, with Python and NumPy, from the Python Package Index: exports what the tests
