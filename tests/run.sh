@@ -236,8 +236,9 @@ crates() {
 # examples/archive on two workers, with Ray from the Python Package Index.
 archives() {
     local venv=$cache/ray-$ray works=(-c 'import gi, pyarrow, ray.data') data=$NMSFILTER_TEST_DATA/data
-    if [ ! -d "$data" ] || [ -z "${ORT_DYLIB_PATH-}" ]; then
-        skip "archives on a Ray cluster, because there is no $data or no ONNX Runtime"
+    [ -d "$data" ] || return 0
+    if [ -z "${ORT_DYLIB_PATH-}" ]; then
+        skip "archives on a Ray cluster, because there is no ONNX Runtime"
         return
     fi
     if ! "$venv/bin/python" "${works[@]}" 2>/dev/null; then
