@@ -140,7 +140,7 @@ impl Detections {
         {
             self.merger.begin(self.objects.len());
             let Self { objects, merger, .. } = self;
-            analytics::read(buffer, size, |found| merger.add(objects, found));
+            analytics::read(buffer, size, objects, merger);
         }
     }
 
