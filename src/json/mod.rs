@@ -45,7 +45,7 @@
 mod analytics;
 mod deepstream;
 mod line;
-#[cfg(feature = "v1_24")]
+#[cfg(any(test, feature = "v1_24"))]
 mod merge;
 mod object;
 mod region;
