@@ -93,7 +93,8 @@ impl<'py> Kind<'py> {
         debug_assert_eq!(size_of::<T>(), dtype.size());
         let count: usize = shape.iter().product();
         if let Self::Numpy = self {
-            let sides: arrayvec::ArrayVec<isize, 8> = shape.iter().map(|&side| side as isize).collect();
+            let sides: arrayvec::ArrayVec<isize, 8> =
+                shape.iter().map(|&side| side as isize).collect();
             if let Some(array) = numpy::new(py, dtype, &sides) {
                 let (array, data) = array?;
                 let data = data.cast::<T>();
@@ -219,7 +220,8 @@ impl Array {
         interface.set_item("version", 3)?;
         interface.set_item("typestr", format!("{}{kind}", native_order()))?;
         interface.set_item("shape", PyTuple::new(py, shape)?)?;
-        interface.set_item("strides", PyTuple::new(py, strides.iter().map(|stride| stride * size))?)?;
+        interface
+            .set_item("strides", PyTuple::new(py, strides.iter().map(|stride| stride * size))?)?;
         interface.set_item("data", (self.elements.address(), false))?;
         Ok(interface)
     }
@@ -248,7 +250,9 @@ impl Array {
 
     fn __len__(&self) -> PyResult<usize> {
         let first = self.elements.shape.first();
-        first.map(|&side| side as usize).ok_or_else(|| PyTypeError::new_err("an array without dimensions has no length"))
+        first
+            .map(|&side| side as usize)
+            .ok_or_else(|| PyTypeError::new_err("an array without dimensions has no length"))
     }
 
     #[getter]
@@ -287,7 +291,8 @@ impl Array {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if dl_device.is_some_and(|device| device != self.__dlpack_device__()) || copy == Some(true) {
+        if dl_device.is_some_and(|device| device != self.__dlpack_device__()) || copy == Some(true)
+        {
             return Err(PyBufferError::new_err(
                 "the array is exported without a copy only; import it, then copy it",
             ));
@@ -310,6 +315,9 @@ impl Array {
 
     fn __repr__(&self) -> String {
         let place = if self.is_on_host() { "host" } else { "device" };
-        format!("<nmsfilter.Array {:?} {} in {place} memory>", self.elements.shape, self.elements.dtype)
+        format!(
+            "<nmsfilter.Array {:?} {} in {place} memory>",
+            self.elements.shape, self.elements.dtype
+        )
     }
 }

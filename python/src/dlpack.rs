@@ -14,8 +14,6 @@ pub const VERSION: Version = Version { major: 1, minor: 3 };
 
 pub const CAPSULE: &CStr = c"dltensor";
 pub const VERSIONED_CAPSULE: &CStr = c"dltensor_versioned";
-pub const USED_CAPSULE: &CStr = c"used_dltensor";
-pub const USED_VERSIONED_CAPSULE: &CStr = c"used_dltensor_versioned";
 
 /// Kinds of devices.
 pub const CPU: i32 = 1;
@@ -132,9 +130,8 @@ impl ExchangeApi {
     fn of_type(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Self>> {
         let Ok(capsule) = class.getattr("__dlpack_c_exchange_api__") else { return Ok(None) };
         // SAFETY: `capsule` is an object, and the name is a constant string.
-        let pointer = unsafe {
-            ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dlpack_exchange_api".as_ptr())
-        };
+        let pointer =
+            unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dlpack_exchange_api".as_ptr()) };
         if pointer.is_null() {
             return Err(PyErr::fetch(class.py()));
         }

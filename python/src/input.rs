@@ -6,7 +6,6 @@
 //! library (`__dlpack_c_exchange_api__`, as PyTorch has them); `__cuda_array_interface__`; `__dlpack__`;
 //! `__array_interface__`.
 
-use std::borrow::Cow;
 use std::ffi::{CStr, c_void};
 
 use arrayvec::ArrayVec;
@@ -56,7 +55,8 @@ pub struct Input<'py> {
     /// In bytes.
     strides: ArrayVec<isize, MAX_DIMENSIONS>,
     data: *const u8,
-    /// What keeps the elements in memory, besides the object itself, which the caller's arguments hold.
+    object: Bound<'py, PyAny>,
+    /// What keeps the elements in memory besides the object.
     _owner: Option<Keep<'py>>,
 }
 
@@ -64,6 +64,33 @@ pub struct Input<'py> {
 enum Keep<'py> {
     Object(Bound<'py, PyAny>),
     Tensor(Owner),
+}
+
+/// Elements in host memory, without gaps, aligned for their type.
+pub enum HostBytes<'a> {
+    Borrowed(&'a [u8]),
+    /// With their number.
+    Copied(Vec<u64>, usize),
+}
+
+impl HostBytes<'_> {
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Copied(words, len) => &bytemuck::cast_slice(words)[..*len],
+        }
+    }
+
+    /// A copy of numbers.
+    pub fn of<T: bytemuck::Pod>(numbers: impl ExactSizeIterator<Item = T>) -> Self {
+        let len = numbers.len() * size_of::<T>();
+        let mut words = vec![0u64; len.div_ceil(size_of::<u64>())];
+        let places: &mut [T] = bytemuck::cast_slice_mut(&mut words);
+        for (place, number) in places.iter_mut().zip(numbers) {
+            *place = number;
+        }
+        Self::Copied(words, len)
+    }
 }
 
 /// The parts of an array before they are checked.
@@ -118,6 +145,34 @@ impl<'py> Input<'py> {
         )))
     }
 
+    /// The same. Elements in device memory with gaps are copied by their library, which enqueues that to its current
+    /// stream.
+    pub fn contiguous_on_device(
+        object: &Bound<'py, PyAny>,
+        name: &str,
+        stream: Option<usize>,
+    ) -> Result<Self> {
+        let input = Self::new(object, name, stream)?;
+        if !input.is_on_device() || input.is_contiguous() {
+            return Ok(input);
+        }
+        let copy = match object.getattr_opt("contiguous")? {
+            Some(contiguous) => contiguous.call0()?,
+            None => {
+                let copied = object
+                    .call_method0("__array_namespace__")
+                    .and_then(|namespace| namespace.call_method1("ascontiguousarray", (object,)));
+                copied.map_err(|_| {
+                    Error::Input(format!(
+                        "{name}: expected elements without gaps, got a view with strides; copy it \
+                         (ascontiguousarray)"
+                    ))
+                })?
+            }
+        };
+        Self::new(&copy, name, stream)
+    }
+
     fn of_parts(
         object: &Bound<'py, PyAny>,
         name: &str,
@@ -134,7 +189,7 @@ impl<'py> Input<'py> {
                 got.unwrap_or_else(|_| "another type".to_owned())
             ))
         })?;
-        Ok(Self { kind, place, dtype, shape, strides, data, _owner: owner })
+        Ok(Self { kind, place, dtype, shape, strides, data, object: object.clone(), _owner: owner })
     }
 
     /// The number of elements.
@@ -172,29 +227,41 @@ impl<'py> Input<'py> {
     ///
     /// # Panics
     /// If they are in device memory.
-    pub fn host_bytes(&self) -> Cow<'_, [u8]> {
+    pub fn host_bytes(&self) -> HostBytes<'_> {
         assert_eq!(self.place, Place::Host, "device memory is not read here");
         let len = self.byte_len();
         if len == 0 {
-            return Cow::Borrowed(&[]);
+            return HostBytes::Borrowed(&[]);
         }
         if self.is_contiguous() && self.data.addr().is_multiple_of(self.dtype.size()) {
-            // SAFETY: the object's library guarantees that its elements are there, and the caller's arguments hold
-            // the object.
-            return Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.data, len) });
+            // SAFETY: the object's library guarantees that its elements are there, and the object is held.
+            return HostBytes::Borrowed(unsafe { std::slice::from_raw_parts(self.data, len) });
         }
-        let mut bytes = Vec::with_capacity(len);
-        self.copy_elements(&self.shape, &self.strides, self.data, &mut bytes);
-        Cow::Owned(bytes)
+        let mut words = vec![0u64; len.div_ceil(size_of::<u64>())];
+        let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..len];
+        self.copy_elements(
+            &self.shape,
+            &self.strides,
+            self.data,
+            &mut bytes.chunks_exact_mut(self.dtype.size()),
+        );
+        HostBytes::Copied(words, len)
     }
 
-    /// Appends the elements of these dimensions, the first of which is at `data`.
-    fn copy_elements(&self, shape: &[usize], strides: &[isize], data: *const u8, to: &mut Vec<u8>) {
+    /// Copies the elements of these dimensions, the first of which is at `data`.
+    fn copy_elements<'b>(
+        &self,
+        shape: &[usize],
+        strides: &[isize],
+        data: *const u8,
+        to: &mut impl Iterator<Item = &'b mut [u8]>,
+    ) {
         let (Some((&side, shape)), Some((&stride, strides))) =
             (shape.split_first(), strides.split_first())
         else {
+            let to = to.next().expect("there is a place for each element");
             // SAFETY: as in `host_bytes`; the offset is that of an element.
-            to.extend_from_slice(unsafe { std::slice::from_raw_parts(data, self.dtype.size()) });
+            unsafe { data.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
             return;
         };
         for index in 0..side as isize {
@@ -203,7 +270,8 @@ impl<'py> Input<'py> {
     }
 
     /// The stream on which work with this array of a GPU is done: the given one, or the current one of its library.
-    pub fn stream(&self, object: &Bound<'py, PyAny>, given: Option<usize>) -> Result<usize> {
+    pub fn stream(&self, given: Option<usize>) -> Result<usize> {
+        let object = &self.object;
         let Place::Device { ordinal, writer } = self.place else { return Ok(LEGACY) };
         match (given, &self.kind) {
             (Some(stream), _) => Ok(stream),
@@ -219,7 +287,8 @@ impl<'py> Input<'py> {
 impl<'py> Kind<'py> {
     /// That of an object without a table of functions.
     fn of_namespace(object: &Bound<'py, PyAny>) -> Self {
-        let of_protocol = || object.call_method0("__array_namespace__").ok()?.getattr("from_dlpack").ok();
+        let of_protocol =
+            || object.call_method0("__array_namespace__").ok()?.getattr("from_dlpack").ok();
         let of_module = || {
             let module = object.get_type().module().ok()?;
             let root = module.to_str().ok()?.split('.').next()?.to_owned();
@@ -236,7 +305,10 @@ fn optional<'py>(object: &Bound<'py, PyAny>, name: &str) -> Result<Option<Bound<
 }
 
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+    object
+        .get_type()
+        .fully_qualified_name()
+        .map_or_else(|_| "an object".to_owned(), |name| name.to_string())
 }
 
 fn dimensions<T>(
@@ -301,7 +373,9 @@ impl Parts {
     fn of_interface(interface: &Bound<'_, PyAny>, name: &str, is_cuda: bool) -> Result<Self> {
         let which = if is_cuda { "__cuda_array_interface__" } else { "__array_interface__" };
         let incomplete = |what: &str| {
-            Error::Type(format!("{name}: its {which} has no {what}; the object's library must set it"))
+            Error::Type(format!(
+                "{name}: its {which} has no {what}; the object's library must set it"
+            ))
         };
         let item = |key: &str| -> Result<Option<Bound<'_, PyAny>>> {
             let value = interface.call_method1("get", (key,))?;
@@ -376,14 +450,17 @@ fn from_dlpack<'py>(
             if version.major != dlpack::VERSION.major {
                 return Err(Error::Type(format!(
                     "{name}: expected DLPack {}, got {}; another version of its library may have it",
-                    dlpack::VERSION.major, version.major
+                    dlpack::VERSION.major,
+                    version.major
                 )));
             }
             (*managed).tensor
         } else if let Some(managed) = pointer(dlpack::CAPSULE) {
             (*managed.cast::<dlpack::Managed>()).tensor
         } else {
-            return Err(Error::Type(format!("{name}: its __dlpack__ returned no capsule of DLPack")));
+            return Err(Error::Type(format!(
+                "{name}: its __dlpack__ returned no capsule of DLPack"
+            )));
         }
     };
     let parts = Parts::of_dlpack(&tensor, name)?;

@@ -1,6 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The extension module `nmsfilter._core`.
+//!
+//! In: arrays of Python's libraries, in host or device memory (`input`). Out: the core's results as arrays of the same
+//! library (`array`). What has no need of speed is Python, in the folder nmsfilter.
+
+mod array;
+mod boxes;
+mod decoder;
+mod detections;
+mod device;
+mod dlpack;
+mod dtype;
+mod error;
+mod input;
+mod numpy;
+mod options;
+mod source;
+mod stream;
+
 use pyo3::prelude::*;
-#[pyfunction]
-#[pyo3(signature = (boxes, scores, iou_threshold, *, method=None))]
-fn nms(boxes: Bound<'_, PyAny>, scores: Bound<'_, PyAny>, iou_threshold: f32, method: Option<&str>) -> usize { let _ = (boxes, scores, iou_threshold, method); 1 }
+
 #[pymodule]
-fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> { m.add_function(wrap_pyfunction!(nms, m)?) }
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<array::Array>()?;
+    module.add_class::<decoder::Decoder>()?;
+    module.add_class::<detections::Detections>()?;
+    module.add_function(wrap_pyfunction!(decoder::decoders, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::batched_nms, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::nms_rotated, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::batched_nms_rotated, module)?)
+}

@@ -151,7 +151,7 @@ pub fn new<'py>(
     shape: &[isize],
 ) -> Option<PyResult<(Bound<'py, PyAny>, *mut u8)>> {
     let (table, number) = (table(py)?, number(dtype)?);
-    let null = std::ptr::null_mut();
+    let null = std::ptr::null_mut::<c_void>();
     // SAFETY: the table has the type and the function at these indices. The shape has as many numbers as are named.
     let array = unsafe {
         let class = (*table.add(ARRAY_TYPE)).cast();
@@ -165,4 +165,9 @@ pub fn new<'py>(
         let data = unsafe { (*array.as_ptr().cast::<ArrayObject>()).data };
         (array, data)
     }))
+}
+
+/// Whether NumPy has been imported.
+pub fn is_imported(py: Python<'_>) -> bool {
+    table(py).is_some()
 }

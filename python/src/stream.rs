@@ -49,7 +49,8 @@ pub fn current_stream(object: &Bound<'_, PyAny>) -> Result<Option<usize>> {
         }
         Some("torch") => {
             let cuda = py.import("torch")?.getattr("cuda")?;
-            cuda.call_method1("current_stream", (object.getattr("device")?,))?.getattr("cuda_stream")?
+            cuda.call_method1("current_stream", (object.getattr("device")?,))?
+                .getattr("cuda_stream")?
         }
         _ => return Ok(None),
     };
