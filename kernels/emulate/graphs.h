@@ -302,6 +302,7 @@ EXPORT Result cuGraphLaunch(Executable *exec, Stream *stream) {
     static thread_local uint64_t seed = 1;
     {
         std::lock_guard<std::mutex> guard(lock);
+        stream = stream_of(stream);
         if (streams.count(stream) == 0) {
             return INVALID_HANDLE;
         }
@@ -332,6 +333,7 @@ EXPORT Result cuLaunchKernel(const Function *function, uint32_t grid_x, uint32_t
     }
     {
         std::lock_guard<std::mutex> guard(lock);
+        stream = stream_of(stream);
         if (streams.count(stream) == 0) {
             return INVALID_HANDLE;
         }

@@ -108,6 +108,19 @@ static thread_local int context_waits, launch_priority;
 
 static const int LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5;
 
+// The stream of a handle: null, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the default stream of the current context.
+// The lock is held.
+static Stream *stream_of(Stream *handle) {
+    static Stream defaults[8];
+    if ((uintptr_t)handle > 2 || current.empty()) {
+        return handle;
+    }
+    Stream *const stream = &defaults[current.back()->ordinal];
+    stream->context = current.back();
+    streams.insert(stream);
+    return stream;
+}
+
 // Executes the pending work of `stream`. The lock is held.
 static void finish(Stream &stream) {
     for (const auto &work : stream.pending) {
@@ -406,6 +419,7 @@ EXPORT Result cuStreamDestroy_v2(Stream *stream) {
 }
 EXPORT Result cuStreamGetCtx(Stream *stream, Context **context) {
     std::lock_guard<std::mutex> guard(lock);
+    stream = stream_of(stream);
     if (streams.count(stream) == 0) {
         return INVALID_HANDLE;
     }
@@ -419,6 +433,7 @@ EXPORT Result cuStreamIsCapturing(Stream *, int *status) {
 EXPORT Result cuStreamQuery(Stream *) { return DONE; }
 EXPORT Result cuStreamSynchronize(Stream *stream) {
     std::lock_guard<std::mutex> guard(lock);
+    stream = stream_of(stream);
     if (streams.count(stream) == 0) {
         return INVALID_HANDLE;
     }
@@ -444,6 +459,7 @@ EXPORT Result cuEventDestroy_v2(Event *event) {
 }
 EXPORT Result cuEventRecord(Event *event, Stream *stream) {
     std::lock_guard<std::mutex> guard(lock);
+    stream = stream_of(stream);
     if (events.count(event) == 0 || streams.count(stream) == 0 ||
         event->context != stream->context) {
         return INVALID_HANDLE;
@@ -463,6 +479,7 @@ EXPORT Result cuEventSynchronize(Event *event) {
 }
 EXPORT Result cuStreamWaitEvent(Stream *stream, Event *event, uint32_t) {
     std::lock_guard<std::mutex> guard(lock);
+    stream = stream_of(stream);
     if (streams.count(stream) == 0 || events.count(event) == 0) {
         return INVALID_HANDLE;
     }

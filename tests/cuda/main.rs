@@ -9,6 +9,7 @@ mod support;
 mod batch;
 mod device_tensors;
 mod engine;
+mod enqueue;
 mod foreign_memory;
 mod images;
 mod layouts;

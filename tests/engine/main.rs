@@ -5,6 +5,7 @@
 #[path = "../support/core.rs"]
 mod support;
 
+mod box_nms;
 mod candidates;
 mod facade;
 mod images;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs that the host does not wait for: results in device memory, in the order of a stream of the caller's.
+
+use std::ffi::c_void;
+
+use fastrand::Rng;
+use gstnmsfilter::cuda::{ForeignStream, Stream};
+use gstnmsfilter::internals::device::Device;
+use gstnmsfilter::internals::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
+use gstnmsfilter::nms::{Backend, BoxNms, Detection, DeviceOutcome, Nms};
+use gstnmsfilter::tensor::TensorView;
+
+use crate::support::engines;
+use crate::support::layout_scene::LayoutScene;
+use crate::support::scene::has_class_limits;
+
+fn foreign(stream: &Stream) -> ForeignStream {
+    // SAFETY: tests keep the stream until the end.
+    unsafe { ForeignStream::from_raw(stream.as_raw()) }
+}
+
+/// What work that is enqueued on `stream` after the run finds in device memory.
+fn downloaded<T: bytemuck::Pod>(stream: &Stream, address: u64, count: usize) -> Vec<T> {
+    let mut found = vec![T::zeroed(); count];
+    if count > 0 {
+        // SAFETY: the outcome has the memory.
+        unsafe { stream.download(address, bytemuck::cast_slice_mut(&mut found)) }.unwrap();
+    }
+    found
+}
+
+/// The counts, the detections and the rows of columns of all images.
+fn results(
+    outcome: &DeviceOutcome<'_>,
+    stream: &Stream,
+) -> (Vec<DeviceCounts>, Vec<Detection>, Vec<f32>) {
+    let rows = outcome.images() * outcome.capacity();
+    (
+        downloaded(stream, outcome.counts(), outcome.images()),
+        downloaded(stream, outcome.detections(), rows),
+        downloaded(stream, outcome.columns(), rows * outcome.column_components()),
+    )
+}
+
+/// A run that is waited for between them does not change the result, nor does another stream.
+#[test]
+#[ignore = "needs a GPU"]
+fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let streams = [Stream::new(&device).unwrap(), Stream::new(&device).unwrap()];
+    let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
+    let (mut survivors, mut refused) = (0, 0);
+    let scenes = engines::scene_count(2_000);
+    for seed in 0..scenes {
+        let mut rng = Rng::with_seed(seed);
+        let scene = LayoutScene::new(seed);
+        let (layout, params) = (&scene.layout, &scene.params);
+        let views = scene.views();
+        let stream = &streams[rng.usize(0..2)];
+        let needs_host = layout.prototypes.is_some() || has_class_limits(params);
+        let outcome = match cuda.enqueue(&views, layout, params, foreign(stream)) {
+            Ok(outcome) => outcome,
+            Err(EngineError::NeedsHost { .. }) if needs_host => {
+                refused += 1;
+                continue;
+            }
+            Err(error) => panic!("seed {seed}: {error}"),
+        };
+        assert!(!needs_host, "seed {seed}");
+        let (counts, detections, columns) = results(&outcome, stream);
+        let (capacity, width) = (outcome.capacity(), outcome.column_components());
+        let expected = reference.run(&views, layout, params).unwrap();
+        assert_eq!(outcome.images(), layout.images, "seed {seed}");
+        for (index, image) in expected.images().enumerate() {
+            let case = format!("seed {seed}, image {index}: {layout:#?} {params:?}");
+            let DeviceCounts { candidates, rejected, survivors: kept, .. } = counts[index];
+            let found = [candidates, rejected, kept].map(|count| count as usize);
+            assert_eq!(found, [image.candidates, image.rejected, image.survivors.len()], "{case}");
+            let detections = &detections[index * capacity..][..capacity];
+            let kept = image.survivors.len();
+            assert_eq!(bytes(&detections[..kept]), bytes(image.survivors), "{case}");
+            assert!(bytes(&detections[kept..]).iter().all(|&byte| byte == 0), "{case}");
+            let rows = &columns[index * capacity * width..][..capacity * width];
+            assert_eq!(bits(&rows[..kept * width]), bits(image.columns), "{case}");
+            assert!(bytes(&rows[kept * width..]).iter().all(|&byte| byte == 0), "{case}");
+            survivors += kept;
+        }
+        if rng.bool() {
+            let found = cuda.run(&views, layout, params).unwrap();
+            assert_eq!(found.image(0).survivors, expected.image(0).survivors, "seed {seed}");
+        }
+    }
+    assert!(survivors > 2 * scenes as usize, "{survivors}");
+    assert!(refused > 0 && refused < scenes, "{refused}");
+}
+
+fn bytes(detections: &[impl bytemuck::NoUninit]) -> &[u8] {
+    bytemuck::cast_slice(detections)
+}
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|number| number.to_bits()).collect()
+}
+
+/// Thresholds by class are in pinned memory until they are copied, and the second run has others.
+#[test]
+#[ignore = "needs a GPU"]
+fn parameters_of_a_run_that_is_not_waited_for_are_not_those_of_the_next() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let output = [100.0, 50.0, 80.0, 0.9, 400.0, 54.0, 80.0, 0.6f32];
+    let tensors = [TensorView::from_slice("windows", &[2, 4], &output)];
+    let mut engines = [0.5, 0.7].map(|threshold| {
+        let mut nms = Nms::new(Backend::Cuda, Some(0)).unwrap();
+        nms.params.thresholds.per_class = vec![threshold];
+        nms
+    });
+    for (nms, survivors) in engines.iter_mut().zip([2, 1]) {
+        for _ in 0..3 {
+            let outcome = nms.enqueue(&tensors, foreign(&stream)).unwrap();
+            let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), 1);
+            assert_eq!(counts[0].survivors, survivors);
+        }
+    }
+    let [first, second] = &mut engines;
+    std::mem::swap(&mut first.params, &mut second.params);
+    for (nms, survivors) in engines.iter_mut().zip([1, 2]) {
+        let _ = nms.enqueue(&tensors, foreign(&stream)).unwrap();
+        let outcome = nms.enqueue(&tensors, foreign(&stream)).unwrap();
+        let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), 1);
+        assert_eq!(counts[0].survivors, survivors);
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn indices_of_boxes_are_the_anchors_and_boxes_left_out_show_in_the_counts() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let mut nms = BoxNms::new(Backend::Auto, Some(0)).unwrap();
+    let boxes =
+        [0.0, 0.0, 10.0, 10.0, 1.0, 1.0, 11.0, 11.0, 20.0, 20.0, 30.0, 30.0, 5.0, 5.0, 5.0, 9.0f32];
+    let scores = TensorView::from_slice("scores", &[3], &[0.8, 0.9, 0.7f32]);
+    let three = TensorView::from_slice("boxes", &[3, 4], &boxes[..12]);
+    let outcome = nms.enqueue(&three, &scores, None, foreign(&stream)).unwrap();
+    let (counts, detections, _) = results(&outcome, &stream);
+    assert_eq!((counts[0].candidates, counts[0].survivors), (3, 2));
+    assert_eq!([detections[0].anchor, detections[1].anchor], [1, 2]);
+
+    let scores = TensorView::from_slice("scores", &[4], &[0.8, 0.9, 0.7, 0.6f32]);
+    let four = TensorView::from_slice("boxes", &[4, 4], &boxes);
+    let outcome = nms.enqueue(&four, &scores, None, foreign(&stream)).unwrap();
+    let (counts, ..) = results(&outcome, &stream);
+    assert_eq!((counts[0].candidates, counts[0].survivors), (3, 2));
+    assert_eq!(nms.run(&four, &scores, None).unwrap(), [1, 2, 3]);
+}
+
+/// The legacy default stream, as programs of the CUDA runtime use it.
+#[test]
+#[ignore = "needs a GPU"]
+fn the_default_stream_is_a_stream_of_the_callers() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let output = [100.0, 50.0, 80.0, 0.9, 400.0, 54.0, 80.0, 0.6f32];
+    let tensors = [TensorView::from_slice("windows", &[2, 4], &output)];
+    let mut nms = Nms::new(Backend::Cuda, Some(0)).unwrap();
+    // SAFETY: the default stream always exists.
+    let default = unsafe { ForeignStream::from_raw(std::ptr::null_mut::<c_void>()) };
+    let outcome = nms.enqueue(&tensors, default).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    stream.wait_for_stream(default).unwrap();
+    let counts: Vec<DeviceCounts> = downloaded(&stream, outcome.counts(), 1);
+    assert_eq!(counts[0].survivors, 2);
+}
