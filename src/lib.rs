@@ -2,11 +2,12 @@
 //! Decodes detector tensors and suppresses duplicate detections (non-maximum suppression), on the CPU
 //! and on NVIDIA GPUs.
 //!
-//! The crate builds the GStreamer plugin `nmsfilter`. Programs use it in three ways:
+//! The crate builds the GStreamer plugin `nmsfilter`. Programs use it in four ways:
 //!
 //! - [`plugin_register_static`] registers the elements without a plugin file.
 //! - [`input`] attaches tensors to video buffers, from host or device memory, for the element
 //!   `nmsfilter` to read.
+//! - [`regions`] reads the regions of interest that the element attaches.
 //! - [`nms`] decodes and suppresses without GStreamer (also with `default-features = false`).
 //!
 //! Data flows through the folders of the source in this order:
@@ -52,6 +53,8 @@ mod output;
 mod plan;
 #[cfg(feature = "gstreamer")]
 mod plugin;
+#[cfg(feature = "gstreamer")]
+pub mod regions;
 pub mod tensor;
 #[cfg(feature = "gstreamer")]
 mod text;

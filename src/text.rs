@@ -25,7 +25,6 @@ pub fn of_value(value: &glib::Value) -> Result<Option<&str>, Utf8Error> {
 }
 
 /// The string of a quark, in any encoding; `None` for 0.
-#[cfg(any(feature = "v1_26", feature = "internals"))]
 pub fn of_quark(quark: glib::ffi::GQuark) -> Option<&'static CStr> {
     // SAFETY: `g_quark_to_string` returns NULL for 0, or a zero-terminated string that GLib never
     // frees or changes.

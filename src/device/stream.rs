@@ -266,6 +266,17 @@ impl OwnedEvent {
         self.event
     }
 
+    /// Records the event after the work that has been submitted to `stream` so far, which other code created on the
+    /// event's GPU. What was recorded before is replaced.
+    ///
+    /// # Errors
+    /// If the call fails, for example because the stream is of another GPU.
+    pub fn record_after(&self, stream: ForeignStream) -> Result<(), DriverError> {
+        // SAFETY: the event exists until `drop`, and the stream as `ForeignStream::from_raw` requires. The driver returns
+        // an error for a stream of another context.
+        unsafe { self.device.enter()?.cuEventRecord(self.event.0, stream.0) }
+    }
+
     /// Waits until the work that the event was last recorded after has completed.
     ///
     /// # Errors

@@ -8,3 +8,4 @@ mod support;
 mod attached;
 mod model;
 mod python_attach;
+mod regions;

@@ -1,0 +1,441 @@
+/*
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * nmsfilter with GStreamer: tensors attached to buffers for the element nmsfilter, and the regions that it attaches read
+ * back. Made of the sources by cbindgen: do not edit.
+ *
+ * Link with `pkg-config --cflags --libs nmsfilter-gst`.
+ *
+ * Functions return a status; nmsfilter_gst_error_text has the text of the error. A structure that is passed begins with its
+ * size, which the caller sets, so that it can grow: set all of its bytes to 0 first. Every thread can call every function; as
+ * everywhere in GStreamer, a buffer is written by one thread at a time, and not read meanwhile. Strings are UTF-8 and end
+ * with a zero byte. Pointers must be valid, or NULL where that is stated.
+ */
+
+#ifndef NMSFILTER_GST_H
+#define NMSFILTER_GST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <gst/gst.h>
+
+/* The version of this header. */
+#define NMSFILTER_GST_VERSION_MAJOR 0
+#define NMSFILTER_GST_VERSION_MINOR 1
+#define NMSFILTER_GST_VERSION_PATCH 0
+#define NMSFILTER_GST_VERSION (NMSFILTER_GST_VERSION_MAJOR * 10000 + NMSFILTER_GST_VERSION_MINOR * 100 + NMSFILTER_GST_VERSION_PATCH)
+
+/**
+ * What a function returns.
+ */
+typedef enum NmsfilterGstStatus {
+    /**
+     * The function has done what it was called for.
+     */
+    NMSFILTER_GST_STATUS_OK = 0,
+    /**
+     * An argument is NULL, or a field of a structure has no valid value.
+     */
+    NMSFILTER_GST_STATUS_INVALID_ARGUMENT = 1,
+    /**
+     * GStreamer cannot be initialized, or is older than 1.20.
+     */
+    NMSFILTER_GST_STATUS_GSTREAMER = 2,
+    /**
+     * The memory of a tensor is smaller than its shape requires, or not aligned for its elements.
+     */
+    NMSFILTER_GST_STATUS_TENSOR = 3,
+    /**
+     * The GPU cannot be used, or a call of its driver failed.
+     */
+    NMSFILTER_GST_STATUS_DEVICE = 4,
+    /**
+     * A defect of the library. Report it with the text of the error.
+     */
+    NMSFILTER_GST_STATUS_INTERNAL = 5,
+} NmsfilterGstStatus;
+
+/**
+ * The type of a tensor's elements.
+ */
+typedef enum NmsfilterGstElementType {
+    /**
+     * IEEE 754 single precision.
+     */
+    NMSFILTER_GST_ELEMENT_TYPE_F32 = 0,
+    /**
+     * IEEE 754 half precision.
+     */
+    NMSFILTER_GST_ELEMENT_TYPE_F16 = 1,
+    /**
+     * Signed integers of 8 bits, as quantized models have them.
+     */
+    NMSFILTER_GST_ELEMENT_TYPE_I8 = 2,
+    /**
+     * Unsigned integers of 8 bits, as quantized models have them.
+     */
+    NMSFILTER_GST_ELEMENT_TYPE_U8 = 3,
+    /**
+     * Signed integers of 32 bits.
+     */
+    NMSFILTER_GST_ELEMENT_TYPE_I32 = 4,
+    /**
+     * Signed integers of 64 bits.
+     */
+    NMSFILTER_GST_ELEMENT_TYPE_I64 = 5,
+} NmsfilterGstElementType;
+
+/**
+ * How the frame was fitted into the model's input.
+ */
+typedef enum NmsfilterGstLetterbox {
+    /**
+     * Unknown: the element's property `letterbox` applies.
+     */
+    NMSFILTER_GST_LETTERBOX_UNKNOWN = 0,
+    /**
+     * Scaled to the size of the input, also if that changes its aspect ratio.
+     */
+    NMSFILTER_GST_LETTERBOX_NONE = 1,
+    /**
+     * Scaled with its aspect ratio, in the center, with borders at both sides.
+     */
+    NMSFILTER_GST_LETTERBOX_CENTER = 2,
+    /**
+     * Scaled with its aspect ratio, in the upper left corner, with a border at the right or the lower side.
+     */
+    NMSFILTER_GST_LETTERBOX_TOP_LEFT = 3,
+} NmsfilterGstLetterbox;
+
+/**
+ * Where the elements of a tensor are, and who owns them.
+ */
+typedef enum NmsfilterGstMemory {
+    /**
+     * In host memory, which is copied: it can be freed or written after the call.
+     */
+    NMSFILTER_GST_MEMORY_COPIED = 0,
+    /**
+     * In host memory, which is not copied: it must exist and not be written until `release` is called.
+     */
+    NMSFILTER_GST_MEMORY_HOST = 1,
+    /**
+     * In device memory, which is not copied: it must exist, and not be written after `cuda_event`, until `release` is
+     * called.
+     */
+    NMSFILTER_GST_MEMORY_DEVICE = 2,
+} NmsfilterGstMemory;
+
+/**
+ * What is known of a model. Set all bytes to 0, then `size` and what is known.
+ */
+typedef struct NmsfilterGstModel {
+    /**
+     * sizeof(NmsfilterGstModel).
+     */
+    size_t size;
+    /**
+     * The width of the model's input in pixels; 0 if it is unknown.
+     */
+    uint32_t width;
+    /**
+     * Its height.
+     */
+    uint32_t height;
+    /**
+     * An NmsfilterGstLetterbox.
+     */
+    uint32_t letterbox;
+    /**
+     * 1 if the model selects the detections itself, so that its output has a row for each of them; else 0.
+     */
+    uint32_t end2end;
+    /**
+     * The names of the classes, class 0 first; UTF-8. NULL is a class without a name.
+     */
+    const char *const *labels;
+    /**
+     * The number of labels.
+     */
+    size_t label_count;
+    /**
+     * What the model is trained for, such as "detect" or "segment"; NULL if it is unknown.
+     */
+    const char *task;
+    /**
+     * The number of keypoints of a detection; 0 if it is unknown, or if there are none.
+     */
+    uint32_t keypoint_count;
+    /**
+     * The number of components of a keypoint: 2 for x and y, 3 with a visibility.
+     */
+    uint32_t keypoint_components;
+} NmsfilterGstModel;
+
+/**
+ * A tensor to attach: one output of a model. Set all bytes to 0, then `size` and what is needed.
+ */
+typedef struct NmsfilterGstTensor {
+    /**
+     * sizeof(NmsfilterGstTensor).
+     */
+    size_t size;
+    /**
+     * The name of the model's output, by which the element chooses a decoder; UTF-8. It is copied.
+     */
+    const char *id;
+    /**
+     * An NmsfilterGstElementType.
+     */
+    uint32_t element_type;
+    /**
+     * The number of dimensions, 0 to 8.
+     */
+    uint32_t dimensions;
+    /**
+     * The dimensions, slowest first. Elements are contiguous and row-major.
+     */
+    uint64_t shape[8];
+    /**
+     * An NmsfilterGstMemory.
+     */
+    uint32_t memory;
+    /**
+     * The number of the GPU, as of cuDeviceGet, of NMSFILTER_GST_MEMORY_DEVICE. Its primary context owns the memory, as of
+     * the CUDA runtime.
+     */
+    uint32_t cuda_device;
+    /**
+     * The first element; of NMSFILTER_GST_MEMORY_DEVICE its device address.
+     */
+    const void *data;
+    /**
+     * The number of bytes at `data`, at least as many as the shape requires.
+     */
+    size_t bytes;
+    /**
+     * Called once, from any thread, when nothing reads the memory any more; NULL if it exists until the process ends. It
+     * is not called if the function fails: the memory is then still the caller's. It is not called for
+     * NMSFILTER_GST_MEMORY_COPIED.
+     */
+    void (*release)(void *user_data);
+    /**
+     * What is passed to `release`.
+     */
+    void *user_data;
+    /**
+     * A CUevent that was recorded after the work that writes the device memory, which must exist until `release` is called;
+     * NULL if that work has completed, or with `cuda_stream`.
+     */
+    void *cuda_event;
+    /**
+     * In place of `cuda_event`, a CUstream: the memory is read after the work that was submitted to it before the call.
+     * Not one of the default streams: record an event there.
+     */
+    void *cuda_stream;
+    /**
+     * The step of quantized elements of type i8 or u8, which stand for (element - zero_point) * scale; 0 if elements are
+     * not quantized.
+     */
+    float scale;
+    /**
+     * The element that stands for 0.
+     */
+    int32_t zero_point;
+    /**
+     * What is known of the model, from nmsfilter_gst_model_caps; NULL if nothing is. A reference is added. One tensor of a
+     * buffer is enough.
+     */
+    GstCaps *model;
+    /**
+     * The name of the element, or of what attaches the tensor, by which nmsfilter selects the tensors of one of several
+     * models (its property `tensors-from`); UTF-8, or NULL. It is copied.
+     */
+    const char *source;
+} NmsfilterGstTensor;
+
+/**
+ * A region of interest of a buffer: a detection, or what another element has attached.
+ *
+ * Pointers are valid for as long as the region is on the buffer, and the buffer exists.
+ */
+typedef struct NmsfilterGstRegion {
+    /**
+     * The left edge, normalized to the frame (0 to 1) and clipped to it; NaN of regions without a detection. Of an oriented
+     * box the edges are those of its bounds.
+     */
+    double x_min;
+    /**
+     * The upper edge.
+     */
+    double y_min;
+    /**
+     * The right edge.
+     */
+    double x_max;
+    /**
+     * The lower edge.
+     */
+    double y_max;
+    /**
+     * The score; NaN of regions without a detection.
+     */
+    double score;
+    /**
+     * The index of the class, from 0; -1 of regions without a detection.
+     */
+    int32_t class_id;
+    /**
+     * The number of the region on the buffer; 0 of elements that set none.
+     */
+    int32_t id;
+    /**
+     * The number of the region that it belongs to, or -1.
+     */
+    int32_t parent_id;
+    /**
+     * The left edge in pixels of the frame.
+     */
+    uint32_t left;
+    /**
+     * The upper edge in pixels of the frame.
+     */
+    uint32_t top;
+    /**
+     * The width in pixels.
+     */
+    uint32_t width;
+    /**
+     * The height in pixels.
+     */
+    uint32_t height;
+    /**
+     * The angle of the side `oriented_width` of an oriented box in radians, clockwise from the x axis; NaN if the box is
+     * upright.
+     */
+    float rotation;
+    /**
+     * The center of the oriented box in pixels of the frame; NaN if the box is upright.
+     */
+    float center_x;
+    /**
+     * Its y coordinate.
+     */
+    float center_y;
+    /**
+     * The sides of the oriented box in pixels of the frame; NaN if the box is upright.
+     */
+    float oriented_width;
+    /**
+     * The other side.
+     */
+    float oriented_height;
+    /**
+     * The number of keypoints; 0 if there are none.
+     */
+    uint32_t keypoint_count;
+    /**
+     * The number of components of a keypoint: 2 for x and y, 3 with a visibility.
+     */
+    uint32_t keypoint_components;
+    /**
+     * The number of pixels of a row of the mask; 0 if there is none.
+     */
+    uint32_t mask_width;
+    /**
+     * The number of rows of the mask.
+     */
+    uint32_t mask_height;
+    /**
+     * The left edge of the rectangle that the mask covers, in pixels of the frame. Part of it can be outside of the frame.
+     */
+    double mask_left;
+    /**
+     * The upper edge of the rectangle.
+     */
+    double mask_top;
+    /**
+     * The right edge of the rectangle.
+     */
+    double mask_right;
+    /**
+     * The lower edge of the rectangle.
+     */
+    double mask_bottom;
+    /**
+     * The name of the class. It is valid until the process ends, and may not be UTF-8 if another element has attached the
+     * region.
+     */
+    const char *label;
+    /**
+     * `keypoint_count` x `keypoint_components` numbers: x and y in pixels of the frame, and the visibility; NULL if there
+     * are none. A point can be outside of the frame, NaN, or infinite.
+     */
+    const float *keypoints;
+    /**
+     * Which points they are: "coco-17", "face-5" or "points"; NULL if there are none.
+     */
+    const char *keypoint_layout;
+    /**
+     * `mask_height` rows of `mask_width` bits, each row padded to whole bytes, the most significant bit first; NULL if
+     * there is none.
+     */
+    const uint8_t *mask;
+} NmsfilterGstRegion;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library: major x 10000 + minor x 100 + patch. That of the header is NMSFILTER_GST_VERSION.
+ */
+uint32_t nmsfilter_gst_version(void);
+
+/**
+ * The text of the error of the last function that returned another status than NMSFILTER_GST_STATUS_OK on this thread:
+ * what was expected, what came, and what to do. It is valid until another function fails on this thread. Empty if none
+ * has failed.
+ */
+const char *nmsfilter_gst_error_text(void);
+
+/**
+ * Initializes GStreamer if the program has not done so, and registers the metadata of tensors. The other functions call
+ * this, too: a program calls it to learn early whether GStreamer can be used.
+ */
+enum NmsfilterGstStatus nmsfilter_gst_init(void);
+
+/**
+ * Makes the caps that describe a model, for the field `model` of NmsfilterGstTensor. Make them once, and attach them with
+ * the tensors of every frame. The caller owns the reference (gst_caps_unref).
+ */
+enum NmsfilterGstStatus nmsfilter_gst_model_caps(const struct NmsfilterGstModel *model,
+                                                 GstCaps **caps);
+
+/**
+ * Attaches a tensor to a buffer, after the tensors that are attached already. The element nmsfilter reads it.
+ *
+ * The buffer must be writable (gst_buffer_make_writable). The structure is read during the call only.
+ */
+enum NmsfilterGstStatus nmsfilter_gst_attach_tensor(GstBuffer *buffer,
+                                                    const struct NmsfilterGstTensor *tensor);
+
+/**
+ * Reads the regions of interest of a buffer into an array of the caller's, in the order in which they were attached:
+ * those of nmsfilter best first.
+ *
+ * `regions` has room for `capacity` records of `region_size` bytes, which is sizeof(NmsfilterGstRegion); more bytes are
+ * set to 0. `count` becomes the number of regions of the buffer, also if there are more than `capacity`, of which the
+ * first are read then. With a `capacity` of 0, `regions` can be NULL.
+ */
+enum NmsfilterGstStatus nmsfilter_gst_read_regions(GstBuffer *buffer,
+                                                   struct NmsfilterGstRegion *regions,
+                                                   size_t capacity,
+                                                   size_t region_size,
+                                                   size_t *count);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* NMSFILTER_GST_H */

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The C interface of tensors and regions on GStreamer's buffers.
+//!
+//! In: calls of a C program. Out: those of `gstnmsfilter::input` and `gstnmsfilter::regions`. The header
+//! `include/nmsfilter/gst.h` has the documentation, and is made of the comments in these files.
+#![allow(clippy::missing_safety_doc, reason = "the header has the conditions of each function")]
+
+// The core's interface has the same border.
+#[path = "../../c/src/border.rs"]
+mod border;
+mod gstreamer;
+mod model;
+mod region;
+mod status;
+mod tensor;
+mod version;
+
+pub use model::{Letterbox, Model};
+pub use region::Region;
+pub use status::Status;
+pub use tensor::{ElementType, Memory, Tensor};

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The description of the model.
+
+use std::ffi::c_char;
+
+use gst::glib::translate::IntoGlibPtr;
+use gstnmsfilter::input::model::{self, ModelInfo};
+
+use crate::Status;
+use crate::border::{self, Failure, check_pointer, sized_struct};
+use crate::gstreamer::init;
+use crate::status::run;
+
+/// How the frame was fitted into the model's input.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Letterbox {
+    /// Unknown: the element's property `letterbox` applies.
+    Unknown = 0,
+    /// Scaled to the size of the input, also if that changes its aspect ratio.
+    None = 1,
+    /// Scaled with its aspect ratio, in the center, with borders at both sides.
+    Center = 2,
+    /// Scaled with its aspect ratio, in the upper left corner, with a border at the right or the lower side.
+    TopLeft = 3,
+}
+
+/// What is known of a model. Set all bytes to 0, then `size` and what is known.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Model {
+    /// sizeof(NmsfilterGstModel).
+    pub size: usize,
+    /// The width of the model's input in pixels; 0 if it is unknown.
+    pub width: u32,
+    /// Its height.
+    pub height: u32,
+    /// An NmsfilterGstLetterbox.
+    pub letterbox: u32,
+    /// 1 if the model selects the detections itself, so that its output has a row for each of them; else 0.
+    pub end2end: u32,
+    /// The names of the classes, class 0 first; UTF-8. NULL is a class without a name.
+    pub labels: *const *const c_char,
+    /// The number of labels.
+    pub label_count: usize,
+    /// What the model is trained for, such as "detect" or "segment"; NULL if it is unknown.
+    pub task: *const c_char,
+    /// The number of keypoints of a detection; 0 if it is unknown, or if there are none.
+    pub keypoint_count: u32,
+    /// The number of components of a keypoint: 2 for x and y, 3 with a visibility.
+    pub keypoint_components: u32,
+}
+
+sized_struct!(Model, "NmsfilterGstModel", keypoint_components: u32);
+
+/// Makes the caps that describe a model, for the field `model` of NmsfilterGstTensor. Make them once, and attach them with
+/// the tensors of every frame. The caller owns the reference (gst_caps_unref).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_gst_model_caps(
+    model: *const Model,
+    caps: *mut *mut gst::ffi::GstCaps,
+) -> Status {
+    run(|| {
+        init()?;
+        check_pointer(caps, "caps")?;
+        // SAFETY: the caller guarantees it.
+        let info = unsafe { info(&border::read(model, "model")?) }?;
+        let made = info.to_caps().map_err(Failure::argument)?;
+        // SAFETY: `caps` is valid for writes.
+        unsafe { *caps = made.into_glib_ptr() };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// The pointers in `model` are as the header says.
+unsafe fn info(model: &Model) -> Result<ModelInfo, Failure> {
+    let mut info = ModelInfo::default();
+    if (model.width, model.height) != (0, 0) {
+        info = info.with_size([model.width, model.height]);
+    }
+    if let Some(letterbox) = letterbox(model.letterbox)? {
+        info = info.with_letterbox(letterbox);
+    }
+    // SAFETY: the caller guarantees that there are as many pointers, to texts that end with a zero byte.
+    let labels = unsafe { border::slice(model.labels, model.label_count, "model: labels") }?;
+    let label = |&label: &*const c_char| {
+        // SAFETY: as above.
+        unsafe { border::text(label, "model: labels") }.map(Option::unwrap_or_default)
+    };
+    let labels: Vec<&str> = labels.iter().map(label).collect::<Result<_, _>>()?;
+    info = info.with_labels(labels);
+    // SAFETY: as above.
+    if let Some(task) = unsafe { border::text(model.task, "model: task") }? {
+        info = info.with_task(task);
+    }
+    info = match model.end2end {
+        end2end @ (0 | 1) => info.with_end2end(end2end == 1),
+        other => {
+            return Err(Failure::argument(format!("model: end2end: expected 0 or 1, got {other}")));
+        }
+    };
+    let keypoints = [model.keypoint_count, model.keypoint_components];
+    Ok(if keypoints == [0, 0] { info } else { info.with_keypoints(keypoints) })
+}
+
+fn letterbox(number: u32) -> Result<Option<model::Letterbox>, Failure> {
+    const ALL: [(Letterbox, Option<model::Letterbox>); 4] = [
+        (Letterbox::Unknown, None),
+        (Letterbox::None, Some(model::Letterbox::None)),
+        (Letterbox::Center, Some(model::Letterbox::Center)),
+        (Letterbox::TopLeft, Some(model::Letterbox::TopLeft)),
+    ];
+    let found = ALL.into_iter().find(|(ours, _)| *ours as u32 == number);
+    found.map(|(_, letterbox)| letterbox).ok_or_else(|| {
+        Failure::argument(format!(
+            "model: letterbox: expected an NmsfilterGstLetterbox, got {number}"
+        ))
+    })
+}

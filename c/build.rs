@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The name by which programs load the library (soname).
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libnmsfilter.so.0");
+        // In a build of the whole workspace the plugin is linked, too, whose entry points are not part of the interface.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
+    }
+}

@@ -1,0 +1,977 @@
+/*
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * nmsfilter without GStreamer: decoding of detector tensors, and suppression of duplicate detections (non-maximum
+ * suppression), on the CPU and on NVIDIA GPUs. Made of the sources by cbindgen: do not edit.
+ *
+ * Link with `pkg-config --cflags --libs nmsfilter`. The CUDA driver is loaded when a GPU is used, and is not needed otherwise.
+ *
+ * Functions return a status; nmsfilter_error_text has the text of the error. A structure that is passed begins with its size,
+ * which the caller sets, so that it can grow: set all of its bytes to 0 first, or call the function that sets defaults where
+ * there is one. Strings are UTF-8 and end with a zero byte. Pointers must be valid, or NULL where that is stated.
+ *
+ * A handle is used by one thread at a time; different threads can use different handles at the same time. Functions without a
+ * handle can be called by every thread.
+ */
+
+#ifndef NMSFILTER_NMSFILTER_H
+#define NMSFILTER_NMSFILTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of this header. */
+#define NMSFILTER_VERSION_MAJOR 0
+#define NMSFILTER_VERSION_MINOR 1
+#define NMSFILTER_VERSION_PATCH 0
+#define NMSFILTER_VERSION (NMSFILTER_VERSION_MAJOR * 10000 + NMSFILTER_VERSION_MINOR * 100 + NMSFILTER_VERSION_PATCH)
+
+/**
+ * What a function returns.
+ */
+typedef enum NmsfilterStatus {
+    /**
+     * The function has done what it was called for.
+     */
+    NMSFILTER_STATUS_OK = 0,
+    /**
+     * An argument is NULL, or a field of a structure has no valid value.
+     */
+    NMSFILTER_STATUS_INVALID_ARGUMENT = 1,
+    /**
+     * There is no such decoder, none reads the tensors, or the text is no layout.
+     */
+    NMSFILTER_STATUS_DECODER = 2,
+    /**
+     * The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned, or not where it is said to
+     * be.
+     */
+    NMSFILTER_STATUS_TENSOR = 3,
+    /**
+     * The backend cannot do what was asked for. The text names one that can.
+     */
+    NMSFILTER_STATUS_UNSUPPORTED = 4,
+    /**
+     * The GPU cannot be used, or a call of its driver failed.
+     */
+    NMSFILTER_STATUS_DEVICE = 5,
+    /**
+     * A defect of the library. Report it with the text of the error, and free the handle.
+     */
+    NMSFILTER_STATUS_INTERNAL = 6,
+} NmsfilterStatus;
+
+/**
+ * The processor that decodes and suppresses.
+ */
+typedef enum NmsfilterBackend {
+    /**
+     * The GPU for tensors in device memory; for tensors in host memory the processor that takes less time. If the GPU
+     * fails, the CPU.
+     */
+    NMSFILTER_BACKEND_AUTO = 0,
+    /**
+     * The CPU.
+     */
+    NMSFILTER_BACKEND_CPU = 1,
+    /**
+     * An NVIDIA GPU.
+     */
+    NMSFILTER_BACKEND_CUDA = 2,
+} NmsfilterBackend;
+
+/**
+ * The form of the boxes of the decoder `boxes`. Other decoders have a form of their own.
+ */
+typedef enum NmsfilterBoxFormat {
+    /**
+     * Left, upper, right and lower edge.
+     */
+    NMSFILTER_BOX_FORMAT_CORNERS = 0,
+    /**
+     * Center x, center y, width, height.
+     */
+    NMSFILTER_BOX_FORMAT_CENTER = 1,
+    /**
+     * Left edge, upper edge, side.
+     */
+    NMSFILTER_BOX_FORMAT_SQUARE = 2,
+    /**
+     * Distances from a point to the left, upper, right and lower edge.
+     */
+    NMSFILTER_BOX_FORMAT_DISTANCES = 3,
+} NmsfilterBoxFormat;
+
+/**
+ * The unit of coordinates.
+ */
+typedef enum NmsfilterCoordinates {
+    /**
+     * As the decoder defines it; else normalized if the id ends in "-normalized", and pixels otherwise.
+     */
+    NMSFILTER_COORDINATES_AUTO = 0,
+    /**
+     * Pixels of the model's input.
+     */
+    NMSFILTER_COORDINATES_PIXELS = 1,
+    /**
+     * Fractions of the width and height of the model's input, 0 to 1.
+     */
+    NMSFILTER_COORDINATES_NORMALIZED = 2,
+} NmsfilterCoordinates;
+
+/**
+ * The type of a tensor's elements.
+ */
+typedef enum NmsfilterElementType {
+    /**
+     * IEEE 754 single precision.
+     */
+    NMSFILTER_ELEMENT_TYPE_F32 = 0,
+    /**
+     * IEEE 754 half precision.
+     */
+    NMSFILTER_ELEMENT_TYPE_F16 = 1,
+    /**
+     * Signed integers of 8 bits, as quantized models have them.
+     */
+    NMSFILTER_ELEMENT_TYPE_I8 = 2,
+    /**
+     * Unsigned integers of 8 bits, as quantized models have them.
+     */
+    NMSFILTER_ELEMENT_TYPE_U8 = 3,
+    /**
+     * Signed integers of 32 bits.
+     */
+    NMSFILTER_ELEMENT_TYPE_I32 = 4,
+    /**
+     * Signed integers of 64 bits.
+     */
+    NMSFILTER_ELEMENT_TYPE_I64 = 5,
+} NmsfilterElementType;
+
+/**
+ * The pixels of masks.
+ */
+typedef enum NmsfilterMaskSize {
+    /**
+     * Those of the model's prototypes.
+     */
+    NMSFILTER_MASK_SIZE_PROTOTYPES = 0,
+    /**
+     * Those of the frame: NmsfilterParams has its size and its place in the model's input.
+     */
+    NMSFILTER_MASK_SIZE_FRAME = 1,
+} NmsfilterMaskSize;
+
+/**
+ * Where the elements of a tensor are.
+ */
+typedef enum NmsfilterMemory {
+    /**
+     * In host memory.
+     */
+    NMSFILTER_MEMORY_HOST = 0,
+    /**
+     * In device memory of the primary context of a GPU, as of the CUDA runtime.
+     */
+    NMSFILTER_MEMORY_DEVICE = 1,
+} NmsfilterMemory;
+
+/**
+ * Which candidates survive.
+ */
+typedef enum NmsfilterMethod {
+    /**
+     * Those that conflict with no survivor of higher score: exact greedy suppression.
+     */
+    NMSFILTER_METHOD_GREEDY = 0,
+    /**
+     * Those that conflict with no candidate of higher score, whether that one survives or not.
+     */
+    NMSFILTER_METHOD_MAP_REDUCE = 1,
+    /**
+     * All.
+     */
+    NMSFILTER_METHOD_NONE = 2,
+} NmsfilterMethod;
+
+/**
+ * The measure by which two boxes conflict. Boxes that do not intersect never conflict.
+ */
+typedef enum NmsfilterOverlap {
+    /**
+     * Intersection over union.
+     */
+    NMSFILTER_OVERLAP_IOU = 0,
+    /**
+     * Intersection over the area of the box of higher score.
+     */
+    NMSFILTER_OVERLAP_REPRESENTATIVE = 1,
+    /**
+     * Intersection over the smaller area.
+     */
+    NMSFILTER_OVERLAP_SMALLER = 2,
+    /**
+     * Distance-IoU.
+     */
+    NMSFILTER_OVERLAP_DIOU = 3,
+    /**
+     * Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions of the boxes.
+     */
+    NMSFILTER_OVERLAP_PROB_IOU = 4,
+} NmsfilterOverlap;
+
+/**
+ * When device memory may be read. nmsfilter_run looks at it; nmsfilter_enqueue works in the order of its stream, and waits
+ * for events and other streams besides.
+ */
+typedef enum NmsfilterReady {
+    /**
+     * At once: the work that writes the memory has completed, or is before in the stream of nmsfilter_enqueue.
+     */
+    NMSFILTER_READY_NOW = 0,
+    /**
+     * After the CUevent in `ready_after`.
+     */
+    NMSFILTER_READY_AFTER_EVENT = 1,
+    /**
+     * After the work that was submitted to the CUstream in `ready_after` before the call. NULL is the default stream.
+     */
+    NMSFILTER_READY_AFTER_STREAM = 2,
+} NmsfilterReady;
+
+/**
+ * The function that turns scores into probabilities.
+ */
+typedef enum NmsfilterScoreActivation {
+    /**
+     * That of the decoder.
+     */
+    NMSFILTER_SCORE_ACTIVATION_DEFAULT = 0,
+    /**
+     * None: scores are probabilities, or have no unit.
+     */
+    NMSFILTER_SCORE_ACTIVATION_NONE = 1,
+    /**
+     * The logistic function.
+     */
+    NMSFILTER_SCORE_ACTIVATION_SIGMOID = 2,
+    /**
+     * Softmax over all scores of an anchor.
+     */
+    NMSFILTER_SCORE_ACTIVATION_SOFTMAX = 3,
+} NmsfilterScoreActivation;
+
+/**
+ * Suppresses duplicates among boxes.
+ */
+typedef struct NmsfilterBoxes NmsfilterBoxes;
+
+/**
+ * Decodes tensors and suppresses duplicate detections.
+ */
+typedef struct Nmsfilter Nmsfilter;
+
+/**
+ * What tensors do not contain. If all bytes but those of `size` are 0, nothing is known, which is the default.
+ */
+typedef struct NmsfilterOptions {
+    /**
+     * sizeof(NmsfilterOptions).
+     */
+    size_t size;
+    /**
+     * The width of the model's input in pixels, by which normalized coordinates are multiplied; 0 if it is unknown, and
+     * normalized boxes remain so. Some decoders and masks need it.
+     */
+    float model_width;
+    /**
+     * The height of the model's input.
+     */
+    float model_height;
+    /**
+     * 1 if the first of three dimensions is the number of images of a batch; 0 if other numbers than 1 are an error.
+     */
+    uint32_t batch;
+    /**
+     * An NmsfilterBoxFormat.
+     */
+    uint32_t box_format;
+    /**
+     * An NmsfilterCoordinates.
+     */
+    uint32_t coordinates;
+    /**
+     * An NmsfilterScoreActivation, of decoders that are described by a layout.
+     */
+    uint32_t score_activation;
+    /**
+     * The number of classes; 0 if it is unknown. Tensors with another number are an error.
+     */
+    size_t class_count;
+    /**
+     * The number of labels that are known; 0 if none are. It helps to choose a decoder, and is not required.
+     */
+    size_t label_count;
+    /**
+     * The number of keypoints of a detection; 0 if it is unknown.
+     */
+    uint32_t keypoint_count;
+    /**
+     * The number of components of a keypoint: 2 for x and y, 3 with a visibility.
+     */
+    uint32_t keypoint_components;
+} NmsfilterOptions;
+
+/**
+ * What applies to the detections of a class in place of what applies to all. If all bytes but those of `size` are 0, it has
+ * no effect.
+ */
+typedef struct NmsfilterClassRule {
+    /**
+     * sizeof(NmsfilterClassRule), the same in all elements of an array.
+     */
+    size_t size;
+    /**
+     * 1 if `iou_threshold` applies; else 0.
+     */
+    uint32_t has_iou_threshold;
+    /**
+     * In place of that of NmsfilterParams.
+     */
+    float iou_threshold;
+    /**
+     * 1 if `min_size` and `max_size` apply; else 0.
+     */
+    uint32_t has_sizes;
+    /**
+     * In place of that of NmsfilterParams.
+     */
+    float min_size[2];
+    /**
+     * In place of that of NmsfilterParams.
+     */
+    float max_size[2];
+    /**
+     * The greatest number of detections of the class in an image; 0 for all.
+     */
+    uint32_t max_detections;
+} NmsfilterClassRule;
+
+/**
+ * What detections are made of, and how they are suppressed. nmsfilter_params_init sets the defaults. Lengths are in pixels
+ * of the model's input.
+ */
+typedef struct NmsfilterParams {
+    /**
+     * sizeof(NmsfilterParams).
+     */
+    size_t size;
+    /**
+     * The score that a detection must reach; 0.25 by default.
+     */
+    float score_threshold;
+    /**
+     * The overlap above which a detection is suppressed, 0 to 1; 0.45 by default.
+     */
+    float iou_threshold;
+    /**
+     * The scores that detections of the first classes must reach, in place of `score_threshold`; infinity excludes a class.
+     * They are copied.
+     */
+    const float *class_score_thresholds;
+    /**
+     * The number of these classes.
+     */
+    size_t class_score_threshold_count;
+    /**
+     * The rules of the first classes. They are copied.
+     */
+    const struct NmsfilterClassRule *class_rules;
+    /**
+     * The number of these rules.
+     */
+    size_t class_rule_count;
+    /**
+     * An NmsfilterMethod.
+     */
+    uint32_t method;
+    /**
+     * An NmsfilterOverlap.
+     */
+    uint32_t overlap;
+    /**
+     * 1 if an overlap that is equal to the threshold is a conflict, too; else 0.
+     */
+    uint32_t threshold_inclusive;
+    /**
+     * 1 if detections of different classes can suppress each other; else 0.
+     */
+    uint32_t class_agnostic;
+    /**
+     * 1 if each class of an anchor that reaches its threshold is a detection; 0 for the best class alone.
+     */
+    uint32_t multi_label;
+    /**
+     * Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of the first
+     * and the last pixel.
+     */
+    float pixel_offset;
+    /**
+     * The least width and height of a box; 0 by default.
+     */
+    float min_size[2];
+    /**
+     * The greatest width and height of a box; infinite by default.
+     */
+    float max_size[2];
+    /**
+     * The left, upper, right and lower edge of the visible part of the model's input, without the borders of a letterbox:
+     * boxes outside of it are rejected. All of it by default.
+     */
+    float visible[4];
+    /**
+     * The greatest number of candidates of an image that are compared; 0, the default, for all.
+     */
+    size_t max_candidates;
+    /**
+     * The greatest number of detections of an image; 0, the default, for all.
+     */
+    size_t max_detections;
+    /**
+     * 1, the default, if masks are computed where the model gives them; else 0.
+     */
+    uint32_t masks;
+    /**
+     * An NmsfilterMaskSize.
+     */
+    uint32_t mask_size;
+    /**
+     * The width and height of the frame, of NMSFILTER_MASK_SIZE_FRAME.
+     */
+    uint32_t frame_size[2];
+    /**
+     * Pixels of the model's input per pixel of the frame, horizontally and vertically.
+     */
+    double frame_ratio[2];
+    /**
+     * The left and upper edge of the frame in pixels of the model's input.
+     */
+    double frame_offset[2];
+} NmsfilterParams;
+
+/**
+ * A tensor: one output of a model. Set all bytes to 0, then `size` and what is needed.
+ */
+typedef struct NmsfilterTensor {
+    /**
+     * sizeof(NmsfilterTensor).
+     */
+    size_t size;
+    /**
+     * The name of the model's output, by which a decoder is chosen unless one is set; UTF-8. NULL is no name.
+     */
+    const char *id;
+    /**
+     * An NmsfilterElementType.
+     */
+    uint32_t element_type;
+    /**
+     * The number of dimensions, 0 to 8.
+     */
+    uint32_t dimensions;
+    /**
+     * The dimensions, slowest first. Elements are contiguous and row-major.
+     */
+    uint64_t shape[8];
+    /**
+     * An NmsfilterMemory.
+     */
+    uint32_t memory;
+    /**
+     * An NmsfilterReady, of device memory.
+     */
+    uint32_t ready;
+    /**
+     * The CUevent or CUstream of `ready`.
+     */
+    void *ready_after;
+    /**
+     * The first element; of device memory its device address. NULL with `images`.
+     */
+    const void *data;
+    /**
+     * In place of `data`, where the images of a batch are in separate allocations: an array with the address of the first
+     * element of each image. There are as many as the first dimension of the shape is.
+     */
+    const void *const *images;
+    /**
+     * The number of bytes at `data`, or at the address of each image: at least as many as the shape, or that of an image,
+     * requires.
+     */
+    size_t bytes;
+    /**
+     * The step of quantized elements of type i8 or u8, which stand for (element - zero_point) * scale; 0 if elements are
+     * not quantized.
+     */
+    float scale;
+    /**
+     * The element that stands for 0.
+     */
+    int32_t zero_point;
+} NmsfilterTensor;
+
+/**
+ * The result of a run.
+ */
+typedef struct NmsfilterResult {
+    /**
+     * sizeof(NmsfilterResult), which the caller sets.
+     */
+    size_t size;
+    /**
+     * The number of images. nmsfilter_image has the detections of each.
+     */
+    size_t image_count;
+    /**
+     * What has run: "cpu" or "cuda". With NMSFILTER_BACKEND_AUTO it is chosen for each run.
+     */
+    const char *engine;
+    /**
+     * The bytes that were copied to the GPU.
+     */
+    uint64_t bytes_uploaded;
+    /**
+     * The bytes that were copied from the GPU.
+     */
+    uint64_t bytes_downloaded;
+    /**
+     * The time from the start of the first kernel to the end of the last kernel; 0 of a run on the CPU.
+     */
+    uint64_t device_nanoseconds;
+} NmsfilterResult;
+
+/**
+ * A detection, in host and in device memory. This record does not change.
+ */
+typedef struct NmsfilterDetection {
+    /**
+     * The left edge, in pixels of the model's input.
+     */
+    float x1;
+    /**
+     * The upper edge.
+     */
+    float y1;
+    /**
+     * The right edge.
+     */
+    float x2;
+    /**
+     * The lower edge.
+     */
+    float y2;
+    /**
+     * The score.
+     */
+    float score;
+    /**
+     * The index of the class, from 0.
+     */
+    uint32_t class_id;
+    /**
+     * The index of the anchor, from 0, within the image.
+     */
+    uint32_t anchor;
+} NmsfilterDetection;
+
+/**
+ * An oriented box, in pixels of the model's input. This record does not change.
+ */
+typedef struct NmsfilterOrientedBox {
+    /**
+     * The x coordinate of the center.
+     */
+    float center_x;
+    /**
+     * The y coordinate of the center.
+     */
+    float center_y;
+    /**
+     * The side that the angle is of.
+     */
+    float width;
+    /**
+     * The other side.
+     */
+    float height;
+    /**
+     * The angle of the side `width` in radians, clockwise from the x axis.
+     */
+    float angle;
+} NmsfilterOrientedBox;
+
+/**
+ * A keypoint, in pixels of the model's input. This record does not change.
+ */
+typedef struct NmsfilterPoint {
+    /**
+     * The x coordinate. NaN or infinite if the model gives it so.
+     */
+    float x;
+    /**
+     * The y coordinate.
+     */
+    float y;
+    /**
+     * The visibility, as the model gives it; 1 of models that have none.
+     */
+    float visibility;
+} NmsfilterPoint;
+
+/**
+ * The mask of a detection: the pixels of its box only. This record does not change.
+ */
+typedef struct NmsfilterMask {
+    /**
+     * The column of the first pixel of a row, among those of the prototypes or of the frame.
+     */
+    uint32_t left;
+    /**
+     * The first row.
+     */
+    uint32_t top;
+    /**
+     * The number of pixels of a row; 0 if the detection has no mask.
+     */
+    uint32_t width;
+    /**
+     * The number of rows.
+     */
+    uint32_t height;
+    /**
+     * The rows, of `width` bits each, padded to whole bytes, the most significant bit first; NULL if the detection has no
+     * mask.
+     */
+    const uint8_t *bytes;
+} NmsfilterMask;
+
+/**
+ * The detections of an image, best first. Pointers are valid until the next run of the handle.
+ */
+typedef struct NmsfilterImage {
+    /**
+     * sizeof(NmsfilterImage), which the caller sets.
+     */
+    size_t size;
+    /**
+     * The number of detections.
+     */
+    size_t count;
+    /**
+     * The detections.
+     */
+    const struct NmsfilterDetection *detections;
+    /**
+     * The oriented box of each detection; NULL if boxes are upright.
+     */
+    const struct NmsfilterOrientedBox *oriented_boxes;
+    /**
+     * The keypoints of each detection, `points_per_detection` of the first detection, then those of the second; NULL if the
+     * model gives none.
+     */
+    const struct NmsfilterPoint *points;
+    /**
+     * The number of keypoints of each detection.
+     */
+    size_t points_per_detection;
+    /**
+     * The mask of each detection; NULL if no detection of the run has one.
+     */
+    const struct NmsfilterMask *masks;
+    /**
+     * Numbers of the tensor that detections carry along, as the layout names them: `columns_per_detection` of the first
+     * detection, then those of the second; NULL if there are none.
+     */
+    const float *columns;
+    /**
+     * The number of these of each detection.
+     */
+    size_t columns_per_detection;
+    /**
+     * The number of anchors (with `multi_label`, of anchors with a class) that reached the threshold.
+     */
+    size_t candidates;
+    /**
+     * The number of anchors that were rejected because their numbers are not finite, form no box, or one outside of the
+     * visible part of the model's input.
+     */
+    size_t rejected;
+} NmsfilterImage;
+
+/**
+ * The result of a run in device memory. It belongs to the handle and is valid, in the order of the run's stream, until the
+ * handle's next run.
+ */
+typedef struct NmsfilterDeviceResult {
+    /**
+     * sizeof(NmsfilterDeviceResult), which the caller sets.
+     */
+    size_t size;
+    /**
+     * The number of the GPU.
+     */
+    uint32_t cuda_device;
+    /**
+     * The number of bytes from the NmsfilterDeviceCounts of an image to those of the next.
+     */
+    uint32_t count_size;
+    /**
+     * The number of images.
+     */
+    size_t image_count;
+    /**
+     * The number of detections of an image that there is memory for.
+     */
+    size_t capacity;
+    /**
+     * The device address of `image_count` x NmsfilterDeviceCounts.
+     */
+    uint64_t counts;
+    /**
+     * The device address of `image_count` x `capacity` x NmsfilterDetection. Those of an image are best first, and
+     * followed by zeros.
+     */
+    uint64_t detections;
+    /**
+     * The device address of `image_count` x `capacity` x `columns_per_detection` numbers of type float that detections
+     * carry along; 0 if there are none.
+     */
+    uint64_t columns;
+    /**
+     * The number of these of each detection.
+     */
+    size_t columns_per_detection;
+} NmsfilterDeviceResult;
+
+/**
+ * How boxes are suppressed. nmsfilter_boxes_params_init sets the defaults.
+ */
+typedef struct NmsfilterBoxesParams {
+    /**
+     * sizeof(NmsfilterBoxesParams).
+     */
+    size_t size;
+    /**
+     * The overlap above which a box is suppressed, 0 to 1; 0.5 by default.
+     */
+    double iou_threshold;
+    /**
+     * An NmsfilterMethod.
+     */
+    uint32_t method;
+    /**
+     * An NmsfilterOverlap.
+     */
+    uint32_t overlap;
+    /**
+     * The greatest number of boxes to keep; 0, the default, for all.
+     */
+    size_t max_detections;
+} NmsfilterBoxesParams;
+
+/**
+ * The counts of an image in device memory. Its beginning does not change; it has NmsfilterDeviceResult.count_size bytes.
+ */
+typedef struct NmsfilterDeviceCounts {
+    /**
+     * Of no use here.
+     */
+    uint32_t reserved0;
+    /**
+     * The number of anchors (with `multi_label`, of anchors with a class) that reached the threshold.
+     */
+    uint32_t candidates;
+    /**
+     * The number of anchors that were rejected.
+     */
+    uint32_t rejected;
+    /**
+     * The number of detections.
+     */
+    uint32_t detections;
+    /**
+     * The greatest dependency depth of a decision.
+     */
+    uint32_t rounds;
+    /**
+     * The time from the start of the first kernel to the end of the last kernel.
+     */
+    uint32_t nanoseconds;
+    /**
+     * Of no use here.
+     */
+    uint32_t reserved[2];
+} NmsfilterDeviceCounts;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library: major x 10000 + minor x 100 + patch. That of the header is NMSFILTER_VERSION.
+ */
+uint32_t nmsfilter_version(void);
+
+/**
+ * Makes a handle at `filter`, with the default options and parameters.
+ *
+ * `backend` is an NmsfilterBackend. `cuda_device` is the number of the GPU, or -1 for the one that holds the tensors, and of
+ * tensors in host memory the first. NMSFILTER_BACKEND_AUTO opens no GPU here. If it fails, NULL is stored, and
+ * nmsfilter_error_text(NULL) has the text.
+ */
+enum NmsfilterStatus nmsfilter_new(uint32_t backend,
+                                   int32_t cuda_device,
+                                   struct Nmsfilter **filter);
+
+/**
+ * Frees a handle and its results. NULL has no effect.
+ */
+void nmsfilter_free(struct Nmsfilter *filter);
+
+/**
+ * The text of the error of the last function of the handle that failed; with NULL, of the last function without a handle
+ * that failed on this thread, such as nmsfilter_new. It is valid until the next function of the handle, or of the thread,
+ * fails. Empty if none has failed.
+ */
+const char *nmsfilter_error_text(const struct Nmsfilter *filter);
+
+/**
+ * The name of a decoder, for nmsfilter_set_decoder; NULL from the number of decoders on.
+ */
+const char *nmsfilter_decoder_name(size_t index);
+
+/**
+ * Reads tensors by the decoder of this name, whatever their ids. NULL, which is the default, chooses the decoder by ids and
+ * shapes.
+ */
+enum NmsfilterStatus nmsfilter_set_decoder(struct Nmsfilter *filter,
+                                           const char *name);
+
+/**
+ * Reads tensors by a layout, whatever their ids. `text` is what a layout file has. A copy of it remains until the process
+ * ends, once for each text.
+ */
+enum NmsfilterStatus nmsfilter_set_layout(struct Nmsfilter *filter,
+                                          const char *text);
+
+/**
+ * Sets what tensors do not contain.
+ */
+enum NmsfilterStatus nmsfilter_set_options(struct Nmsfilter *filter, const struct NmsfilterOptions *options);
+
+/**
+ * Sets what detections are made of, and how they are suppressed.
+ */
+enum NmsfilterStatus nmsfilter_set_params(struct Nmsfilter *filter, const struct NmsfilterParams *params);
+
+/**
+ * Decodes tensors and suppresses duplicate detections, of each image by itself. Waits until that is done.
+ *
+ * `tensors` is an array of structures that all have the size of the first. The memory of the tensors is read during the
+ * call only. `result` can be NULL. The results before it are not valid any more, also if the function fails.
+ */
+enum NmsfilterStatus nmsfilter_run(struct Nmsfilter *filter,
+                                   const struct NmsfilterTensor *tensors,
+                                   size_t tensor_count,
+                                   struct NmsfilterResult *result);
+
+/**
+ * The detections of an image of the last run. Its pointers are valid until the next run of the handle.
+ */
+enum NmsfilterStatus nmsfilter_image(struct Nmsfilter *filter, size_t index, struct NmsfilterImage *image);
+
+/**
+ * Decodes and suppresses on a GPU in the order of a stream, and does not wait for it: tensors in device memory have what
+ * work submitted to `cuda_stream` before writes, and work submitted to it later reads the results in device memory.
+ *
+ * `cuda_stream` is a CUstream; NULL is the default stream. The memory of tensors must exist until the run has completed on
+ * the GPU; that of tensors in host memory is copied during the call. Masks and the greatest number of detections of a class
+ * need the host: they are errors. Results of nmsfilter_run are not valid any more, also if the function fails.
+ */
+enum NmsfilterStatus nmsfilter_enqueue(struct Nmsfilter *filter,
+                                       const struct NmsfilterTensor *tensors,
+                                       size_t tensor_count,
+                                       void *cuda_stream,
+                                       struct NmsfilterDeviceResult *result);
+
+/**
+ * Sets all fields of `params` to their defaults. `size` is sizeof(NmsfilterParams).
+ */
+enum NmsfilterStatus nmsfilter_params_init(struct NmsfilterParams *params, size_t size);
+
+/**
+ * Sets all fields of `params` to their defaults. `size` is sizeof(NmsfilterBoxesParams).
+ */
+enum NmsfilterStatus nmsfilter_boxes_params_init(struct NmsfilterBoxesParams *params, size_t size);
+
+/**
+ * Makes a handle at `boxes`, with the default parameters. The arguments are those of nmsfilter_new. If it fails, NULL is
+ * stored, and nmsfilter_boxes_error_text(NULL) has the text.
+ */
+enum NmsfilterStatus nmsfilter_boxes_new(uint32_t backend,
+                                         int32_t cuda_device,
+                                         struct NmsfilterBoxes **boxes);
+
+/**
+ * Frees a handle and its result. NULL has no effect.
+ */
+void nmsfilter_boxes_free(struct NmsfilterBoxes *boxes);
+
+/**
+ * The text of the error of the last function of the handle that failed, or with NULL of the thread, as of
+ * nmsfilter_error_text.
+ */
+const char *nmsfilter_boxes_error_text(const struct NmsfilterBoxes *boxes);
+
+/**
+ * Sets how boxes are suppressed.
+ */
+enum NmsfilterStatus nmsfilter_boxes_set_params(struct NmsfilterBoxes *boxes,
+                                                const struct NmsfilterBoxesParams *params);
+
+/**
+ * Suppresses duplicates among boxes. `kept` becomes an array of the indices of the `count` boxes that are kept, best first.
+ * It is valid until the next run of the handle.
+ *
+ * `corners` has the shape [N,4]: left, upper, right and lower edge; or [N,5]: center x, center y, width, height, and the
+ * angle in radians, clockwise on the screen. `scores` has the shape [N]. Both are of type f32 or f16. `groups` is NULL, or
+ * has the shape [N] and integers of type i32 or i64: boxes of different groups do not suppress each other.
+ */
+enum NmsfilterStatus nmsfilter_boxes_run(struct NmsfilterBoxes *boxes,
+                                         const struct NmsfilterTensor *corners,
+                                         const struct NmsfilterTensor *scores,
+                                         const struct NmsfilterTensor *groups,
+                                         const uint32_t **kept,
+                                         size_t *count);
+
+/**
+ * Suppresses on a GPU in the order of a stream, and does not wait for it, as nmsfilter_enqueue does. The index of a box that
+ * is kept is `anchor` of its NmsfilterDetection.
+ *
+ * If `candidates` of NmsfilterDeviceCounts is not the number of boxes, boxes were left out that nmsfilter_boxes_run keeps:
+ * those without area or with a number that is not finite, and those of groups other than 0 to 65535.
+ */
+enum NmsfilterStatus nmsfilter_boxes_enqueue(struct NmsfilterBoxes *boxes,
+                                             const struct NmsfilterTensor *corners,
+                                             const struct NmsfilterTensor *scores,
+                                             const struct NmsfilterTensor *groups,
+                                             void *cuda_stream,
+                                             struct NmsfilterDeviceResult *result);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* NMSFILTER_NMSFILTER_H */

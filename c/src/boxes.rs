@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handle that suppresses boxes alone, without decoding.
+
+use std::ffi::{c_char, c_void};
+
+use gstnmsfilter::cuda::ForeignStream;
+use gstnmsfilter::nms::BoxNms;
+
+use crate::border::{self, sized_struct};
+use crate::device_result::DeviceResult;
+use crate::filter::{backend, ordinal};
+use crate::params::{Method, Overlap, method, overlap};
+use crate::status::{self, Errors, Handle, Status, create, run, thread_error};
+use crate::tensor::{Tensor, Tensors};
+
+/// Suppresses duplicates among boxes.
+pub struct Boxes {
+    nms: BoxNms,
+    errors: Errors,
+}
+
+impl Handle for Boxes {
+    fn errors(&mut self) -> &mut Errors {
+        &mut self.errors
+    }
+}
+
+/// How boxes are suppressed. nmsfilter_boxes_params_init sets the defaults.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct BoxesParams {
+    /// sizeof(NmsfilterBoxesParams).
+    pub size: usize,
+    /// The overlap above which a box is suppressed, 0 to 1; 0.5 by default.
+    pub iou_threshold: f64,
+    /// An NmsfilterMethod.
+    pub method: u32,
+    /// An NmsfilterOverlap.
+    pub overlap: u32,
+    /// The greatest number of boxes to keep; 0, the default, for all.
+    pub max_detections: usize,
+}
+
+sized_struct!(BoxesParams, "NmsfilterBoxesParams", max_detections: usize);
+
+/// Sets all fields of `params` to their defaults. `size` is sizeof(NmsfilterBoxesParams).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_params_init(
+    params: *mut BoxesParams,
+    size: usize,
+) -> Status {
+    run(|| {
+        border::check_pointer(params, "params")?;
+        border::check_size::<BoxesParams>(size, "params")?;
+        let defaults = BoxesParams {
+            size,
+            iou_threshold: 0.5,
+            method: Method::Greedy as u32,
+            overlap: Overlap::Iou as u32,
+            max_detections: 0,
+        };
+        // SAFETY: the caller guarantees that there are `size` bytes.
+        unsafe { border::write(params, size, &defaults) };
+        Ok(())
+    })
+}
+
+/// Makes a handle at `boxes`, with the default parameters. The arguments are those of nmsfilter_new. If it fails, NULL is
+/// stored, and nmsfilter_boxes_error_text(NULL) has the text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_new(
+    backend: u32,
+    cuda_device: i32,
+    boxes: *mut *mut Boxes,
+) -> Status {
+    let new = || {
+        let nms = BoxNms::new(self::backend(backend)?, ordinal(cuda_device)?)?;
+        Ok(Boxes { nms, errors: Errors::default() })
+    };
+    // SAFETY: the caller guarantees it.
+    unsafe { create(boxes, new) }
+}
+
+/// Frees a handle and its result. NULL has no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_free(boxes: *mut Boxes) {
+    // SAFETY: the caller guarantees it.
+    unsafe { status::free(boxes) }
+}
+
+/// The text of the error of the last function of the handle that failed, or with NULL of the thread, as of
+/// nmsfilter_error_text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_error_text(boxes: *const Boxes) -> *const c_char {
+    // SAFETY: the caller guarantees it.
+    unsafe { boxes.as_ref() }.map_or_else(thread_error, |boxes| boxes.errors.text())
+}
+
+/// Sets how boxes are suppressed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_set_params(
+    boxes: *mut Boxes,
+    params: *const BoxesParams,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Boxes::run(boxes, |boxes| {
+            let params: BoxesParams = border::read(params, "params")?;
+            let method = method("params", params.method)?;
+            boxes.nms.overlap = overlap("params", params.overlap)?;
+            boxes.nms.method = method;
+            boxes.nms.iou_threshold = params.iou_threshold;
+            boxes.nms.max_detections = params.max_detections;
+            Ok(())
+        })
+    }
+}
+
+/// Suppresses duplicates among boxes. `kept` becomes an array of the indices of the `count` boxes that are kept, best first.
+/// It is valid until the next run of the handle.
+///
+/// `corners` has the shape [N,4]: left, upper, right and lower edge; or [N,5]: center x, center y, width, height, and the
+/// angle in radians, clockwise on the screen. `scores` has the shape [N]. Both are of type f32 or f16. `groups` is NULL, or
+/// has the shape [N] and integers of type i32 or i64: boxes of different groups do not suppress each other.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_run(
+    boxes: *mut Boxes,
+    corners: *const Tensor,
+    scores: *const Tensor,
+    groups: *const Tensor,
+    kept: *mut *const u32,
+    count: *mut usize,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Boxes::run(boxes, |boxes| {
+            border::check_pointer(kept, "kept")?;
+            border::check_pointer(count, "count")?;
+            let tensors = read(corners, scores, groups)?;
+            let views = tensors.views();
+            let indices = boxes.nms.run(&views[0], &views[1], views.get(2))?;
+            (*kept, *count) = (indices.as_ptr(), indices.len());
+            Ok(())
+        })
+    }
+}
+
+/// Suppresses on a GPU in the order of a stream, and does not wait for it, as nmsfilter_enqueue does. The index of a box that
+/// is kept is `anchor` of its NmsfilterDetection.
+///
+/// If `candidates` of NmsfilterDeviceCounts is not the number of boxes, boxes were left out that nmsfilter_boxes_run keeps:
+/// those without area or with a number that is not finite, and those of groups other than 0 to 65535.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_enqueue(
+    boxes: *mut Boxes,
+    corners: *const Tensor,
+    scores: *const Tensor,
+    groups: *const Tensor,
+    cuda_stream: *mut c_void,
+    result: *mut DeviceResult,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Boxes::run(boxes, |boxes| {
+            let size = border::size_at(result, "result")?;
+            let tensors = read(corners, scores, groups)?;
+            let views = tensors.views();
+            let stream = ForeignStream::from_raw(cuda_stream);
+            let outcome = boxes.nms.enqueue(&views[0], &views[1], views.get(2), stream)?;
+            border::write(result, size, &DeviceResult { size, ..DeviceResult::new(&outcome) });
+            Ok(())
+        })
+    }
+}
+
+/// The tensors of a call, in this order.
+///
+/// # Safety
+/// As of [`Tensors::read`].
+unsafe fn read<'a>(
+    corners: *const Tensor,
+    scores: *const Tensor,
+    groups: *const Tensor,
+) -> Result<Tensors<'a>, border::Failure> {
+    let groups = (!groups.is_null()).then_some(groups);
+    let named = [(Some(corners), "boxes"), (Some(scores), "scores"), (groups, "groups")];
+    // SAFETY: the caller guarantees it.
+    unsafe { Tensors::read_named(named) }
+}

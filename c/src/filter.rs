@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handle that decodes and suppresses.
+
+use std::ffi::{CString, c_char, c_void};
+use std::ptr::null;
+use std::sync::LazyLock;
+
+use gstnmsfilter::cuda::ForeignStream;
+use gstnmsfilter::nms::{self, Nms};
+
+use crate::border::{self, Failure};
+use crate::device_result::DeviceResult;
+use crate::options::Options;
+use crate::params::Params;
+use crate::result::{Image, Result, Results};
+use crate::status::{self, Errors, Handle, Status, create, thread_error};
+use crate::tensor::{Tensor, Tensors};
+
+/// The processor that decodes and suppresses.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Backend {
+    /// The GPU for tensors in device memory; for tensors in host memory the processor that takes less time. If the GPU
+    /// fails, the CPU.
+    Auto = 0,
+    /// The CPU.
+    Cpu = 1,
+    /// An NVIDIA GPU.
+    Cuda = 2,
+}
+
+/// Decodes tensors and suppresses duplicate detections.
+pub struct Filter {
+    nms: Nms,
+    results: Results,
+    errors: Errors,
+}
+
+impl Handle for Filter {
+    fn errors(&mut self) -> &mut Errors {
+        &mut self.errors
+    }
+}
+
+/// # Errors
+/// If the number is of no backend.
+pub fn backend(number: u32) -> std::result::Result<nms::Backend, Failure> {
+    Ok(match number {
+        it if it == Backend::Auto as u32 => nms::Backend::Auto,
+        it if it == Backend::Cpu as u32 => nms::Backend::Cpu,
+        it if it == Backend::Cuda as u32 => nms::Backend::Cuda,
+        other => {
+            let text = format!("backend: expected an NmsfilterBackend, got {other}");
+            return Err(Failure::argument(text));
+        }
+    })
+}
+
+/// The number of a GPU; `None` for -1.
+///
+/// # Errors
+/// If it is another negative number.
+pub fn ordinal(cuda_device: i32) -> std::result::Result<Option<u32>, Failure> {
+    match cuda_device {
+        -1 => Ok(None),
+        number => u32::try_from(number).map(Some).map_err(|_| {
+            Failure::argument(format!(
+                "cuda_device: expected -1 or the number of a GPU, got {number}"
+            ))
+        }),
+    }
+}
+
+/// Makes a handle at `filter`, with the default options and parameters.
+///
+/// `backend` is an NmsfilterBackend. `cuda_device` is the number of the GPU, or -1 for the one that holds the tensors, and of
+/// tensors in host memory the first. NMSFILTER_BACKEND_AUTO opens no GPU here. If it fails, NULL is stored, and
+/// nmsfilter_error_text(NULL) has the text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_new(
+    backend: u32,
+    cuda_device: i32,
+    filter: *mut *mut Filter,
+) -> Status {
+    let new = || {
+        let nms = Nms::new(self::backend(backend)?, ordinal(cuda_device)?)?;
+        Ok(Filter { nms, results: Results::default(), errors: Errors::default() })
+    };
+    // SAFETY: the caller guarantees it.
+    unsafe { create(filter, new) }
+}
+
+/// Frees a handle and its results. NULL has no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_free(filter: *mut Filter) {
+    // SAFETY: the caller guarantees it.
+    unsafe { status::free(filter) }
+}
+
+/// The text of the error of the last function of the handle that failed; with NULL, of the last function without a handle
+/// that failed on this thread, such as nmsfilter_new. It is valid until the next function of the handle, or of the thread,
+/// fails. Empty if none has failed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_error_text(filter: *const Filter) -> *const c_char {
+    // SAFETY: the caller guarantees it.
+    unsafe { filter.as_ref() }.map_or_else(thread_error, |filter| filter.errors.text())
+}
+
+/// The name of a decoder, for nmsfilter_set_decoder; NULL from the number of decoders on.
+#[unsafe(no_mangle)]
+pub extern "C" fn nmsfilter_decoder_name(index: usize) -> *const c_char {
+    static NAMES: LazyLock<Vec<CString>> =
+        LazyLock::new(|| Nms::decoders().filter_map(|name| CString::new(name).ok()).collect());
+    NAMES.get(index).map_or(null(), |name| name.as_ptr())
+}
+
+/// Reads tensors by the decoder of this name, whatever their ids. NULL, which is the default, chooses the decoder by ids and
+/// shapes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_set_decoder(filter: *mut Filter, name: *const c_char) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            let name = border::text(name, "name")?;
+            Ok(filter.nms.set_decoder(name)?)
+        })
+    }
+}
+
+/// Reads tensors by a layout, whatever their ids. `text` is what a layout file has. A copy of it remains until the process
+/// ends, once for each text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_set_layout(filter: *mut Filter, text: *const c_char) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            let text = border::text(text, "text")?;
+            let text = text.ok_or_else(|| Failure::argument("text: expected text, got NULL"))?;
+            Ok(filter.nms.set_layout(text)?)
+        })
+    }
+}
+
+/// Sets what tensors do not contain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_set_options(
+    filter: *mut Filter,
+    options: *const Options,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            let options = border::read(options, "options")?.to_nms()?;
+            (filter.nms.options, filter.nms.model_size) = options;
+            Ok(())
+        })
+    }
+}
+
+/// Sets what detections are made of, and how they are suppressed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_set_params(
+    filter: *mut Filter,
+    params: *const Params,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            filter.nms.params = border::read(params, "params")?.to_nms()?;
+            Ok(())
+        })
+    }
+}
+
+/// Decodes tensors and suppresses duplicate detections, of each image by itself. Waits until that is done.
+///
+/// `tensors` is an array of structures that all have the size of the first. The memory of the tensors is read during the
+/// call only. `result` can be NULL. The results before it are not valid any more, also if the function fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_run(
+    filter: *mut Filter,
+    tensors: *const Tensor,
+    tensor_count: usize,
+    result: *mut Result,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            filter.results.clear();
+            let size = match result.is_null() {
+                true => None,
+                false => Some(border::size_at(result, "result")?),
+            };
+            let tensors = Tensors::read(tensors, tensor_count)?;
+            let outcome = filter.nms.run_detailed(&tensors.views())?;
+            let found = filter.results.set(&outcome);
+            if let Some(size) = size {
+                border::write(result, size, &Result { size, ..found });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The detections of an image of the last run. Its pointers are valid until the next run of the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_image(
+    filter: *mut Filter,
+    index: usize,
+    image: *mut Image,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            let size = border::size_at(image, "image")?;
+            border::write(image, size, &Image { size, ..filter.results.image(index)? });
+            Ok(())
+        })
+    }
+}
+
+/// Decodes and suppresses on a GPU in the order of a stream, and does not wait for it: tensors in device memory have what
+/// work submitted to `cuda_stream` before writes, and work submitted to it later reads the results in device memory.
+///
+/// `cuda_stream` is a CUstream; NULL is the default stream. The memory of tensors must exist until the run has completed on
+/// the GPU; that of tensors in host memory is copied during the call. Masks and the greatest number of detections of a class
+/// need the host: they are errors. Results of nmsfilter_run are not valid any more, also if the function fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_enqueue(
+    filter: *mut Filter,
+    tensors: *const Tensor,
+    tensor_count: usize,
+    cuda_stream: *mut c_void,
+    result: *mut DeviceResult,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            filter.results.clear();
+            let size = border::size_at(result, "result")?;
+            let tensors = Tensors::read(tensors, tensor_count)?;
+            let stream = ForeignStream::from_raw(cuda_stream);
+            let outcome = filter.nms.enqueue(&tensors.views(), stream)?;
+            border::write(result, size, &DeviceResult { size, ..DeviceResult::new(&outcome) });
+            Ok(())
+        })
+    }
+}

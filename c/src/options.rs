@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What tensors do not contain.
+
+use gstnmsfilter::nms::{self, Activation, KeypointShape};
+
+use crate::border::{Failure, sized_struct};
+
+/// The form of the boxes of the decoder `boxes`. Other decoders have a form of their own.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum BoxFormat {
+    /// Left, upper, right and lower edge.
+    Corners = 0,
+    /// Center x, center y, width, height.
+    Center = 1,
+    /// Left edge, upper edge, side.
+    Square = 2,
+    /// Distances from a point to the left, upper, right and lower edge.
+    Distances = 3,
+}
+
+/// The unit of coordinates.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Coordinates {
+    /// As the decoder defines it; else normalized if the id ends in "-normalized", and pixels otherwise.
+    Auto = 0,
+    /// Pixels of the model's input.
+    Pixels = 1,
+    /// Fractions of the width and height of the model's input, 0 to 1.
+    Normalized = 2,
+}
+
+/// The function that turns scores into probabilities.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum ScoreActivation {
+    /// That of the decoder.
+    Default = 0,
+    /// None: scores are probabilities, or have no unit.
+    None = 1,
+    /// The logistic function.
+    Sigmoid = 2,
+    /// Softmax over all scores of an anchor.
+    Softmax = 3,
+}
+
+/// What tensors do not contain. If all bytes but those of `size` are 0, nothing is known, which is the default.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Options {
+    /// sizeof(NmsfilterOptions).
+    pub size: usize,
+    /// The width of the model's input in pixels, by which normalized coordinates are multiplied; 0 if it is unknown, and
+    /// normalized boxes remain so. Some decoders and masks need it.
+    pub model_width: f32,
+    /// The height of the model's input.
+    pub model_height: f32,
+    /// 1 if the first of three dimensions is the number of images of a batch; 0 if other numbers than 1 are an error.
+    pub batch: u32,
+    /// An NmsfilterBoxFormat.
+    pub box_format: u32,
+    /// An NmsfilterCoordinates.
+    pub coordinates: u32,
+    /// An NmsfilterScoreActivation, of decoders that are described by a layout.
+    pub score_activation: u32,
+    /// The number of classes; 0 if it is unknown. Tensors with another number are an error.
+    pub class_count: usize,
+    /// The number of labels that are known; 0 if none are. It helps to choose a decoder, and is not required.
+    pub label_count: usize,
+    /// The number of keypoints of a detection; 0 if it is unknown.
+    pub keypoint_count: u32,
+    /// The number of components of a keypoint: 2 for x and y, 3 with a visibility.
+    pub keypoint_components: u32,
+}
+
+sized_struct!(Options, "NmsfilterOptions", keypoint_components: u32);
+
+impl Options {
+    /// The options, and the size of the model's input.
+    pub fn to_nms(self) -> Result<(nms::Options, [f32; 2]), Failure> {
+        let error = |field: &str, expected: &str, got: &dyn std::fmt::Display| {
+            Failure::argument(format!("options: {field}: expected {expected}, got {got}"))
+        };
+        let mut options = nms::Options::default();
+        let model_size = match [self.model_width, self.model_height] {
+            [0.0, 0.0] => [1.0; 2],
+            sides if sides.iter().all(|&side| side.is_finite() && side > 0.0) => sides,
+            [width, height] => {
+                return Err(error(
+                    "model_width and model_height",
+                    "two numbers above 0, or 0 and 0",
+                    &format_args!("{width} and {height}"),
+                ));
+            }
+        };
+        options.batch = flag("options: batch", self.batch)?;
+        options.box_format = match self.box_format {
+            it if it == BoxFormat::Corners as u32 => nms::BoxFormat::Corners,
+            it if it == BoxFormat::Center as u32 => nms::BoxFormat::Center,
+            it if it == BoxFormat::Square as u32 => nms::BoxFormat::Square,
+            it if it == BoxFormat::Distances as u32 => nms::BoxFormat::Distances,
+            other => return Err(error("box_format", "an NmsfilterBoxFormat", &other)),
+        };
+        options.coordinates = match self.coordinates {
+            it if it == Coordinates::Auto as u32 => nms::Coordinates::Auto,
+            it if it == Coordinates::Pixels as u32 => nms::Coordinates::Pixels,
+            it if it == Coordinates::Normalized as u32 => nms::Coordinates::Normalized,
+            other => return Err(error("coordinates", "an NmsfilterCoordinates", &other)),
+        };
+        options.score_activation = match self.score_activation {
+            it if it == ScoreActivation::Default as u32 => None,
+            it if it == ScoreActivation::None as u32 => Some(Activation::None),
+            it if it == ScoreActivation::Sigmoid as u32 => Some(Activation::Sigmoid),
+            it if it == ScoreActivation::Softmax as u32 => Some(Activation::Softmax),
+            other => return Err(error("score_activation", "an NmsfilterScoreActivation", &other)),
+        };
+        (options.num_classes, options.labels) = (self.class_count, self.label_count);
+        options.keypoints = match (self.keypoint_count, self.keypoint_components) {
+            (0, 0) => None,
+            (count @ 1.., components @ (2 | 3)) => {
+                Some(KeypointShape { count: count as usize, components: components as usize })
+            }
+            (count, components) => {
+                return Err(error(
+                    "keypoint_count and keypoint_components",
+                    "a number with 2 or 3, or 0 and 0",
+                    &format_args!("{count} and {components}"),
+                ));
+            }
+        };
+        Ok((options, model_size))
+    }
+}
+
+/// The truth of a number.
+pub fn flag(field: &str, number: u32) -> Result<bool, Failure> {
+    match number {
+        0 | 1 => Ok(number == 1),
+        other => Err(Failure::argument(format!("{field}: expected 0 or 1, got {other}"))),
+    }
+}

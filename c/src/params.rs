@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What detections are made of, and how they are suppressed.
+
+use gstnmsfilter::nms::{self, Bounds, ClassThresholds, FrameMap, SizeLimits};
+
+use crate::Status;
+use crate::border::{self, Failure, sized_struct};
+use crate::options::flag;
+use crate::status::run;
+
+/// Which candidates survive.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Method {
+    /// Those that conflict with no survivor of higher score: exact greedy suppression.
+    Greedy = 0,
+    /// Those that conflict with no candidate of higher score, whether that one survives or not.
+    MapReduce = 1,
+    /// All.
+    None = 2,
+}
+
+/// The measure by which two boxes conflict. Boxes that do not intersect never conflict.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Overlap {
+    /// Intersection over union.
+    Iou = 0,
+    /// Intersection over the area of the box of higher score.
+    Representative = 1,
+    /// Intersection over the smaller area.
+    Smaller = 2,
+    /// Distance-IoU.
+    Diou = 3,
+    /// Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions of the boxes.
+    ProbIou = 4,
+}
+
+/// The pixels of masks.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum MaskSize {
+    /// Those of the model's prototypes.
+    Prototypes = 0,
+    /// Those of the frame: NmsfilterParams has its size and its place in the model's input.
+    Frame = 1,
+}
+
+/// What applies to the detections of a class in place of what applies to all. If all bytes but those of `size` are 0, it has
+/// no effect.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ClassRule {
+    /// sizeof(NmsfilterClassRule), the same in all elements of an array.
+    pub size: usize,
+    /// 1 if `iou_threshold` applies; else 0.
+    pub has_iou_threshold: u32,
+    /// In place of that of NmsfilterParams.
+    pub iou_threshold: f32,
+    /// 1 if `min_size` and `max_size` apply; else 0.
+    pub has_sizes: u32,
+    /// In place of that of NmsfilterParams.
+    pub min_size: [f32; 2],
+    /// In place of that of NmsfilterParams.
+    pub max_size: [f32; 2],
+    /// The greatest number of detections of the class in an image; 0 for all.
+    pub max_detections: u32,
+}
+
+sized_struct!(ClassRule, "NmsfilterClassRule", max_detections: u32);
+
+/// What detections are made of, and how they are suppressed. nmsfilter_params_init sets the defaults. Lengths are in pixels
+/// of the model's input.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Params {
+    /// sizeof(NmsfilterParams).
+    pub size: usize,
+    /// The score that a detection must reach; 0.25 by default.
+    pub score_threshold: f32,
+    /// The overlap above which a detection is suppressed, 0 to 1; 0.45 by default.
+    pub iou_threshold: f32,
+    /// The scores that detections of the first classes must reach, in place of `score_threshold`; infinity excludes a class.
+    /// They are copied.
+    pub class_score_thresholds: *const f32,
+    /// The number of these classes.
+    pub class_score_threshold_count: usize,
+    /// The rules of the first classes. They are copied.
+    pub class_rules: *const ClassRule,
+    /// The number of these rules.
+    pub class_rule_count: usize,
+    /// An NmsfilterMethod.
+    pub method: u32,
+    /// An NmsfilterOverlap.
+    pub overlap: u32,
+    /// 1 if an overlap that is equal to the threshold is a conflict, too; else 0.
+    pub threshold_inclusive: u32,
+    /// 1 if detections of different classes can suppress each other; else 0.
+    pub class_agnostic: u32,
+    /// 1 if each class of an anchor that reaches its threshold is a detection; 0 for the best class alone.
+    pub multi_label: u32,
+    /// Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of the first
+    /// and the last pixel.
+    pub pixel_offset: f32,
+    /// The least width and height of a box; 0 by default.
+    pub min_size: [f32; 2],
+    /// The greatest width and height of a box; infinite by default.
+    pub max_size: [f32; 2],
+    /// The left, upper, right and lower edge of the visible part of the model's input, without the borders of a letterbox:
+    /// boxes outside of it are rejected. All of it by default.
+    pub visible: [f32; 4],
+    /// The greatest number of candidates of an image that are compared; 0, the default, for all.
+    pub max_candidates: usize,
+    /// The greatest number of detections of an image; 0, the default, for all.
+    pub max_detections: usize,
+    /// 1, the default, if masks are computed where the model gives them; else 0.
+    pub masks: u32,
+    /// An NmsfilterMaskSize.
+    pub mask_size: u32,
+    /// The width and height of the frame, of NMSFILTER_MASK_SIZE_FRAME.
+    pub frame_size: [u32; 2],
+    /// Pixels of the model's input per pixel of the frame, horizontally and vertically.
+    pub frame_ratio: [f64; 2],
+    /// The left and upper edge of the frame in pixels of the model's input.
+    pub frame_offset: [f64; 2],
+}
+
+sized_struct!(Params, "NmsfilterParams", frame_offset: [f64; 2]);
+
+impl Params {
+    fn new() -> Self {
+        let defaults = nms::Params::default();
+        Self {
+            size: size_of::<Self>(),
+            score_threshold: defaults.thresholds.default,
+            iou_threshold: defaults.iou_threshold,
+            class_score_thresholds: std::ptr::null(),
+            class_score_threshold_count: 0,
+            class_rules: std::ptr::null(),
+            class_rule_count: 0,
+            method: Method::Greedy as u32,
+            overlap: Overlap::Iou as u32,
+            threshold_inclusive: defaults.threshold_inclusive.into(),
+            class_agnostic: defaults.class_agnostic.into(),
+            multi_label: defaults.multi_label.into(),
+            pixel_offset: defaults.pixel_offset,
+            min_size: defaults.sizes.min,
+            max_size: defaults.sizes.max,
+            visible: {
+                let Bounds { left, top, right, bottom } = defaults.visible;
+                [left, top, right, bottom]
+            },
+            max_candidates: defaults.max_candidates,
+            max_detections: defaults.max_detections,
+            masks: defaults.masks.into(),
+            mask_size: MaskSize::Prototypes as u32,
+            frame_size: [0; 2],
+            frame_ratio: [0.0; 2],
+            frame_offset: [0.0; 2],
+        }
+    }
+
+    /// # Safety
+    /// The pointers are as the header says.
+    pub unsafe fn to_nms(self) -> Result<nms::Params, Failure> {
+        let mut params = nms::Params::default();
+        // SAFETY: the caller guarantees it.
+        let per_class = unsafe {
+            border::slice(
+                self.class_score_thresholds,
+                self.class_score_threshold_count,
+                "params: class_score_thresholds",
+            )
+        }?;
+        params.thresholds =
+            ClassThresholds { default: self.score_threshold, per_class: per_class.to_vec() };
+        params.iou_threshold = self.iou_threshold;
+        // SAFETY: as above.
+        params.class_rules = unsafe { class_rules(self.class_rules, self.class_rule_count) }?;
+        params.method = method("params", self.method)?;
+        params.overlap = overlap("params", self.overlap)?;
+        params.threshold_inclusive = flag("params: threshold_inclusive", self.threshold_inclusive)?;
+        params.class_agnostic = flag("params: class_agnostic", self.class_agnostic)?;
+        params.multi_label = flag("params: multi_label", self.multi_label)?;
+        params.pixel_offset = self.pixel_offset;
+        params.sizes = SizeLimits { min: self.min_size, max: self.max_size };
+        let [left, top, right, bottom] = self.visible;
+        params.visible = Bounds { left, top, right, bottom };
+        params.max_candidates = self.max_candidates;
+        params.max_detections = self.max_detections;
+        params.masks = flag("params: masks", self.masks)?;
+        params.mask_size = match self.mask_size {
+            it if it == MaskSize::Prototypes as u32 => nms::MaskSize::Prototypes,
+            it if it == MaskSize::Frame as u32 => nms::MaskSize::Frame,
+            other => {
+                let text = format!("params: mask_size: expected an NmsfilterMaskSize, got {other}");
+                return Err(Failure::argument(text));
+            }
+        };
+        params.frame = self.frame()?;
+        Ok(params)
+    }
+
+    fn frame(&self) -> Result<Option<FrameMap>, Failure> {
+        let frame =
+            FrameMap { size: self.frame_size, ratio: self.frame_ratio, offset: self.frame_offset };
+        if self.frame_size == [0; 2] {
+            return match self.mask_size == MaskSize::Frame as u32 {
+                false => Ok(None),
+                true => Err(Failure::argument(
+                    "params: frame_size: expected the size of the frame for masks of its pixels, got 0x0",
+                )),
+            };
+        }
+        let is_valid = frame.ratio.iter().all(|ratio| ratio.is_finite() && *ratio > 0.0)
+            && frame.offset.iter().all(|offset| offset.is_finite());
+        is_valid.then_some(Some(frame)).ok_or_else(|| {
+            Failure::argument(format!(
+                "params: frame_ratio and frame_offset: expected numbers above 0 and finite numbers, got {:?} and {:?}",
+                frame.ratio, frame.offset
+            ))
+        })
+    }
+}
+
+/// # Safety
+/// The pointer is NULL or valid for that many rules.
+unsafe fn class_rules(
+    from: *const ClassRule,
+    count: usize,
+) -> Result<Vec<nms::ClassRule>, Failure> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller guarantees it.
+    let stride = unsafe { border::size_at(from, "params: class_rules") }?;
+    let rule = |index: usize| {
+        // SAFETY: there are as many rules of this size.
+        let from: ClassRule = unsafe {
+            border::read_bytes(from.byte_add(index * stride).cast(), stride, "params: class_rules")
+        }?;
+        let name = |field: &str| format!("params: class_rules[{index}]: {field}");
+        let mut rule = nms::ClassRule::default();
+        if flag(&name("has_iou_threshold"), from.has_iou_threshold)? {
+            rule.iou_threshold = Some(from.iou_threshold);
+        }
+        if flag(&name("has_sizes"), from.has_sizes)? {
+            rule.sizes = Some(SizeLimits { min: from.min_size, max: from.max_size });
+        }
+        rule.max_detections = from.max_detections as usize;
+        Ok(rule)
+    };
+    (0..count).map(rule).collect()
+}
+
+pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
+    Ok(match number {
+        it if it == Method::Greedy as u32 => nms::Method::Greedy,
+        it if it == Method::MapReduce as u32 => nms::Method::MapReduce,
+        it if it == Method::None as u32 => nms::Method::None,
+        other => {
+            let text = format!("{of}: method: expected an NmsfilterMethod, got {other}");
+            return Err(Failure::argument(text));
+        }
+    })
+}
+
+pub fn overlap(of: &str, number: u32) -> Result<nms::Overlap, Failure> {
+    Ok(match number {
+        it if it == Overlap::Iou as u32 => nms::Overlap::Iou,
+        it if it == Overlap::Representative as u32 => nms::Overlap::Representative,
+        it if it == Overlap::Smaller as u32 => nms::Overlap::Smaller,
+        it if it == Overlap::Diou as u32 => nms::Overlap::Diou,
+        it if it == Overlap::ProbIou as u32 => nms::Overlap::ProbIou,
+        other => {
+            let text = format!("{of}: overlap: expected an NmsfilterOverlap, got {other}");
+            return Err(Failure::argument(text));
+        }
+    })
+}
+
+/// Sets all fields of `params` to their defaults. `size` is sizeof(NmsfilterParams).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_params_init(params: *mut Params, size: usize) -> Status {
+    run(|| {
+        border::check_pointer(params, "params")?;
+        border::check_size::<Params>(size, "params")?;
+        // SAFETY: the caller guarantees that there are `size` bytes.
+        unsafe { border::write(params, size, &Params { size, ..Params::new() }) };
+        Ok(())
+    })
+}

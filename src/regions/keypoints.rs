@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The keypoints of a region.
+
+use std::ffi::CStr;
+
+use super::field::{Structure, quark};
+
+/// The keypoints of a region: the structure `keypoints`.
+#[derive(Clone, Copy, Debug)]
+pub struct AttachedKeypoints<'a> {
+    numbers: &'a [f32],
+    components: usize,
+    layout: &'a CStr,
+}
+
+impl<'a> AttachedKeypoints<'a> {
+    /// `None` if a field is missing or has another type, if `components` is neither 2 nor 3, or if the data are fewer than
+    /// the points need or not aligned for `f32`.
+    pub(super) fn new(structure: &Structure<'a>) -> Option<Self> {
+        let count = usize::try_from(structure.int(quark!("count"))?).ok()?;
+        let components = structure.int(quark!("components")).filter(|it| matches!(it, 2 | 3))?;
+        let components = components as usize;
+        let data = structure.bytes(quark!("data"))?;
+        let size = count.checked_mul(components * size_of::<f32>())?;
+        let numbers = bytemuck::try_cast_slice(data.get(..size)?).ok()?;
+        let layout = structure.string(quark!("layout")).unwrap_or_default();
+        Some(Self { numbers, components, layout })
+    }
+
+    /// The number of points.
+    pub fn len(&self) -> usize {
+        self.numbers.len() / self.components
+    }
+
+    /// Whether there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Whether points have a visibility.
+    pub fn has_visibility(&self) -> bool {
+        self.components == 3
+    }
+
+    /// The numbers of all points: x and y in pixels of the frame and, if points have it, the visibility.
+    pub fn numbers(&self) -> &'a [f32] {
+        self.numbers
+    }
+
+    /// Which points they are: `coco-17`, `face-5` or `points`, or what another element has set; empty without a layout.
+    pub fn layout(&self) -> &'a CStr {
+        self.layout
+    }
+
+    /// The x and y coordinate in pixels of the frame, and the visibility, of each point: 1 if points have none. A point
+    /// can be outside of the frame, NaN, or infinite.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = [f32; 3]> + 'a {
+        let points = self.numbers.chunks_exact(self.components);
+        points.map(|point| [point[0], point[1], point.get(2).copied().unwrap_or(1.0)])
+    }
+}

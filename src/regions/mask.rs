@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The mask of a region.
+
+use super::field::{Structure, quark};
+
+/// The mask of a region: the structure `mask`.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct AttachedMask<'a> {
+    /// The number of pixels of a row; at least 1.
+    pub width: u32,
+    /// The number of rows; at least 1.
+    pub height: u32,
+    /// The left, upper, right and lower edge of the rectangle that the mask covers, in pixels of the frame. Part of it can
+    /// be outside of the frame.
+    pub edges: [f64; 4],
+    /// The rows, of `width / 8` bytes each, rounded up. The most significant bit is the first pixel.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> AttachedMask<'a> {
+    /// `None` if a field is missing or has another type, if the mask has no pixel or the rectangle no area, or if the data
+    /// are fewer than the pixels need.
+    pub(super) fn new(structure: &Structure<'a>) -> Option<Self> {
+        let side = |name| u32::try_from(structure.int(name)?).ok().filter(|&side| side > 0);
+        let (width, height) = (side(quark!("width"))?, side(quark!("height"))?);
+        let edge = |name| structure.double(name).filter(|edge| edge.is_finite());
+        let [left, top] = [edge(quark!("left"))?, edge(quark!("top"))?];
+        let [right, bottom] = [edge(quark!("right"))?, edge(quark!("bottom"))?];
+        let size = (width.div_ceil(8) as usize).checked_mul(height as usize)?;
+        let bytes = structure.bytes(quark!("data"))?.get(..size)?;
+        let has_area = left < right && top < bottom;
+        has_area.then_some(Self { width, height, edges: [left, top, right, bottom], bytes })
+    }
+}

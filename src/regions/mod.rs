@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The regions of interest of a video buffer, as `nmsfilter` and other elements attach them.
+//!
+//! In: a buffer with `GstVideoRegionOfInterestMeta`. Out: an [`AttachedRegion`] for each of them, in the order in which
+//! they were attached: those of `nmsfilter` best first. Nothing is copied and nothing is allocated.
+//!
+//! `nmsfilter` attaches the structures `detection`, `keypoints` and `mask` with a region, and other elements attach
+//! other structures, or none. What is missing, has another type, or does not fit together is `None`: any element may
+//! have attached the region.
+//!
+//! ```
+//! use gstnmsfilter::regions;
+//!
+//! fn print(buffer: &gst::BufferRef) {
+//!     for region in regions::of(buffer) {
+//!         let [left, top, width, height] = region.rectangle;
+//!         let label = region.label.to_string_lossy();
+//!         println!("{label} at {left},{top} {width}x{height}, confidence {:?}", region.confidence);
+//!         for [x, y, visibility] in region.keypoints.iter().flat_map(|points| points.iter()) {
+//!             println!("    a point at {x},{y}, visibility {visibility}");
+//!         }
+//!     }
+//! }
+//! ```
+
+mod field;
+mod keypoints;
+mod mask;
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+
+use gst_video::ffi::GstVideoRegionOfInterestMeta;
+
+use crate::geometry::OrientedBox;
+use crate::text;
+use field::{Structure, quark};
+pub use keypoints::AttachedKeypoints;
+pub use mask::AttachedMask;
+
+/// A region of interest of a buffer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct AttachedRegion<'a> {
+    /// The number of the region. Elements that set no numbers leave it 0.
+    pub id: i32,
+    /// The number of the region that it belongs to, or -1.
+    pub parent_id: i32,
+    /// Left, top, width and height in pixels of the frame.
+    pub rectangle: [u32; 4],
+    /// The name of the class: the type of the region. It may not be UTF-8. It is valid until the process ends.
+    pub label: &'static CStr,
+    /// The index of the class, from 0: `label_id` of the structure `detection`.
+    pub class: Option<i32>,
+    /// The score: `confidence` of the structure `detection`.
+    pub confidence: Option<f64>,
+    /// The left, upper, right and lower edge, normalized to the frame (0 to 1): `x_min`, `y_min`, `x_max` and `y_max` of the
+    /// structure `detection`. Unlike [`rectangle`](Self::rectangle) they are not rounded to pixels.
+    pub edges: Option<[f64; 4]>,
+    /// The oriented box, in pixels of the frame; `None` if boxes are upright.
+    pub oriented: Option<OrientedBox>,
+    /// The keypoints.
+    pub keypoints: Option<AttachedKeypoints<'a>>,
+    /// The mask.
+    pub mask: Option<AttachedMask<'a>>,
+}
+
+/// The regions of interest of `buffer`.
+pub fn of(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
+    Metas { buffer, state: null_mut(), lifetime: PhantomData }.map(AttachedRegion::new)
+}
+
+/// The number of the regions of interest of `buffer`.
+pub fn count(buffer: &gst::BufferRef) -> usize {
+    Metas { buffer, state: null_mut(), lifetime: PhantomData }.count()
+}
+
+/// The metadata items. Those of the bindings give structures with the lifetime of the item, not of the buffer.
+struct Metas<'a> {
+    buffer: &'a gst::BufferRef,
+    state: gst::glib::ffi::gpointer,
+    lifetime: PhantomData<&'a GstVideoRegionOfInterestMeta>,
+}
+
+impl<'a> Iterator for Metas<'a> {
+    type Item = &'a GstVideoRegionOfInterestMeta;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: the buffer is valid and borrowed, so that its metadata exist and do not change during `'a`. The
+        // function only reads; items of this API are of this type.
+        unsafe {
+            let api = gst_video::ffi::gst_video_region_of_interest_meta_api_get_type();
+            let buffer = self.buffer.as_mut_ptr();
+            gst::ffi::gst_buffer_iterate_meta_filtered(buffer, &mut self.state, api)
+                .cast::<GstVideoRegionOfInterestMeta>()
+                .as_ref()
+        }
+    }
+}
+
+impl<'a> AttachedRegion<'a> {
+    fn new(meta: &'a GstVideoRegionOfInterestMeta) -> Self {
+        let mut region = Self {
+            id: meta.id,
+            parent_id: meta.parent_id,
+            rectangle: [meta.x, meta.y, meta.w, meta.h],
+            label: text::of_quark(meta.roi_type).unwrap_or_default(),
+            class: None,
+            confidence: None,
+            edges: None,
+            oriented: None,
+            keypoints: None,
+            mask: None,
+        };
+        let (mut has_detection, mut has_keypoints, mut has_mask) = (false, false, false);
+        let params = Params { list: meta.params, lifetime: PhantomData };
+        for structure in params {
+            // The first of each name, as `gst_video_region_of_interest_meta_get_param` finds it.
+            match structure.name().to_bytes() {
+                b"detection" if !has_detection => {
+                    has_detection = true;
+                    region.set_detection(&structure);
+                }
+                b"keypoints" if !has_keypoints => {
+                    has_keypoints = true;
+                    region.keypoints = AttachedKeypoints::new(&structure);
+                }
+                b"mask" if !has_mask => {
+                    has_mask = true;
+                    region.mask = AttachedMask::new(&structure);
+                }
+                _ => {}
+            }
+        }
+        region
+    }
+
+    fn set_detection(&mut self, detection: &Structure<'a>) {
+        self.class = detection.int(quark!("label_id"));
+        self.confidence = detection.double(quark!("confidence"));
+        let [x_min, y_min] = [quark!("x_min"), quark!("y_min")].map(|name| detection.double(name));
+        let [x_max, y_max] = [quark!("x_max"), quark!("y_max")].map(|name| detection.double(name));
+        if let (Some(x_min), Some(y_min), Some(x_max), Some(y_max)) = (x_min, y_min, x_max, y_max) {
+            self.edges = Some([x_min, y_min, x_max, y_max]);
+        }
+        self.oriented = oriented_box(detection);
+    }
+}
+
+/// The oriented box of a structure `detection`.
+fn oriented_box(detection: &Structure<'_>) -> Option<OrientedBox> {
+    let number = |name| detection.double(name).map(|number| number as f32);
+    // Upright boxes have none of the fields.
+    let angle = number(quark!("rotation"))?;
+    let center = [number(quark!("center-x"))?, number(quark!("center-y"))?];
+    let size = [number(quark!("width"))?, number(quark!("height"))?];
+    Some(OrientedBox { center, size, angle })
+}
+
+/// The structures of a region.
+struct Params<'a> {
+    list: *const gst::glib::ffi::GList,
+    lifetime: PhantomData<&'a gst::StructureRef>,
+}
+
+impl<'a> Iterator for Params<'a> {
+    type Item = Structure<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: the list is NULL or valid, and its elements are structures, which exist and do not change during `'a`.
+        unsafe {
+            let item = self.list.as_ref()?;
+            self.list = item.next;
+            Some(Structure::from_ptr(item.data.cast::<gst::ffi::GstStructure>()))
+        }
+    }
+}
