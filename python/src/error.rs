@@ -36,9 +36,30 @@ impl From<NmsError> for Error {
     fn from(error: NmsError) -> Self {
         match &error {
             NmsError::Engine(engine) if engine.is_device_error() => Self::Device(error.to_string()),
-            _ => Self::Input(error.to_string()),
+            _ => Self::Input(in_python(error.to_string())),
         }
     }
+}
+
+/// The core's messages name the properties of the element `nmsfilter`, and what C and Rust programs pass. Here they name
+/// arguments.
+const WORDS: [(&str, &str); 12] = [
+    ("the buffer's tensors", "outputs"),
+    ("the buffer carries", "outputs has"),
+    ("model-width and model-height", "model_size"),
+    ("the property decoder", "decoder"),
+    ("set the ids, or decoder", "pass a dictionary with these names, or decoder"),
+    ("num-classes", "num_classes"),
+    ("multi-label", "multi_label"),
+    ("box-format", "box_format"),
+    ("score-activation", "score_activation"),
+    ("keypoint-shape", "keypoint_shape"),
+    ("set masks to false", "pass masks=False, or results=\"host\""),
+    ("choose the backend cpu", "pass the arrays in host memory"),
+];
+
+fn in_python(message: String) -> String {
+    WORDS.iter().fold(message, |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 impl From<DeviceError> for Error {

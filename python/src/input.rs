@@ -57,12 +57,12 @@ pub struct Input<'py> {
     data: *const u8,
     object: Bound<'py, PyAny>,
     /// What keeps the elements in memory besides the object.
-    _owner: Option<Keep<'py>>,
+    owner: Option<Keep<'py>>,
 }
 
-#[expect(dead_code, reason = "dropped with the input")]
 enum Keep<'py> {
     Object(Bound<'py, PyAny>),
+    #[expect(dead_code, reason = "dropped with the input")]
     Tensor(Owner),
 }
 
@@ -189,7 +189,7 @@ impl<'py> Input<'py> {
                 got.unwrap_or_else(|_| "another type".to_owned())
             ))
         })?;
-        Ok(Self { kind, place, dtype, shape, strides, data, object: object.clone(), _owner: owner })
+        Ok(Self { kind, place, dtype, shape, strides, data, object: object.clone(), owner })
     }
 
     /// The number of elements.
@@ -209,6 +209,16 @@ impl<'py> Input<'py> {
     /// The address of the first element.
     pub fn address(&self) -> u64 {
         self.data.addr() as u64
+    }
+
+    /// What keeps the elements in memory.
+    pub fn into_objects(self) -> Vec<Py<PyAny>> {
+        // The tensor of an object without a view of its own is a view of the object's memory.
+        let keep = match self.owner {
+            Some(Keep::Object(object)) => Some(object.unbind()),
+            Some(Keep::Tensor(_)) | None => None,
+        };
+        keep.into_iter().chain([self.object.unbind()]).collect()
     }
 
     /// Whether the elements are without gaps, the last dimension first.

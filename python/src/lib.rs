@@ -12,6 +12,7 @@ mod device;
 mod dlpack;
 mod dtype;
 mod error;
+mod hold;
 mod input;
 mod numpy;
 mod options;
@@ -27,6 +28,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decoder::Decoder>()?;
     module.add_class::<detections::Detections>()?;
     module.add_function(wrap_pyfunction!(decoder::decoders, module)?)?;
+    module.add_function(wrap_pyfunction!(hold::hold, module)?)?;
+    module.add_function(wrap_pyfunction!(hold::release_held, module)?)?;
+    module.add_function(wrap_pyfunction!(hold::gather, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::batched_nms, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms_rotated, module)?)?;
