@@ -43,11 +43,12 @@ impl From<NmsError> for Error {
 
 /// The core's messages name the properties of the element `nmsfilter`, and what C and Rust programs pass. Here they name
 /// arguments.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 13] = [
     ("the buffer's tensors", "outputs"),
     ("the buffer carries", "outputs has"),
     ("model-width and model-height", "model_size"),
     ("the property decoder", "decoder"),
+    ("the property quantization", "quantization"),
     ("set the ids, or decoder", "pass a dictionary with these names, or decoder"),
     ("num-classes", "num_classes"),
     ("multi-label", "multi_label"),

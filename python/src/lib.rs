@@ -16,6 +16,7 @@ mod hold;
 mod input;
 mod numpy;
 mod options;
+mod self_test;
 mod source;
 mod stream;
 
@@ -31,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hold::hold, module)?)?;
     module.add_function(wrap_pyfunction!(hold::release_held, module)?)?;
     module.add_function(wrap_pyfunction!(hold::gather, module)?)?;
+    module.add_function(wrap_pyfunction!(self_test::test_gpu, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::batched_nms, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms_rotated, module)?)?;
