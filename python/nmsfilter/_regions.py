@@ -45,6 +45,11 @@ class Regions(numpy.ndarray):
         self._keypoints = getattr(other, "_keypoints", None)
         self._masks = getattr(other, "_masks", None)
 
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        is_field = isinstance(found, Regions) and found.dtype.names is None
+        return found.view(numpy.ndarray) if is_field else found
+
     @property
     def labels(self) -> list[str]:
         """The names of the classes."""
