@@ -47,6 +47,8 @@ pub mod input;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
+#[cfg(feature = "gstreamer")]
+mod json;
 pub mod nms;
 #[cfg(feature = "gstreamer")]
 mod output;
@@ -67,3 +69,8 @@ pub mod cuda;
 pub use plugin::plugin_register_static;
 #[cfg(feature = "onnxruntime")]
 pub use plugin::register_inference;
+
+/// The examples of the crate's page.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+struct CratePage;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the element and the
+//! Entry points of the plugin: GStreamer calls `plugin_init`, which registers the elements and the
 //! custom metadata.
 #![allow(missing_docs, reason = "the macro generates items without documentation")]
 
@@ -10,7 +10,10 @@ use crate::input::custom_meta;
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     #[cfg(feature = "v1_20")]
     custom_meta::register();
-    elements::nmsfilter::register(plugin)
+    elements::nmsfilter::register(plugin)?;
+    #[cfg(feature = "v1_26")]
+    elements::nmstensordec::register(plugin)?;
+    elements::detectionjson::register(plugin)
 }
 
 /// Registers the element `ortinference` with `plugin`, that of the package `gst-plugin-onnxruntime`.

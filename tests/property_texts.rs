@@ -7,8 +7,8 @@ use std::sync::Once;
 use gst::glib;
 use gst::prelude::*;
 
-const ELEMENTS: [&str; 5] =
-    ["nmsfilter", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
+const ELEMENTS: [&str; 6] =
+    ["nmsfilter", "detectionjson", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
 
 /// The plugin of `inference/`.
 mod inference {

@@ -188,7 +188,13 @@ more_on_host() {
     # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
     step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
+    step "$host: the commands of the documents" documents || true
     with_meson
+}
+
+# What the documents tell a user to type.
+documents() {
+    cargo build --locked --workspace --lib --bins "${features[@]}" && tests/documents.py "$target/debug"
 }
 
 # README's way to install, with meson from the Python Package Index.
@@ -287,6 +293,10 @@ in_root() {
             cargo check --locked --lib --features v1_24 || true
     else
         lints "$where" "${enter[@]}"
+        step "$where: plugins" "${enter[@]}" cargo build --locked "${plugins[@]}" \
+            --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+        step "$where: the commands of the documents that need it" "${enter[@]}" \
+            python3 tests/documents.py /target/debug --versioned || true
     fi
 }
 
@@ -303,7 +313,7 @@ why_no_roots() {
 
 packages_to_install=(gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++
     libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
-    binutils libegl-dev libv4lconvert0 python3-pip unzip)
+    binutils libegl-dev libv4lconvert0 mosquitto mosquitto-clients python3-pip unzip)
 [ -z "$all" ] || packages_to_install+=(clang-19 mmdebstrap debian-archive-keyring)
 setup "${packages_to_install[@]}"
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then

@@ -36,6 +36,7 @@ impl From<NmsError> for Failure {
             NmsError::Engine(error) if error.is_device_error() => Status::Device,
             NmsError::Engine(
                 EngineError::Unsupported { .. }
+                | EngineError::NeedsHost { .. }
                 | EngineError::Overlap { .. }
                 | EngineError::Pairs { .. },
             ) => Status::Unsupported,

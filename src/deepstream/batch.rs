@@ -131,6 +131,25 @@ impl LockedBatch<'_> {
         unsafe { frame.0.read::<u32>(frame::BATCH_ID) as usize }
     }
 
+    /// The number of the muxer's pad that `frame` came from.
+    pub fn pad_index(&self, frame: FrameMeta<'_>) -> u32 {
+        // SAFETY: the frame has this field in every layout.
+        unsafe { frame.0.read(frame::PAD_INDEX) }
+    }
+
+    /// The number of the source of `frame`.
+    pub fn source_id(&self, frame: FrameMeta<'_>) -> u32 {
+        // SAFETY: the frame has this field in every layout.
+        unsafe { frame.0.read(frame::SOURCE_ID) }
+    }
+
+    /// The timestamp of `frame` in nanoseconds, if it has one.
+    pub fn timestamp(&self, frame: FrameMeta<'_>) -> Option<u64> {
+        // SAFETY: the frame has this field in every layout.
+        let timestamp = unsafe { frame.0.read(frame::TIMESTAMP) };
+        Some(timestamp).filter(|&timestamp| timestamp != gst::ffi::GST_CLOCK_TIME_NONE)
+    }
+
     /// The size of `frame` as the muxer has scaled it; `None` if its metadata does not have it. The new nvstreammux
     /// does not write it, and a copy of a buffer, as behind a tee, does not have it.
     pub fn muxed_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {

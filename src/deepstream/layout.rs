@@ -103,8 +103,14 @@ fields! {
     }
     /// The metadata of a frame.
     frame: "NvDsFrameMeta" {
+        /// `guint`: the number of the muxer's pad
+        PAD_INDEX = "pad_index" @ 40,
         /// `guint`: the index of the frame's [`surface_params`]
         BATCH_ID = "batch_id" @ 44,
+        /// `guint64`: the timestamp in nanoseconds
+        TIMESTAMP = "buf_pts" @ 56,
+        /// `guint`: the number of the source
+        SOURCE_ID = "source_id" @ 72,
         /// `gboolean`
         INFER_DONE = "bInferDone" @ 100,
         /// `GList` of [`object`]s
@@ -188,6 +194,8 @@ fields! {
     }
     /// A detection.
     object: "NvDsObjectMeta" {
+        /// address of another [`object`], or null
+        PARENT = "parent" @ 40,
         /// `gint`
         COMPONENT_ID = "unique_component_id" @ 48,
         /// `gint`
@@ -405,6 +413,16 @@ impl StructureLayout {
             .iter()
             .find(|layout| (layout.first..=layout.last).contains(&version))
             .ok_or(StructureLayoutError::Unknown { version })
+    }
+
+    /// The version that a text is, of which a layout is known.
+    ///
+    /// # Errors
+    /// If it is not a version, or its layout is not known.
+    pub fn parse_version(text: &str) -> Result<Version, StructureLayoutError> {
+        let version = text.parse()?;
+        Self::of(version)?;
+        Ok(version)
     }
 
     /// The versions with this layout, as a text.

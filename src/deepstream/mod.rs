@@ -16,6 +16,7 @@
 //! hold the batch's lock ([`BatchMeta::lock`]).
 
 mod batch;
+mod found_object;
 pub mod layout;
 pub mod library;
 mod object;
@@ -34,6 +35,7 @@ use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
+pub use found_object::{FoundMask, FoundObject};
 use layout::{BATCH_META, META_TAG, Version, base};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
 pub use object::{NewObject, ObjectColors, ObjectMask};

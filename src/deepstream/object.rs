@@ -17,7 +17,7 @@ use super::record::Record;
 
 /// The numbers of the structures with this name in [`layout`](super::layout).
 const BOX: [usize; 4] = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
-const RECT: [usize; 4] = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
+pub(super) const RECT: [usize; 4] = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
 const COLOR: [usize; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
 
 /// An object to add to a frame.

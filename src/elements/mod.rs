@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements and what they share.
 //!
-//! `nmsfilter` connects input, decoder, engine and output. `ortinference` runs a detector; it is registered
+//! `nmsfilter` connects input, decoder, engine and output; `nmstensordec` is the same for GStreamer's autoplugging.
+//! `detectionjson` makes JSON of the result. `ortinference` runs a detector; it is registered
 //! by a plugin of its own (feature `onnxruntime`, package in inference/). A third plugin (package in demo/)
 //! has elements to test and demonstrate them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub mod detectionjson;
 pub mod nmsfilter;
+#[cfg(feature = "v1_26")]
+pub mod nmstensordec;
 #[cfg(feature = "onnxruntime")]
 pub mod ortinference;
 pub mod property;
@@ -15,6 +19,20 @@ pub mod property;
 /// Raw video of any format in any memory, for filters that do not access pixels.
 pub fn any_video() -> gst::Caps {
     gst::Caps::builder("video/x-raw").any_features().build()
+}
+
+/// The width and height that caps of raw video have. `gst_video::VideoInfo` is not used: it supports neither DMA_DRM
+/// formats nor every memory feature.
+///
+/// # Errors
+/// If the caps have none.
+pub fn frame_size(caps: &gst::CapsRef) -> Result<[u32; 2], String> {
+    let side = |name: &str| {
+        let side = caps.structure(0).and_then(|s| s.get::<i32>(name).ok());
+        side.and_then(|side| u32::try_from(side).ok())
+            .ok_or_else(|| format!("expected {name} in caps, got {caps}"))
+    };
+    Ok([side("width")?, side("height")?])
 }
 
 /// Templates of an always sink pad and an always source pad with the same caps.

@@ -25,9 +25,9 @@ use gst_analytics::{
 #[cfg(feature = "v1_26")]
 use gst_analytics::{AnalyticsODOrientedLocation, RelTypes};
 
-use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers};
 #[cfg(feature = "v1_26")]
-use crate::geometry::OrientedBox;
+use super::oriented_pixels;
+use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers};
 
 /// The size in bytes of one object in the relation metadata.
 const OBJECT_SIZE: usize = 56;
@@ -135,16 +135,6 @@ fn add_masks(
         }
     }
     Ok(())
-}
-
-/// An oriented box in whole pixels: left, top, width and height before it is rotated about its center, and the angle
-/// in radians, clockwise, from 0 to 2 pi.
-#[cfg(feature = "v1_26")]
-fn oriented_pixels(oriented: &OrientedBox) -> ([i32; 4], f32) {
-    let side = |axis: usize| oriented.size[axis].round().max(1.0);
-    let low = |axis: usize| (oriented.center[axis] - side(axis) / 2.0).round();
-    let angle = f64::from(oriented.angle).rem_euclid(std::f64::consts::TAU);
-    ([low(0), low(1), side(0), side(1)].map(|number| number as i32), angle as f32)
 }
 
 /// Whether the buffer has an object with this label and the pixels of `region`.

@@ -17,6 +17,7 @@ mod keypoint_layout;
 mod label;
 mod mask_area;
 mod mask_buffers;
+mod oriented_pixels;
 mod region;
 mod roi;
 pub(crate) mod sink;
@@ -30,6 +31,7 @@ pub use label::LabelError;
 pub use label::Labels;
 pub(crate) use mask_area::MaskPixels;
 pub use mask_buffers::MaskBuffers;
+pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameRegions, Region};
 #[cfg(feature = "internals")]
 pub use region::{RegionDetail, RegionMask};

@@ -53,6 +53,10 @@ pub struct AttachedRegion<'a> {
     pub label: &'static CStr,
     /// The index of the class, from 0: `label_id` of the structure `detection`.
     pub class: Option<i32>,
+    /// The name of the class that the structure `detection` has.
+    pub detection_label: Option<&'a CStr>,
+    /// The number of the track: `id` of DL Streamer's structure `object_id`.
+    pub track_id: Option<i32>,
     /// The score: `confidence` of the structure `detection`.
     pub confidence: Option<f64>,
     /// The left, upper, right and lower edge, normalized to the frame (0 to 1): `x_min`, `y_min`, `x_max` and `y_max` of the
@@ -107,6 +111,8 @@ impl<'a> AttachedRegion<'a> {
             rectangle: [meta.x, meta.y, meta.w, meta.h],
             label: text::of_quark(meta.roi_type).unwrap_or_default(),
             class: None,
+            detection_label: None,
+            track_id: None,
             confidence: None,
             edges: None,
             oriented: None,
@@ -114,6 +120,7 @@ impl<'a> AttachedRegion<'a> {
             mask: None,
         };
         let (mut has_detection, mut has_keypoints, mut has_mask) = (false, false, false);
+        let mut has_track = false;
         let params = Params { list: meta.params, lifetime: PhantomData };
         for structure in params {
             // The first of each name, as `gst_video_region_of_interest_meta_get_param` finds it.
@@ -130,6 +137,10 @@ impl<'a> AttachedRegion<'a> {
                     has_mask = true;
                     region.mask = AttachedMask::new(&structure);
                 }
+                b"object_id" if !has_track => {
+                    has_track = true;
+                    region.track_id = structure.int(quark!("id"));
+                }
                 _ => {}
             }
         }
@@ -138,6 +149,7 @@ impl<'a> AttachedRegion<'a> {
 
     fn set_detection(&mut self, detection: &Structure<'a>) {
         self.class = detection.int(quark!("label_id"));
+        self.detection_label = detection.string(quark!("label"));
         self.confidence = detection.double(quark!("confidence"));
         let [x_min, y_min] = [quark!("x_min"), quark!("y_min")].map(|name| detection.double(name));
         let [x_max, y_max] = [quark!("x_max"), quark!("y_max")].map(|name| detection.double(name));

@@ -464,6 +464,11 @@ impl<'a> FrameMeta<'a> {
 pub struct ObjectMeta<'a>(Raw, PhantomData<&'a gst::BufferRef>);
 
 impl ObjectMeta<'_> {
+    /// Its address.
+    pub fn as_ptr(self) -> *mut c_void {
+        self.0
+    }
+
     /// Attaches tensors, as nvinfer does with `process-mode=2`.
     pub fn attach(self, tensors: &Tensors, output: Option<&Output>) {
         // SAFETY: the object lives as long as the buffer; the function copies the structures.

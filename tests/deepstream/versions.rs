@@ -7,7 +7,7 @@ use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 /// Everything.
 const ALL: &str = "inside::";
 /// What reads or writes fields that are not at the same offset in all versions, or compares the version.
-const LAYOUT: &str = "inside::objects:: inside::details:: inside::letterbox:: inside::structures:: \
+const LAYOUT: &str = "inside::objects:: inside::details:: inside::json:: inside::letterbox:: inside::structures:: \
                       inside::surfaces:: inside::errors::tensors_on_objects_or_regions_only \
                       inside::memory::host_pointers inside::device::the_cpu_never_reads_stale_host_memory";
 /// The objects, and the memory that is read, which differs between versions of one layout.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements `crowdtestsrc`, `roioverlay` and `tensorreplay`, and the string properties of all
-//! elements.
+//! The elements `crowdtestsrc`, `roioverlay` and `tensorreplay`, what `detectionjson` writes to, and the string
+//! properties of all elements.
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod crowdtestsrc;
+mod json_outputs;
 mod pool;
 mod roioverlay;
 mod strings;

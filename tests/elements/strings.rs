@@ -10,7 +10,8 @@ use gst::prelude::*;
 
 use crate::support::pipeline;
 
-const ELEMENTS: [&str; 4] = ["crowdtestsrc", "nmsfilter", "roioverlay", "tensorreplay"];
+const ELEMENTS: [&str; 5] =
+    ["crowdtestsrc", "detectionjson", "nmsfilter", "roioverlay", "tensorreplay"];
 
 /// An element with a bus of its own.
 fn element(factory: &str) -> (gst::Element, gst::Bus) {
@@ -78,7 +79,7 @@ fn text_that_is_not_utf8_gives_a_warning_and_the_property_keeps_its_value() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 14, "eleven of nmsfilter, three of tensorreplay");
+    assert_eq!(checked, 17, "three of detectionjson, eleven of nmsfilter, three of tensorreplay");
 }
 
 const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/late.csv");
@@ -94,12 +95,14 @@ fn a_property_set_after_ready_that_needs_a_restart_gives_a_warning() {
     for (factory, property, value) in [
         ("nmsfilter", "label-file", FILE),
         ("nmsfilter", "backend", "cpu"),
+        ("detectionjson", "source", "camera"),
         ("tensorreplay", "shape", "1x4"),
         ("crowdtestsrc", "is-live", "true"),
     ] {
         let pipeline = pipeline::parse(match factory {
             "nmsfilter" => "videotestsrc ! nmsfilter name=it ! fakesink",
             "crowdtestsrc" => "crowdtestsrc name=it ! fakesink",
+            "detectionjson" => "videotestsrc ! detectionjson name=it ! fakesink",
             _ => REPLAY,
         });
         let element = pipeline.by_name("it").unwrap();

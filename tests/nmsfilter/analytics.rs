@@ -42,7 +42,7 @@ fn read_attached(buffer: &gst::BufferRef) -> Attached {
     }
 }
 
-fn windows(count: usize) -> NewTensor {
+pub fn windows(count: usize) -> NewTensor {
     init();
     let elements = (0..count).flat_map(|i| {
         let (x, y) = (i % 100 * 6, i / 100 * 6);

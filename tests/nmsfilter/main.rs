@@ -10,6 +10,7 @@ mod analytics;
 mod bad_input;
 mod contradictions;
 mod details;
+mod json;
 mod label_counts;
 mod layout_file;
 mod masks;

@@ -27,7 +27,7 @@ use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
 use crate::deepstream::NVMM;
-use crate::elements::{any_video, filter_templates, lock, property};
+use crate::elements::{any_video, filter_templates, frame_size, lock, property};
 use crate::engine;
 use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
@@ -480,13 +480,9 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        // VideoInfo is not used: it supports neither DMA_DRM formats nor every memory feature.
-        let side = |name: &str| {
-            let side = incaps.structure(0).and_then(|s| s.get::<i32>(name).ok());
-            side.and_then(|side| u32::try_from(side).ok())
-                .ok_or_else(|| gst::loggable_error!(CAT, "expected {name} in caps, got {incaps}"))
-        };
-        let frame = [side("width")?, side("height")?];
+        let frame = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
+        #[cfg(feature = "v1_28")]
+        self.check_tensors(incaps, frame)?;
         let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
         if let Some(session) = lock(&self.session).as_mut() {
             session.set_caps(frame, is_nvmm);
@@ -610,6 +606,21 @@ impl BaseTransformImpl for NmsFilter {
 }
 
 impl NmsFilter {
+    /// Posts an error if no decoder reads the tensors in the caps of frames of this size.
+    #[cfg(feature = "v1_28")]
+    fn check_tensors(&self, caps: &gst::Caps, frame: [u32; 2]) -> Result<(), gst::LoggableError> {
+        let settings = lock(&self.settings).clone();
+        super::tensor_caps::check(caps, &settings, frame).map_err(|error| {
+            let text = format!("the tensors in the caps cannot be decoded: {error}");
+            self.post_error_message(gst::error_msg!(
+                gst::CoreError::Negotiation,
+                ("{text}"),
+                ["{caps}"]
+            ));
+            gst::loggable_error!(CAT, "{text}")
+        })
+    }
+
     /// Posts a warning with the reason why the GPU is not used any more.
     fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
         gst::element_imp_warning!(

@@ -194,10 +194,7 @@ impl Settings {
     /// # Errors
     /// If it is not a version, or its layout is not known.
     pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
-        let Some(text) = &self.deepstream_version else { return Ok(None) };
-        let version = text.parse()?;
-        StructureLayout::of(version)?;
-        Ok(Some(version))
+        Ok(self.deepstream_version.as_deref().map(StructureLayout::parse_version).transpose()?)
     }
 
     /// Checks that regions are attached to a buffer: one with a batch of DeepStream that has this many frames,

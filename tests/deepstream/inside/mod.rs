@@ -7,6 +7,7 @@ mod cameras;
 mod details;
 mod device;
 mod errors;
+mod json;
 mod letterbox;
 mod memory;
 mod messages;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Objects of any element on frames.
+//!
+//! In: a frame of a locked batch. Out: a [`FoundObject`] for each of its objects.
+
+use std::ffi::c_void;
+
+use super::DeepStreamError;
+use super::batch::{FrameMeta, LockedBatch};
+use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, frame, mask, object};
+use super::object::RECT;
+use super::record::Record;
+
+/// An object of a frame.
+#[derive(Clone, Debug)]
+pub struct FoundObject<'l> {
+    /// Where it is, by which others refer to it.
+    pub address: *const c_void,
+    /// The address of the object that this one is a part of.
+    pub parent: Option<*const c_void>,
+    /// The class.
+    pub class: i32,
+    /// The id of the track, if it is tracked.
+    pub track: Option<u64>,
+    /// The score; below 0 if the element that found it has none.
+    pub confidence: f32,
+    /// Left, top, width and height.
+    pub rect: [f32; 4],
+    /// The angle by which `rect` is rotated about its center, in degrees, clockwise; `None` in versions without.
+    pub rotation: Option<f32>,
+    /// The label, in any encoding.
+    pub label: Vec<u8>,
+    /// The mask.
+    pub mask: Option<FoundMask<'l>>,
+}
+
+/// The mask of an object: pixels that cover its rectangle.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundMask<'l> {
+    /// The number of pixels in a row.
+    pub width: u32,
+    /// The number of rows.
+    pub height: u32,
+    /// The object is where numbers are greater.
+    pub threshold: f32,
+    /// The numbers, row by row.
+    pub numbers: &'l [f32],
+}
+
+impl LockedBatch<'_> {
+    /// The objects of `frame`, in the order of its list.
+    pub fn objects<'l>(
+        &'l self,
+        frame: FrameMeta<'_>,
+    ) -> impl Iterator<Item = Result<FoundObject<'l>, DeepStreamError>> {
+        // SAFETY: the frame has this field in every layout, and the lock is held.
+        let objects = unsafe { self.list(frame.0, frame::OBJECTS, "objects") };
+        // SAFETY: the list is one of objects.
+        objects.map(|object| object.map(|object| unsafe { self.read_object(object) }))
+    }
+
+    /// # Safety
+    /// It must be an object of the batch.
+    unsafe fn read_object(&self, found: Record) -> FoundObject<'_> {
+        let layout = self.layout();
+        // SAFETY: the object has these fields in this layout, and the lock is held.
+        unsafe {
+            let parent: *const c_void = found.read(object::PARENT);
+            let label: [u8; LABEL_SIZE] = found.read(layout.object_label);
+            let end = label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_SIZE);
+            FoundObject {
+                address: found.as_ptr(),
+                parent: Some(parent).filter(|parent| !parent.is_null()),
+                class: found.read(object::CLASS),
+                track: Some(found.read(object::ID)).filter(|&id| id != UNTRACKED_OBJECT_ID),
+                confidence: found.read(object::CONFIDENCE),
+                rect: RECT.map(|field| found.read(object::RECT + field)),
+                rotation: layout.rotation_angle.map(|angle| found.read(object::RECT + angle)),
+                label: label[..end].to_vec(),
+                mask: self.read_mask(found),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`read_object`](Self::read_object).
+    unsafe fn read_mask(&self, found: Record) -> Option<FoundMask<'_>> {
+        let at = self.layout().object_mask;
+        // SAFETY: the object has these fields in this layout. Its array has as many bytes, and exists as long as the
+        // object, which nobody removes while the lock is held.
+        unsafe {
+            let data: *const f32 = found.read(at + mask::DATA);
+            let bytes: u32 = found.read(at + mask::SIZE);
+            if data.is_null() || !data.is_aligned() {
+                return None;
+            }
+            let count = bytes as usize / size_of::<f32>();
+            Some(FoundMask {
+                width: found.read(at + mask::WIDTH),
+                height: found.read(at + mask::HEIGHT),
+                threshold: found.read(at + mask::THRESHOLD),
+                numbers: std::slice::from_raw_parts(data, count),
+            })
+        }
+    }
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `BaseTransform` subclass: properties, start and stop, negotiation, and a new buffer for each frame.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
+
+use std::sync::{LazyLock, Mutex};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+use gst_base::subclass::base_transform::GenerateOutputSuccess;
+use gst_base::subclass::prelude::*;
+use gst_video::VideoMeta;
+use serde_json::value::RawValue;
+
+use super::settings::{Settings, SettingsError};
+use crate::deepstream::{DeepStreamError, NVMM};
+use crate::elements::{any_video, frame_size, lock, property};
+use crate::json::{Detections, FrameCaps, Line};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "detectionjson",
+        gst::DebugColorFlags::empty(),
+        Some("JSON of detections"),
+    )
+});
+
+/// The media type of lines of JSON.
+const NDJSON: &str = "application/x-ndjson";
+
+/// The instance data of the element.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::DetectionJson)]
+pub struct DetectionJson {
+    #[property(
+        name = "source", get, set, type = Option<String>, member = source,
+        nick = "Source",
+        blurb = "Text that each line has as its source, such as the URI of the camera (unset: lines have no source)",
+        mutable_ready
+    )]
+    #[property(
+        name = "tags", get, set, type = Option<String>, member = tags,
+        nick = "Tags",
+        blurb = "JSON object that each line has as its tags (unset or empty: lines have no tags)",
+        mutable_ready
+    )]
+    #[property(
+        name = "add-empty-results", get, set, type = bool, member = add_empty_results,
+        default = Settings::default().add_empty_results,
+        nick = "Add empty results",
+        blurb = "Whether frames without detections have a line, and in the line of a batch an entry",
+        mutable_ready
+    )]
+    #[property(
+        name = "deepstream-version", get, set, type = Option<String>, member = deepstream_version,
+        nick = "DeepStream version",
+        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; an error if they have \
+                 other sizes (unset: what DeepStream's libraries report, or for an unknown version that of the \
+                 same sizes)",
+        mutable_ready
+    )]
+    settings: Mutex<Settings>,
+    /// `None` before start and after stop.
+    state: Mutex<Option<State>>,
+}
+
+/// What exists from start to stop.
+#[derive(Debug)]
+struct State {
+    source: Option<String>,
+    tags: Option<Box<RawValue>>,
+    add_empty_results: bool,
+    /// `None` before caps.
+    caps: Option<FrameCaps>,
+    detections: Detections,
+    /// The text of the last line.
+    text: Vec<u8>,
+}
+
+/// Why a frame has no line.
+#[derive(Debug, thiserror::Error)]
+enum FrameError {
+    #[error(transparent)]
+    DeepStream(#[from] DeepStreamError),
+    #[error("a buffer came before caps; expected video caps with width and height first")]
+    NoCaps,
+    #[error("a line cannot be written: {0}")]
+    Text(#[from] serde_json::Error),
+    #[error("there is no memory for a line: {0}")]
+    Memory(#[from] glib::BoolError),
+}
+
+impl State {
+    fn new(settings: Settings) -> Result<Self, SettingsError> {
+        Ok(Self {
+            tags: settings.tags()?,
+            detections: Detections::new(settings.deepstream_version()?),
+            source: settings.source,
+            add_empty_results: settings.add_empty_results,
+            caps: None,
+            text: Vec::new(),
+        })
+    }
+
+    /// The line of a frame, or of a batch; `None` if it has none.
+    fn line(
+        &mut self,
+        frame: &gst::BufferRef,
+        segment: &gst::Segment,
+    ) -> Result<Option<gst::Buffer>, FrameError> {
+        let caps = self.caps.ok_or(FrameError::NoCaps)?;
+        self.detections.read(frame, caps)?;
+        if !self.add_empty_results {
+            if self.detections.is_empty() {
+                return Ok(None);
+            }
+            self.detections.remove_empty_frames();
+        }
+        let line = Line {
+            size: caps.size,
+            source: self.source.as_deref(),
+            timestamp: timestamp(frame, segment),
+            tags: self.tags.as_deref(),
+        };
+        line.write(&self.detections, &mut self.text)?;
+        let mut buffer = gst::Buffer::with_size(self.text.len())?;
+        let new = buffer.get_mut().expect("the buffer is new");
+        // The buffer is as large as the text.
+        let _ = new.copy_from_slice(0, &self.text);
+        frame.copy_into(new, gst::BufferCopyFlags::TIMESTAMPS, ..)?;
+        new.set_flags(frame.flags() & (gst::BufferFlags::DISCONT | gst::BufferFlags::GAP));
+        Ok(Some(buffer))
+    }
+}
+
+/// The stream time of a frame in nanoseconds, as `gvametaconvert` has it.
+fn timestamp(frame: &gst::BufferRef, segment: &gst::Segment) -> Option<u64> {
+    let pts = frame.pts()?;
+    let time = match segment.downcast_ref::<gst::ClockTime>() {
+        Some(segment) => segment.to_stream_time(pts),
+        None => Some(pts),
+    };
+    time.map(gst::ClockTime::nseconds)
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for DetectionJson {
+    const NAME: &'static str = "GstDetectionJson";
+    const ALLOW_NAME_CONFLICT: bool = true;
+    type Type = super::DetectionJson;
+    type ParentType = gst_base::BaseTransform;
+}
+
+impl ObjectImpl for DetectionJson {
+    fn properties() -> &'static [glib::ParamSpec] {
+        Self::derived_properties()
+    }
+
+    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        self.derived_property(id, spec)
+    }
+
+    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
+            self.derived_set_property(id, value, spec);
+        }
+    }
+}
+
+impl GstObjectImpl for DetectionJson {}
+
+impl ElementImpl for DetectionJson {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "JSON of detections",
+                "Converter/Metadata/Video",
+                "Makes one line of JSON of the regions of interest, analytics objects and DeepStream's objects on \
+                 each video frame, with the fields of DL Streamer's gvametaconvert",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let template = |name, direction, caps: &gst::Caps| {
+                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
+                    .expect("the template is valid")
+            };
+            vec![
+                template("sink", gst::PadDirection::Sink, &any_video()),
+                template("src", gst::PadDirection::Src, &gst::Caps::new_empty_simple(NDJSON)),
+            ]
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for DetectionJson {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::NeverInPlace;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let state = State::new(settings).map_err(|error| {
+            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
+        })?;
+        *lock(&self.state) = Some(state);
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.state) = None;
+        Ok(())
+    }
+
+    fn transform_caps(
+        &self,
+        direction: gst::PadDirection,
+        _caps: &gst::Caps,
+        filter: Option<&gst::Caps>,
+    ) -> Option<gst::Caps> {
+        let caps = match direction {
+            gst::PadDirection::Sink => gst::Caps::new_empty_simple(NDJSON),
+            _ => any_video(),
+        };
+        Some(match filter {
+            Some(filter) => filter.intersect_with_mode(&caps, gst::CapsIntersectMode::First),
+            None => caps,
+        })
+    }
+
+    fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        let size = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
+        let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.caps = Some(FrameCaps { size, is_nvmm });
+        }
+        Ok(())
+    }
+
+    /// Any memory and any position of pixels, since they are not accessed.
+    fn propose_allocation(
+        &self,
+        _decide_query: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        query.add_allocation_meta::<VideoMeta>(None);
+        Ok(())
+    }
+
+    fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
+        let Some(frame) = self.take_queued_buffer() else {
+            return Ok(GenerateOutputSuccess::NoOutput);
+        };
+        let segment = self.obj().segment();
+        let result = match lock(&self.state).as_mut() {
+            Some(state) => state.line(&frame, &segment),
+            None => return Err(gst::FlowError::Flushing),
+        };
+        // No lock is held while the message is posted.
+        match result {
+            Ok(Some(line)) => Ok(GenerateOutputSuccess::Buffer(line)),
+            Ok(None) => {
+                gst::trace!(CAT, imp = self, "no detections on this buffer");
+                Ok(GenerateOutputSuccess::Dropped)
+            }
+            Err(error) => {
+                let domain = match &error {
+                    FrameError::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{error}")),
+                    FrameError::DeepStream(_) => {
+                        gst::error_msg!(gst::StreamError::Format, ("{error}"))
+                    }
+                    FrameError::Text(_) | FrameError::Memory(_) => {
+                        gst::error_msg!(gst::StreamError::Encode, ("{error}"))
+                    }
+                };
+                self.post_error_message(domain);
+                Err(gst::FlowError::Error)
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The values of the element's properties.
+
+use serde_json::value::RawValue;
+
+use crate::deepstream::layout::{StructureLayout, Version};
+use crate::deepstream::structures::StructureLayoutError;
+
+/// The values of the properties.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Settings {
+    pub source: Option<String>,
+    pub tags: Option<String>,
+    pub add_empty_results: bool,
+    pub deepstream_version: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { source: None, tags: None, add_empty_results: true, deepstream_version: None }
+    }
+}
+
+/// Why a value of a property cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("tags: expected a JSON object, such as {{\"camera\":\"north\"}}, got {text:?}: {why}")]
+    Tags { text: String, why: String },
+    #[error(transparent)]
+    DeepStream(#[from] StructureLayoutError),
+}
+
+impl Settings {
+    /// The tags, in one line; `None` if they are unset or empty.
+    ///
+    /// # Errors
+    /// If they are not a JSON object.
+    pub fn tags(&self) -> Result<Option<Box<RawValue>>, SettingsError> {
+        let Some(text) = self.tags.as_ref().filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let wrong = |why: String| SettingsError::Tags { text: text.clone(), why };
+        // In JSON line feeds are between tokens only.
+        let line = text.trim().replace(['\n', '\r'], " ");
+        let tags = RawValue::from_string(line).map_err(|error| wrong(error.to_string()))?;
+        match tags.get().starts_with('{') {
+            true => Ok(Some(tags)),
+            false => Err(wrong("it is JSON of another type".to_owned())),
+        }
+    }
+
+    /// The version of DeepStream, if it is set.
+    ///
+    /// # Errors
+    /// If it is not a version, or its structures are not known.
+    pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
+        Ok(self.deepstream_version.as_deref().map(StructureLayout::parse_version).transpose()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tags(text: &str) -> Result<Option<String>, String> {
+        let settings = Settings { tags: Some(text.to_owned()), ..Settings::default() };
+        let tags = settings.tags().map_err(|error| error.to_string())?;
+        Ok(tags.map(|tags| tags.get().to_owned()))
+    }
+
+    #[test]
+    fn tags_are_a_json_object_with_its_digits_in_one_line() {
+        let found = tags("\n{\r\n\"latitude\": 52.5200080000000000001 }\n").unwrap();
+        assert_eq!(found.as_deref(), Some("{  \"latitude\": 52.5200080000000000001 }"));
+        assert_eq!(tags(""), Ok(None));
+        for text in ["[1]", "north", "{\"a\":1", "{} {}", "7", "{\"a\":\"\n\"}\n{}"] {
+            let error = tags(text).unwrap_err();
+            assert!(error.starts_with("tags: expected a JSON object, such as "), "{error}");
+            assert!(error.contains(&format!("got {text:?}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reader of `GstAnalyticsODMtd`, with what is related to it: tracks, and with GStreamer 1.26 masks.
+//!
+//! In: relation metadata of any element. Out: objects.
+
+use gst::glib::translate::IntoGlib;
+use gst_analytics::{
+    AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
+    AnalyticsTrackingMtd, RelTypes,
+};
+
+use super::object::{self, Number, Object, edges, normalized};
+#[cfg(feature = "v1_26")]
+use super::segmentation::{self, AnalyticsSegmentationMtd};
+#[cfg(feature = "v1_26")]
+use crate::geometry::OrientedBox;
+use crate::text;
+
+/// Elements differ in the relation of an object to its track and its mask.
+const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
+
+type Meta<'a> = gst::MetaRef<'a, AnalyticsRelationMeta>;
+
+/// Calls `add` with each object of a frame of this size.
+pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], mut add: impl FnMut(Object)) {
+    for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
+        // Most metadata has neither, and a search of relations reads a row of the matrix.
+        let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
+        #[cfg(feature = "v1_26")]
+        let has_masks = meta.iter::<AnalyticsSegmentationMtd>().next().is_some();
+        for detection in meta.iter::<AnalyticsODMtd>() {
+            let id = detection.id();
+            let Some(mut object) = object(&detection, frame) else { continue };
+            let mut parents = meta.iter_direct_related::<AnalyticsODMtd>(id, RelTypes::IS_PART_OF);
+            object.parent_id = parents.next().map(|parent| parent.id().into());
+            if has_tracks {
+                object.track_id = track(&meta, id);
+            }
+            #[cfg(feature = "v1_26")]
+            if has_masks {
+                let mut masks = meta.iter_direct_related::<AnalyticsSegmentationMtd>(id, ANY);
+                object.mask = masks.next().and_then(|mask| segmentation::read(&meta, mask.id()));
+            }
+            add(object);
+        }
+    }
+}
+
+fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> Option<Object> {
+    let label = detection.obj_type().and_then(|quark| text::of_quark(quark.into_glib()));
+    let object = Object {
+        region_id: detection.id().into(),
+        label: object::label(label),
+        confidence: Some(Number::F32(detection.confidence_level())),
+        ..Object::default()
+    };
+    let upright = |rect: [i32; 4]| {
+        let rect = rect.map(i64::from);
+        let bounds = Some(normalized(edges(rect), frame));
+        Object { rect, upright: rect, bounds, ..object.clone() }
+    };
+    #[cfg(feature = "v1_26")]
+    {
+        let location = detection.oriented_location().ok()?;
+        let rect = [location.x, location.y, location.w, location.h];
+        let angle = location.r;
+        if angle != 0.0 {
+            let [x, y, w, h] = rect.map(|side| side as f32);
+            let center = [x + w / 2.0, y + h / 2.0];
+            let bounds = OrientedBox { center, size: [w, h], angle }.bounds();
+            let bounds = [bounds.x1, bounds.y1, bounds.x2, bounds.y2].map(f64::from);
+            return Some(Object {
+                bounds: Some(normalized(bounds, frame)),
+                rotation: Some(angle),
+                ..upright(rect)
+            });
+        }
+        Some(upright(rect))
+    }
+    #[cfg(not(feature = "v1_26"))]
+    {
+        let location = detection.location().ok()?;
+        Some(upright([location.x, location.y, location.w, location.h]))
+    }
+}
+
+/// The id of the track that the object of this id is related to.
+fn track(meta: &Meta<'_>, object: u32) -> Option<u64> {
+    let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?;
+    let handle = gst_analytics::ffi::GstAnalyticsTrackingMtd {
+        id: track.id(),
+        // SAFETY: the function below only reads.
+        meta: unsafe { meta.as_mut_ptr() },
+    };
+    let (mut id, mut first, mut last, mut is_lost) = (0, 0, 0, 0);
+    // SAFETY: the metadata has a track of this id. The method of the bindings panics if it has no times.
+    let is_found = unsafe {
+        gst_analytics::ffi::gst_analytics_tracking_mtd_get_info(
+            &handle,
+            &mut id,
+            &mut first,
+            &mut last,
+            &mut is_lost,
+        )
+    };
+    (is_found != 0).then_some(id)
+}

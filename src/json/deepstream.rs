@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reader of a batch of DeepStream.
+//!
+//! In: the frames of a batch, with objects of any element. Out: a [`Stream`] for each frame, in the order of the batch.
+
+use super::object::{Label, Number, Object, normalized};
+use super::runs::{self, Mask};
+use super::{FrameCaps, Stream};
+use crate::deepstream::{
+    BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameMeta, LockedBatch,
+};
+use crate::geometry::OrientedBox;
+use crate::output::oriented_pixels;
+
+/// Adds the frames of the batch of `buffer`.
+///
+/// # Errors
+/// If the metadata is damaged.
+pub(super) fn read(
+    batch: BatchMeta<'_>,
+    buffer: &gst::BufferRef,
+    caps: FrameCaps,
+    streams: &mut Vec<Stream>,
+) -> Result<(), DeepStreamError> {
+    // SAFETY: the buffer has NVMM memory.
+    let surfaces = caps.is_nvmm.then(|| unsafe { batch.surfaces(buffer) }).flatten();
+    let batch = batch.lock();
+    for frame in batch.frames()? {
+        let frame = frame?;
+        // As nmsfilter finds the size to which it maps boxes.
+        let surface = surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
+        let size = surface.or_else(|| batch.muxed_size(frame)).unwrap_or(caps.size);
+        streams.push(Stream {
+            index: batch.pad_index(frame),
+            source: batch.source_id(frame),
+            size: Some(size),
+            timestamp: batch.timestamp(frame),
+            objects: objects(&batch, frame, size)?,
+        });
+    }
+    Ok(())
+}
+
+/// The objects of a frame of this size, that which was attached first before the others. DeepStream puts new ones before
+/// those of its list.
+fn objects(
+    batch: &LockedBatch<'_>,
+    frame: FrameMeta<'_>,
+    size: [u32; 2],
+) -> Result<Vec<Object>, DeepStreamError> {
+    let mut found = batch.objects(frame).collect::<Result<Vec<_>, _>>()?;
+    found.reverse();
+    let index_of = |address| found.iter().position(|object| object.address == address);
+    let objects = (0..).zip(&found).map(|(index, found)| Object {
+        region_id: index,
+        parent_id: found.parent.and_then(index_of).map(|parent| parent as i64),
+        ..object(found, size)
+    });
+    Ok(objects.collect())
+}
+
+/// An object of a frame of this size.
+fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
+    let [left, top, width, height] = found.rect;
+    let center = [left + width / 2.0, top + height / 2.0];
+    let angle = found.rotation.unwrap_or(0.0).to_radians();
+    let oriented = OrientedBox { center, size: [width, height], angle };
+    let is_oriented = angle != 0.0;
+    let (rect, rotation) = match is_oriented {
+        true => oriented_pixels(&oriented),
+        false => (found.rect.map(|side| side.round() as i32), 0.0),
+    };
+    let edges = match is_oriented {
+        true => {
+            let bounds = oriented.bounds();
+            [bounds.x1, bounds.y1, bounds.x2, bounds.y2]
+        }
+        false => [left, top, left + width, top + height],
+    };
+    let rect = rect.map(i64::from);
+    let label: Label = String::from_utf8_lossy(&found.label).into_owned().into();
+    Object {
+        rect,
+        upright: rect,
+        bounds: Some(normalized(edges.map(f64::from), size)),
+        track_id: found.track,
+        label: Some(label).filter(|label| !label.is_empty()),
+        label_id: Some(found.class),
+        confidence: Some(Number::F32(found.confidence)),
+        rotation: is_oriented.then_some(rotation),
+        mask: found.mask.as_ref().and_then(|mask| self::mask(mask, found.rect)),
+        ..Object::default()
+    }
+}
+
+/// The mask of an object, which covers its rectangle.
+fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<Mask> {
+    let size = [found.width, found.height];
+    let area = runs::area(size)?;
+    let pixels = found.numbers.get(..area)?;
+    let runs = runs::runs(pixels.iter().map(|&number| number > found.threshold));
+    Some(Mask { rect: rect.map(f64::from), size, runs })
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text of a line.
+//!
+//! In: plain structures. Out: JSON in one line. The structures of this file are the objects of the text; their fields are
+//! documented in [`super`].
+
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
+
+use super::object::{Keypoints, Number, Object};
+use super::runs::Mask;
+use super::{Detections, Stream};
+
+/// What a line has besides detections.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// The width and height of the frame.
+    pub size: [u32; 2],
+    /// The property `source`.
+    pub source: Option<&'a str>,
+    /// The stream time in nanoseconds.
+    pub timestamp: Option<u64>,
+    /// The property `tags`.
+    pub tags: Option<&'a RawValue>,
+}
+
+impl Line<'_> {
+    /// Replaces `text` by the line, which ends with `\n`.
+    ///
+    /// # Errors
+    /// If memory cannot be written to: never.
+    pub fn write(&self, detections: &Detections, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        let is_batch = detections.is_batch;
+        let line = LineText {
+            resolution: self.size.into(),
+            source: self.source,
+            timestamp: self.timestamp,
+            tags: self.tags,
+            objects: (!is_batch).then_some(&detections.objects),
+            streams: is_batch.then_some(&detections.streams),
+        };
+        text.clear();
+        serde_json::to_writer(&mut *text, &line)?;
+        text.push(b'\n');
+        Ok(())
+    }
+}
+
+#[derive(serde::Serialize)]
+struct LineText<'a> {
+    resolution: Size,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    objects: Option<&'a Vec<Object>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streams: Option<&'a Vec<Stream>>,
+}
+
+#[derive(serde::Serialize)]
+struct Size {
+    width: u32,
+    height: u32,
+}
+
+impl From<[u32; 2]> for Size {
+    fn from([width, height]: [u32; 2]) -> Self {
+        Self { width, height }
+    }
+}
+
+impl Serialize for Stream {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct StreamText<'a> {
+            stream_index: u32,
+            // GStreamer's ids of streams are texts.
+            #[serde(serialize_with = "as_text")]
+            stream_id: u32,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            resolution: Option<Size>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            timestamp: Option<u64>,
+            objects: &'a [Object],
+        }
+        let text = StreamText {
+            stream_index: self.index,
+            stream_id: self.source,
+            resolution: self.size.map(Size::from),
+            timestamp: self.timestamp,
+            objects: &self.objects,
+        };
+        text.serialize(serializer)
+    }
+}
+
+fn as_text<S: Serializer>(number: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct ObjectText<'a> {
+            x: i64,
+            y: i64,
+            w: i64,
+            h: i64,
+            region_id: i64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            parent_id: Option<i64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            id: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            roi_type: Option<&'a str>,
+            detection: DetectionText<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            rotation: Option<f32>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            keypoints: Option<&'a Keypoints>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            mask: Option<&'a Mask>,
+        }
+
+        #[derive(serde::Serialize)]
+        struct DetectionText<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            bounding_box: Option<BoxText>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            confidence: Option<Number>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            label_id: Option<i32>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            label: Option<&'a str>,
+        }
+
+        #[derive(serde::Serialize)]
+        struct BoxText {
+            x_min: f64,
+            y_min: f64,
+            x_max: f64,
+            y_max: f64,
+        }
+
+        let [x, y, w, h] = self.rect;
+        let label = self.label.as_deref();
+        let text = ObjectText {
+            x,
+            y,
+            w,
+            h,
+            region_id: self.region_id,
+            parent_id: self.parent_id,
+            id: self.track_id,
+            roi_type: label,
+            detection: DetectionText {
+                bounding_box: self.bounds.map(|[x_min, y_min, x_max, y_max]| BoxText {
+                    x_min,
+                    y_min,
+                    x_max,
+                    y_max,
+                }),
+                confidence: self.confidence,
+                label_id: self.label_id,
+                label,
+            },
+            rotation: self.rotation,
+            keypoints: self.keypoints.as_ref(),
+            mask: self.mask.as_ref(),
+        };
+        text.serialize(serializer)
+    }
+}
+
+/// As `null`, if it is not finite.
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::F32(number) => serializer.serialize_f32(number),
+            Self::F64(number) => serializer.serialize_f64(number),
+        }
+    }
+}
+
+impl Serialize for Keypoints {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct KeypointsText<'a> {
+            layout: &'a str,
+            points: Points<'a>,
+        }
+
+        struct Points<'a>(&'a Keypoints);
+
+        impl Serialize for Points<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let Keypoints { components, numbers, .. } = self.0;
+                let points = numbers.chunks_exact(*components);
+                let mut all = serializer.serialize_seq(Some(points.len()))?;
+                points.into_iter().try_for_each(|point| all.serialize_element(point))?;
+                all.end()
+            }
+        }
+
+        KeypointsText { layout: &self.layout, points: Points(self) }.serialize(serializer)
+    }
+}
+
+impl Serialize for Mask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct MaskText<'a> {
+            x: f64,
+            y: f64,
+            w: f64,
+            h: f64,
+            width: u32,
+            height: u32,
+            runs: &'a [u32],
+        }
+        let ([x, y, w, h], [width, height]) = (self.rect, self.size);
+        MaskText { x, y, w, h, width, height, runs: &self.runs }.serialize(serializer)
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Objects that are both regions of interest and objects of the analytics metadata.
+//!
+//! In: the objects of the regions, then those of the analytics metadata, one after the other. Out: each object once, with
+//! what either has. A region of `nmsfilter` and of DL Streamer has the id of its analytics object, unless another region
+//! had one of these ids before.
+
+use super::object::{Number, Object};
+
+/// The greatest difference of two rectangles that are the same, in pixels. Where a frame is scaled, those of regions
+/// and of analytics objects are rounded apart.
+const TOLERANCE: u64 = 2;
+
+/// Adds objects of the analytics metadata.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    /// Of each region whether its analytics object was found.
+    is_merged: Vec<bool>,
+    /// The region after the last one that was found: both are usually in the same order.
+    next: usize,
+}
+
+impl Merger {
+    /// Begins with as many regions.
+    pub fn begin(&mut self, regions: usize) {
+        self.is_merged.clear();
+        self.is_merged.resize(regions, false);
+        self.next = 0;
+    }
+
+    /// Adds what `found` has to the object of the same region, or adds `found` if no region is the same.
+    pub fn add(&mut self, objects: &mut Vec<Object>, found: Object) {
+        let regions = self.is_merged.len();
+        let of_region =
+            |index: &usize| !self.is_merged[*index] && is_same(&objects[*index], &found);
+        let order = || (self.next..regions).chain(0..self.next);
+        let has_id = |index: &usize| objects[*index].region_id == found.region_id;
+        let same = order().filter(has_id).find(of_region).or_else(|| order().find(of_region));
+        let Some(index) = same else {
+            objects.push(found);
+            return;
+        };
+        self.is_merged[index] = true;
+        self.next = (index + 1) % regions;
+        let region = &mut objects[index];
+        region.parent_id = region.parent_id.or(found.parent_id);
+        region.track_id = region.track_id.or(found.track_id);
+        region.confidence = region.confidence.or(found.confidence);
+        region.mask = region.mask.take().or(found.mask);
+        if region.rotation.is_none() && found.rotation.is_some() {
+            (region.rect, region.rotation) = (found.rect, found.rotation);
+        }
+    }
+}
+
+/// Whether a region and an object of the analytics metadata are the same.
+fn is_same(region: &Object, found: &Object) -> bool {
+    let is_near =
+        |a: &[i64; 4], b: &[i64; 4]| a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= TOLERANCE);
+    let is_confidence =
+        |confidence: Number| found.confidence.is_some_and(|b| b.is_near(confidence));
+    // An oriented box is upright in the analytics metadata before GStreamer 1.26.
+    (is_near(&region.rect, &found.rect) || is_near(&region.upright, &found.rect))
+        && region.label == found.label
+        && region.confidence.is_none_or(is_confidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(region_id: i64, left: i64, confidence: f32) -> Object {
+        let rect = [left, 20, 30, 40];
+        let label = Some("person".into());
+        let confidence = Some(Number::F32(confidence));
+        Object { rect, upright: rect, region_id, label, confidence, ..Object::default() }
+    }
+
+    fn merged(regions: &[Object], found: &[Object]) -> Vec<Object> {
+        let (mut objects, mut merger) = (regions.to_vec(), Merger::default());
+        merger.begin(objects.len());
+        found.iter().for_each(|found| merger.add(&mut objects, found.clone()));
+        objects
+    }
+
+    #[test]
+    fn a_region_with_the_id_of_an_object_is_that_object() {
+        let regions = [object(0, 1, 0.9), object(1, 2, 0.8)];
+        let tracked = Object { track_id: Some(7), ..object(1, 2, 0.8) };
+        let expected = [regions[0].clone(), tracked.clone()];
+        assert_eq!(merged(&regions, &[object(0, 1, 0.9), tracked]), expected);
+    }
+
+    #[test]
+    fn ids_that_differ_do_not_double_an_object() {
+        let regions = [object(5, 1, 0.9), object(6, 1, 0.9), object(7, 50, 0.8)];
+        let found = [object(0, 1, 0.9), object(1, 1, 0.9), object(2, 50, 0.8)];
+        assert_eq!(merged(&regions, &found), regions);
+        // In another order, too.
+        assert_eq!(merged(&regions, &[found[2].clone(), found[0].clone()]), regions);
+    }
+
+    #[test]
+    fn objects_of_one_id_that_differ_are_two() {
+        let region = object(0, 1, 0.9);
+        for other in [
+            object(0, 100, 0.9),
+            object(0, 1, 0.8),
+            Object { label: Some("dog".into()), ..region.clone() },
+        ] {
+            let both = [region.clone(), other.clone()];
+            assert_eq!(merged(&both[..1], &both[1..]), both);
+        }
+    }
+
+    #[test]
+    fn a_region_that_was_scaled_has_the_confidence_of_its_object() {
+        let region = Object { confidence: None, ..object(0, 1, 0.9) };
+        let scaled = Object { rect: [2, 19, 30, 41], ..object(0, 1, 0.9) };
+        assert_eq!(merged(&[region], &[scaled]), [object(0, 1, 0.9)]);
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From regions of interest to objects.
+
+use super::object::{self, Keypoints, Label, Number, Object, edges, normalized};
+use super::runs::{self, Mask};
+use crate::output::oriented_pixels;
+use crate::regions::{self, AttachedKeypoints, AttachedMask, AttachedRegion};
+
+/// Adds an object for each region of a frame of this size.
+pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>) {
+    objects.extend(regions::of(buffer).map(|region| object(&region, frame)));
+}
+
+fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
+    let upright = region.rectangle.map(i64::from);
+    let of_detection = || {
+        // GStreamer makes no text that is not UTF-8; such a text is not read.
+        let label = region.detection_label?.to_str().ok()?;
+        (!label.is_empty()).then(|| Label::from(label.to_owned()))
+    };
+    let rotated = region.oriented.as_ref().map(oriented_pixels);
+    Object {
+        rect: rotated.map_or(upright, |(rect, _)| rect.map(i64::from)),
+        upright,
+        bounds: region.edges.or_else(|| Some(normalized(edges(upright), frame))),
+        region_id: region.id.into(),
+        // 0 if there is none, although a region can have that id.
+        parent_id: Some(region.parent_id.into()).filter(|&parent| parent > 0),
+        track_id: region.track_id.and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0),
+        label: object::label(Some(region.label)).or_else(of_detection),
+        label_id: region.class,
+        confidence: region.confidence.map(Number::F64),
+        rotation: rotated.map(|(_, angle)| angle),
+        keypoints: region.keypoints.map(keypoints),
+        mask: region.mask.and_then(mask),
+    }
+}
+
+fn keypoints(points: AttachedKeypoints<'_>) -> Keypoints {
+    Keypoints {
+        layout: points.layout().to_string_lossy().into_owned().into(),
+        components: if points.has_visibility() { 3 } else { 2 },
+        numbers: points.numbers().to_vec(),
+    }
+}
+
+fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> Option<Mask> {
+    let size = [width, height];
+    runs::area(size)?;
+    let width = width as usize;
+    let pixels = bytes.chunks_exact(width.div_ceil(8)).flat_map(|row| {
+        (0..width).map(move |column| row[column / 8] & (0x80 >> (column % 8)) != 0)
+    });
+    let [left, top, right, bottom] = edges;
+    Some(Mask { rect: [left, top, right - left, bottom - top], size, runs: runs::runs(pixels) })
+}

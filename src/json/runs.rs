@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Masks as lengths of runs.
+
+/// A mask.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mask {
+    /// Left, top, width and height of what it covers, in pixels of the frame.
+    pub rect: [f64; 4],
+    /// The number of pixels in a row, and of rows.
+    pub size: [u32; 2],
+    /// The lengths of runs of pixels, row by row, the first of pixels that are not set.
+    pub runs: Vec<u32>,
+}
+
+/// The runs of pixels, of which the first is of those that are not set, and has a length of 0 if there are none. The
+/// sum of all is the number of pixels.
+pub(super) fn runs(pixels: impl Iterator<Item = bool>) -> Vec<u32> {
+    let mut runs = vec![0u32];
+    let mut is_set = false;
+    for pixel in pixels {
+        if pixel != is_set {
+            is_set = pixel;
+            runs.push(0);
+        }
+        *runs.last_mut().expect("there is a first run") += 1;
+    }
+    runs
+}
+
+/// The product of the sides of a mask, if it has pixels, and as many as `u32` can count.
+pub(super) fn area([width, height]: [u32; 2]) -> Option<usize> {
+    let area = width.checked_mul(height).filter(|&area| area > 0)?;
+    usize::try_from(area).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_begin_with_pixels_that_are_not_set() {
+        let of = |bits: &[u8]| runs(bits.iter().map(|&bit| bit == 1));
+        assert_eq!(of(&[0, 0, 1, 1, 1, 0]), [2, 3, 1]);
+        assert_eq!(of(&[1, 0, 0]), [0, 1, 2]);
+        assert_eq!(of(&[0, 0]), [2]);
+        assert_eq!(of(&[1, 1]), [0, 2]);
+    }
+
+    #[test]
+    fn a_mask_without_pixels_or_with_too_many_has_no_area() {
+        assert_eq!(area([3, 5]), Some(15));
+        for size in [[0, 5], [5, 0], [65_536, 65_536], [u32::MAX, 2]] {
+            assert_eq!(area(size), None, "{size:?}");
+        }
+    }
+}

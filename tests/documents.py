@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""documents.py BUILD [--python PYTHON] [--versioned]: runs the commands and programs in the documents, as a user would.
+
+BUILD is cargo's folder with the plugins, the C libraries and smart-camera, such as target/debug. PYTHON has the wheel and
+NumPy. Inputs are from NMSFILTER_TEST_DATA (default ../shared) and have the names that the documents use.
+
+A block of sh is one script, in a folder of its own. A command that NOT_RUN names is left out of it, and what INSTEAD names
+is replaced: a camera and a window. Blocks of c are compiled and run, those of python are run. A command fails if its exit
+status is not 0, or if a file that it writes (filesink location=) is empty. A command with an
+element that only some versions of GStreamer have is run where that element is; --versioned runs nothing else.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+DATA = pathlib.Path(os.environ.get("NMSFILTER_TEST_DATA", PROJECT.parent / "shared")).resolve()
+
+# Commands that are not run, and why.
+NOT_RUN = {
+    r"\./pipelines/demo\.sh": "installs packages and builds; tests/run.sh runs its pipeline",
+    r"(\./)?tests/run\.sh": "is what runs this",
+    r"python3 -m venv|.*\bpip install|(sudo )?apt(-get)? ": "installs packages",
+    r"curl |wget ": "needs the internet",
+    r"\. onnx/bin/activate": "ONNX Runtime is found by ORT_DYLIB_PATH",
+    r"meson |sudo meson ": "tests/meson.sh runs them",
+    r"cargo (build|test|publish|add) ": "other steps of tests/run.sh build and test",
+    r"yolo/bin/yolo ": "needs ultralytics",
+    r".*\b(nvinfer|nvstreammux|deepstream-)": "needs DeepStream; tests/nvidia",
+    r".*(detect-camera|/dev/video)": "needs a camera",
+    r"cc -shared .*no_objects": "tests/deepstream compiles it",
+    r"tests/deepstream/|LD_LIBRARY_PATH=|kernels/|folder=": "tests of their own",
+    r"\.\.\. ": "is a part of a command",
+}
+
+# What a machine without a camera and a display has instead.
+INSTEAD = {
+    r"\bautovideosink\b": "fakesink",
+    r"\bv4l2src\b": "videotestsrc num-buffers=3",
+    r"cargo run --release -p smart-camera --": "$BUILD/smart-camera",
+    r"\bprovider=cuda\b": "provider=cpu",
+    r"num-buffers=600\b": "num-buffers=3",
+}
+
+# The names of inputs in the documents.
+INPUTS = {
+    "street.jpg": "images/bus.jpg",
+    "people.jpg": "images/crowd_selfie.jpg",
+    "crowd.jpg": "images/crowd_selfie.jpg",
+    "yolov8n.onnx": "models/yolov8n_int8_640.onnx",
+    "yolov8n.onnx.modelinfo": "models/yolov8n_int8_640.onnx.modelinfo",
+    "yolov8n-seg.onnx": "models2026/models/yolov8n-seg_int8.onnx",
+    "version-RFB-640.onnx": "models/version-RFB-640.onnx",
+}
+
+
+def documents():
+    found = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), *PROJECT.glob("*/README.md")]
+    found += PROJECT.glob("examples/*/README.md")
+    return sorted(path for path in found if path.parent.name not in ("benches", "gpu", "fuzz"))
+
+
+def blocks(path):
+    """The fenced blocks of a document: language, number of the first line, text."""
+    language, first, lines, margin = None, 0, [], ""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        fence = re.match(r"( *)```(\w*)$", line)
+        if fence and language is None:
+            margin, language, first, lines = fence[1], fence[2], number + 1, []
+        elif fence:
+            yield language, first, "\n".join(lines)
+            language = None
+        elif language is not None:
+            lines.append(line.removeprefix(margin))
+
+
+def commands(text):
+    """The commands of a script: lines that end in a backslash are continued."""
+    return [command for command in re.sub(r"\\\n", "", text).split("\n") if command.strip()]
+
+
+def has_element(name):
+    inspect = ["gst-inspect-1.0", "--exists", name]
+    return subprocess.run(inspect, capture_output=True).returncode == 0
+
+
+# Elements in the documents that only some versions of GStreamer have.
+VERSIONED = ["onnxinference", "tensordecodebin", "relationmeta2onvifmeta", "ioutracker"]
+
+
+class Runner:
+    def __init__(self, build, python, versioned):
+        self.build, self.python, self.versioned = build, python, versioned
+        self.unused = set(NOT_RUN)
+        # Five frames, of which decodebin finds the format.
+        self.video = pathlib.Path(tempfile.mkdtemp(prefix="documents-")) / "street.mp4"
+        make = f"filesrc location={DATA}/data/images/bus.jpg ! jpegdec ! imagefreeze num-buffers=5 ! jpegenc ! avimux"
+        subprocess.run(f"gst-launch-1.0 -q {make} ! filesink location={self.video}".split(), check=True)
+        self.ran, self.failed, self.left_out = 0, 0, {}
+        self.environment = {
+            **os.environ,
+            "BUILD": str(build),
+            "GST_PLUGIN_PATH": str(build),
+            "LD_LIBRARY_PATH": str(build),
+        }
+
+    def folder(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="documents-"))
+        for name in ("pipelines", "tests", "examples", "docs"):
+            (folder / name).symlink_to(PROJECT / name)
+        (folder / "target").mkdir()
+        (folder / "target/release").symlink_to(self.build)
+        for name, data in INPUTS.items():
+            (folder / name).symlink_to(DATA / "data" / data)
+        (folder / "street.mp4").symlink_to(self.video)
+        (folder / "coco.txt").write_text("person\nbicycle\ncar\n")
+        return folder
+
+    def is_run(self, command):
+        for pattern, reason in NOT_RUN.items():
+            if re.match(pattern, command):
+                self.unused.discard(pattern)
+                self.left_out[command.split("#")[0].strip()] = reason
+                return False
+        named = [element for element in VERSIONED if re.search(rf"\b{element}\b", command)]
+        for element in named:
+            if not has_element(element):
+                self.left_out[command] = f"needs {element}"
+                return False
+        return bool(named) or not self.versioned or command.startswith("export ")
+
+    def script(self, text):
+        """The commands of a block of sh that are run."""
+        run = []
+        for command in filter(self.is_run, commands(text)):
+            for pattern, replacement in INSTEAD.items():
+                command = re.sub(pattern, replacement, command)
+            run.append(command)
+        return "\n".join(run)
+
+    def run(self, name, command, folder, text):
+        self.ran += 1
+        try:
+            ended = subprocess.run(
+                command, cwd=folder, env=self.environment, timeout=120, text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )
+            error = f"exit status {ended.returncode}\n{ended.stdout}" if ended.returncode else ""
+        except subprocess.TimeoutExpired as expired:
+            error = f"did not end\n{expired.stdout}"
+        for file in re.findall(r"filesink location=(\S+)", text):
+            written = folder / file
+            if not error and not (written.is_file() and written.stat().st_size):
+                error = f"{file} is missing or empty"
+        self.failed += bool(error)
+        print(f"{'FAILED' if error else 'ok'}: {name}", *([text, error] if error else []), sep="\n", flush=True)
+
+    def block(self, name, language, text):
+        folder = self.folder()
+        try:
+            if language == "sh":
+                script = self.script(text)
+                if re.search(r"^(?!export )", script, re.MULTILINE) and script:
+                    self.run(name, ["bash", "-euo", "pipefail", "-c", script], folder, script)
+            elif self.versioned:
+                pass
+            elif language == "c" and "main" in text:
+                (folder / "program.c").write_text(text)
+                libraries = ["nmsfilter"] + ["nmsfilter-gst"] * ("gst.h" in text)
+                compiled = (
+                    f"cc -Wall -Wextra -Werror program.c -o program $({self.flags(libraries)}) && ./program"
+                )
+                self.run(name, ["bash", "-euo", "pipefail", "-c", compiled], folder, text)
+            elif language == "python" and self.python:
+                (folder / "program.py").write_text(text)
+                self.run(name, [self.python, "program.py"], folder, text)
+        finally:
+            shutil.rmtree(folder)
+
+    def flags(self, libraries):
+        return "pkg-config --cflags --libs " + " ".join(libraries)
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("build", type=pathlib.Path)
+    arguments.add_argument("--python", help="a Python with the wheel")
+    arguments.add_argument("--versioned", action="store_true", help="commands that need a version of GStreamer")
+    options = arguments.parse_args()
+    if not DATA.is_dir():
+        sys.exit(f"SKIPPED: documents: {DATA} does not exist")
+    runner = Runner(options.build.resolve(), options.python, options.versioned)
+    for path in documents():
+        for language, line, text in blocks(path):
+            runner.block(f"{path.relative_to(PROJECT)}:{line}", language, text)
+    for command, reason in [] if options.versioned else runner.left_out.items():
+        print(f"not run: {command} ({reason})")
+    for pattern in runner.unused:
+        print(f"FAILED: no command matches {pattern}")
+    shutil.rmtree(runner.video.parent)
+    failed = runner.failed + len(runner.unused)
+    print(f"{runner.ran - runner.failed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines of GStreamer's analytics metadata, alone and beside the regions of the same objects.
+
+use gst_analytics::{
+    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
+    AnalyticsRelationMetaTrackingExt, RelTypes,
+};
+use gst_video::VideoRegionOfInterestMeta;
+use gstnmsfilter::input::custom_meta::attach;
+
+use super::super::analytics::windows;
+use super::reader::{Detection, Object, read};
+use super::{line_of, text};
+use crate::support::pipeline::{intercept, parse, run, watch};
+
+fn person() -> gst::glib::Quark {
+    gst::glib::Quark::from_str("person")
+}
+
+fn object(region_id: i64, rect: [i64; 4], confidence: f32) -> Object {
+    let [x, y, w, h] = rect.map(|side| side as f64);
+    Object {
+        rect,
+        region_id,
+        parent_id: None,
+        track: None,
+        roi_type: Some("person".to_owned()),
+        detection: Some(Detection {
+            bounding_box: [x / 640.0, (x + w) / 640.0, y / 480.0, (y + h) / 480.0],
+            // The shortest text of the number in single precision.
+            confidence: Some(confidence.to_string().parse().unwrap()),
+            label_id: None,
+            label: Some("person".to_owned()),
+        }),
+    }
+}
+
+#[test]
+fn objects_without_regions_have_their_box_label_score_and_parent() {
+    let line = line_of(|buffer| {
+        let mut meta = AnalyticsRelationMeta::add(buffer);
+        meta.add_od_mtd(person(), 64, 48, 320, 240, 0.7).unwrap();
+        meta.add_od_mtd(person(), 100, 60, 30, 40, 0.6).unwrap();
+        meta.set_relation(RelTypes::IS_PART_OF, 1, 0).unwrap();
+    });
+    let part = Object { parent_id: Some(0), ..object(1, [100, 60, 30, 40], 0.6) };
+    assert_eq!(read(&line).objects, [object(0, [64, 48, 320, 240], 0.7), part]);
+}
+
+#[test]
+fn a_tracked_object_has_the_id_of_its_track() {
+    for (kind, first_seen) in [
+        (RelTypes::RELATE_TO, gst::ClockTime::ZERO),
+        (RelTypes::CONTAIN, gst::ClockTime::from_seconds(9)),
+    ] {
+        let line = line_of(|buffer| {
+            let mut meta = AnalyticsRelationMeta::add(buffer);
+            for _ in 0..2 {
+                meta.add_od_mtd(person(), 64, 48, 320, 240, 0.7).unwrap();
+            }
+            let track = meta.add_tracking_mtd(u64::MAX - 1, first_seen).unwrap().id();
+            meta.set_relation(kind, 1, track).unwrap();
+        });
+        let tracks: Vec<_> = read(&line).objects.iter().map(|object| object.track).collect();
+        assert_eq!(tracks, [None, Some(u64::MAX - 1)]);
+    }
+}
+
+/// A GStreamer program in C can attach a track without times, for which the bindings have no value.
+#[test]
+fn a_track_without_times_has_an_id() {
+    let line = line_of(|buffer| {
+        let mut meta = AnalyticsRelationMeta::add(buffer);
+        meta.add_od_mtd(person(), 64, 48, 320, 240, 0.7).unwrap();
+        let mut track = std::mem::MaybeUninit::uninit();
+        // SAFETY: the metadata is writable.
+        let id = unsafe {
+            let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_tracking_mtd(
+                meta.as_mut_ptr(),
+                5,
+                gst::ffi::GST_CLOCK_TIME_NONE,
+                track.as_mut_ptr(),
+            );
+            assert!(is_added != 0);
+            track.assume_init().id
+        };
+        meta.set_relation(RelTypes::RELATE_TO, 0, id).unwrap();
+    });
+    assert_eq!(read(&line).objects[0].track, Some(5));
+}
+
+/// The objects of the line of a frame with windows, to which `prepare` adds metadata before they are decoded, and the
+/// ids of the regions and of the analytics objects.
+fn decoded(
+    properties: &str,
+    prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> (Vec<Object>, [Vec<i64>; 2]) {
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms {properties} ! detectionjson name=json ! fakesink"
+    ));
+    let tensor = windows(7);
+    intercept(&pipeline, "in", move |buffer| {
+        prepare(buffer);
+        attach(buffer, &tensor).unwrap();
+    });
+    let ids = watch(&pipeline, "nms", |buffer| {
+        let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>();
+        let objects = buffer.meta::<AnalyticsRelationMeta>().map(|meta| {
+            meta.iter::<AnalyticsODMtd>().map(|object| i64::from(object.id())).collect()
+        });
+        [regions.map(|region| region.id().into()).collect(), objects.unwrap_or_default()]
+    });
+    let lines = watch(&pipeline, "json", text);
+    assert_eq!(run(&pipeline).error, None, "{properties}");
+    let objects = read(&lines.lock().unwrap()[0]).objects;
+    (objects, ids.lock().unwrap().remove(0))
+}
+
+#[test]
+fn an_object_that_is_also_a_region_comes_once() {
+    let all = |objects: &[Object]| {
+        objects.iter().map(|object| (object.rect, object.roi_type.clone())).collect::<Vec<_>>()
+    };
+    let (both, ids) = decoded("", |_| {});
+    assert_eq!((both.len(), ids[0].len(), ids[1].len()), (7, 7, 7));
+    let (regions, _) = decoded("attach=roi", |_| {});
+    assert_eq!(both, regions);
+    let (objects, _) = decoded("attach=analytics", |_| {});
+    assert_eq!(all(&objects), all(&regions));
+
+    // The region of another element has the id of the first object, so that regions have other ids than objects.
+    let (both, ids) = decoded("", |buffer| {
+        VideoRegionOfInterestMeta::add(buffer, "zone", (0, 0, 9, 9));
+    });
+    assert!(ids[0][1..] != ids[1][..], "{ids:?}");
+    assert_eq!(both.len(), 8);
+    assert_eq!(all(&both[1..]), all(&regions));
+}
+
+#[test]
+fn a_region_has_the_track_of_its_object() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter ! identity name=tracker ! detectionjson name=json ! fakesink",
+    );
+    let tensor = windows(7);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
+    intercept(&pipeline, "tracker", |buffer| {
+        let mut meta = buffer.meta_mut::<AnalyticsRelationMeta>().unwrap();
+        for object in 0..7 {
+            let track = meta.add_tracking_mtd(100 + object, gst::ClockTime::ZERO).unwrap().id();
+            meta.set_relation(RelTypes::RELATE_TO, object as u32, track).unwrap();
+        }
+    });
+    let lines = watch(&pipeline, "json", text);
+    assert_eq!(run(&pipeline).error, None);
+    let objects = read(&lines.lock().unwrap()[0]).objects;
+    let tracks: Vec<_> = objects.iter().filter_map(|object| object.track).collect();
+    assert_eq!(tracks, (100..107).collect::<Vec<u64>>());
+    assert!(objects.iter().all(|object| object.track == Some(100 + object.region_id as u64)));
+}
+
+#[cfg(feature = "v1_26")]
+mod oriented_and_masks {
+    use std::f64::consts::FRAC_PI_2;
+
+    use gst_video::{VideoFormat, VideoFrameFlags, VideoMeta};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_oriented_object_has_its_angle_and_its_bounds() {
+        let line = line_of(|buffer| {
+            let mut meta = AnalyticsRelationMeta::add(buffer);
+            let angle = FRAC_PI_2 as f32;
+            meta.add_oriented_od_mtd(person(), 100, 200, 80, 40, angle, 0.7).unwrap();
+        });
+        let frame: Value = serde_json::from_str(&line).unwrap();
+        let object = &frame["objects"][0];
+        assert_eq!(read(&line).objects[0].rect, [100, 200, 80, 40]);
+        assert!((object["rotation"].as_f64().unwrap() - FRAC_PI_2).abs() < 1e-6);
+        // About its center, 140, 220.
+        let expected = [120.0 / 640.0, 160.0 / 640.0, 180.0 / 480.0, 260.0 / 480.0];
+        let edges = ["x_min", "x_max", "y_min", "y_max"]
+            .map(|edge| object["detection"]["bounding_box"][edge].as_f64().unwrap());
+        assert!(edges.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{edges:?}");
+    }
+
+    /// Adds a mask of 3x2 pixels with these regions to the object 0.
+    fn add_mask(
+        meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
+        pixels: [u8; 8],
+        stride: i32,
+        regions: &mut [u32],
+    ) {
+        use gst::glib::translate::IntoGlibPtr;
+
+        let mut buffer = gst::Buffer::from_mut_slice(pixels);
+        let flags = VideoFrameFlags::empty();
+        let format = VideoFormat::Gray8;
+        let new = buffer.get_mut().unwrap();
+        VideoMeta::add_full(new, flags, format, 3, 2, &[0], &[stride]).unwrap();
+        let mut added = std::mem::MaybeUninit::uninit();
+        // SAFETY: the metadata is writable and takes the buffer; the array has as many regions.
+        let id = unsafe {
+            let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_segmentation_mtd(
+                meta.as_mut_ptr(),
+                buffer.into_glib_ptr(),
+                gst_analytics::ffi::GST_SEGMENTATION_TYPE_INSTANCE,
+                regions.len(),
+                regions.as_mut_ptr(),
+                -5,
+                7,
+                30,
+                20,
+                added.as_mut_ptr(),
+            );
+            assert!(is_added != 0);
+            added.assume_init().id
+        };
+        meta.set_relation(RelTypes::RELATE_TO, 0, id).unwrap();
+    }
+
+    #[test]
+    fn a_mask_of_one_object_is_read_and_one_of_several_is_not() {
+        // Rows of three pixels, padded to four.
+        let pixels = [0, 7, 7, 9, 7, 0, 0, 9];
+        let expected = json!({
+            "x": -5.0, "y": 7.0, "w": 30.0, "h": 20.0, "width": 3, "height": 2, "runs": [1, 3, 2]
+        });
+        let (one, two): (&mut [u32], &mut [u32]) = (&mut [0, 7], &mut [0, 7, 9]);
+        for (regions, stride, expected) in
+            [(one, 4, Some(&expected)), (two, 4, None), (&mut [7], 400, None)]
+        {
+            let line = line_of(|buffer| {
+                let mut meta = AnalyticsRelationMeta::add(buffer);
+                meta.add_od_mtd(person(), 0, 7, 30, 20, 0.7).unwrap();
+                add_mask(&mut meta, pixels, stride, regions);
+            });
+            let frame: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(frame["objects"][0].get("mask"), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The element `detectionjson`: lines equal the metadata, whoever attached it, and are valid JSON whatever it has.
+
+#[cfg(feature = "v1_24")]
+mod analytics;
+mod details;
+mod foreign;
+mod frames;
+mod reader;
+mod stream;
+
+use crate::support::pipeline::init;
+
+/// The caps of the frames that [`line_of`] pushes.
+const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1";
+
+/// A harness of `detectionjson` with these properties, which has caps.
+fn harness(properties: &[(&str, &str)]) -> gst_check::Harness {
+    init();
+    // Properties are read when the element starts, which the harness does at once.
+    let element = gst::ElementFactory::make("detectionjson").build().unwrap();
+    for (name, value) in properties {
+        gst::prelude::GObjectExtManualGst::set_property_from_str(&element, name, value);
+    }
+    let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
+    harness.set_src_caps_str(CAPS);
+    harness
+}
+
+/// The text of a line without its end, which must be one line.
+fn text(buffer: &gst::BufferRef) -> String {
+    let bytes = buffer.map_readable().unwrap();
+    let text = std::str::from_utf8(&bytes).expect("a line is UTF-8");
+    let line = text.strip_suffix('\n').expect("a line ends with a line feed");
+    assert!(!line.contains('\n') && !line.contains('\r'), "{line:?}");
+    line.to_owned()
+}
+
+/// The line of a frame of 640x480 that `prepare` gives metadata.
+fn line_of(prepare: impl FnOnce(&mut gst::BufferRef)) -> String {
+    let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
+    prepare(buffer.get_mut().unwrap());
+    let mut harness = harness(&[]);
+    text(&harness.push_and_pull(buffer).unwrap())
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Caps, timestamps, events and properties.
+
+use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
+use serde_json::json;
+
+use super::reader::read;
+use super::{CAPS, harness, text};
+use crate::support::pipeline::{init, parse, run};
+
+const MS: gst::ClockTime = gst::ClockTime::from_mseconds(1);
+
+fn frame(pts: Option<gst::ClockTime>) -> gst::Buffer {
+    let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
+    let new = buffer.get_mut().unwrap();
+    new.set_pts(pts);
+    new.set_duration(20 * MS);
+    buffer
+}
+
+#[test]
+fn lines_have_the_times_of_their_frames_and_the_stream_time_as_a_number() {
+    let mut harness = harness(&[]);
+    let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
+    segment.set_start(1000 * MS);
+    segment.set_time(7 * MS);
+    harness.push_event(gst::event::Segment::new(&segment));
+    let line = harness.push_and_pull(frame(Some(1040 * MS))).unwrap();
+    assert_eq!((line.pts(), line.duration()), (Some(1040 * MS), Some(20 * MS)));
+    assert_eq!(read(&text(&line)).timestamp, Some(47_000_000));
+    let line = harness.push_and_pull(frame(None)).unwrap();
+    assert_eq!((line.pts(), read(&text(&line)).timestamp), (None, None));
+    let mut flagged = frame(Some(1080 * MS));
+    flagged.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
+    let line = harness.push_and_pull(flagged).unwrap();
+    assert!(line.flags().contains(gst::BufferFlags::DISCONT));
+
+    harness.push_event(gst::event::Gap::builder(1100 * MS).duration(20 * MS).build());
+    harness.push_event(gst::event::Eos::new());
+    let events: Vec<gst::Event> = std::iter::from_fn(|| harness.try_pull_event()).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event.type_()).collect();
+    let is_passed = |kind| kinds.contains(&kind);
+    assert!(is_passed(gst::EventType::Gap) && is_passed(gst::EventType::Eos), "{kinds:?}");
+    let passed = events.iter().rev().find_map(|event| match event.view() {
+        gst::EventView::Segment(event) => Some(event.segment().clone()),
+        _ => None,
+    });
+    assert_eq!(passed.as_ref(), Some(segment.upcast_ref()));
+    let caps = events.iter().rev().find_map(|event| match event.view() {
+        gst::EventView::Caps(event) => Some(event.caps().to_string()),
+        _ => None,
+    });
+    assert_eq!(caps.as_deref(), Some("application/x-ndjson"));
+}
+
+#[test]
+fn frames_without_detections_have_a_line_unless_they_are_to_have_none() {
+    let mut all = harness(&[]);
+    assert_eq!(
+        text(&all.push_and_pull(frame(None)).unwrap()),
+        r#"{"resolution":{"width":640,"height":480},"objects":[]}"#
+    );
+    let mut found_only = harness(&[("add-empty-results", "false")]);
+    assert_eq!(found_only.push(frame(None)), Ok(gst::FlowSuccess::Ok));
+    assert!(found_only.try_pull().is_none());
+    let mut with_region = frame(Some(40 * MS));
+    VideoRegionOfInterestMeta::add(with_region.get_mut().unwrap(), "x", (1, 2, 3, 4));
+    let line = found_only.push_and_pull(with_region).unwrap();
+    assert_eq!((line.pts(), read(&text(&line)).objects.len()), (Some(40 * MS), 1));
+}
+
+#[test]
+fn source_and_tags_are_in_each_line() {
+    // A line feed in the value is none in the line.
+    let tags = "{\"camera\":\n\"a \\\"quoted\\\" name\", \"floor\": [2, null]}";
+    let mut harness = harness(&[("source", "rtsp://camera/\"1\"\n"), ("tags", tags)]);
+    for _ in 0..2 {
+        let line = read(&text(&harness.push_and_pull(frame(None)).unwrap()));
+        assert_eq!(line.source.as_deref(), Some("rtsp://camera/\"1\"\n"));
+        assert_eq!(line.tags, Some(json!({"camera": "a \"quoted\" name", "floor": [2, null]})));
+    }
+}
+
+#[test]
+fn tags_that_are_no_json_object_and_unknown_versions_are_errors_at_the_start() {
+    for (properties, expected) in [
+        ("tags=[1]", "tags: expected a JSON object, such as {\"camera\":\"north\"}, got \"[1]\""),
+        ("tags=north", "got \"north\""),
+        ("deepstream-version=4.0", "deepstream-version: this plugin knows the structures of"),
+        ("deepstream-version=new", "deepstream-version: expected a version such as 7.1"),
+    ] {
+        let pipeline =
+            parse(&format!("videotestsrc num-buffers=1 ! detectionjson {properties} ! fakesink"));
+        let ended = run(&pipeline);
+        assert!(ended.error().contains(expected), "{properties}: {}", ended.error());
+    }
+}
+
+#[test]
+fn any_raw_video_is_accepted_and_nothing_else() {
+    init();
+    let pad = gst::ElementFactory::make("detectionjson").build().unwrap();
+    let pad = pad.static_pad("sink").unwrap();
+    let accepts = |caps: &str| pad.query_accept_caps(&caps.parse::<gst::Caps>().unwrap());
+    for caps in [
+        CAPS,
+        "video/x-raw(memory:NVMM),format=NV12,width=1920,height=1080,framerate=30/1",
+        "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12,width=8,height=8,framerate=0/1",
+        "video/x-raw(memory:CUDAMemory),format=RGBA,width=1,height=1,framerate=30/1",
+    ] {
+        assert!(accepts(caps), "{caps}");
+    }
+    assert!(!accepts("audio/x-raw,format=S16LE,rate=8000,channels=1,layout=interleaved"));
+    let without_size = "fakesrc num-buffers=3 ! video/x-raw,format=RGB ! detectionjson ! fakesink";
+    assert!(run(&parse(without_size)).error().contains("not-negotiated"));
+}
