@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use gstnmsfilter::cuda::{DeviceRows, Stream};
-use gstnmsfilter::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome};
+use gstnmsfilter::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome, Outcome};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -112,6 +112,58 @@ pub fn host_kind<'py>(py: Python<'py>) -> Kind<'py> {
     }
 }
 
+/// Makes arrays with room for `room` survivors of each image.
+struct Padded<'a, 'py> {
+    py: Python<'py>,
+    kind: &'a Kind<'py>,
+    outcome: &'a Outcome<'a>,
+    room: usize,
+}
+
+/// A survivor, with its image and its index there.
+struct Survivor {
+    image: usize,
+    index: usize,
+    found: Detection,
+}
+
+impl<'py> Padded<'_, 'py> {
+    /// [B, M, shape...], in which `write` writes the numbers of each survivor.
+    fn floats(
+        &self,
+        shape: &[usize],
+        write: impl Fn(&mut [f32], Survivor),
+    ) -> Result<Bound<'py, PyAny>> {
+        self.array(Dtype::F32, shape, write)
+    }
+
+    fn integers(
+        &self,
+        shape: &[usize],
+        write: impl Fn(&mut [i32], Survivor),
+    ) -> Result<Bound<'py, PyAny>> {
+        self.array(Dtype::I32, shape, write)
+    }
+
+    fn array<T: bytemuck::Pod>(
+        &self,
+        dtype: Dtype,
+        shape: &[usize],
+        write: impl Fn(&mut [T], Survivor),
+    ) -> Result<Bound<'py, PyAny>> {
+        let width: usize = shape.iter().product();
+        let shape = [&[self.outcome.images().len(), self.room], shape].concat();
+        self.kind.host(self.py, dtype, &shape, |to| {
+            for (image, of_image) in self.outcome.images().enumerate() {
+                for (index, &found) in of_image.survivors.iter().enumerate() {
+                    let place = (image * self.room + index) * width;
+                    write(&mut to[place..][..width], Survivor { image, index, found });
+                }
+            }
+        })
+    }
+}
+
 impl Detections {
     /// Those of an outcome on the host, with room for `room` detections of each image; 0 for as many as there are.
     pub fn on_host<'py>(
@@ -126,62 +178,38 @@ impl Detections {
             0 => outcome.images().map(|image| image.survivors.len()).max().unwrap_or(0),
             room => room,
         };
-        let of_all = || {
-            outcome.images().enumerate().flat_map(move |(index, image)| {
-                let first = index * room;
-                image
-                    .survivors
-                    .iter()
-                    .enumerate()
-                    .map(move |(survivor, found)| (first + survivor, index, survivor, *found))
-            })
-        };
-        let floats = |shape: &[usize], write: &dyn Fn(&mut [f32], usize, usize, Detection)| {
-            let width = shape.iter().skip(2).product::<usize>();
-            kind.host(py, Dtype::F32, shape, |to: &mut [f32]| {
-                for (place, image, survivor, found) in of_all() {
-                    write(&mut to[place * width..][..width], image, survivor, found);
-                }
-            })
-        };
-        let integers = |shape: &[usize], write: &dyn Fn(&mut [i32], usize, usize, Detection)| {
-            let width = shape.iter().skip(2).product::<usize>();
-            kind.host(py, Dtype::I32, shape, |to: &mut [i32]| {
-                for (place, image, survivor, found) in of_all() {
-                    write(&mut to[place * width..][..width], image, survivor, found);
-                }
-            })
-        };
-        let boxes = floats(&[images, room, 4], &|to, _, _, found| {
-            to.copy_from_slice(&[found.x1, found.y1, found.x2, found.y2]);
+        let padded = Padded { py, kind, outcome, room };
+        let boxes = padded.floats(&[4], |to, survivor| {
+            let Detection { x1, y1, x2, y2, .. } = survivor.found;
+            to.copy_from_slice(&[x1, y1, x2, y2]);
         })?;
-        let scores = floats(&[images, room], &|to, _, _, found| to[0] = found.score)?;
-        let classes = integers(&[images, room], &|to, _, _, found| to[0] = found.class as i32)?;
-        let anchors = integers(&[images, room], &|to, _, _, found| to[0] = found.anchor as i32)?;
+        let scores = padded.floats(&[], |to, survivor| to[0] = survivor.found.score)?;
+        let classes = padded.integers(&[], |to, survivor| to[0] = survivor.found.class as i32)?;
+        let anchors = padded.integers(&[], |to, survivor| to[0] = survivor.found.anchor as i32)?;
         let counts = kind.host(py, Dtype::I32, &[images], |to: &mut [i32]| {
             for (to, image) in to.iter_mut().zip(outcome.images()) {
                 *to = image.survivors.len() as i32;
             }
         })?;
         let keypoints = detailed.points().map(|count| {
-            floats(&[images, room, count, 3], &|to, image, survivor, _| {
-                let points = detailed.detail(image, survivor).points();
+            padded.floats(&[count, 3], |to, survivor| {
+                let points = detailed.detail(survivor.image, survivor.index).points();
                 for (to, point) in to.chunks_exact_mut(3).zip(points.iter()) {
                     to.copy_from_slice(&[point.x, point.y, point.visibility]);
                 }
             })
         });
         let oriented_boxes = detailed.is_oriented().then(|| {
-            floats(&[images, room, 5], &|to, image, survivor, _| {
-                let oriented = detailed.detail(image, survivor).oriented_box();
+            padded.floats(&[5], |to, survivor| {
+                let oriented = detailed.detail(survivor.image, survivor.index).oriented_box();
                 let oriented = oriented.expect("the boxes of the layout are oriented");
                 let ([x, y], [width, height]) = (oriented.center, oriented.size);
                 to.copy_from_slice(&[x, y, width, height, oriented.angle]);
             })
         });
         let mask_areas = detailed.has_masks().then(|| {
-            integers(&[images, room, 4], &|to, image, survivor, _| {
-                if let Some(mask) = outcome.image(image).masks.get(survivor) {
+            padded.integers(&[4], |to, survivor| {
+                if let Some(mask) = outcome.image(survivor.image).masks.get(survivor.index) {
                     let area = [mask.left, mask.top, mask.width, mask.height];
                     to.copy_from_slice(&area.map(|number| number as i32));
                 }
@@ -203,8 +231,9 @@ impl Detections {
         };
         let width = outcome.column_components();
         let columns = (width > 0).then(|| {
-            floats(&[images, room, width], &|to, image, survivor, _| {
-                to.copy_from_slice(&outcome.image(image).columns[survivor * width..][..width]);
+            padded.floats(&[width], |to, survivor| {
+                let columns = outcome.image(survivor.image).columns;
+                to.copy_from_slice(&columns[survivor.index * width..][..width]);
             })
         });
         let optional = |array: Option<Result<Bound<'py, PyAny>>>| -> Result<Option<Py<PyAny>>> {
