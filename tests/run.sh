@@ -154,7 +154,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src c c-gst kernels demo tests benches fuzz examples inference pipelines || true)
+        build.rs src c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -193,6 +193,16 @@ more_on_host() {
     step "$host: the commands of the documents" documents || true
     archives
     installations
+    with_python
+}
+
+# The Python package: a workspace of its own, whose wheel is built without optimization and tested where it is installed.
+with_python() {
+    local in_python=(env CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR="$target")
+    step "Python: cargo fmt" cargo fmt --manifest-path python/Cargo.toml --check || true
+    step "Python: cargo clippy" "${in_python[@]}" cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings || true
+    step "Python: wheel, tests" "${in_python[@]}" NMSFILTER_EMULATED_CUDA="$target/emulated-cuda" \
+        NMSFILTER_EMULATED_DEVICES=2 python/tests/run.sh || true
 }
 
 # What the documents tell a user to type.
