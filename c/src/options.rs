@@ -78,6 +78,9 @@ sized_struct!(Options, "NmsfilterOptions", keypoint_components: u32);
 
 impl Options {
     /// The options, and the size of the model's input.
+    ///
+    /// # Errors
+    /// If a field has no valid value.
     pub fn to_nms(self) -> Result<(nms::Options, [f32; 2]), Failure> {
         let error = |field: &str, expected: &str, got: &dyn std::fmt::Display| {
             Failure::argument(format!("options: {field}: expected {expected}, got {got}"))
@@ -134,6 +137,9 @@ impl Options {
 }
 
 /// The truth of a number.
+///
+/// # Errors
+/// If it is neither 0 nor 1.
 pub fn flag(field: &str, number: u32) -> Result<bool, Failure> {
     match number {
         0 | 1 => Ok(number == 1),

@@ -160,6 +160,11 @@ impl Params {
         }
     }
 
+    /// The parameters.
+    ///
+    /// # Errors
+    /// If a field has no valid value.
+    ///
     /// # Safety
     /// The pointers are as the header says.
     pub unsafe fn to_nms(self) -> Result<nms::Params, Failure> {
@@ -253,6 +258,8 @@ unsafe fn class_rules(
     (0..count).map(rule).collect()
 }
 
+/// # Errors
+/// If the number is of no method.
 pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
     Ok(match number {
         it if it == Method::Greedy as u32 => nms::Method::Greedy,
@@ -265,6 +272,8 @@ pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
     })
 }
 
+/// # Errors
+/// If the number is of no measure.
 pub fn overlap(of: &str, number: u32) -> Result<nms::Overlap, Failure> {
     Ok(match number {
         it if it == Overlap::Iou as u32 => nms::Overlap::Iou,
