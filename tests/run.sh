@@ -142,7 +142,7 @@ on_emulated_gpu() {
     for version in 6 7 8 9_0; do harness+=(--skip "versions::deepstream_$version"); done
     # Of the programs those that use a GPU, from the build of all.
     local program packages=(--workspace --lib)
-    for program in allocations cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
+    for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
         packages+=(--test "$program")
     done
     tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
@@ -152,9 +152,9 @@ on_emulated_gpu() {
 # Names the sources without a license header.
 license_headers() {
     local missing
-    missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.h' \
+    missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src kernels demo tests benches fuzz examples inference pipelines || true)
+        build.rs src c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -193,6 +193,16 @@ more_on_host() {
     step "$host: the commands of the documents" documents || true
     archives
     installations
+    with_python
+}
+
+# The Python package: a workspace of its own, whose wheel is built without optimization and tested where it is installed.
+with_python() {
+    local in_python=(env CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR="$target")
+    step "Python: cargo fmt" cargo fmt --manifest-path python/Cargo.toml --check || true
+    step "Python: cargo clippy" "${in_python[@]}" cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings || true
+    step "Python: wheel, tests" "${in_python[@]}" NMSFILTER_EMULATED_CUDA="$target/emulated-cuda" \
+        NMSFILTER_EMULATED_DEVICES=2 python/tests/run.sh || true
 }
 
 # What the documents tell a user to type.
@@ -372,7 +382,7 @@ why_no_roots() {
 
 packages_to_install=(gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++
     libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
-    binutils libegl-dev libv4lconvert0 mosquitto mosquitto-clients python3-pip unzip)
+    binutils libegl-dev libv4lconvert0 mosquitto mosquitto-clients python3-pip unzip valgrind)
 [ -z "$all" ] || packages_to_install+=(build-essential clang-19 debhelper mmdebstrap debian-archive-keyring meson)
 setup "${packages_to_install[@]}"
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
@@ -404,7 +414,7 @@ if [ -n "$all" ]; then
     # that GStreamer has only there.
     in_root trixie 26 --test input --test nmsfilter
     crates
-    in_root forky 28 --test input --test nmsfilter --test inference --test plugin
+    in_root forky 28 --package nmsfilter-gst-c --test c_gst_interface --test input --test nmsfilter --test inference --test plugin
 fi
 
 announce Summary

@@ -27,6 +27,11 @@ pub(super) struct PointColumn {
 }
 
 impl PointColumn {
+    /// The number of points of a row.
+    pub fn count(&self) -> usize {
+        self.numbers.len() / self.rule.components
+    }
+
     /// The points of a row.
     pub fn points<'a>(&self, row: &'a [f32], prior: Option<Prior>, scale: [f32; 2]) -> Points<'a> {
         let numbers = &row[self.numbers.clone()];

@@ -37,9 +37,10 @@ fi
 mkdir -p "$folder/packages"
 cp "$folder"/*.deb c/examples/suppress.c "$folder/packages"
 tests/packages/in_clean_root.sh "$root" "$folder/packages" '
-    install /packages/gstreamer1.0-nmsfilter_*.deb
-    # What the package depends on is enough for its libraries.
-    if ldd /usr/lib/*/gstreamer-1.0/*.so | grep "not found"; then refuse "a library is missing"; fi
+    # Without libnmsfilter-dev, which needs the headers of GStreamer.
+    install /packages/gstreamer1.0-*.deb /packages/libnmsfilter0_*.deb /packages/libnmsfilter-gst0_*.deb
+    # What the packages depend on is enough for their libraries.
+    if ldd /usr/lib/*/gstreamer-1.0/*.so /usr/lib/*/libnmsfilter*.so.0 | grep "not found"; then refuse "a library is missing"; fi
     # Pipelines need tools and elements of GStreamer.
     install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
     /check/picture.sh
