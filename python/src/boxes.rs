@@ -259,131 +259,64 @@ fn put_back(device: Option<&Device>, engine: BoxNms) {
     });
 }
 
-/// The indices of the boxes that non-maximum suppression keeps, best first: `torchvision.ops.nms`.
-///
-/// boxes: [N, 4] of x1, y1, x2, y2; scores: [N]; both float32 or float16, in host memory also float64, which is rounded
-/// to float32. iou_threshold: 0 to 1. Returns int64 indices in an array of the library of boxes. Boxes without area are
-/// kept. Of equal scores, the first comes first.
-///
-/// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
-/// "iou" (the default), "smaller", "representative" or "diou". max_detections: the greatest number of indices; 0 for all.
-/// stream: the CUDA stream; without it, the current one of the library of boxes. The call waits for the GPU.
-#[pyfunction]
-#[pyo3(signature = (boxes, scores, iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None))]
-#[expect(clippy::too_many_arguments, reason = "those of Python")]
-pub fn nms<'py>(
-    py: Python<'py>,
-    boxes: &Bound<'py, PyAny>,
-    scores: &Bound<'py, PyAny>,
-    iou_threshold: f64,
-    method: Option<&str>,
-    overlap: Option<&str>,
-    max_detections: usize,
-    stream: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (groups, numbers) = (None, 4);
-    let call = Call {
-        boxes,
-        scores,
-        groups,
-        iou_threshold,
-        method,
-        overlap,
-        max_detections,
-        stream,
-        numbers,
+/// Defines a function of Python: boxes, scores, perhaps idxs, the threshold, and what all of them take.
+macro_rules! function {
+    ($(#[$doc:meta])* $name:ident($($groups:ident)?), $numbers:literal) => {
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (
+            boxes, scores, $($groups,)? iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None
+        ))]
+        #[allow(clippy::too_many_arguments, reason = "those of Python")]
+        pub fn $name<'py>(
+            py: Python<'py>,
+            boxes: &Bound<'py, PyAny>,
+            scores: &Bound<'py, PyAny>,
+            $($groups: &Bound<'py, PyAny>,)?
+            iou_threshold: f64,
+            method: Option<&str>,
+            overlap: Option<&str>,
+            max_detections: usize,
+            stream: Option<&Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            let groups = None$(.or(Some($groups)))?;
+            let numbers = $numbers;
+            let call =
+                Call { boxes, scores, groups, iou_threshold, method, overlap, max_detections, stream, numbers };
+            Ok(call.run(py)?)
+        }
     };
-    Ok(call.run(py)?)
 }
 
-/// The same of boxes in groups, such as classes, by `torchvision.ops.batched_nms`: boxes of different groups do not
-/// suppress each other. idxs: [N], the number of each box's group: any integers, in device memory from 0 to 65,535.
-#[pyfunction]
-#[pyo3(signature = (boxes, scores, idxs, iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None))]
-#[expect(clippy::too_many_arguments, reason = "those of Python")]
-pub fn batched_nms<'py>(
-    py: Python<'py>,
-    boxes: &Bound<'py, PyAny>,
-    scores: &Bound<'py, PyAny>,
-    idxs: &Bound<'py, PyAny>,
-    iou_threshold: f64,
-    method: Option<&str>,
-    overlap: Option<&str>,
-    max_detections: usize,
-    stream: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (groups, numbers) = (Some(idxs), 4);
-    let call = Call {
-        boxes,
-        scores,
-        groups,
-        iou_threshold,
-        method,
-        overlap,
-        max_detections,
-        stream,
-        numbers,
-    };
-    Ok(call.run(py)?)
+function! {
+    /// The indices of the boxes that non-maximum suppression keeps, best first: `torchvision.ops.nms`.
+    ///
+    /// boxes: [N, 4] of x1, y1, x2, y2; scores: [N]; both float32 or float16, in host memory also float64 and bfloat16, which
+    /// are converted to float32. iou_threshold: 0 to 1. Returns int64 indices in an array of the library of boxes. Boxes
+    /// without area are kept. Of equal scores, the first comes first.
+    ///
+    /// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
+    /// "iou" (the default), "smaller", "representative" or "diou" (in host memory). max_detections: the greatest number of
+    /// indices; 0 for all. stream: the CUDA stream; without it, the current one of the library of boxes. The call waits for
+    /// the GPU.
+    nms(), 4
 }
 
-/// `nms` of oriented boxes: [N, 5] of center x, center y, width, height and angle, in radians from the x axis toward the
-/// y axis (clockwise on the screen, where y is down), as of Ultralytics' and MMCV's rotated boxes. overlap: "iou" (the
-/// default) or "prob-iou".
-#[pyfunction]
-#[pyo3(signature = (boxes, scores, iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None))]
-#[expect(clippy::too_many_arguments, reason = "those of Python")]
-pub fn nms_rotated<'py>(
-    py: Python<'py>,
-    boxes: &Bound<'py, PyAny>,
-    scores: &Bound<'py, PyAny>,
-    iou_threshold: f64,
-    method: Option<&str>,
-    overlap: Option<&str>,
-    max_detections: usize,
-    stream: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (groups, numbers) = (None, 5);
-    let call = Call {
-        boxes,
-        scores,
-        groups,
-        iou_threshold,
-        method,
-        overlap,
-        max_detections,
-        stream,
-        numbers,
-    };
-    Ok(call.run(py)?)
+function! {
+    /// `nms` of boxes in groups, such as classes: `torchvision.ops.batched_nms`. Boxes of different groups do not suppress each
+    /// other. idxs: [N], whole numbers, the group of each box; at most 65,536 groups. In device memory, the numbers from 0 to
+    /// 65,535 take the least time.
+    batched_nms(idxs), 4
 }
 
-/// `batched_nms` of oriented boxes, which are those of `nms_rotated`.
-#[pyfunction]
-#[pyo3(signature = (boxes, scores, idxs, iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None))]
-#[expect(clippy::too_many_arguments, reason = "those of Python")]
-pub fn batched_nms_rotated<'py>(
-    py: Python<'py>,
-    boxes: &Bound<'py, PyAny>,
-    scores: &Bound<'py, PyAny>,
-    idxs: &Bound<'py, PyAny>,
-    iou_threshold: f64,
-    method: Option<&str>,
-    overlap: Option<&str>,
-    max_detections: usize,
-    stream: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (groups, numbers) = (Some(idxs), 5);
-    let call = Call {
-        boxes,
-        scores,
-        groups,
-        iou_threshold,
-        method,
-        overlap,
-        max_detections,
-        stream,
-        numbers,
-    };
-    Ok(call.run(py)?)
+function! {
+    /// `nms` of oriented boxes: [N, 5] of center x, center y, width, height and angle, in radians from the x axis toward the
+    /// y axis (clockwise on the screen, where y is down), as of Ultralytics' and MMCV's oriented boxes. overlap: "iou" (the
+    /// default) or "prob-iou".
+    nms_rotated(), 5
+}
+
+function! {
+    /// `batched_nms` of oriented boxes, which are those of `nms_rotated`.
+    batched_nms_rotated(idxs), 5
 }

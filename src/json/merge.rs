@@ -44,7 +44,10 @@ impl Merger {
         self.is_merged[index] = true;
         self.next = (index + 1) % regions;
         let region = &mut objects[index];
-        region.parent_id = region.parent_id.or(found.parent_id);
+        // The id of the parent is that of an analytics object.
+        if region.region_id == found.region_id {
+            region.parent_id = region.parent_id.or(found.parent_id);
+        }
         region.track_id = region.track_id.or(found.track_id);
         region.confidence = region.confidence.or(found.confidence);
         if region.rotation.is_none() && found.rotation.is_some() {
@@ -99,6 +102,9 @@ mod tests {
         let regions = [object(5, 1, 0.9), object(6, 1, 0.9), object(7, 50, 0.8)];
         let found = [object(0, 1, 0.9), object(1, 1, 0.9), object(2, 50, 0.8)];
         assert_eq!(merged(&regions, &found), regions);
+        // The id of a parent is then not that of a region.
+        let part = Object { parent_id: Some(0), ..found[1].clone() };
+        assert_eq!(merged(&regions, &[found[0].clone(), part]), regions);
         // In another order, too.
         assert_eq!(merged(&regions, &[found[2].clone(), found[0].clone()]), regions);
     }
