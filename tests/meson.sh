@@ -30,7 +30,7 @@ ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/demo/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet
-for element in nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
+for element in detectionjson nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
     GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
         gst-inspect-1.0 "$element" >/dev/null
 done

@@ -150,9 +150,9 @@ pub unsafe fn create<T>(to: *mut *mut T, new: impl FnOnce() -> Result<T, Failure
 /// `handle` is NULL, or was made by [`create`], and is not used any more.
 pub unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
-        // What is freed has no result to report a defect with.
-        // SAFETY: the handle was made of a box, and the caller does not use it any more.
+        // There is no result to report a defect with.
         let _ = border::guard(|| {
+            // SAFETY: the handle was made of a box, and the caller does not use it any more.
             drop(unsafe { Box::from_raw(handle) });
             Ok(())
         });

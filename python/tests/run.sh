@@ -30,5 +30,6 @@ ls "$wheels"/numpy-* >/dev/null 2>&1 || "${pip[@]}" download --no-deps --dest "$
 export GST_REGISTRY=$folder/registry.bin
 cd "$folder"
 "$folder/venv/bin/python" -m nmsfilter
+"$python" "$tests/../../tests/documents.py" "$folder" --python "$folder/venv/bin/python"
 [ -z "${NMSFILTER_EMULATED_CUDA-}" ] || export LD_LIBRARY_PATH=$NMSFILTER_EMULATED_CUDA
 "$folder/venv/bin/python" -W error::ResourceWarning -m unittest discover --start-directory "$tests"

@@ -256,7 +256,7 @@ fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
     let group = &mut layout.groups[0];
     group.anchors = count;
     group.boxes.anchor_stride = input.numbers();
-    group.angle = input.is_oriented.then(|| Field { offset: 4, ..group.boxes });
+    group.angle = input.is_oriented.then_some(Field { offset: 4, ..group.boxes });
     group.class = input.groups.map(|_| field(GROUPS, 1));
     layout.boxes.format = match input.is_oriented {
         true => BoxFormat::Center,
