@@ -48,9 +48,10 @@ pub struct Detections {
     /// [B, M, C] float32: the numbers of keypoints, masks and angles as the model gives them; None of models without.
     #[pyo3(get)]
     columns: Option<Py<PyAny>>,
-    /// Bytes that were copied to the GPU.
+    /// Bytes of tensors that were copied to the GPU; None of a run that was not waited for, in which only tables of
+    /// thresholds are, when they change.
     #[pyo3(get)]
-    bytes_uploaded: u64,
+    bytes_uploaded: Option<u64>,
     /// "cpu" or "cuda".
     #[pyo3(get)]
     engine: &'static str,
@@ -249,7 +250,7 @@ impl Detections {
             oriented_boxes: optional(oriented_boxes)?,
             mask_areas: optional(mask_areas)?,
             columns: optional(columns)?,
-            bytes_uploaded: outcome.device().bytes_uploaded,
+            bytes_uploaded: Some(outcome.device().bytes_uploaded),
             engine: outcome.engine(),
             masks,
         })
@@ -339,7 +340,7 @@ impl Detections {
             oriented_boxes: None,
             mask_areas: None,
             columns: columns.transpose()?.map(Bound::unbind),
-            bytes_uploaded: 0,
+            bytes_uploaded: None,
             engine: "cuda",
             masks: Vec::new(),
         })
