@@ -14,8 +14,8 @@
 #
 # Needs mmdebstrap, debian-archive-keyring, gcc-aarch64-linux-gnu, qemu-user-static, meson, root for mmdebstrap, 3 GB, and
 # `rustup target add aarch64-unknown-linux-gnu`; without them it is skipped, with exit status 77. tests/roots/mirror.sh has
-# where Debian's packages are from. They are unpacked in NMSFILTER_CACHE (default: ~/.cache/nmsfilter). It takes some 15
-# minutes on two cores, most of it in the tests of the core.
+# where Debian's packages are from. They are unpacked in NMSFILTER_CACHE (default: ~/.cache/nmsfilter). It takes more
+# than 15 minutes, most of them for release builds and for the tests of the core in QEMU: CI does not run it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 checkout=$PWD

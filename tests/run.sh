@@ -191,9 +191,9 @@ more_on_host() {
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
     step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
     step "$host: the commands of the documents" documents || true
-    archives
     installations
     with_python
+    archives
 }
 
 # The Python package: a workspace of its own, whose wheel is built without optimization and tested where it is installed.
@@ -243,9 +243,9 @@ crates() {
     step "crates: package, build, use" tests/packages/crate.sh "$root" "$target/crates" "$target/trixie" v1_26 || true
 }
 
-# examples/archive on two workers, with Ray from the Python Package Index.
+# examples/archive on two workers, with Ray from the Python Package Index, and the Python package that was just built.
 archives() {
-    local venv=$cache/ray-$ray works=(-c 'import gi, pyarrow, ray.data') data=$NMSFILTER_TEST_DATA/data
+    local venv=$cache/ray-$ray package=$target/archive/python works=(-c 'import gi, pyarrow, ray.data') data=$NMSFILTER_TEST_DATA/data
     [ -d "$data" ] || return 0
     if [ -z "${ORT_DYLIB_PATH-}" ]; then
         skip "archives on a Ray cluster, because there is no ONNX Runtime"
@@ -262,8 +262,11 @@ archives() {
             return
         fi
     fi
-    step "archives on a Ray cluster" env GST_PLUGIN_PATH="$target/debug" "$venv/bin/python" tests/archive/cluster.py \
-        "$target/archive" "$data/videos/towncentre_96f_1080p.mp4" \
+    rm -rf "$package"
+    mkdir -p "$package"
+    cp -r python/nmsfilter "$package" && cp "$target/debug/lib_core.so" "$package/nmsfilter/_core.abi3.so" || true
+    step "archives on a Ray cluster" env GST_PLUGIN_PATH="$target/debug" PYTHONPATH="$package" "$venv/bin/python" \
+        tests/archive/cluster.py "$target/archive/files" "$data" \
         "ortinference model=$data/models/version-RFB-320.onnx provider=cpu ! nmsfilter score-threshold=0.2" 24 || true
 }
 

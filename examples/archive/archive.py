@@ -82,8 +82,10 @@ def main():
     if not to_do:
         return 0
 
-    code = os.path.dirname(os.path.abspath(__file__))
-    ray.init(address=arguments.address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": code}})
+    # Workers import the same modules.
+    folders = [os.path.dirname(os.path.abspath(__file__)), *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables = {"PYTHONPATH": os.pathsep.join(folders)}
+    ray.init(address=arguments.address, log_to_driver=False, runtime_env={"env_vars": variables})
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     # The clips of a worker that was killed do not end the job.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""cluster.py FOLDER VIDEO ELEMENTS COUNT: examples/archive on a Ray cluster of two workers on this machine.
+"""cluster.py FOLDER DATA ELEMENTS COUNT: examples/archive on a Ray cluster of two workers on this machine.
 
-One worker is killed after a quarter of the clips. The results are those of one process without Ray: none is lost, none is
-double, and a second job has nothing to do but the file that is no video. Needs the Python package ray[data], PyGObject and
-the plugins (GST_PLUGIN_PATH).
+The inputs are COUNT short clips of a video, recorded tensors of 30 frames, and a file that is no video; DATA is the folder
+of test inputs. One worker is killed after a quarter of the clips. The results are those of one process without Ray: none is lost, none is
+double, and a second job has nothing to do but the file that is no video. Needs the Python packages ray[data] and nmsfilter,
+PyGObject and the plugins (GST_PLUGIN_PATH).
 """
 
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 
+import numpy
 import pyarrow.parquet
 from ray.cluster_utils import Cluster
 
@@ -30,7 +32,7 @@ def results(folder):
 
 
 def archive(clips, elements, output, address):
-    program = [sys.executable, os.path.join(EXAMPLE, "archive.py"), clips, "--elements", elements]
+    program = [sys.executable, os.path.join(EXAMPLE, "archive.py"), clips, "--elements", elements, "--decoder", "yolov8"]
     program += ["--output", output, "--workers", "2", "--timeout", "20", "--address", address]
     return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -46,17 +48,25 @@ def finish(job):
 
 
 def main():
-    folder, video, elements, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    folder, data, elements, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
     shutil.rmtree(folder, ignore_errors=True)
     clips, alone, shared = (os.path.join(folder, name) for name in ("clips", "alone", "shared"))
     os.makedirs(alone)
+    video = os.path.join(data, "videos", "towncentre_96f_1080p.mp4")
     subprocess.run([sys.executable, os.path.join(TESTS, "clips.py"), video, clips, str(count), "4"], check=True)
 
-    settings = clip.Settings(output=alone, elements=elements, decoder=None, timeout=20)
+    # One frame of a YOLOv8 model, with 3 objects, 30 times.
+    tensor = numpy.fromfile(os.path.join(data, "recorded", "yolov8_decoder_input.raw"), dtype=numpy.float32)
+    numpy.save(os.path.join(clips, "recorded.npy"), numpy.stack([tensor.reshape(2100, 84)] * 30))
+
+    settings = clip.Settings(output=alone, elements=elements, decoder="yolov8", timeout=20)
     began = time.monotonic()
     frames = detections = 0
     for entry in sorted(os.scandir(clips), key=lambda entry: entry.name):
         found = clip.process(entry.path, settings)
+        if clip.is_recorded(entry.path):
+            assert found == (30, 90, []), found
+            continue
         frames, detections = frames + found[0], detections + found[1]
     seconds = time.monotonic() - began
     assert frames == 4 * count and detections > 0, (frames, detections)
@@ -78,7 +88,7 @@ def main():
         assert job.returncode == 1, "a file is no video"
         assert re.search(r"FAILED: \S*no-video\.avi: typefind: Could not determine type of stream\.\n", text)
         assert len(re.findall(r"^FAILED: ", text, re.MULTILINE)) == 1
-        assert len(re.findall(r"^\[\d+/\d+, .*\d+ frames, \d+ detections$", text, re.MULTILINE)) == count
+        assert len(re.findall(r"^\[\d+/\d+, .*\d+ frames, \d+ detections$", text, re.MULTILINE)) == count + 1
         expected, found = results(alone), results(shared)
         assert expected.keys() == found.keys()
         for name, table in expected.items():
@@ -88,11 +98,11 @@ def main():
         before = {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(shared)}
         job = archive(clips, elements, shared, cluster.address)
         text = finish(job)
-        assert f"{count + 1} clips, of which {count} were done before" in text, text
+        assert f"{count + 2} clips, of which {count + 1} were done before" in text, text
         assert before == {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(shared)}
     finally:
         cluster.shutdown()
-    print(f"{count} results equal those of one process; one worker was killed")
+    print(f"{count + 1} results equal those of one process; one worker was killed")
 
 
 main()
