@@ -166,7 +166,7 @@ impl Params {
     /// If a field has no valid value.
     ///
     /// # Safety
-    /// The pointers are as the header says.
+    /// The pointers are as the header requires.
     pub unsafe fn to_nms(self) -> Result<nms::Params, Failure> {
         let mut params = nms::Params::default();
         // SAFETY: the caller guarantees it.

@@ -18,8 +18,8 @@ pub enum Status {
     InvalidArgument = 1,
     /// There is no such decoder, none reads the tensors, or the text is no layout.
     Decoder = 2,
-    /// The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned, or not where it is said to
-    /// be.
+    /// The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned for its elements, or not in
+    /// the memory that the structure names.
     Tensor = 3,
     /// The backend cannot do what was asked for. The text names one that can.
     Unsupported = 4,

@@ -14,7 +14,8 @@ rm -rf "$sources" "$packages/package"
 cargo package --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
-for crate in "$packages"/package/*.crate; do tar -C "$sources" -xf "$crate"; done
+# Their files are of 2006: with the time of today (--touch), cargo builds them.
+for crate in "$packages"/package/*.crate; do tar --extract --touch --directory "$sources" --file "$crate"; done
 
 # What a user writes. The workspace is for the crate that is not in the registry yet.
 cat >"$sources/survivors/Cargo.toml" <<MANIFEST

@@ -8,10 +8,12 @@ set -euo pipefail
 root=$1 folder=$(realpath -m "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# dpkg-buildpackage writes into the tree and beside it.
+# dpkg-buildpackage writes into the tree and beside it. The files are new ones (--touch): cargo builds what was built from
+# another copy once more.
 rm -rf "$folder"
 mkdir -p "$folder/nmsfilter"
-git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -c | tar -x -C "$folder/nmsfilter"
+git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create |
+    tar --extract --touch --directory "$folder/nmsfilter"
 (cd "$folder/nmsfilter" && dpkg-buildpackage --build=binary --no-sign) >"$folder/build.log" 2>&1 || {
     tail -n 50 "$folder/build.log"
     exit 1
