@@ -110,6 +110,7 @@ mod validate;
 pub use crate::geometry::Overlap;
 #[cfg(feature = "internals")]
 pub use auto::Auto;
+pub(crate) use cpu::Boxes;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};

@@ -26,7 +26,7 @@ use super::class_limits::{self as limits, ClassLimits};
 use super::params::cap;
 use super::validate::validate;
 use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
-use crate::decoder::{Layout, PlainLayout};
+use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
@@ -51,6 +51,15 @@ pub struct Cpu {
     columns: Vec<f32>,
     masks: MaskBuffers,
     limits: ClassLimits,
+}
+
+/// Upright boxes for [`Cpu::suppress_boxes`]: what the rules of the engines make candidates of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Boxes<'a> {
+    pub corners: &'a [[f32; 4]],
+    pub scores: &'a [f32],
+    /// From 0 to less than [`MAX_CLASSES`]; empty if all boxes are of one class.
+    pub classes: &'a [i32],
 }
 
 impl Engine for Cpu {
@@ -88,6 +97,25 @@ impl Engine for Cpu {
 
 impl Cpu {
     pub(super) const NAME: &'static str = "cpu";
+
+    /// The survivors of upright boxes that need no decoding, in descending rank: those of the rules from order on.
+    /// [`Detection::anchor`] is the index of the box.
+    pub(crate) fn suppress_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &[Detection] {
+        let Boxes { corners, scores, classes } = *boxes;
+        let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
+        found.clear();
+        (*class_count, *is_oriented) = (if classes.is_empty() { 1 } else { MAX_CLASSES }, false);
+        let candidate = |index: usize, (&[x1, y1, x2, y2], &score): (&[f32; 4], &f32)| {
+            let class = classes.get(index).map_or(0, |&class| class as u32);
+            Detection { x1, y1, x2, y2, score, class, anchor: index as u32 }
+        };
+        let all = corners.iter().zip(scores).enumerate();
+        found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
+        self.images.clear();
+        self.survivors.clear();
+        self.suppress_image(params);
+        &self.survivors
+    }
 
     fn run_plain(
         &mut self,
