@@ -131,10 +131,10 @@ counts=$(in_qemu gst-launch-1.0 -m crowdtestsrc num-buffers=5 ! nmsfilter ! fake
 [ "$counts" = "3097 370" ] || fail "expected 3097 candidates and 370 survivors of the pipeline, got: $counts"
 echo "the pipeline: $counts candidates and survivors in 5 frames, as on x86"
 
-# The kernels' headers are compiled for the host by another test. Few random scenes: QEMU is slow.
+# Few random scenes: QEMU is slow. Without the tests that load a library, which they compile for this machine.
 export NMSFILTER_TEST_DATA=${NMSFILTER_TEST_DATA:-$checkout/../shared}
-for_root env NMSFILTER_TEST_FEWER=100 cargo test --locked --no-default-features --lib --test decoder --test engine \
-    --target-dir "$build"
+for_root env NMSFILTER_TEST_FEWER=20 cargo test --locked --no-default-features --lib --test decoder --test engine \
+    --target-dir "$build" -- --skip nvinfer::
 
 debian bullseye 10
 plugins=$target_folder/aarch64-bullseye/$target/release
