@@ -322,7 +322,7 @@ impl Event {
 }
 
 /// A CUDA stream that other code created.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignStream(sys::CUstream);
 
 impl ForeignStream {
