@@ -199,10 +199,11 @@ more_on_host() {
 # The Python package: a workspace of its own, whose wheel is built without optimization and tested where it is installed.
 with_python() {
     local in_python=(env CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR="$target")
+    rm -rf "$target/wheels"
     step "Python: cargo fmt" cargo fmt --manifest-path python/Cargo.toml --check || true
     step "Python: cargo clippy" "${in_python[@]}" cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings || true
     step "Python: wheel, tests" "${in_python[@]}" NMSFILTER_EMULATED_CUDA="$target/emulated-cuda" \
-        NMSFILTER_EMULATED_DEVICES=2 python/tests/run.sh || true
+        NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_WHEELS="$target/wheels" python/tests/run.sh || true
 }
 
 # What the documents tell a user to type.
@@ -369,6 +370,11 @@ in_root() {
             --package gst-plugin-nmsfilterdemo "${features[@]}" || true
         step "$where: the commands of the documents that need it" "${enter[@]}" \
             python3 tests/documents.py /target/debug --versioned || true
+        # The wheel of this machine's GStreamer.
+        rm -rf "$target/$suite/python"
+        python3 -m zipfile -e "$target"/wheels/*.whl "$target/$suite/python" || true
+        step "$where: Python" "${enter[@]}" PYTHONPATH=/target/python \
+            python3 -m unittest discover --start-directory python/tests || true
     fi
 }
 

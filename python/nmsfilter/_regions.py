@@ -38,11 +38,13 @@ class Regions(numpy.ndarray):
     """
 
     _keypoints: Any = None
+    _layouts: Any = None
     _masks: Any = None
 
     def __array_finalize__(self, other: Any) -> None:
-        # A selection of records, whose fields have where its keypoints and masks are.
+        # A selection of records, whose fields have where its keypoints, layouts and masks are.
         self._keypoints = getattr(other, "_keypoints", None)
+        self._layouts = getattr(other, "_layouts", None)
         self._masks = getattr(other, "_masks", None)
 
     def __getitem__(self, key: Any) -> Any:
@@ -66,7 +68,7 @@ class Regions(numpy.ndarray):
 
     def keypoint_layout(self, index: int) -> str:
         """Which points they are: "coco-17", "face-5" or "points"; "" if there are none."""
-        return _text(int(self[index]["keypoint_layout"]))
+        return self._layouts[int(self[index]["keypoint_layout"])] if self._layouts else ""
 
     def mask(self, index: int) -> numpy.ndarray | None:
         """[mask_height, mask_width] uint8, 1 where the object is. None if there is none."""
@@ -86,12 +88,22 @@ def _moved(records: numpy.ndarray, field: str, lengths: numpy.ndarray, unit: int
     return data
 
 
+def _moved_texts(records: numpy.ndarray, field: str) -> list[str]:
+    """Copies the texts at the addresses in a field, which exist as long as the buffer, and replaces them by indices."""
+    texts = {"": 0}
+    addresses = records[field].tolist()
+    copies = [ctypes.string_at(address).decode(errors="replace") if address else "" for address in addresses]
+    records[field] = [texts.setdefault(text, len(texts)) for text in copies]
+    return list(texts)
+
+
 def copied(records: numpy.ndarray) -> Regions:
     """The records, with a copy of what their addresses refer to."""
     found = records.view(Regions)
     points = records["keypoint_count"].astype(numpy.int64) * records["keypoint_components"]
     if points.any():
         found._keypoints = numpy.frombuffer(_moved(records, "keypoints", points, 4), numpy.float32)
+        found._layouts = _moved_texts(records, "keypoint_layout")
     rows = (records["mask_width"].astype(numpy.int64) + 7) // 8 * records["mask_height"]
     if rows.any():
         found._masks = numpy.frombuffer(_moved(records, "mask", rows, 1), numpy.uint8)

@@ -5,7 +5,7 @@
 # Installs WHEEL, or one that it builds without optimization, into a new virtual environment of the system's Python, which has
 # PyGObject, and runs the tests there, outside of the checkout. If NMSFILTER_EMULATED_CUDA is the folder of the driver that
 # emulates a GPU (kernels/emulate), those of device memory run, too. NumPy is kept in the user's cache folder
-# (NMSFILTER_CACHE).
+# (NMSFILTER_CACHE), and the wheel in NMSFILTER_WHEELS, if that is a folder.
 set -euo pipefail
 tests=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
@@ -17,8 +17,9 @@ trap 'rm -rf "$folder"' EXIT
 if [ $# = 1 ]; then
     wheel=$(realpath "$1")
 else
-    CARGO_PROFILE_DEV_OPT_LEVEL=0 NMSFILTER_WHEEL_PROFILE=dev "$tests/../build.sh" "$folder/wheel"
-    wheel=("$folder"/wheel/*.whl)
+    wheels=${NMSFILTER_WHEELS:-$folder/wheel}
+    CARGO_PROFILE_DEV_OPT_LEVEL=0 NMSFILTER_WHEEL_PROFILE=dev "$tests/../build.sh" "$wheels"
+    wheel=("$wheels"/*.whl)
 fi
 wheels=$cache/python-wheels
 "$python" -m venv --system-site-packages "$folder/venv"
