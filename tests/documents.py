@@ -35,6 +35,7 @@ NOT_RUN = {
     r"cargo (build|fetch) ": "other steps of tests/run.sh build and test",
     r"dpkg-buildpackage |docker ": "tests/packages, and packaging/README.md",
     r".*ray/bin/": "tests/archive runs it on a cluster",
+    r"python -m nmsfilter": "python/tests/run.sh runs it where the wheel is installed",
     r"yolo/bin/yolo ": "needs ultralytics",
     r".*\b(nvinfer|nvstreammux|deepstream-)": "needs DeepStream; tests/nvidia",
     r".*(detect-camera|/dev/video)": "needs a camera",
