@@ -188,7 +188,9 @@ class Runner:
                 command, cwd=folder, env=self.environment, timeout=120, text=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )
-            error = f"exit status {ended.returncode}\n{ended.stdout}" if ended.returncode else ""
+            # An exception in a callback does not end a program.
+            is_failure = ended.returncode or "Traceback" in ended.stdout
+            error = f"exit status {ended.returncode}\n{ended.stdout}" if is_failure else ""
         except subprocess.TimeoutExpired as expired:
             error = f"did not end\n{expired.stdout}"
         for file in re.findall(r"filesink location=(\S+)", text):
