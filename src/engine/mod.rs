@@ -465,7 +465,7 @@ pub enum EngineError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// A run without the host ([`Engine::enqueue`]) cannot do what the layout or the parameters need.
+    /// A run without the host ([`Nms::enqueue`](crate::nms::Nms::enqueue)) cannot do what the layout or the parameters need.
     #[error("results in device memory: {what}; {instead}")]
     NeedsHost {
         /// What it cannot do.
