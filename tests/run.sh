@@ -366,8 +366,9 @@ in_root() {
             cargo check --locked --lib --features v1_24 || true
     else
         lints "$where" "${enter[@]}"
-        step "$where: plugins" "${enter[@]}" cargo build --locked "${plugins[@]}" \
-            --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+        # With the packages of the tests: they were compiled with their features.
+        step "$where: plugins" "${enter[@]}" cargo build --locked --package nmsfilter-tests --package nmsfilter-gst-c \
+            --package gst-plugin-nmsfilterdemo "${plugins[@]}" --lib "${features[@]}" || true
         step "$where: the commands of the documents that need it" "${enter[@]}" \
             python3 tests/documents.py /target/debug --versioned || true
         # The wheel of this machine's GStreamer.
