@@ -87,6 +87,9 @@ FREESTANDING unsigned __reduce_max_sync(unsigned mask, unsigned value) {
 FREESTANDING unsigned __reduce_add_sync(unsigned mask, unsigned value) {
     return __nvvm_redux_sync_add(value, mask);
 }
+FREESTANDING unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+    return __nvvm_redux_sync_or(value, mask);
+}
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
 FREESTANDING void __nanosleep(unsigned nanoseconds) { __nvvm_nanosleep(nanoseconds); }

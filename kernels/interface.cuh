@@ -11,6 +11,7 @@
 //   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes)            the same
 //   map, map_batch           map_blocks(multiprocessors, capacity, images)    workspace, stride
 //   reduce, reduce_batch     reduce_blocks(multiprocessors, capacity, images) workspace, stride
+//   (images with many candidates: below)
 //   publish, publish_batch   1                                                workspace, stride,
 //                                                                             results, detections
 //
@@ -19,14 +20,30 @@
 // addresses of their image, and map_batch also divides the queries among groups of warps. Both have
 // one source, with the template parameter `IsBatch`. Decode has one kernel for both.
 //
+// Images with more than KernelParams::sort_limit candidates are handled by other kernels, which sort
+// the candidates and do not compare all pairs (sort.cuh, chunk.cuh). map and reduce do nothing for such
+// an image, and these do nothing for others. With a capacity above the limit they are launched between
+// reduce and publish, for single images and batches alike; chunk_filter, chunk_map and chunk_reduce in
+// turn for each chunk from 0 to before chunk_count(capacity, first_chunk):
+//
+//   sort_count      sort_blocks(multiprocessors, capacity, images)        workspace, stride
+//   sort_scatter    the same                                              the same
+//   sort_rank       sort_rank_blocks(multiprocessors, capacity, images)   the same
+//   chunk_filter    chunk_blocks(multiprocessors, capacity, images)       workspace, stride, chunk
+//   chunk_map       the same                                              the same
+//   chunk_reduce    reduce_blocks(multiprocessors, capacity, images)      the same
+//
+// `chunk` is a uint32_t. For oriented boxes the limit is the greatest uint32_t.
+//
 // layout_params.cuh has the interface of the kernels for layouts that are not plain, and of those for
 // oriented boxes.
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
 // `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
 // dimension of the grid is the number of blocks per image, the second the number of images. Blocks
-// have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads, and no dynamic
-// shared memory.
+// have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads (sort_count and
+// sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but chunk_reduce CHUNK_THREADS), and
+// no dynamic shared memory.
 //
 // <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
 // with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
@@ -41,11 +58,12 @@
 // kernel before.
 //
 // The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity,
-// is_oriented) bytes at i * stride. The stride is a multiple of 256, and not less than that.
+// is_oriented, sort_limit) bytes at i * stride. The stride is a multiple of 256, and not less than that.
 // KernelParams::capacity is the number of candidates that each image has memory for. An image may
 // have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
 // and no survivors, and the host runs the images again with a greater capacity. The first
-// HEADER_BYTES bytes of each image must be zero before the first launch; `publish` resets them.
+// HEADER_BYTES bytes of each image, and with a capacity above the limit SORT_STATE_BYTES at
+// sort_state_offset(capacity), must be zero before the first launch; the kernels reset them.
 // After a launch that failed they must be zeroed again. (Some lanes load words of the rest that no
 // kernel has written, and do not use them. Zero the whole workspace once to avoid reports by
 // initcheck.)
@@ -72,6 +90,13 @@
 #define MAP_THREADS 512
 #define REDUCE_THREADS 512
 #define PUBLISH_THREADS 1024
+#define SORT_THREADS 1024
+#define CHUNK_THREADS 256
+
+// The first chunk has about KernelParams::first_chunk candidates. With each further chunk there are
+// about CHUNK_GROWTH times as many candidates in all.
+#define CHUNK_GROWTH 8
+#define MAX_CHUNKS 8
 
 // The greatest length of a box's side, in pixels (src/engine/mod.rs).
 #define MAX_BOX_SIDE 1.0e9f
@@ -135,6 +160,8 @@ struct KernelParams {
     uint64_t class_rules;
     uint32_t class_rule_count;
     float lowest_iou_threshold; // of all classes
+    uint32_t sort_limit;  // candidates of an image, above which they are sorted
+    uint32_t first_chunk; // not 0; candidates of the first chunk, about
 };
 
 // The rules of a class.
@@ -164,7 +191,7 @@ struct ResultHeader {
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 256 &&
+static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 264 &&
                   sizeof(ClassRule) == 20,
               "src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
@@ -219,13 +246,63 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors,
 #define BYTES_PER_CANDIDATE 324
 // For the kernels for oriented boxes there is one more array, with this many.
 #define RECTANGLE_BYTES 32
+// Those that sort have a structure of their own, arrays with as many bytes per candidate, and others with
+// as many per leaf of up to LEAF_CANDIDATES candidates.
+#define SORT_STATE_BYTES 16896
+#define SORT_BYTES_PER_CANDIDATE 8
+#define LEAF_CANDIDATES 32
+#define LEAF_BYTES (28 + LEAF_CANDIDATES * 24)
 
 NMSFILTER_HOST_DEVICE constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 63) / 64 * 64;
 }
-NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity, bool is_oriented) {
-    return HEADER_BYTES +
-           padded(capacity) * (BYTES_PER_CANDIDATE + (is_oriented ? RECTANGLE_BYTES : 0));
+// Leaves of all chunks, the last of each of which may have fewer candidates. An even number.
+NMSFILTER_HOST_DEVICE constexpr uint64_t leaf_capacity(uint32_t capacity) {
+    return padded(capacity) / LEAF_CANDIDATES + MAX_CHUNKS;
+}
+NMSFILTER_HOST_DEVICE constexpr uint64_t sort_state_offset(uint32_t capacity) {
+    return HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE;
+}
+NMSFILTER_HOST_DEVICE constexpr uint64_t sort_bytes(uint32_t capacity) {
+    const uint64_t arrays =
+        padded(capacity) * SORT_BYTES_PER_CANDIDATE + leaf_capacity(capacity) * LEAF_BYTES;
+    return SORT_STATE_BYTES + (arrays + 255) / 256 * 256;
+}
+NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity, bool is_oriented,
+                                                         uint32_t sort_limit) {
+    return sort_state_offset(capacity) + (is_oriented ? padded(capacity) * RECTANGLE_BYTES : 0) +
+           (capacity > sort_limit ? sort_bytes(capacity) : 0);
+}
+
+// The chunk of the candidate of this rank, about.
+NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_of(uint32_t rank, uint32_t first_chunk) {
+    uint32_t chunk = 0;
+    for (uint64_t end = first_chunk; rank >= end && chunk < MAX_CHUNKS - 1; end *= CHUNK_GROWTH) {
+        chunk++;
+    }
+    return chunk;
+}
+
+NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_count(uint32_t capacity, uint32_t first_chunk) {
+    return capacity == 0 ? 1 : chunk_of(capacity - 1, first_chunk) + 1;
+}
+
+// A thread per candidate, but no more blocks than are resident at a time.
+NMSFILTER_HOST_DEVICE constexpr uint32_t sort_blocks(uint32_t multiprocessors, uint32_t capacity,
+                                                     uint32_t images) {
+    return blocks_per_image(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, images);
+}
+
+// A thread per two candidates and per two positions.
+NMSFILTER_HOST_DEVICE constexpr uint32_t sort_rank_blocks(uint32_t multiprocessors,
+                                                          uint32_t capacity, uint32_t images) {
+    return blocks_per_image(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images);
+}
+
+// A block per leaf, but no more than are resident at a time.
+NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_blocks(uint32_t multiprocessors, uint32_t capacity,
+                                                      uint32_t images) {
+    return blocks_per_image(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, images);
 }
 
 // Headers of all images, then detections.

@@ -370,7 +370,8 @@ DEVICE void map_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
-    if (blockIdx.x >= candidates) {
+    // One condition, so that all words are loaded before the branch.
+    if ((blockIdx.x >= candidates) | is_sorted(header)) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);

@@ -47,3 +47,6 @@
 #include "decode_oriented.cuh"
 #include "map_oriented.cuh"
 #include "reduce_oriented.cuh"
+#include "sort.cuh"
+#include "chunk.cuh"
+#include "reduce_chunk.cuh"

@@ -133,3 +133,15 @@ DEVICE uint32_t warp_sum(uint32_t value) {
     return value;
 #endif
 }
+
+DEVICE uint32_t warp_or(uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(ALL_LANES, value);
+#else
+#pragma unroll
+    for (uint32_t distance = WARP / 2; distance != 0; distance /= 2) {
+        value |= __shfl_xor_sync(ALL_LANES, value, distance);
+    }
+    return value;
+#endif
+}

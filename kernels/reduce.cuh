@@ -33,12 +33,13 @@
 #define SPIN_LIMIT 20u
 #endif
 
-DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t slot, uint32_t kind,
+// `own` is the candidate's name in conflict lists.
+template <typename Conflicts>
+DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t own, uint32_t kind,
                            uint32_t depth) {
     if (lane_index() == 0) {
         const Decision decision = Decision::encode(kind, depth);
-        store_relaxed(&workspace.decision_by_slot[slot], decision.bits);
-        store_relaxed(&workspace.decision_by_rank[rank], decision.bits);
+        Conflicts::store(workspace, rank, own, decision);
         if (kind == Decision::SURVIVES && depth > 1) {
             atomicMax(&workspace.header->rounds, depth);
         }
@@ -84,8 +85,25 @@ DEVICE uint32_t wait_for_conflicts(const uint32_t *const (&decisions)[Each], uin
     }
 }
 
+// Groups of WARP candidates that a warp loads at a time.
+#define GROUPS_PER_STEP 2u
+
+// Conflict lists with slots, of all candidates of higher rank.
+template <typename Conflicts> struct ConflictsBySlot {
+    // The decisions by the names in conflict lists.
+    static DEVICE uint32_t *decisions(const Workspace &workspace) {
+        return workspace.decision_by_slot;
+    }
+    static DEVICE void store(const Workspace &workspace, uint32_t rank, uint32_t slot,
+                             Decision decision) {
+        store_relaxed(&workspace.decision_by_slot[slot], decision.bits);
+        store_relaxed(&workspace.decision_by_rank[rank], decision.bits);
+    }
+    static DEVICE uint32_t wait_for_all(const Workspace &workspace, uint32_t rank, uint32_t &depth);
+};
+
 // Conflicts of upright boxes. reduce_oriented.cuh has the same for oriented ones.
-struct UprightConflicts {
+struct UprightConflicts : ConflictsBySlot<UprightConflicts> {
     // Whether the candidates conflict, where `higher` outranks `lower`.
     static DEVICE bool conflict(const Workspace &, const RankedCandidate &higher,
                                 const RankedCandidate &lower, const OverlapRule &rule) {
@@ -94,13 +112,11 @@ struct UprightConflicts {
     }
 };
 
-// Groups of WARP candidates that a warp loads at a time.
-#define GROUPS_PER_STEP 2u
-
 // wait_for_conflicts where the conflict list is not complete: with all candidates that outrank
 // `rank`, by rank, because the highest are the most likely to survive.
 template <typename Conflicts>
-DEVICE uint32_t wait_for_all_conflicts(const Workspace &workspace, uint32_t rank, uint32_t &depth) {
+DEVICE uint32_t ConflictsBySlot<Conflicts>::wait_for_all(const Workspace &workspace, uint32_t rank,
+                                                         uint32_t &depth) {
     OverlapRule rule(workspace.header->params);
     const RankedCandidate own = workspace.ranked[rank];
     rule.set_class(workspace.header->params, own.class_index);
@@ -136,29 +152,31 @@ DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) 
     // The lane's two words of a ConflictList.
     const uint32_t words[2] = {load_relaxed(list + lane), load_relaxed(list + WARP + lane)};
     const uint32_t count = __shfl_sync(ALL_LANES, words[0], 0);
-    const uint32_t slot = __shfl_sync(ALL_LANES, words[0], 1);
+    const uint32_t own = __shfl_sync(ALL_LANES, words[0], 1);
     if (count == 0) {
         return true; // undominated: map has stored that it survives
     }
     if (method == MAP_REDUCE) {
-        store_decision(workspace, rank, slot, Decision::SUPPRESSED, 1);
+        store_decision<Conflicts>(workspace, rank, own, Decision::SUPPRESSED, 1);
         return true;
     }
     const bool has_first = lane >= 2 && lane - 2 < count, has_second = WARP + lane - 2 < count;
-    const uint32_t *const decisions[2] = {&workspace.decision_by_slot[has_first ? words[0] : 0],
-                                          &workspace.decision_by_slot[has_second ? words[1] : 0]};
+    const uint32_t *const by_name = Conflicts::decisions(workspace);
+    const uint32_t *const decisions[2] = {&by_name[has_first ? words[0] : 0],
+                                          &by_name[has_second ? words[1] : 0]};
     const uint32_t pending = uint32_t(has_first) | uint32_t(has_second) << 1;
     uint32_t depth = 0;
     // An incomplete list is loaded once: of so many candidates one has mostly survived already.
     const bool is_complete = count <= CONFLICT_LIST_CAPACITY;
     uint32_t kind = wait_for_conflicts(decisions, pending, is_complete ? SPIN_LIMIT : 1, depth);
     if (!is_complete && kind != Decision::SUPPRESSED) {
-        kind = wait_for_all_conflicts<Conflicts>(workspace, rank, depth);
+        kind = Conflicts::wait_for_all(workspace, rank, depth);
     }
     if (kind == Decision::UNDECIDED) {
         return false;
     }
-    store_decision(workspace, rank, slot, kind, kind == Decision::SURVIVES ? depth + 1 : depth);
+    store_decision<Conflicts>(workspace, rank, own, kind,
+                              kind == Decision::SURVIVES ? depth + 1 : depth);
     return true;
 }
 
@@ -179,18 +197,19 @@ DEVICE uint32_t next_undecided(const Workspace &workspace, uint32_t rank, uint32
 }
 
 // Decides the candidate of rank `own`. The fallback, from the time on when the spin limit is
-// reached: decides all undecided higher ranks, and then `own`, in their order, so that no decision
-// that they depend on is missing. Other warps may decide some of them at the same time, with the
+// reached: decides all undecided ranks from `first` on, and then `own`, in their order, so that no
+// decision that they depend on is missing. Other warps may decide some of them at the same time, with the
 // same result.
 template <typename Conflicts>
-DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, uint32_t own) {
+DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, uint32_t own,
+                                  uint32_t first = 0) {
     uint32_t rank = own;
     for (;;) {
         const bool resolved = resolve<Conflicts>(workspace, method, rank);
         if (resolved && rank == own) {
             return;
         }
-        rank = next_undecided(workspace, resolved ? rank + 1 : 0, own);
+        rank = next_undecided(workspace, resolved ? rank + 1 : first, own);
     }
 }
 
@@ -199,8 +218,8 @@ DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = image_header<IsBatch>(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
-    // One condition, so that both words are loaded before the branch.
-    if ((count == 0) | (method == NONE)) {
+    // One condition, so that all words are loaded before the branch.
+    if ((count == 0) | (method == NONE) | is_sorted(header)) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);

@@ -6,7 +6,7 @@
 #include "overlap_oriented.cuh"
 #include "reduce.cuh"
 
-struct OrientedConflicts {
+struct OrientedConflicts : ConflictsBySlot<OrientedConflicts> {
     // Whether the candidates conflict, where `higher` outranks `lower`.
     static DEVICE bool conflict(const Workspace &workspace, const RankedCandidate &higher,
                                 const RankedCandidate &lower, const OverlapRule &rule) {

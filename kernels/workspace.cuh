@@ -16,7 +16,24 @@
 //   rectangle          StoredRectangle  slot        decode        map, reduce        32
 //
 // Only kernels for oriented boxes have memory for rectangles, and access it. candidate_box has the
-// bounds of oriented boxes.
+// bounds of oriented boxes. Graphs with a capacity above KernelParams::sort_limit have a SortState and
+// the following arrays in its place. Those of the first three lines are in the memory of the conflicts,
+// and in use before these:
+//
+//   array              element          indexed by   written by    read by                  bytes
+//   bucket_places      BucketPlaces     slot         sort_count    sort_scatter             16
+//   position_key       uint64_t         slot         sort_count    sort_scatter              8
+//   rank_entries, position_entries
+//                      SortEntry        bucket       sort_scatter  sort_rank            2 x 16
+//   rank_by_slot       uint32_t         slot         sort_rank     chunk_filter              4
+//   slot_by_position   uint32_t         position     sort_rank     chunk_filter              4
+//   leaf_box           float4           leaf, lane   chunk_filter  chunk kernels            16
+//   leaf_rank          uint32_t         leaf, lane   chunk_filter  chunk kernels             4
+//   leaf_class         uint32_t         leaf, lane   chunk_filter  chunk kernels             4
+//   leaf_bounds        float4           leaf         chunk_filter  chunk kernels
+//   leaf_classes, leaf_candidates
+//                      uint32_t         leaf         chunk_filter  chunk kernels
+//   leaf_suppressors   uint32_t         leaf         chunk kernels chunk_filter
 //
 // A slot is a candidate's position in the order in which decode's warps append them, which differs
 // from run to run. A rank is its position in the order of the keys, which does not. Decisions are
@@ -76,7 +93,7 @@ struct alignas(16) RankedCandidate {
     float score;
     uint32_t class_index;
     uint32_t index; // RankKey::index
-    uint32_t slot;  // of an oriented candidate; else 0
+    uint32_t slot;  // of an oriented candidate; of a sorted one leaf * LEAF_CANDIDATES + lane; else 0
 };
 
 // A Rectangle (oriented.cuh).
@@ -98,6 +115,32 @@ struct ConflictList {
 static_assert(CONFLICT_LIST_WORDS == 2 * WARP, "a lane loads two words");
 static_assert(sizeof(ConflictList) == CONFLICT_LIST_WORDS * 4, "no padding");
 
+// Buckets of a sort, at most.
+#define SORT_BUCKETS 1024u
+
+// The bucket of a candidate, and its number in it in no order, for each of both sorts: by rank and by
+// position.
+enum : uint32_t { BY_RANK = 0, BY_POSITION = 1 };
+struct alignas(16) BucketPlaces {
+    uint32_t bucket[2], number[2];
+};
+
+// A candidate in a bucket. Entries are in ascending order of their keys, which differ.
+struct alignas(16) SortEntry {
+    uint64_t key;
+    uint32_t slot, bucket;
+};
+
+// Counts of an image whose candidates are sorted.
+struct SortState {
+    uint32_t count[2][SORT_BUCKETS];     // entries of each bucket; reset by chunk_filter
+    uint32_t first[2][SORT_BUCKETS + 1]; // the entries before each bucket
+    uint32_t chunk_first[MAX_CHUNKS + 1]; // the candidates in chunks before, by rank and by position
+    uint32_t leaf_first[MAX_CHUNKS + 1];  // the leaves of chunks before
+};
+static_assert(sizeof(SortState) <= SORT_STATE_BYTES && SORT_STATE_BYTES % 256 == 0,
+              "the memory of the state");
+
 // The block's image. Kernels for a single image have no instructions for it.
 template <bool IsBatch> DEVICE uint32_t image_index() { return IsBatch ? blockIdx.y : 0; }
 
@@ -117,6 +160,15 @@ struct Workspace {
     uint32_t *decision_by_slot; // Decision::bits: words for relaxed accesses
     uint32_t *decision_by_rank;
     StoredRectangle *rectangle;
+    SortState *sort;
+    BucketPlaces *bucket_places;
+    uint64_t *position_key;
+    SortEntry *rank_entries, *position_entries;
+    uint32_t *rank_by_slot, *slot_by_position;
+    float4 *leaf_box;
+    uint32_t *leaf_rank, *leaf_class;
+    float4 *leaf_bounds;
+    uint32_t *leaf_classes, *leaf_candidates, *leaf_suppressors;
 
     // The bytes of one candidate in the arrays before each array.
     enum Offset : uint64_t {
@@ -141,9 +193,28 @@ struct Workspace {
         decision_by_slot = (uint32_t *)(arrays + n * DECISION_BY_SLOT);
         decision_by_rank = (uint32_t *)(arrays + n * DECISION_BY_RANK);
         rectangle = (StoredRectangle *)(arrays + n * END);
+
+        bucket_places = (BucketPlaces *)arrays;
+        rank_entries = (SortEntry *)(bucket_places + n);
+        position_entries = rank_entries + n;
+        position_key = (uint64_t *)(position_entries + n);
+        sort = (SortState *)((char *)header + sort_state_offset(capacity));
+        const uint64_t leaves = leaf_capacity(capacity);
+        rank_by_slot = (uint32_t *)((char *)sort + SORT_STATE_BYTES);
+        slot_by_position = rank_by_slot + n;
+        leaf_box = (float4 *)(slot_by_position + n);
+        leaf_bounds = leaf_box + leaves * LEAF_CANDIDATES;
+        leaf_rank = (uint32_t *)(leaf_bounds + leaves);
+        leaf_class = leaf_rank + leaves * LEAF_CANDIDATES;
+        leaf_classes = leaf_class + leaves * LEAF_CANDIDATES;
+        leaf_candidates = leaf_classes + leaves;
+        leaf_suppressors = leaf_candidates + leaves;
     }
 };
 static_assert(Workspace::END == BYTES_PER_CANDIDATE, "workspace_bytes, interface.cuh");
+static_assert(sizeof(BucketPlaces) + 2 * sizeof(SortEntry) + sizeof(uint64_t) <= sizeof(ConflictList),
+              "the memory of the conflicts has the arrays of the sort");
+static_assert(LEAF_CANDIDATES == WARP, "a lane has a candidate of a leaf");
 
 // The number of candidates in the workspace: 0 where there are more than it has memory for.
 DEVICE uint32_t candidate_count(const Header *header) {
@@ -155,4 +226,9 @@ DEVICE uint32_t candidate_count(const Header *header) {
 DEVICE uint32_t ranked_count(const Header *header) {
     const uint32_t count = candidate_count(header), cap = header->params.max_candidates;
     return cap != 0 && cap < count ? cap : count;
+}
+
+// Whether the candidates are sorted: decided by the kernels sort_* and chunk_* instead of map and reduce.
+DEVICE bool is_sorted(const Header *header) {
+    return candidate_count(header) > header->params.sort_limit;
 }

@@ -125,7 +125,8 @@ static void run_decode(void (*const (&kernels)[2])(KernelParams, void *, uint64_
 }
 
 // A kernel that reduces. Without blocks that have no candidate: emulating them takes time.
-static void run_reduce(void (*kernel)(void *, uint64_t), const Node &node, uint64_t seed) {
+static void run_reduce(const std::function<void(void *, uint64_t)> &kernel, const Node &node,
+                       uint64_t seed) {
     void *const workspace = parameter<void *>(node, 0);
     const uint64_t stride = parameter<uint64_t>(node, 1);
     uint32_t candidates = 0;
@@ -135,7 +136,7 @@ static void run_reduce(void (*kernel)(void *, uint64_t), const Node &node, uint6
     }
     const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
     cuda_on_host::launch(needed, Index{node.function->threads}, 3, seed,
-                         [=] { kernel(workspace, stride); });
+                         [&] { kernel(workspace, stride); });
 }
 
 // The kernels for oriented boxes.
@@ -153,7 +154,53 @@ static void run_oriented(const Node &node, uint64_t seed) {
     }
 }
 
+// Whether the candidates of any image are sorted.
+static bool sorts(const Node &node) {
+    for (uint32_t image = 0; image < node.grid.y; image++) {
+        const uint64_t at = image * parameter<uint64_t>(node, 1);
+        if (is_sorted((const Header *)((const char *)parameter<void *>(node, 0) + at))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The kernels of sort.cuh, chunk.cuh and reduce_chunk.cuh. Where they do nothing they are not run: emulating
+// them takes time.
+static void run_sort(const Node &node, uint64_t seed) {
+    void *const workspace = parameter<void *>(node, 0);
+    const uint64_t stride = parameter<uint64_t>(node, 1);
+    const std::string name = node.function->name;
+    if (!sorts(node)) {
+        return;
+    }
+    sorted_launches += name == "sort_count";
+    if (name == "chunk_reduce") {
+        const uint32_t chunk = parameter<uint32_t>(node, 2);
+        run_reduce([=](void *, uint64_t) { chunk_reduce(workspace, stride, chunk); }, node, seed);
+        return;
+    }
+    cuda_on_host::launch(node.grid, Index{node.function->threads}, 3, seed, [&] {
+        if (name == "sort_count") {
+            sort_count(workspace, stride);
+        } else if (name == "sort_scatter") {
+            sort_scatter(workspace, stride);
+        } else if (name == "sort_rank") {
+            sort_rank(workspace, stride);
+        } else if (name == "chunk_filter") {
+            chunk_filter(workspace, stride, parameter<uint32_t>(node, 2));
+        } else {
+            chunk_map(workspace, stride, parameter<uint32_t>(node, 2));
+        }
+    });
+}
+
 static void run(const Node &node, uint64_t seed) {
+    const std::string of = node.function->name;
+    if (of.compare(0, 5, "sort_") == 0 || of.compare(0, 6, "chunk_") == 0) {
+        run_sort(node, seed);
+        return;
+    }
     if (std::string(node.function->name).find("_oriented") != std::string::npos) {
         run_oriented(node, seed);
         return;

@@ -94,6 +94,12 @@ static const Function FUNCTIONS[] = {
     {"decode_oriented_multi", DECODE_THREADS, {sizeof(KernelParams), 8, 8, sizeof(LayoutParams)}},
     {"map_oriented", MAP_THREADS, {8, 8}},
     {"reduce_oriented", REDUCE_THREADS, {8, 8}},
+    {"sort_count", SORT_THREADS, {8, 8}},
+    {"sort_scatter", SORT_THREADS, {8, 8}},
+    {"sort_rank", CHUNK_THREADS, {8, 8}},
+    {"chunk_filter", CHUNK_THREADS, {8, 8, 4}},
+    {"chunk_map", CHUNK_THREADS, {8, 8, 4}},
+    {"chunk_reduce", REDUCE_THREADS, {8, 8, 4}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
@@ -104,7 +110,7 @@ static std::set<Stream *> streams;
 static std::set<Event *> events;
 static int contexts_in_use;
 // Of the calling thread, for tests.
-static thread_local int context_waits, launch_priority;
+static thread_local int context_waits, launch_priority, sorted_launches;
 
 static const int LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5;
 
@@ -521,6 +527,9 @@ EXPORT int nmsfilter_emulated_context_waits() { return context_waits; }
 
 // The priority of the stream of this thread's last graph launch.
 EXPORT int nmsfilter_emulated_launch_priority() { return launch_priority; }
+
+// The number of this thread's launches with an image whose candidates were sorted.
+EXPORT int nmsfilter_emulated_sorted_launches() { return sorted_launches; }
 
 // The number of references to primary contexts.
 EXPORT int nmsfilter_emulated_contexts_in_use() {

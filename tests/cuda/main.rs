@@ -17,3 +17,4 @@ mod memory;
 mod oriented;
 mod outcome;
 mod resample;
+mod sorted;

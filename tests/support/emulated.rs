@@ -121,6 +121,11 @@ impl Emulated {
         self.count(c"nmsfilter_emulated_launch_priority")
     }
 
+    /// The number of this thread's launches with an image whose candidates were sorted.
+    pub fn sorted_launches(self) -> c_int {
+        self.count(c"nmsfilter_emulated_sorted_launches")
+    }
+
     /// The number of references to primary contexts.
     pub fn contexts_in_use(self) -> c_int {
         self.count(c"nmsfilter_emulated_contexts_in_use")

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::interface::{
-    DECODE_THREADS, KernelParams, MAP_THREADS, PUBLISH_THREADS, REDUCE_THREADS, map_blocks,
-    reduce_blocks, workspace_bytes,
+    CHUNK_THREADS, DECODE_THREADS, KernelParams, MAP_THREADS, Memory, PUBLISH_THREADS,
+    REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_blocks, chunk_count, map_blocks, reduce_blocks,
+    sort_blocks, sort_rank_blocks, workspace_bytes,
 };
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
@@ -24,6 +25,8 @@ pub(super) struct GraphConfig {
     pub capacity: u32,
     /// Images that there is memory for.
     pub images: u32,
+    /// Which images have their candidates sorted.
+    pub sort: SortLimits,
     pub decode: DecodeKernel,
     pub multi_label: bool,
     /// The numbers that survivors carry along; 0: the layout has no columns.
@@ -51,13 +54,27 @@ pub(super) struct LaunchParams {
 impl GraphConfig {
     /// The bytes of an image's workspace.
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes(self.capacity, self.decode == DecodeKernel::Oriented)
+        let is_oriented = self.decode == DecodeKernel::Oriented;
+        workspace_bytes(self.capacity, is_oriented, self.sort.limit)
+    }
+
+    /// The kernels, in the order of their nodes.
+    fn kernels(&self) -> impl Iterator<Item = KernelNode> + use<> {
+        use KernelNode::*;
+        let is_sorted = self.capacity > self.sort.limit;
+        let chunks = if is_sorted { chunk_count(self.capacity, self.sort.first_chunk) } else { 0 };
+        let sort = [SortCount, SortScatter, SortRank].into_iter().filter(move |_| is_sorted);
+        let of_chunks =
+            (0..chunks).flat_map(|chunk| [ChunkFilter(chunk), ChunkMap(chunk), ChunkReduce(chunk)]);
+        let masks = self.masks.map(|_| Masks);
+        [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks).chain(masks).chain([Publish])
     }
 
     /// Whether launches of `wanted` run on a graph with this configuration.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
             && self.images >= wanted.images
+            && self.sort == wanted.sort
             && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
             && self.column_components == wanted.column_components
             && self.masks == wanted.masks
@@ -73,8 +90,7 @@ pub(super) struct Graph {
     workspace: DeviceBuffer,
     graph: sys::CUgraph,
     exec: sys::CUgraphExec,
-    /// By kernel; null for those that it does not have.
-    nodes: [sys::CUgraphNode; KernelNode::ALL.len()],
+    nodes: Vec<(KernelNode, sys::CUgraphNode)>,
     /// The parameters of the decode, the masks and the publish node.
     params: LaunchParams,
     /// The images that the nodes' grids are for.
@@ -84,19 +100,29 @@ pub(super) struct Graph {
 // SAFETY: handles may be used from any thread in whose context they are.
 unsafe impl Send for Graph {}
 
-/// The kernels, in the order of their nodes.
-#[derive(Clone, Copy, Debug)]
+/// The kernel of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KernelNode {
     Decode,
     Map,
     Reduce,
+    SortCount,
+    SortScatter,
+    SortRank,
+    /// With the number of the chunk, as those that follow.
+    ChunkFilter(u32),
+    ChunkMap(u32),
+    ChunkReduce(u32),
     /// Before publish, whose sequence number is stored after all masks, too.
     Masks,
     Publish,
 }
 
 impl KernelNode {
-    const ALL: [Self; 5] = [Self::Decode, Self::Map, Self::Reduce, Self::Masks, Self::Publish];
+    /// Whether nothing but its grid changes from launch to launch, with the number of images.
+    fn has_constant_params(self) -> bool {
+        !matches!(self, Self::Decode | Self::Masks | Self::Publish)
+    }
 }
 
 impl Graph {
@@ -118,17 +144,15 @@ impl Graph {
             workspace,
             graph: null_mut(),
             exec: null_mut(),
-            nodes: [null_mut(); KernelNode::ALL.len()],
+            nodes: Vec::new(),
             params: LaunchParams::default(),
             images: config.images,
         };
         let driver = device.enter()?;
         // SAFETY: the addresses are those of handles; `drop` destroys both.
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
-        for kernel in KernelNode::ALL {
-            if graph.has(kernel) {
-                graph.add_node(&driver, kernel)?;
-            }
+        for kernel in config.kernels() {
+            graph.add_node(&driver, kernel)?;
         }
         // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
         // stream that the graph is launched into.
@@ -140,8 +164,7 @@ impl Graph {
 
     /// Adds the node of `kernel`, which depends on the node before.
     fn add_node(&mut self, driver: &Driver, kernel: KernelNode) -> Result<(), DriverError> {
-        let index = kernel as usize;
-        let before = self.nodes[..index].iter().rfind(|node| !node.is_null()).copied();
+        let before = self.nodes.last().map(|&(_, node)| node);
         let programmatic = self.kernels.programmatic_launch;
         let dependency = before.as_ref().filter(|_| !programmatic);
         let (dependencies, count) =
@@ -153,7 +176,7 @@ impl Graph {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
             unsafe { driver.cuGraphAddKernelNode(&mut node, graph, dependencies, count, params) }
         })?;
-        self.nodes[index] = node;
+        self.nodes.push((kernel, node));
         if let Some(before) = before.filter(|_| programmatic) {
             let edge = EdgeData::PROGRAMMATIC;
             // SAFETY: both are nodes of the graph, and each address is that of one element.
@@ -195,6 +218,25 @@ impl Graph {
                 reduce_blocks(multiprocessors, capacity, images),
                 REDUCE_THREADS,
             ),
+            KernelNode::SortCount | KernelNode::SortScatter => {
+                let is_count = kernel == KernelNode::SortCount;
+                let function = if is_count { kernels.sort.count } else { kernels.sort.scatter };
+                (function, sort_blocks(multiprocessors, capacity, images), SORT_THREADS)
+            }
+            KernelNode::SortRank => {
+                let blocks = sort_rank_blocks(multiprocessors, capacity, images);
+                (kernels.sort.rank, blocks, CHUNK_THREADS)
+            }
+            KernelNode::ChunkFilter(_) | KernelNode::ChunkMap(_) => {
+                let is_filter = matches!(kernel, KernelNode::ChunkFilter(_));
+                let function =
+                    if is_filter { kernels.sort.chunk_filter } else { kernels.sort.chunk_map };
+                (function, chunk_blocks(multiprocessors, capacity, images), CHUNK_THREADS)
+            }
+            KernelNode::ChunkReduce(_) => {
+                let blocks = reduce_blocks(multiprocessors, capacity, images);
+                (kernels.sort.chunk_reduce, blocks, REDUCE_THREADS)
+            }
             KernelNode::Masks => {
                 let kernel = self.config.masks.expect("the graph has the node");
                 (kernels.masks(kernel), mask_blocks(multiprocessors, images), MASK_THREADS)
@@ -223,12 +265,18 @@ impl Graph {
             ],
         );
         let mut of_masks = [workspace, stride, address(&params.masks), address(mask_words)];
-        let mut of_others = [workspace, stride];
+        let chunk = match kernel {
+            KernelNode::ChunkFilter(chunk)
+            | KernelNode::ChunkMap(chunk)
+            | KernelNode::ChunkReduce(chunk) => chunk,
+            _ => 0,
+        };
+        let mut of_others = [workspace, stride, address(&chunk)];
         let parameters: &mut [*mut c_void] = match kernel {
             KernelNode::Decode => &mut of_decode,
-            KernelNode::Map | KernelNode::Reduce => &mut of_others,
             KernelNode::Masks => &mut of_masks,
             KernelNode::Publish => &mut of_publish,
+            _ => &mut of_others,
         };
         act(&sys::CUDA_KERNEL_NODE_PARAMS {
             func: function,
@@ -249,10 +297,6 @@ impl Graph {
         self.config.holds(wanted)
     }
 
-    fn has(&self, kernel: KernelNode) -> bool {
-        !matches!(kernel, KernelNode::Masks) || self.config.masks.is_some()
-    }
-
     fn has_columns(&self) -> bool {
         self.config.column_components > 0
     }
@@ -260,6 +304,11 @@ impl Graph {
     /// Candidates of an image that there is memory for.
     pub fn capacity(&self) -> u32 {
         self.config.capacity
+    }
+
+    /// What it has been made for.
+    pub fn memory(&self) -> Memory {
+        Memory { capacity: self.config.capacity, sort: self.config.sort }
     }
 
     /// Words of the masks of an image that there is memory for.
@@ -281,23 +330,24 @@ impl Graph {
         if has_other_images {
             // After a failure the engine drops the graph.
             self.images = images;
-            for kernel in [KernelNode::Map, KernelNode::Reduce] {
-                self.update_node(&driver, kernel, params)?;
+            for &(kernel, node) in self.nodes.iter().filter(|(of, _)| of.has_constant_params()) {
+                self.update_node(&driver, kernel, node, params)?;
             }
         }
         let has_other_columns = self.has_columns() && self.params.columns != params.columns;
         let has_other_results = has_other_images || self.params.results != params.results;
         if has_other_results || has_other_columns {
-            self.update_node(&driver, KernelNode::Publish, params)?;
+            self.update_kernel(&driver, KernelNode::Publish, params)?;
         }
-        if self.has(KernelNode::Masks) && (has_other_results || self.params.masks != params.masks) {
-            self.update_node(&driver, KernelNode::Masks, params)?;
+        let has_masks = self.config.masks.is_some();
+        if has_masks && (has_other_results || self.params.masks != params.masks) {
+            self.update_kernel(&driver, KernelNode::Masks, params)?;
         }
         // Equal parameters have the same number of images.
         let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
         if self.params.kernel != params.kernel || (!is_plain && self.params.layout != params.layout)
         {
-            self.update_node(&driver, KernelNode::Decode, params)?;
+            self.update_kernel(&driver, KernelNode::Decode, params)?;
         }
         self.params = *params;
         // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
@@ -314,7 +364,7 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
-        for kernel in KernelNode::ALL.into_iter().filter(|&kernel| self.has(kernel)) {
+        for &(kernel, _) in &self.nodes {
             self.with_node_params(kernel, params, params.kernel.images(), |node| {
                 // SAFETY: as in `launch`; the parameters are those that the kernel takes, and the driver copies them.
                 unsafe {
@@ -337,14 +387,26 @@ impl Graph {
         Ok(())
     }
 
-    /// Sets the parameters and the grid of a node of the instantiated graph.
-    fn update_node(
+    /// Sets the parameters and the grid of the node of a kernel.
+    fn update_kernel(
         &self,
         driver: &Driver,
         kernel: KernelNode,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
-        let (exec, node) = (self.exec, self.nodes[kernel as usize]);
+        let node = self.nodes.iter().find(|(of, _)| *of == kernel);
+        self.update_node(driver, kernel, node.expect("the graph has the node").1, params)
+    }
+
+    /// Sets the parameters and the grid of a node of the instantiated graph.
+    fn update_node(
+        &self,
+        driver: &Driver,
+        kernel: KernelNode,
+        node: sys::CUgraphNode,
+        params: &LaunchParams,
+    ) -> Result<(), DriverError> {
+        let exec = self.exec;
         self.with_node_params(kernel, params, self.images, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
             unsafe { driver.cuGraphExecKernelNodeSetParams(exec, node, params) }
@@ -398,6 +460,7 @@ mod tests {
             let config = GraphConfig {
                 capacity,
                 images,
+                sort: SortLimits::DEFAULT,
                 decode: DecodeKernel::Plain([Precision::F32; 2]),
                 multi_label: false,
                 column_components: 0,
@@ -434,8 +497,8 @@ mod tests {
             launch: impl Fn(&mut Graph, &Stream, &LaunchParams) -> Result<(), DriverError>,
         ) -> Vec<(u32, Vec<Detection>)> {
             let address = self.squares.address() + u64::from(first * SQUARES * 16);
-            let capacity = self.graph.capacity();
-            let kernel = KernelParams::of_squares(address, images, SQUARES, capacity);
+            let memory = self.graph.memory();
+            let kernel = KernelParams::of_squares(address, images, SQUARES, memory);
             let results = self.results.addresses();
             let params = LaunchParams { kernel, results, ..LaunchParams::default() };
             self.results.clear(images);

@@ -15,6 +15,24 @@ pub(super) const DECODE_THREADS: u32 = 256;
 pub(super) const MAP_THREADS: u32 = 512;
 pub(super) const REDUCE_THREADS: u32 = 512;
 pub(super) const PUBLISH_THREADS: u32 = 1024;
+pub(super) const SORT_THREADS: u32 = 1024;
+pub(super) const CHUNK_THREADS: u32 = 256;
+
+/// Which images have their candidates sorted, in place of comparing all pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SortLimits {
+    /// Images with more candidates have.
+    pub limit: u32,
+    /// The candidates of the first chunk, about. Not 0.
+    pub first_chunk: u32,
+}
+
+impl SortLimits {
+    /// None: for oriented boxes.
+    pub const NEVER: Self = Self { limit: u32::MAX, ..Self::DEFAULT };
+    /// From where on that takes less time.
+    pub const DEFAULT: Self = Self { limit: 6144, first_chunk: 16_384 };
+}
 
 /// The element type of a tensor, and its number in tables of decode kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +114,8 @@ pub(super) struct KernelParams {
     class_rules: u64,
     class_rule_count: u32,
     lowest_iou_threshold: f32,
+    sort_limit: u32,
+    first_chunk: u32,
 }
 
 /// The rules of a class.
@@ -152,6 +172,14 @@ pub(super) struct TensorSource {
     pub quantization: Option<Quantization>,
 }
 
+/// What a graph has been made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    /// Candidates of an image.
+    pub capacity: u32,
+    pub sort: SortLimits,
+}
+
 /// The inputs of a launch in device memory.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
@@ -177,12 +205,12 @@ impl Source {
 pub(super) const COMPLETE: u32 = 1;
 
 impl KernelParams {
-    /// The parameters for a workspace with memory for `capacity` candidates per image.
-    pub fn new(source: &Source, layout: &PlainLayout, params: &Params, capacity: u32) -> Self {
+    /// The parameters for a graph with this memory.
+    pub fn new(source: &Source, layout: &PlainLayout, params: &Params, memory: Memory) -> Self {
         let [boxes, scores] =
             [layout.boxes, layout.scores].map(|field| source.tensor(field.tensor));
         let objectness = layout.objectness.as_ref();
-        let general = Self::general(source, params, [layout.images, layout.classes], capacity);
+        let general = Self::general(source, params, [layout.images, layout.classes], memory);
         Self {
             boxes: FieldParams::new(&layout.boxes, boxes),
             scores: FieldParams::new(&layout.scores, scores),
@@ -205,14 +233,14 @@ impl KernelParams {
     }
 
     /// The same for the kernels for layouts, which have the layout as a parameter of its own.
-    pub fn of_layout(source: &Source, layout: &Layout, params: &Params, capacity: u32) -> Self {
+    pub fn of_layout(source: &Source, layout: &Layout, params: &Params, memory: Memory) -> Self {
         Self {
             anchors: layout.anchors() as u32,
             // Publish divides the index of a pair by it.
             classes: layout.score.components as u32,
             lanes_per_anchor: 1,
             multi_label: is_multi_label(layout, params).into(),
-            ..Self::general(source, params, [layout.images, layout.classes], capacity)
+            ..Self::general(source, params, [layout.images, layout.classes], memory)
         }
     }
 
@@ -221,7 +249,7 @@ impl KernelParams {
         source: &Source,
         params: &Params,
         [images, classes]: [usize; 2],
-        capacity: u32,
+        memory: Memory,
     ) -> Self {
         let thresholds = &params.thresholds;
         let visible = params.visible;
@@ -248,10 +276,12 @@ impl KernelParams {
             max_detections: cap(params.survivors_to_find()),
             sequence: COMPLETE,
             visible: [visible.left, visible.top, visible.right, visible.bottom],
-            capacity,
+            capacity: memory.capacity,
             class_rules: if params.class_rules.is_empty() { 0 } else { source.class_rules },
             class_rule_count: params.class_rules.len() as u32,
             lowest_iou_threshold: params.lowest_iou_threshold(),
+            sort_limit: memory.sort.limit,
+            first_chunk: memory.sort.first_chunk,
             ..Self::default()
         }
     }
@@ -264,7 +294,7 @@ impl KernelParams {
     /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the
     /// other.
     #[cfg(test)]
-    pub fn of_squares(address: u64, images: u32, squares: u32, capacity: u32) -> Self {
+    pub fn of_squares(address: u64, images: u32, squares: u32, memory: Memory) -> Self {
         let image_stride = u64::from(squares) * 4;
         let boxes = FieldParams { address, image_stride, anchor_stride: 4, component_stride: 1 };
         Self {
@@ -282,7 +312,9 @@ impl KernelParams {
             class_agnostic: 1,
             sequence: COMPLETE,
             visible: [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY, f32::INFINITY],
-            capacity,
+            capacity: memory.capacity,
+            sort_limit: memory.sort.limit,
+            first_chunk: memory.sort.first_chunk,
             ..Self::default()
         }
     }
@@ -302,7 +334,7 @@ pub(super) fn is_multi_label(layout: &Layout, params: &Params) -> bool {
 }
 
 const _: () = assert!(
-    size_of::<KernelParams>() == 256
+    size_of::<KernelParams>() == 264
         && size_of::<ClassRule>() == 20
         && size_of::<ResultHeader>() == 32
         && size_of::<Detection>() == 28
@@ -337,14 +369,47 @@ pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, images: u32) ->
     blocks_per_image(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), images)
 }
 
+/// `sort_blocks`
+pub(super) fn sort_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
+    blocks_per_image(multiprocessors, capacity.div_ceil(SORT_THREADS), images)
+}
+
+/// `sort_rank_blocks`
+pub(super) fn sort_rank_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
+    blocks_per_image(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images)
+}
+
+/// `chunk_blocks`
+pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
+    blocks_per_image(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, images)
+}
+
+const CHUNK_GROWTH: u64 = 8;
+const MAX_CHUNKS: u32 = 8;
+
+/// `chunk_count`
+pub(super) fn chunk_count(capacity: u32, first_chunk: u32) -> u32 {
+    let ends = (0..MAX_CHUNKS - 1).map(|chunk| u64::from(first_chunk) * CHUNK_GROWTH.pow(chunk));
+    1 + ends.take_while(|&end| u64::from(capacity) > end).count() as u32
+}
+
 const HEADER_BYTES: usize = 512;
 const BYTES_PER_CANDIDATE: usize = 324;
 const RECTANGLE_BYTES: usize = 32;
+const SORT_STATE_BYTES: usize = 16_896;
+const SORT_BYTES_PER_CANDIDATE: usize = 8;
+const LEAF_CANDIDATES: usize = 32;
+const LEAF_BYTES: usize = 28 + LEAF_CANDIDATES * 24;
 
 /// `workspace_bytes`: of one image.
-pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool) -> usize {
+pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool, sort_limit: u32) -> usize {
     let rectangle = if is_oriented { RECTANGLE_BYTES } else { 0 };
-    HEADER_BYTES + (capacity as usize).next_multiple_of(64) * (BYTES_PER_CANDIDATE + rectangle)
+    let padded = (capacity as usize).next_multiple_of(64);
+    let leaves = padded / LEAF_CANDIDATES + MAX_CHUNKS as usize;
+    let sort = padded * SORT_BYTES_PER_CANDIDATE + leaves * LEAF_BYTES;
+    HEADER_BYTES
+        + padded * (BYTES_PER_CANDIDATE + rectangle)
+        + if capacity > sort_limit { SORT_STATE_BYTES + sort.next_multiple_of(256) } else { 0 }
 }
 
 /// `detections_offset`
@@ -408,7 +473,7 @@ mod tests {
             lanes_per_anchor, box_format, scale, min_size, max_size, method, overlap,
             iou_threshold, pixel_offset, threshold_inclusive, class_agnostic, max_candidates,
             max_detections, sequence, visible, multi_label, capacity, has_objectness,
-            box_images, score_images, class_rules, class_rule_count, lowest_iou_threshold,
+            box_images, score_images, class_rules, class_rule_count, lowest_iou_threshold, sort_limit, first_chunk,
         );
         fields!(program, ClassRule: iou_threshold, min_size, max_size);
         fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
@@ -421,10 +486,18 @@ mod tests {
             ("MAP_THREADS", MAP_THREADS as usize),
             ("REDUCE_THREADS", REDUCE_THREADS as usize),
             ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
+            ("SORT_THREADS", SORT_THREADS as usize),
+            ("CHUNK_THREADS", CHUNK_THREADS as usize),
+            ("CHUNK_GROWTH", CHUNK_GROWTH as usize),
+            ("MAX_CHUNKS", MAX_CHUNKS as usize),
             ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
             ("RECTANGLE_BYTES", RECTANGLE_BYTES),
+            ("SORT_STATE_BYTES", SORT_STATE_BYTES),
+            ("SORT_BYTES_PER_CANDIDATE", SORT_BYTES_PER_CANDIDATE),
+            ("LEAF_CANDIDATES", LEAF_CANDIDATES),
+            ("LEAF_BYTES", LEAF_BYTES),
             ("CORNERS", BoxFormat::Corners as usize),
             ("CENTER", BoxFormat::Center as usize),
             ("SQUARE", BoxFormat::Square as usize),
@@ -452,16 +525,28 @@ mod tests {
             equal(&mut program, &theirs, ours);
         }
         for capacity in [0, 1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
-            for is_oriented in [false, true] {
-                let workspace = workspace_bytes(capacity, is_oriented);
-                let theirs = format!("workspace_bytes({capacity}, {is_oriented})");
+            for (is_oriented, limit) in [(false, 4_096), (false, u32::MAX), (true, u32::MAX)] {
+                let workspace = workspace_bytes(capacity, is_oriented, limit);
+                let theirs = format!("workspace_bytes({capacity}, {is_oriented}, {limit}u)");
                 equal(&mut program, &theirs, workspace);
+            }
+            for first in [1, 64, 4_096, 16_384, u32::MAX] {
+                let chunks = chunk_count(capacity, first) as usize;
+                equal(&mut program, &format!("chunk_count({capacity}, {first}u)"), chunks);
             }
             for images in [1, 2, 64, 300] {
                 let map = map_blocks(132, capacity, images) as usize;
                 equal(&mut program, &format!("map_blocks(132, {capacity}, {images})"), map);
                 let reduce = reduce_blocks(132, capacity, images) as usize;
                 equal(&mut program, &format!("reduce_blocks(132, {capacity}, {images})"), reduce);
+                for (name, ours) in [
+                    ("sort_blocks", sort_blocks(132, capacity, images)),
+                    ("sort_rank_blocks", sort_rank_blocks(132, capacity, images)),
+                    ("chunk_blocks", chunk_blocks(132, capacity, images)),
+                ] {
+                    let theirs = format!("{name}(132, {capacity}, {images})");
+                    equal(&mut program, &theirs, ours as usize);
+                }
                 let results = results_bytes(capacity, images);
                 equal(&mut program, &format!("results_bytes({capacity}, {images})"), results);
                 let offset = detections_offset(images);

@@ -64,6 +64,18 @@ pub(super) struct MapReducePublish {
     pub publish_columns: sys::CUfunction,
 }
 
+/// The kernels for images whose candidates are sorted, single ones and batches, in the order of their launches. Those
+/// of `chunk` are launched for each chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sort {
+    pub count: sys::CUfunction,
+    pub scatter: sys::CUfunction,
+    pub rank: sys::CUfunction,
+    pub chunk_filter: sys::CUfunction,
+    pub chunk_map: sys::CUfunction,
+    pub chunk_reduce: sys::CUfunction,
+}
+
 /// Which decode kernel a launch has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeKernel {
@@ -98,6 +110,7 @@ pub(super) struct Kernels {
     batch: MapReducePublish,
     /// Map and reduce for oriented boxes, and for any number of images.
     oriented: [sys::CUfunction; 2],
+    pub sort: Sort,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -159,6 +172,14 @@ impl Kernels {
             single: unknown,
             batch: unknown,
             oriented: [null_mut(); 2],
+            sort: Sort {
+                count: null_mut(),
+                scatter: null_mut(),
+                rank: null_mut(),
+                chunk_filter: null_mut(),
+                chunk_map: null_mut(),
+                chunk_reduce: null_mut(),
+            },
         };
         let function = |name: &CStr| {
             let mut function = null_mut();
@@ -191,6 +212,14 @@ impl Kernels {
         kernels.decode_oriented =
             [function(c"decode_oriented")?, function(c"decode_oriented_multi")?];
         kernels.oriented = [function(c"map_oriented")?, function(c"reduce_oriented")?];
+        kernels.sort = Sort {
+            count: function(c"sort_count")?,
+            scatter: function(c"sort_scatter")?,
+            rank: function(c"sort_rank")?,
+            chunk_filter: function(c"chunk_filter")?,
+            chunk_map: function(c"chunk_map")?,
+            chunk_reduce: function(c"chunk_reduce")?,
+        };
         Ok(kernels)
     }
 

@@ -36,7 +36,7 @@ use crate::device::{DeviceError, Driver, DriverError, ForeignStream, OwnedEvent,
 use crate::tensor::TensorView;
 use graph::{Graph, GraphConfig, LaunchParams};
 use inputs::{InputMemory, Inputs, Provided};
-use interface::{ClassRule, KernelParams, Precision, Source, is_multi_label};
+use interface::{ClassRule, KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
 use kernels::{DecodeKernel, Kernels};
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskParams, mask_capacity};
@@ -73,6 +73,8 @@ struct OnDevice {
     /// Limits of classes are applied to the results.
     limits: ClassLimits,
     priors: PriorTable,
+    /// Which images have their candidates sorted.
+    sort: SortLimits,
     stream: Stream,
     kernels: Arc<Kernels>,
 }
@@ -97,6 +99,12 @@ impl Cuda {
     #[cfg(feature = "internals")]
     pub fn device(&self) -> &Arc<crate::device::Device> {
         self.on.kernels.device()
+    }
+
+    /// Sorts the candidates of images with more than `limit`, in chunks of which the first has about `first_chunk`.
+    #[cfg(feature = "internals")]
+    pub fn sort_above(&mut self, limit: u32, first_chunk: u32) {
+        self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }
 
     /// Runs a batch; [`outcome`](Self::outcome) returns the result.
@@ -261,6 +269,7 @@ impl OnDevice {
             class_rules: Default::default(),
             limits: ClassLimits::default(),
             priors: PriorTable::default(),
+            sort: SortLimits::DEFAULT,
             stream: Stream::with_highest_priority(device)?,
             kernels,
         })
@@ -312,7 +321,8 @@ impl OnDevice {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);
         }
-        Ok(Batch { source, layout, plain, params, launch, uploaded })
+        let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
+        Ok(Batch { source, layout, plain, params, sort, launch, uploaded })
     }
 
     /// Runs a batch, and waits for its result.
@@ -396,7 +406,7 @@ impl OnDevice {
         let results = self.device_results.as_ref().expect("just made");
         results.clear(&stream)?;
         batch.launch.results = results.addresses();
-        let params = batch.with_memory(graph.capacity(), graph.mask_words());
+        let params = batch.with_memory(graph.memory(), graph.mask_words());
         if is_capturing {
             graph.launch_kernels(&stream, params)?;
         } else {
@@ -459,12 +469,13 @@ impl OnDevice {
         let graph = self.graph.as_mut().expect("just prepared");
         // The graph can have been made for results in device memory.
         let GraphConfig { column_components, .. } = *config;
-        let (capacity, mask_words) = (graph.capacity(), graph.mask_words());
+        let (memory, mask_words) = (graph.memory(), graph.mask_words());
+        let capacity = memory.capacity;
         let size = ResultSize { capacity, images: graph.images(), column_components, mask_words };
         self.results.make_room(size)?;
         batch.launch.results = self.results.addresses();
         self.results.clear(images);
-        graph.launch(&self.stream, batch.with_memory(capacity, mask_words))?;
+        graph.launch(&self.stream, batch.with_memory(memory, mask_words))?;
         self.results.wait(&self.stream, images)?;
 
         self.images.clear();
@@ -539,6 +550,8 @@ struct Batch<'b> {
     /// The plain layout that is equal to `layout`.
     plain: Option<&'b PlainLayout>,
     params: &'b Params,
+    /// Which images have their candidates sorted.
+    sort: SortLimits,
     launch: LaunchParams,
     /// The number of bytes that are uploaded.
     uploaded: u64,
@@ -567,6 +580,7 @@ impl Batch<'_> {
         GraphConfig {
             capacity,
             images: self.images(),
+            sort: self.sort,
             decode: match self.plain {
                 Some(plain) => {
                     let fields = [plain.boxes, plain.scores];
@@ -585,11 +599,11 @@ impl Batch<'_> {
     }
 
     /// The parameters for the memory of a graph per image: for candidates, and for words of masks.
-    fn with_memory(&mut self, capacity: u32, mask_words: u32) -> &LaunchParams {
+    fn with_memory(&mut self, memory: Memory, mask_words: u32) -> &LaunchParams {
         let Self { source, layout, params, .. } = self;
         self.launch.kernel = match self.plain {
-            Some(plain) => KernelParams::new(source, plain, params, capacity),
-            None => KernelParams::of_layout(source, layout, params, capacity),
+            Some(plain) => KernelParams::new(source, plain, params, memory),
+            None => KernelParams::of_layout(source, layout, params, memory),
         };
         if let Some(prototypes) = &layout.prototypes {
             self.launch.masks = MaskParams::new(source, layout, prototypes, params, mask_words);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Reduce for the candidates of a chunk (chunk.cuh). In: the candidates of the chunk by rank that have
+// conflicts with others of it, with their conflict lists. Out: a decision for each, and the survivors as
+// suppressors of later chunks. Forward progress is assumed as in reduce.cuh.
+#pragma once
+
+#include "chunk.cuh"
+
+// Conflict lists with ranks, of candidates of the chunk.
+struct ChunkConflicts {
+    static DEVICE uint32_t *decisions(const Workspace &workspace) {
+        return workspace.decision_by_rank;
+    }
+    static DEVICE void store(const Workspace &workspace, uint32_t rank, uint32_t, Decision decision) {
+        store_relaxed(&workspace.decision_by_rank[rank], decision.bits);
+        if (decision.kind() == Decision::SURVIVES) {
+            const uint32_t at = workspace.ranked[rank].slot;
+            atomicOr(&workspace.leaf_suppressors[at / LEAF_CANDIDATES],
+                     1u << at % LEAF_CANDIDATES);
+        }
+    }
+    static DEVICE uint32_t wait_for_all(const Workspace &workspace, uint32_t rank, uint32_t &depth);
+};
+
+// wait_for_conflicts with all candidates of the chunk that outrank `rank`, by position.
+DEVICE uint32_t ChunkConflicts::wait_for_all(const Workspace &workspace, uint32_t rank,
+                                             uint32_t &depth) {
+    OverlapRule rule(workspace.header->params);
+    const RankedCandidate own = workspace.ranked[rank];
+    const Region region = {shrunk_box(own.box, rule), class_bit(own.class_index, rule)};
+    rule.set_class(workspace.header->params, own.class_index);
+    const SortState &sort = *workspace.sort;
+    uint32_t chunk = 0;
+    while (sort.chunk_first[chunk + 1] <= rank) {
+        chunk++;
+    }
+    uint32_t kind = Decision::SURVIVES;
+    visit_leaves(workspace, workspace.leaf_candidates, sort.leaf_first[chunk],
+                 sort.leaf_first[chunk + 1], 0, 1, region,
+                 [&](const LeafCandidate &higher, uint32_t mask) {
+                     const bool conflict = (mask >> lane_index() & 1) != 0 && higher.rank < rank &&
+                                           conflicts(higher, own.box, own.class_index, rule);
+                     const uint32_t *const decisions[1] = {
+                         &workspace.decision_by_rank[conflict ? higher.rank : rank]};
+                     if (__any_sync(ALL_LANES, conflict)) {
+                         kind = wait_for_conflicts(decisions, conflict, SPIN_LIMIT, depth);
+                     }
+                     return kind == Decision::SURVIVES;
+                 });
+    return kind;
+}
+
+KERNEL(REDUCE_THREADS, 1) chunk_reduce(void *workspaces, uint64_t stride, uint32_t chunk) {
+    grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
+    const uint32_t method = header->params.method;
+    if (!is_sorted(header) || method != GREEDY) {
+        return;
+    }
+    const Workspace workspace(header, header->params.capacity);
+    const uint32_t first = workspace.sort->chunk_first[chunk];
+    const uint32_t end = min(workspace.sort->chunk_first[chunk + 1], ranked_count(header));
+    // A warp has the ranks `first` plus its number, and so on in steps of the number of warps. It takes them
+    // ascending; its lanes find those that are undecided.
+    const uint32_t warps = gridDim.x * REDUCE_WARPS;
+    for (uint64_t from = uint64_t(first) + blockIdx.x * REDUCE_WARPS + warp_index(); from < end;
+         from += uint64_t(WARP) * warps) {
+        const uint64_t own = from + uint64_t(lane_index()) * warps;
+        const bool is_undecided =
+            own < end && Decision{load_relaxed(&workspace.decision_by_rank[own])}.kind() ==
+                             Decision::UNDECIDED;
+        uint32_t undecided = __ballot_sync(ALL_LANES, is_undecided);
+        for (; undecided != 0; undecided &= undecided - 1) {
+            const uint64_t rank = from + uint64_t(__ffs(undecided) - 1) * warps;
+            resolve_with_fallback<ChunkConflicts>(workspace, method, uint32_t(rank), first);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Sorts the candidates of an image with many of them: by rank, and by position. In: the candidates by
+// slot. Out: the candidates by rank, and their slots in an order in which neighbors in the plane are
+// close to one another.
+//
+// Both are sample sorts, made by the same three kernels:
+//
+//   sort_count     each block sorts the same sample, which gives the splitters between buckets;
+//                  finds the buckets of its candidates, and counts the candidates of each
+//   sort_scatter   moves the candidates to their buckets
+//   sort_rank      a candidate's place is the first of its bucket, plus the number of lesser keys in it
+//
+// Keys differ from one another, so that equal scores, or boxes, do not make a bucket large. The sample
+// has no influence on the order; where it is bad, buckets are large and the sort takes longer.
+//
+// The order by rank is cut into chunks (chunk.cuh) at the buckets nearest to the wanted sizes. The key of
+// the order by position is, from the upper bits on: the chunk; bits of the class, unless all classes
+// conflict; the logarithm of the size; the place of the box's center on a Z-order curve; and the slot. The
+// coordinates on the curve are quantiles of the sample, so that any distribution of boxes uses all of it.
+#pragma once
+
+#include "workspace.cuh"
+
+// Up to this number of candidates there are FEW_BUCKETS.
+#define FEW_CANDIDATES (1u << 17)
+#define FEW_BUCKETS 256u
+
+static_assert(SORT_BUCKETS == SORT_THREADS && SORT_BUCKETS == 1024, "a thread has a bucket");
+
+DEVICE uint32_t sort_buckets(uint32_t candidates) {
+    return candidates <= FEW_CANDIDATES ? FEW_BUCKETS : SORT_BUCKETS;
+}
+
+// The chunk of the candidates in a bucket of the sort by rank.
+DEVICE uint32_t bucket_chunk(const Header *header, uint32_t candidates, uint32_t bucket) {
+    const uint64_t rank = uint64_t(bucket) * candidates / sort_buckets(candidates);
+    return chunk_of(uint32_t(rank), header->params.first_chunk);
+}
+
+// Ascending in the order of ranks.
+DEVICE uint64_t ascending_key(RankKey key) { return ~key.bits; }
+
+// Ascending with the number, which is not NaN.
+DEVICE uint64_t ascending_key(float number) {
+    const uint32_t bits = __float_as_uint(number);
+    return (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
+}
+
+// The number of splitters, but for the last, that are not greater than the key.
+DEVICE uint32_t bucket_of(const uint64_t *splitters, uint32_t buckets, uint64_t key) {
+    uint32_t bucket = 0;
+    for (uint32_t step = buckets / 2; step != 0; step /= 2) {
+        bucket += splitters[bucket + step - 1] <= key ? step : 0;
+    }
+    return bucket;
+}
+
+// Bit i becomes bit 2 * i.
+DEVICE uint32_t spread_bits(uint32_t bits) {
+    bits = (bits | bits << 8) & 0x00ff00ffu;
+    bits = (bits | bits << 4) & 0x0f0f0f0fu;
+    bits = (bits | bits << 2) & 0x33333333u;
+    return (bits | bits << 1) & 0x55555555u;
+}
+
+// Twice the logarithm of the longer side to base 16, from 0 to 31.
+DEVICE uint32_t size_level(const float4 &box) {
+    const float side = fmaxf(sub_rn(box.z, box.x), sub_rn(box.w, box.y));
+    const uint32_t exponent = __float_as_uint(side) >> 23; // sides are positive
+    const uint32_t least = 127 - 16;
+    return min(max(exponent, least) - least, 63u) / 2;
+}
+
+DEVICE float center(float low, float high) {
+    return add_rn(mul_rn(low, 0.5f), mul_rn(high, 0.5f)); // no overflow
+}
+
+enum : uint32_t { RANK_KEYS = 0, X_KEYS = 1, Y_KEYS = 2, POSITION_KEYS = 3 };
+
+struct SortSample {
+    uint64_t splitters[4][SORT_BUCKETS];
+    uint64_t exchange[SORT_THREADS];
+};
+
+DEVICE uint64_t shuffle_xor(uint64_t value, uint32_t distance) {
+    const uint32_t low = __shfl_xor_sync(ALL_LANES, uint32_t(value), distance);
+    const uint32_t high = __shfl_xor_sync(ALL_LANES, uint32_t(value >> 32), distance);
+    return uint64_t(high) << 32 | low;
+}
+
+// Sorts the values of each `count` consecutive threads ascending (a bitonic sort). A power of two.
+DEVICE uint64_t sorted_by_thread(uint64_t value, uint32_t count, uint64_t *exchange) {
+    const uint32_t thread = threadIdx.x;
+#pragma unroll 1
+    for (uint32_t size = 2; size <= count; size *= 2) {
+        const bool is_ascending = (thread & size & (count - 1)) == 0;
+#pragma unroll 1
+        for (uint32_t distance = size / 2; distance != 0; distance /= 2) {
+            uint64_t other;
+            if (distance < WARP) {
+                other = shuffle_xor(value, distance);
+            } else {
+                exchange[thread] = value;
+                __syncthreads();
+                other = exchange[thread ^ distance];
+                __syncthreads();
+            }
+            const bool keeps_lesser = is_ascending == ((thread & distance) == 0);
+            value = (other < value) == keeps_lesser ? other : value;
+        }
+    }
+    return value;
+}
+
+// The slot of element `i` of the sample: of pseudo-random ones, so that no regularity of the input has
+// an influence.
+DEVICE uint32_t sample_slot(uint32_t i, uint32_t candidates) {
+    uint32_t bits = (i + 1) * 0x9e3779b9u;
+    bits = (bits ^ bits >> 16) * 0x85ebca6bu;
+    bits = (bits ^ bits >> 13) * 0xc2b2ae35u;
+    return uint32_t(uint64_t(bits ^ bits >> 16) * candidates >> 32);
+}
+
+DEVICE uint64_t position_key(const Workspace &workspace, const SortSample &sample,
+                             uint32_t candidates, uint32_t slot, uint32_t rank_bucket) {
+    const uint32_t buckets = sort_buckets(candidates);
+    const float4 box = workspace.candidate_box[slot];
+    const uint64_t x = ascending_key(center(box.x, box.z)), y = ascending_key(center(box.y, box.w));
+    const uint32_t column = bucket_of(sample.splitters[X_KEYS], buckets, x);
+    const uint32_t row = bucket_of(sample.splitters[Y_KEYS], buckets, y);
+    const uint32_t class_index =
+        workspace.header->params.class_agnostic ? 0 : workspace.candidate_class[slot];
+    const uint64_t chunk = bucket_chunk(workspace.header, candidates, rank_bucket);
+    const uint32_t curve = spread_bits(column) | spread_bits(row) << 1;
+    return chunk << 61 | uint64_t(class_index & 15) << 57 | uint64_t(size_level(box)) << 52 |
+           uint64_t(curve) << 32 | slot;
+}
+static_assert(MAX_CHUNKS <= 8 && SORT_BUCKETS <= 1 << 10, "the bits of the position key");
+
+KERNEL(SORT_THREADS, 1) sort_count(void *workspaces, uint64_t stride) {
+    BLOCK_SHARED(SortSample, sample);
+    grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
+    const uint32_t candidates = candidate_count(header);
+    if (!is_sorted(header) || blockIdx.x * SORT_THREADS >= candidates) {
+        return;
+    }
+    const Workspace workspace(header, header->params.capacity);
+    const uint32_t buckets = sort_buckets(candidates), element = threadIdx.x % buckets;
+    const uint32_t sampled = sample_slot(element, candidates);
+    // As many lists at a time as there are threads for.
+    for (uint32_t first = RANK_KEYS; first <= Y_KEYS; first += SORT_THREADS / buckets) {
+        const uint32_t list = first + threadIdx.x / buckets;
+        const float4 box = workspace.candidate_box[sampled];
+        const uint64_t key = list == RANK_KEYS ? ascending_key(workspace.candidate_key[sampled])
+                             : list == X_KEYS  ? ascending_key(center(box.x, box.z))
+                                               : ascending_key(center(box.y, box.w));
+        const uint64_t sorted = sorted_by_thread(key, buckets, sample.exchange);
+        if (list <= Y_KEYS) {
+            sample.splitters[list][element] = sorted;
+        }
+    }
+    __syncthreads();
+    const uint32_t rank_bucket = bucket_of(sample.splitters[RANK_KEYS], buckets,
+                                           ascending_key(workspace.candidate_key[sampled]));
+    const uint64_t sorted = sorted_by_thread(
+        position_key(workspace, sample, candidates, sampled, rank_bucket), buckets, sample.exchange);
+    if (threadIdx.x < buckets) {
+        sample.splitters[POSITION_KEYS][element] = sorted;
+    }
+    __syncthreads();
+
+    for (uint64_t at = blockIdx.x * SORT_THREADS + threadIdx.x; at < candidates;
+         at += gridDim.x * SORT_THREADS) {
+        const uint32_t slot = uint32_t(at);
+        const uint64_t key = ascending_key(workspace.candidate_key[slot]);
+        BucketPlaces places;
+        places.bucket[BY_RANK] = bucket_of(sample.splitters[RANK_KEYS], buckets, key);
+        const uint64_t position =
+            position_key(workspace, sample, candidates, slot, places.bucket[BY_RANK]);
+        places.bucket[BY_POSITION] = bucket_of(sample.splitters[POSITION_KEYS], buckets, position);
+#pragma unroll
+        for (uint32_t order = BY_RANK; order <= BY_POSITION; order++) {
+            places.number[order] =
+                atomicAdd(&workspace.sort->count[order][places.bucket[order]], 1u);
+        }
+        workspace.bucket_places[slot] = places;
+        workspace.position_key[slot] = position;
+    }
+}
+
+struct BucketStarts {
+    uint32_t first[2][SORT_BUCKETS + 1];
+    uint32_t warp_count[2][SORT_THREADS / WARP];
+    uint32_t chunk_first[MAX_CHUNKS + 1];
+};
+static_assert(SORT_THREADS / WARP == WARP, "a lane loads the count of each warp");
+
+// Stores where buckets and chunks begin, for the kernels that follow. All threads of a block call it.
+DEVICE void store_starts(const Workspace &workspace, BucketStarts &starts, uint32_t candidates) {
+    const uint32_t buckets = sort_buckets(candidates), bucket = threadIdx.x;
+    SortState &state = *workspace.sort;
+#pragma unroll
+    for (uint32_t order = BY_RANK; order <= BY_POSITION; order++) {
+        state.first[order][bucket] = starts.first[order][bucket];
+        if (bucket == 0) {
+            state.first[order][SORT_BUCKETS] = candidates;
+        }
+    }
+    // A chunk begins with the first bucket that is in it, or in one after it.
+    if (bucket < buckets) {
+        const uint32_t from =
+            bucket == 0 ? 0 : bucket_chunk(workspace.header, candidates, bucket - 1) + 1;
+        const uint32_t to = bucket_chunk(workspace.header, candidates, bucket);
+        for (uint32_t chunk = from; chunk <= to; chunk++) {
+            starts.chunk_first[chunk] = starts.first[BY_RANK][bucket];
+        }
+        if (bucket == buckets - 1) {
+            for (uint32_t chunk = to + 1; chunk <= MAX_CHUNKS; chunk++) {
+                starts.chunk_first[chunk] = candidates;
+            }
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t leaves = 0;
+        for (uint32_t chunk = 0; chunk <= MAX_CHUNKS; chunk++) {
+            state.chunk_first[chunk] = starts.chunk_first[chunk];
+            state.leaf_first[chunk] = leaves;
+            if (chunk < MAX_CHUNKS) {
+                const uint32_t count = starts.chunk_first[chunk + 1] - starts.chunk_first[chunk];
+                leaves += (count + LEAF_CANDIDATES - 1) / LEAF_CANDIDATES;
+            }
+        }
+    }
+}
+
+KERNEL(SORT_THREADS, 1) sort_scatter(void *workspaces, uint64_t stride) {
+    BLOCK_SHARED(BucketStarts, starts);
+    grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
+    const uint32_t candidates = candidate_count(header);
+    if (!is_sorted(header) || blockIdx.x * SORT_THREADS >= candidates) {
+        return;
+    }
+    const Workspace workspace(header, header->params.capacity);
+    const uint32_t lane = lane_index(), warp = warp_index();
+    uint32_t own[2], inclusive_sum[2];
+#pragma unroll
+    for (uint32_t order = BY_RANK; order <= BY_POSITION; order++) {
+        own[order] = inclusive_sum[order] = workspace.sort->count[order][threadIdx.x];
+#pragma unroll
+        for (uint32_t distance = 1; distance < WARP; distance *= 2) {
+            const uint32_t below = __shfl_up_sync(ALL_LANES, inclusive_sum[order], distance);
+            inclusive_sum[order] += lane >= distance ? below : 0;
+        }
+        if (lane == WARP - 1) {
+            starts.warp_count[order][warp] = inclusive_sum[order];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (uint32_t order = BY_RANK; order <= BY_POSITION; order++) {
+        const uint32_t before = warp_sum(lane < warp ? starts.warp_count[order][lane] : 0);
+        starts.first[order][threadIdx.x] = before + inclusive_sum[order] - own[order];
+    }
+    __syncthreads();
+    if (blockIdx.x == 0) {
+        store_starts(workspace, starts, candidates);
+    }
+
+    for (uint64_t at = blockIdx.x * SORT_THREADS + threadIdx.x; at < candidates;
+         at += gridDim.x * SORT_THREADS) {
+        const uint32_t slot = uint32_t(at);
+        const BucketPlaces places = workspace.bucket_places[slot];
+        const uint64_t keys[2] = {ascending_key(workspace.candidate_key[slot]),
+                                  workspace.position_key[slot]};
+#pragma unroll
+        for (uint32_t order = BY_RANK; order <= BY_POSITION; order++) {
+            const uint32_t bucket = places.bucket[order];
+            SortEntry *const entries =
+                order == BY_RANK ? workspace.rank_entries : workspace.position_entries;
+            entries[starts.first[order][bucket] + places.number[order]] =
+                SortEntry{keys[order], slot, bucket};
+        }
+    }
+}
+
+// Candidates of a lane, whose keys are compared with the same loaded key.
+#define SORT_ITEMS 2u
+
+KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
+    grid_dependency_wait();
+    Header *const header = image_header<true>(workspaces, stride);
+    if (!is_sorted(header)) {
+        return;
+    }
+    const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
+    const Workspace workspace(header, header->params.capacity);
+    const uint32_t lane = lane_index(), warps = gridDim.x * (CHUNK_THREADS / WARP);
+    const uint32_t steps = (candidates + SORT_ITEMS * WARP - 1) / (SORT_ITEMS * WARP);
+    // What methods without suppression decide.
+    const Decision initial = header->params.method == NONE
+                                 ? Decision::encode(Decision::SURVIVES, 1)
+                                 : Decision::encode(Decision::UNDECIDED, 0);
+    for (uint64_t step = blockIdx.x * (CHUNK_THREADS / WARP) + warp_index(); step < 2ull * steps;
+         step += warps) {
+        const uint32_t order = step < steps ? BY_RANK : BY_POSITION;
+        const uint32_t first = uint32_t(step - (order == BY_RANK ? 0 : steps)) * SORT_ITEMS * WARP;
+        const SortEntry *const entries =
+            order == BY_RANK ? workspace.rank_entries : workspace.position_entries;
+        SortEntry own[SORT_ITEMS];
+        uint32_t place[SORT_ITEMS];
+        // Keys in buckets before are less, and those in buckets after are greater.
+        const uint32_t last = min(first + SORT_ITEMS * WARP, candidates) - 1;
+        const uint32_t from = workspace.sort->first[order][entries[first].bucket];
+        const uint32_t to = workspace.sort->first[order][entries[last].bucket + 1];
+#pragma unroll
+        for (uint32_t k = 0; k < SORT_ITEMS; k++) {
+            const uint32_t at = first + k * WARP + lane;
+            own[k] = entries[min(at, last)];
+            place[k] = from;
+        }
+#pragma unroll 8
+        for (uint32_t i = from; i < to; i++) {
+            const uint64_t key = entries[i].key;
+#pragma unroll
+            for (uint32_t k = 0; k < SORT_ITEMS; k++) {
+                place[k] += key < own[k].key;
+            }
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < SORT_ITEMS; k++) {
+            if (first + k * WARP + lane > last) {
+                continue;
+            }
+            const uint32_t slot = own[k].slot;
+            if (order == BY_POSITION) {
+                workspace.slot_by_position[place[k]] = slot;
+                continue;
+            }
+            workspace.rank_by_slot[slot] = place[k];
+            if (place[k] < limit) {
+                const RankKey key = {~own[k].key};
+                RankedCandidate candidate;
+                candidate.box = workspace.candidate_box[slot];
+                candidate.score = key.score();
+                candidate.class_index = workspace.candidate_class[slot];
+                candidate.index = key.index();
+                candidate.slot = 0;
+                workspace.ranked[place[k]] = candidate;
+                workspace.decision_by_rank[place[k]] = initial.bits;
+            }
+        }
+    }
+}
