@@ -23,12 +23,16 @@ struct Memory {
     Detection *detections;
     uint64_t bytes;
 
-    Memory(uint32_t capacity, uint32_t images)
-        : stride(workspace_bytes(capacity, false)), bytes(results_bytes(capacity, images)) {
+    Memory(uint32_t capacity, uint32_t images, uint32_t sort_limit)
+        : stride(workspace_bytes(capacity, false, sort_limit)), bytes(results_bytes(capacity, images)) {
         workspace = (char *)aligned_alloc(256, images * stride);
         memset(workspace, 0xa5, images * stride);
         for (uint32_t image = 0; image < images; image++) {
             memset(workspace + image * stride, 0, HEADER_BYTES);
+            if (capacity > sort_limit) {
+                memset(workspace + image * stride + sort_state_offset(capacity), 0,
+                       SORT_STATE_BYTES);
+            }
         }
         results = (ResultHeader *)aligned_alloc(16, bytes);
         detections = (Detection *)((char *)results + detections_offset(images));
@@ -74,8 +78,10 @@ static bool equals_paper(uint64_t seed) {
     params.pixel_offset = 1.0f;
     params.threshold_inclusive = 1;
     params.capacity = n;
+    params.sort_limit = seed % 2 == 0 ? 0 : UINT32_MAX;
+    params.first_chunk = 50;
     scenes::set_all_visible(params);
-    const Memory memory(n, 1);
+    const Memory memory(n, 1, params.sort_limit);
     emulated::run(params, {false, false}, memory.workspace, memory.stride, memory.results,
                   memory.detections, 2, 3, seed);
     uint32_t left = 0;
@@ -98,7 +104,7 @@ static bool equals_paper(uint64_t seed) {
 static std::string run_twice(const KernelParams &params, Precisions precisions,
                              const std::vector<scenes::Result> &expected, uint64_t seed,
                              uint64_t &rounds) {
-    Memory memory(params.capacity, params.images);
+    Memory memory(params.capacity, params.images, params.sort_limit);
     for (int turn = 0; turn < 2; turn++) {
         const uint32_t multiprocessors = 1 + uint32_t(seed + turn) % 7;
         memory.clear();
@@ -183,6 +189,10 @@ static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
                                        : scene.params(addresses, thresholds);
     totals.scattered += (params.box_images | params.score_images) != 0;
     const Precisions precisions{scene.boxes_f16(), scene.scores_f16()};
+    if (random.once_in(6)) {
+        params.sort_limit = random.below(40);
+        params.first_chunk = 1 + random.below(100);
+    }
     if (params.images > 1 && random.once_in(2)) {
         params.lanes_per_anchor = 1;
     }

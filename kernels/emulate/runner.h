@@ -110,7 +110,7 @@ inline MaskParams box_masks(const LayoutParams &layout, const std::vector<float>
     return masks;
 }
 
-// One launch of the four kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at
+// One launch of all kernels on a GPU with `multiprocessors`, of whose blocks `resident` run at
 // a time. Parameters are those of interface.cuh. The kernels for batches run single images, too,
 // with odd seeds, and the kernels for any layout run plain ones with every third seed. Their columns
 // and masks are written to memory of exactly their size, and not compared.
@@ -136,6 +136,24 @@ inline void run(const KernelParams &params, Precisions precisions, void *workspa
            resident, seed + 1, [&] { (is_batch ? map_batch : map)(workspace, stride); });
     launch(Index{reduce_blocks(multiprocessors, capacity, images), images}, Index{REDUCE_THREADS},
            resident, seed + 2, [&] { (is_batch ? reduce_batch : reduce)(workspace, stride); });
+    if (capacity > params.sort_limit) {
+        const Index sort{sort_blocks(multiprocessors, capacity, images), images};
+        const Index rank{sort_rank_blocks(multiprocessors, capacity, images), images};
+        const Index chunks{chunk_blocks(multiprocessors, capacity, images), images};
+        const Index by_rank{reduce_blocks(multiprocessors, capacity, images), images};
+        launch(sort, Index{SORT_THREADS}, resident, seed + 5, [&] { sort_count(workspace, stride); });
+        launch(sort, Index{SORT_THREADS}, resident, seed + 6,
+               [&] { sort_scatter(workspace, stride); });
+        launch(rank, Index{CHUNK_THREADS}, resident, seed + 7, [&] { sort_rank(workspace, stride); });
+        for (uint32_t chunk = 0; chunk < chunk_count(capacity, params.first_chunk); chunk++) {
+            launch(chunks, Index{CHUNK_THREADS}, resident, seed + 8,
+                   [&] { chunk_filter(workspace, stride, chunk); });
+            launch(chunks, Index{CHUNK_THREADS}, resident, seed + 9,
+                   [&] { chunk_map(workspace, stride, chunk); });
+            launch(by_rank, Index{REDUCE_THREADS}, resident, seed + 10,
+                   [&] { chunk_reduce(workspace, stride, chunk); });
+        }
+    }
     if (seed % 3 == 0) {
         const ColumnParams columns = box_columns(as_layout(params, precisions));
         const std::vector<float> prototypes(4 * 35, 0.5f);
@@ -168,8 +186,9 @@ inline void run_oriented(KernelParams params, Precisions precisions, uint32_t mu
         layout.groups[i].angle = layout.groups[i].scores;
     }
     params.box_format = CENTER;
+    params.sort_limit = UINT32_MAX;
     const uint32_t images = params.images, capacity = params.capacity;
-    const uint64_t stride = workspace_bytes(capacity, true);
+    const uint64_t stride = workspace_bytes(capacity, true, UINT32_MAX);
     void *const workspace = aligned_alloc(256, images * stride);
     memset(workspace, 0, images * stride);
     ResultHeader *const results = (ResultHeader *)aligned_alloc(16, results_bytes(capacity, images));

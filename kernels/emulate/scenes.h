@@ -210,6 +210,8 @@ class File {
         params.lanes_per_anchor = lanes_per_anchor(params.classes, params.scores.anchor_stride,
                                                    params.anchors, params.images);
         params.capacity = std::max(params.anchors, 1u);
+        params.sort_limit = UINT32_MAX; // candidates are not sorted
+        params.first_chunk = 1;
         scene.expected.resize(params.images);
         for (Result &result : scene.expected) {
             result.candidates = number<uint32_t>();

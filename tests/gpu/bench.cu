@@ -2,10 +2,10 @@
 // Checks and times the kernels on a GPU, without the plugin.
 //
 //   nvcc -std=c++17 -O2 bench.cu -o bench -lcuda
-//   ./bench kernels/ptx WINDOWS.csv SCENES [scenes at most] [check|batch]
+//   ./bench kernels/ptx WINDOWS.csv SCENES [scenes at most] [check|batch|counts]
 //
 // It runs the PTX that the plugin embeds. `check` skips all measurements, `batch` all but those of
-// batches. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. SCENES is a
+// batches, `counts` all but those of counts.h. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. SCENES is a
 // file that examples/scenes.rs has written. Prints what differs from the expected results, then
 // tables.
 //
@@ -13,7 +13,7 @@
 // tables of images, and the paper's windows with known counts. Of other measured inputs, the kernels
 // for a single image and those for batches must have the same results.
 //
-// A GPU time is that of a graph with 20 launches of the four kernels, replayed 20 times between two
+// A GPU time is that of a graph with 20 launches of all kernels, replayed 20 times between two
 // events, divided by 400; the minimum of 5 such measurements. A wall time is that from the launch
 // of a graph of four kernels until the host has read all sequence numbers from mapped memory; the
 // median of 2000.
@@ -59,6 +59,7 @@ __global__ void empty() {}
 static struct {
     CUfunction decode[2][2], decode_multi[2][2];
     CUfunction map[2], reduce[2], publish[2]; // for a single image, for batches
+    CUfunction sort_count, sort_scatter, sort_rank, chunk_filter, chunk_map, chunk_reduce;
     CUfunction paper_map, paper_reduce;
 } kernels;
 
@@ -84,12 +85,20 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.reduce[1], ours, "reduce_batch"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.publish[0], ours, "publish"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.publish[1], ours, "publish_batch"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.sort_count, ours, "sort_count"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.sort_scatter, ours, "sort_scatter"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.sort_rank, ours, "sort_rank"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.chunk_filter, ours, "chunk_filter"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.chunk_map, ours, "chunk_map"));
+    CHECK_DRIVER(cuModuleGetFunction(&kernels.chunk_reduce, ours, "chunk_reduce"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_map, papers, "paper_map"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
 }
 
-// `follows`: it is the second, third or fourth kernel, and is launched with programmatic
-// dependency.
+// The limits of src/engine/cuda/interface.rs.
+static const uint32_t SORT_LIMIT = 6144, FIRST_CHUNK = 16384;
+
+// `follows`: it is not the first kernel, and is launched with programmatic dependency.
 static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters,
                    bool follows = false) {
     CUlaunchAttribute attribute = {};
@@ -108,11 +117,18 @@ static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<voi
     CHECK_DRIVER(cuLaunchKernelEx(&config, kernel, parameters.data(), nullptr));
 }
 
-// Resets the counters at the start of the workspace of image blockIdx.x, as publish does, for
-// graphs without it.
-__global__ void reset_counters(char *workspace, uint64_t stride) {
-    uint32_t *const counters = (uint32_t *)(workspace + blockIdx.x * stride);
-    counters[0] = counters[1] = counters[2] = 0;
+// Resets the counters of image blockIdx.x, as the last kernels do, for graphs without them: those at the
+// start of its workspace, and those of a sort, if `sort_offset` is not 0.
+__global__ void reset_counters(char *workspace, uint64_t stride, uint64_t sort_offset) {
+    char *const image = workspace + blockIdx.x * stride;
+    if (threadIdx.x < 3) {
+        ((uint32_t *)image)[threadIdx.x] = 0;
+    }
+    if (sort_offset != 0) {
+        for (uint32_t i = threadIdx.x; i < SORT_STATE_BYTES / 4; i += blockDim.x) {
+            ((uint32_t *)(image + sort_offset))[i] = 0;
+        }
+    }
 }
 
 // Reads all of the memory once.
@@ -144,14 +160,15 @@ template <typename T> struct OnDevice {
 // A workspace, and results in mapped host memory, for batches of `images` with up to `capacity`
 // candidates each. With memory for one image it uses the kernels for a single image.
 struct Pipeline {
-    uint32_t images;
+    uint32_t capacity, images, sort_limit;
     uint64_t stride;
     char *workspace = nullptr;
     ResultHeader *results = nullptr;
     Detection *detections = nullptr;
 
-    explicit Pipeline(uint32_t capacity, uint32_t images = 1)
-        : images(images), stride(workspace_bytes(capacity, false)) {
+    explicit Pipeline(uint32_t capacity, uint32_t images = 1, uint32_t sort_limit = SORT_LIMIT)
+        : capacity(capacity), images(images), sort_limit(sort_limit),
+          stride(workspace_bytes(capacity, false, sort_limit)) {
         CHECK(cudaMalloc(&workspace, images * stride));
         CHECK(cudaMemset(workspace, 0, images * stride));
         CHECK(cudaHostAlloc(&results, results_bytes(capacity, images), cudaHostAllocMapped));
@@ -163,9 +180,44 @@ struct Pipeline {
     }
     Pipeline(const Pipeline &) = delete;
 
-    // The first `kernel_count` of the four kernels.
-    void enqueue(const KernelParams &params, bool boxes_half, bool scores_half,
-                 int kernel_count = 4) const {
+    // A kernel with two or three parameters.
+    void enqueue(CUfunction kernel, uint32_t blocks, uint32_t threads, const KernelParams &params,
+                 uint32_t chunk = 0) const {
+        void *memory = workspace;
+        uint64_t bytes = stride;
+        launch(kernel, dim3(blocks, params.images), threads, {&memory, &bytes, &chunk}, true);
+    }
+
+    // The first `count` of the kernels for sorted candidates.
+    void enqueue_sort(const KernelParams &params, uint32_t count = UINT32_MAX) const {
+        if (capacity <= sort_limit) {
+            return;
+        }
+        const uint32_t images = params.images, m = multiprocessors;
+        const auto next = [&](CUfunction kernel, uint32_t blocks, uint32_t threads,
+                              uint32_t chunk) {
+            if (count != 0) {
+                enqueue(kernel, blocks, threads, params, chunk);
+                count--;
+            }
+        };
+        next(kernels.sort_count, sort_blocks(m, capacity, images), SORT_THREADS, 0);
+        next(kernels.sort_scatter, sort_blocks(m, capacity, images), SORT_THREADS, 0);
+        next(kernels.sort_rank, sort_rank_blocks(m, capacity, images), CHUNK_THREADS, 0);
+        for (uint32_t chunk = 0; chunk < chunk_count(capacity, params.first_chunk); chunk++) {
+            const uint32_t blocks = chunk_blocks(m, capacity, images);
+            next(kernels.chunk_filter, blocks, CHUNK_THREADS, chunk);
+            next(kernels.chunk_map, blocks, CHUNK_THREADS, chunk);
+            next(kernels.chunk_reduce, reduce_blocks(m, capacity, images), REDUCE_THREADS, chunk);
+        }
+    }
+
+    // The first `kernel_count` of the four kernels; the kernels for sorted candidates with reduce, the first
+    // `sort_count` of them.
+    void enqueue(const KernelParams &of, bool boxes_half, bool scores_half, int kernel_count = 4,
+                 uint32_t sort_count = UINT32_MAX) const {
+        KernelParams params = of;
+        params.sort_limit = std::max(params.sort_limit, capacity > sort_limit ? 0 : UINT32_MAX);
         void *memory = workspace;
         uint64_t bytes = stride;
         ResultHeader *headers = results;
@@ -178,19 +230,25 @@ struct Pipeline {
         launch(decode[boxes_half][scores_half], dim3(blocks, params.images), DECODE_THREADS,
                {(void *)&params, &memory, &bytes});
         if (kernel_count > 1) {
-            const uint32_t blocks = map_blocks(multiprocessors, params.capacity, params.images);
-            launch(kernels.map[is_batch], dim3(blocks, params.images), MAP_THREADS,
-                   {&memory, &bytes}, true);
+            enqueue(kernels.map[is_batch], map_blocks(multiprocessors, params.capacity, params.images),
+                    MAP_THREADS, params);
         }
         if (kernel_count > 2) {
-            const uint32_t blocks = reduce_blocks(multiprocessors, params.capacity, params.images);
-            launch(kernels.reduce[is_batch], dim3(blocks, params.images), REDUCE_THREADS,
-                   {&memory, &bytes}, true);
+            enqueue(kernels.reduce[is_batch],
+                    reduce_blocks(multiprocessors, params.capacity, params.images), REDUCE_THREADS,
+                    params);
+            enqueue_sort(params, sort_count);
         }
         if (kernel_count > 3) {
             launch(kernels.publish[is_batch], dim3(1, params.images), PUBLISH_THREADS,
                    {&memory, &bytes, &headers, &survivors}, true);
         }
+    }
+
+    // Resets the counters for a graph without the last kernels.
+    void reset() const {
+        const uint64_t offset = capacity > sort_limit ? sort_state_offset(capacity) : 0;
+        reset_counters<<<images, 256, 0, stream>>>(workspace, stride, offset);
     }
 };
 
@@ -205,10 +263,10 @@ static cudaGraphExec_t capture(const std::function<void()> &work) {
     return exec;
 }
 
-// Microseconds of GPU time that `work` takes.
-static double gpu_time(const std::function<void()> &work) {
+// Microseconds of GPU time that `work` takes, of `repeats` squared in each measurement.
+static double gpu_time(const std::function<void()> &work, int repeats = 20) {
     const cudaGraphExec_t exec = capture([&] {
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < repeats; i++) {
             work();
         }
     });
@@ -218,7 +276,7 @@ static double gpu_time(const std::function<void()> &work) {
     double best = 1.0e9;
     for (int run = 0; run < 6; run++) {
         CHECK(cudaEventRecord(from, stream));
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < repeats; i++) {
             CHECK(cudaGraphLaunch(exec, stream));
         }
         CHECK(cudaEventRecord(to, stream));
@@ -226,7 +284,7 @@ static double gpu_time(const std::function<void()> &work) {
         float milliseconds;
         CHECK(cudaEventElapsedTime(&milliseconds, from, to));
         if (run > 0) {
-            best = std::min(best, milliseconds * 1000.0 / 400.0);
+            best = std::min(best, milliseconds * 1000.0 / (repeats * repeats));
         }
     }
     CHECK(cudaEventDestroy(from));
@@ -263,6 +321,8 @@ static KernelParams default_params(uint32_t anchors, uint32_t classes, uint32_t 
     params.class_agnostic = classes == 1; // as src/engine/cuda has it
     params.sequence = 1;
     params.capacity = anchors;
+    params.sort_limit = SORT_LIMIT;
+    params.first_chunk = FIRST_CHUNK;
     scenes::set_all_visible(params);
     return params;
 }
@@ -297,10 +357,10 @@ static scenes::Result result_of(const Pipeline &pipeline) {
     return result;
 }
 
-// Runs a single image, and again with the kernels for batches. Returns whether the results are the
-// same.
+// Runs a single image, and again with the kernels for batches, without sorting its candidates. Returns
+// whether the results are the same.
 static bool run_both(const char *what, const KernelParams &params, const Pipeline &pipeline) {
-    const Pipeline batch(params.capacity, 2);
+    const Pipeline batch(params.capacity, 2, UINT32_MAX);
     batch.enqueue(params, false, false);
     pipeline.enqueue(params, false, false);
     CHECK(cudaStreamSynchronize(stream));
@@ -337,6 +397,9 @@ static bool check_scenes(const char *path, uint32_t most, uint32_t &checked) {
         }
         KernelParams params = scene.params(addresses, (uint64_t)thresholds.at, tables);
         params.capacity = capacity;
+        // In every third scene candidates are sorted.
+        params.sort_limit = checked % 3 == 0 ? 0 : SORT_LIMIT;
+        params.first_chunk = 1 + checked % 100;
         if (params.images > most_images) {
             fprintf(stderr, "%s: expected at most %u images, got %u\n", path, most_images,
                     params.images);
@@ -380,9 +443,7 @@ static double wall_time(const Pipeline &pipeline, const KernelParams &params,
 }
 
 static Times times_of(const Pipeline &pipeline, const KernelParams &params) {
-    const auto reset = [&] {
-        reset_counters<<<pipeline.images, 1, 0, stream>>>(pipeline.workspace, pipeline.stride);
-    };
+    const auto reset = [&] { pipeline.reset(); };
     double through[5]; // of the first so many kernels
     for (int kernels = 0; kernels <= 4; kernels++) {
         through[kernels] = gpu_time([&] {
@@ -644,10 +705,12 @@ static bool paper_times(const std::vector<float> &windows, uint32_t n, uint32_t 
     return right;
 }
 
+#include "counts.h"
+
 int main(int argc, char **argv) {
     if (argc < 4) {
         fprintf(stderr,
-                "usage: bench PTX_FOLDER WINDOWS.csv SCENES [scenes at most] [check|batch]\n");
+                "usage: bench PTX_FOLDER WINDOWS.csv SCENES [scenes at most] [check|batch|counts]\n");
         return 2;
     }
     cudaDeviceProp properties;
@@ -680,6 +743,11 @@ int main(int argc, char **argv) {
     const std::string mode = argc > 5 ? argv[5] : "";
     if (mode == "check" || mode == "batch") {
         right &= batches(mode == "batch");
+        printf("%s\n", right ? "ALL RIGHT" : "SOMETHING IS WRONG");
+        return right ? 0 : 1;
+    }
+    if (mode == "counts") {
+        right &= counts::measure();
         printf("%s\n", right ? "ALL RIGHT" : "SOMETHING IS WRONG");
         return right ? 0 : 1;
     }

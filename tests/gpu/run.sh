@@ -18,13 +18,14 @@
 #   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels by themselves
 #   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
 #   batch      times of batches only; needs nvcc
+#   counts     times of 1000 to 1,000,000 candidates; needs nvcc
 #   pipelines  time per frame of the element in a pipeline, from host and device memory
 #   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
 #              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions, sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,26s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,27s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -204,6 +205,11 @@ speed() {
 batch() {
     bench
     "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 0 batch || failed+=(batch)
+}
+
+counts() {
+    bench
+    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 0 counts || failed+=(counts)
 }
 
 pipelines() {
