@@ -111,6 +111,7 @@ static std::set<Event *> events;
 static int contexts_in_use;
 // Of the calling thread, for tests.
 static thread_local int context_waits, launch_priority, sorted_launches;
+static thread_local int64_t device_bytes;
 
 static const int LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5;
 
@@ -152,6 +153,7 @@ static Result allocate(void **at, size_t bytes, int ordinal, Context *owner) {
     *at = memory;
     std::lock_guard<std::mutex> guard(lock);
     allocations[(uint64_t)memory] = {bytes, ordinal, owner, (uint64_t)memory};
+    device_bytes += ordinal >= 0 ? int64_t(bytes) : 0;
     return DONE;
 }
 
@@ -161,6 +163,7 @@ static Result release(uint64_t at, bool of_host) {
     if (found == allocations.end() || (found->second.ordinal < 0) != of_host) {
         return INVALID_VALUE;
     }
+    device_bytes -= found->second.ordinal >= 0 ? int64_t(found->second.bytes) : 0;
     allocations.erase(found);
     free((void *)at);
     return DONE;
@@ -530,6 +533,9 @@ EXPORT int nmsfilter_emulated_launch_priority() { return launch_priority; }
 
 // The number of this thread's launches with an image whose candidates were sorted.
 EXPORT int nmsfilter_emulated_sorted_launches() { return sorted_launches; }
+
+// The bytes of device memory that this thread has allocated, less those that it has freed.
+EXPORT int64_t nmsfilter_emulated_device_bytes() { return device_bytes; }
 
 // The number of references to primary contexts.
 EXPORT int nmsfilter_emulated_contexts_in_use() {

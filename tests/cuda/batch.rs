@@ -9,6 +9,7 @@ use gstnmsfilter::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};
 use crate::outcome::{OnGpu, bytes_downloaded, scenes};
+use crate::support::emulated::Emulated;
 use crate::support::engines::{self, bits};
 use crate::support::pipeline;
 use crate::support::scene::{Scene, has_class_limits};
@@ -123,5 +124,42 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
             assert_eq!(outcome.device().launches, 1, "{case}");
             assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome), "{case}");
         }
+    }
+}
+
+/// The output of a YOLOv5 with 640x640 pixels, of which the first anchors have a score above the threshold.
+fn yolov5(candidates: usize) -> Vec<f32> {
+    let mut numbers = vec![0.0; 25_200 * 85];
+    for (anchor, row) in numbers.chunks_exact_mut(85).take(candidates).enumerate() {
+        let [x, y] = [anchor % 160, anchor / 160].map(|step| 2.0 + step as f32 * 4.0);
+        row[..6].copy_from_slice(&[x, y, 3.0, 3.0, 1.0, 0.9 - anchor as f32 * 2e-5]);
+    }
+    numbers
+}
+
+/// Memory grows with the candidates that come, not with the anchors: 64 engines need less than 100 MB.
+#[test]
+#[ignore = "needs a GPU"]
+fn an_engine_has_memory_for_the_candidates_that_came_and_not_for_all_anchors() {
+    engines::require_gpu();
+    pipeline::init();
+    const LIMIT: i64 = 100_000_000 / 64;
+    let Some(emulated) = Emulated::get() else { return };
+    let mut uploader = Uploader::new(0).unwrap();
+    let frames = [300, 3_000, 300].map(|candidates| {
+        let numbers = yolov5(candidates);
+        let tensors = [TensorView::from_slice("yolo-v5-out", &[1, 25_200, 85], &numbers)];
+        (candidates, on_device(&mut uploader, &tensors), layout(&tensors))
+    });
+    let before = emulated.device_bytes();
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    for (turn, (candidates, copies, layout)) in frames.iter().enumerate() {
+        let params = Params { max_detections: 0, ..Params::default() };
+        let outcome = cuda.run(&attached(copies).views(), layout, &params).unwrap();
+        let image = outcome.image(0);
+        assert_eq!((image.candidates, image.survivors.len()), (*candidates, *candidates));
+        assert_eq!(outcome.device().launches, if turn == 1 { 2 } else { 1 });
+        let allocated = emulated.device_bytes() - before;
+        assert!(allocated < LIMIT, "{allocated} bytes after {candidates} candidates");
     }
 }

@@ -121,6 +121,14 @@ impl Emulated {
         self.count(c"nmsfilter_emulated_launch_priority")
     }
 
+    /// The bytes of device memory that this thread has allocated, less those that it has freed.
+    pub fn device_bytes(self) -> i64 {
+        // SAFETY: as libcuda.cpp declares it.
+        unsafe {
+            self.function::<unsafe extern "C" fn() -> i64>(c"nmsfilter_emulated_device_bytes")()
+        }
+    }
+
     /// The number of this thread's launches with an image whose candidates were sorted.
     pub fn sorted_launches(self) -> c_int {
         self.count(c"nmsfilter_emulated_sorted_launches")

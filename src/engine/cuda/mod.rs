@@ -6,10 +6,13 @@
 //! uploaded from pinned memory. The last kernels write the survivors, their columns, the bits of their masks and 32
 //! bytes of counts per image to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
 //!
-//! For a single image there is memory for as many candidates as anchors, for a batch at first for
-//! [`CAPACITY_STEP`] per image. An image can have more (with [`Params::multi_label`] also a single one):
-//! the kernels then report how many, and the batch is run again with enough memory. The same holds for masks, whose
-//! size follows from the survivors.
+//! At first there is memory for [`CAPACITY_STEP`] candidates per image, or for as many as anchors if those are fewer.
+//! An image can have more: the kernels then report how many, and the batch is run again with enough memory, which is
+//! kept. The same holds for masks, whose size follows from the survivors. Runs that are not waited for
+//! ([`Engine::enqueue`]) cannot be repeated, and have memory for all anchors.
+//!
+//! Images with more candidates than [`SortLimits::limit`] need further kernels. These are in a graph of their own,
+//! which is launched while the batch before had such an image, so that other images do not take longer.
 
 mod graph;
 mod inputs;
@@ -55,7 +58,7 @@ pub struct Cuda {
 #[derive(Debug)]
 struct OnDevice {
     // Dropped in this order: first what the stream may still use.
-    graph: Option<Graph>,
+    graphs: Graphs,
     /// The counts of the last run.
     images: Vec<ImageCounts>,
     /// The masks of the survivors of all images of the last run.
@@ -81,6 +84,33 @@ struct OnDevice {
 
 /// The step in which a graph's capacity grows, so that small differences need no new graph.
 const CAPACITY_STEP: u32 = 2048;
+
+/// The graphs that there are, each with a workspace.
+#[derive(Debug, Default)]
+struct Graphs {
+    /// Up to the limit above which candidates are sorted; above.
+    all: [Option<Graph>; 2],
+    /// That of the last launch.
+    current: usize,
+    /// Whether the last run had an image with more candidates than the limit.
+    had_sorted: bool,
+}
+
+impl Graphs {
+    /// The index of a graph for `wanted`.
+    fn index(wanted: &GraphConfig) -> usize {
+        usize::from(wanted.capacity > wanted.sort.limit)
+    }
+
+    /// The graph of the last launch.
+    fn current(&self) -> Option<&Graph> {
+        self.all[self.current].as_ref()
+    }
+
+    fn current_mut(&mut self) -> Option<&mut Graph> {
+        self.all[self.current].as_mut()
+    }
+}
 
 impl Cuda {
     pub(super) const NAME: &'static str = "cuda";
@@ -258,7 +288,7 @@ impl OnDevice {
         let kernels = Kernels::open(ordinal)?;
         let device = kernels.device();
         Ok(Self {
-            graph: None,
+            graphs: Graphs::default(),
             images: Vec::new(),
             mask_places: Vec::new(),
             results: Results::new(device)?,
@@ -278,7 +308,7 @@ impl OnDevice {
     /// Drops everything that a failed launch may have left in an unknown state.
     fn reset(&mut self) {
         let _ = self.enqueued.synchronize();
-        self.graph = None;
+        self.graphs = Graphs::default();
         self.inputs = InputMemory::default();
         self.thresholds = Cached::default();
         self.class_rules.0 = Cached::default();
@@ -337,11 +367,11 @@ impl OnDevice {
         self.enqueued.synchronize()?;
         let mut batch = self.batch(inputs, layout, plain, params, None)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
-        // A batch begins with less memory: few anchors become candidates.
-        let capacity = match (batch.images(), batch.anchors()) {
-            (1, anchors) => anchors,
-            (_, anchors) => anchors.min(CAPACITY_STEP),
-        };
+        // Few anchors become candidates.
+        let mut capacity = batch.anchors().min(CAPACITY_STEP);
+        if self.graphs.had_sorted && batch.greatest_candidates() > batch.sort.limit {
+            capacity = capacity.max(batch.sort.limit + 1);
+        }
         let mut config = batch.config(capacity);
         self.mask_places.clear();
         let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
@@ -357,6 +387,7 @@ impl OnDevice {
                 Some(grid) => self.place_masks(grid, config.images, &mut work),
                 None => 0,
             };
+            self.graphs.had_sorted = candidates > batch.sort.limit;
             let has_memory = candidates <= self.capacity();
             if has_memory && words <= self.mask_words() {
                 if params.has_class_limits() {
@@ -391,8 +422,8 @@ impl OnDevice {
         let mut batch = self.batch(inputs, layout, plain, params, Some(&stream))?;
         // The host does not see whether there are more candidates than memory: there is memory for all.
         let config = batch.config(batch.greatest_candidates());
-        self.prepare(config, Some(&stream))?;
-        let graph = self.graph.as_mut().expect("just prepared");
+        self.prepare(config, batch.greatest_candidates(), Some(&stream))?;
+        let graph = self.graphs.current_mut().expect("just prepared");
         let size = ResultSize {
             capacity: graph.capacity(),
             images: graph.images(),
@@ -438,7 +469,7 @@ impl OnDevice {
             let (first, places) = (self.results.first_mask_byte(image), &mut self.mask_places);
             let words = grid.place(survivors, first, places);
             most = most.max(words);
-            written += words.min(self.graph.as_ref().map_or(0, Graph::mask_words));
+            written += words.min(self.graphs.current().map_or(0, Graph::mask_words));
         }
         let bytes = u64::from(written) * WORD_BYTES;
         work.bytes_downloaded += bytes;
@@ -448,12 +479,12 @@ impl OnDevice {
 
     /// The words of masks per image that there is memory for.
     fn mask_words(&self) -> u32 {
-        self.graph.as_ref().map_or(0, Graph::mask_words)
+        self.graphs.current().map_or(0, Graph::mask_words)
     }
 
     /// The candidates per image that there is memory for.
     fn capacity(&self) -> u32 {
-        self.graph.as_ref().map_or(0, Graph::capacity)
+        self.graphs.current().map_or(0, Graph::capacity)
     }
 
     /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of an image;
@@ -465,8 +496,8 @@ impl OnDevice {
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
         let images = config.images;
-        self.prepare(*config, None)?;
-        let graph = self.graph.as_mut().expect("just prepared");
+        self.prepare(*config, batch.greatest_candidates(), None)?;
+        let graph = self.graphs.current_mut().expect("just prepared");
         // The graph can have been made for results in device memory.
         let GraphConfig { column_components, .. } = *config;
         let (memory, mask_words) = (graph.memory(), graph.mask_words());
@@ -509,22 +540,35 @@ impl OnDevice {
         Ok(most)
     }
 
-    /// Provides a graph for `wanted`, in the order of `foreign` or the engine's stream.
+    /// Provides a graph for `wanted`, in the order of `foreign` or the engine's stream. An image has at most `greatest`
+    /// candidates.
     fn prepare(
         &mut self,
         wanted: GraphConfig,
+        greatest: u32,
         foreign: Option<&Stream>,
     ) -> Result<(), DeviceError> {
-        if self.graph.as_ref().is_some_and(|graph| graph.holds(&wanted)) {
+        let index = Graphs::index(&wanted);
+        self.graphs.current = index;
+        if self.graphs.current().is_some_and(|graph| graph.holds(&wanted)) {
             return Ok(());
         }
-        let steps = wanted.capacity.max(1).div_ceil(CAPACITY_STEP);
-        let mut config = GraphConfig { capacity: steps.saturating_mul(CAPACITY_STEP), ..wanted };
+        let limit = if index == 0 { wanted.sort.limit } else { u32::MAX };
+        let in_steps = |capacity: u32| {
+            let steps = capacity.max(1).div_ceil(CAPACITY_STEP);
+            steps.saturating_mul(CAPACITY_STEP).min(limit)
+        };
+        let mut config = GraphConfig { capacity: in_steps(wanted.capacity), ..wanted };
         // What the graph before was enqueued for uses its memory.
         self.enqueued.synchronize()?;
-        if let Some(before) = self.graph.take() {
+        if let Some(before) = self.graphs.all[index].take() {
             if wanted.masks.is_some() {
                 config.mask_words = config.mask_words.max(before.mask_words());
+            }
+            if config.capacity > before.capacity() {
+                // By half at least, so that slow growth needs few graphs.
+                let grown = before.capacity().saturating_add(before.capacity() / 2);
+                config.capacity = config.capacity.max(in_steps(grown.min(greatest)));
             }
             // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
             // that multiplies the memory: few large images followed by many small ones.
@@ -533,12 +577,12 @@ impl OnDevice {
             let memory = |capacity: u32, images: u32| u64::from(capacity) * u64::from(images);
             let needed = memory(config.capacity, config.images)
                 .max(memory(before.capacity(), before.images()));
-            if memory(capacity, images) <= 2 * needed {
+            if capacity <= limit && memory(capacity, images) <= 2 * needed {
                 (config.capacity, config.images) = (capacity, images);
             }
         }
         let stream = foreign.unwrap_or(&self.stream);
-        self.graph = Some(Graph::new(&self.kernels, stream, config)?);
+        self.graphs.all[index] = Some(Graph::new(&self.kernels, stream, config)?);
         Ok(())
     }
 }
