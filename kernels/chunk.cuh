@@ -81,17 +81,24 @@ struct LeafCandidate {
     }
 };
 
-// Calls `visit` with each leaf from `first` to before `end`, its candidates and its mask, of those of which
-// the mask is not 0 and that intersect the region, until it returns false. Of `parts` warps it is number
-// `part`, and has its part of the leaves. All lanes call it.
+// Leaves, with a mask of candidates for each, and the warp's part of them.
+struct LeafRange {
+    const uint32_t *masks;
+    uint32_t first, end;
+    uint32_t part, parts;
+};
+
+// Calls `visit` for each leaf of which candidates in its mask can conflict with those in the region, with
+// all candidates and the mask of these, until it returns false. `lowest` is the rule with the lowest
+// threshold. All lanes call it.
 template <typename Visit>
-DEVICE void visit_leaves(const Workspace &workspace, const uint32_t *masks, uint32_t first,
-                         uint32_t end, uint32_t part, uint32_t parts, const Region &region,
-                         const Visit &visit) {
-    for (uint64_t from = first + part * WARP; from < end; from += parts * WARP) {
+DEVICE void visit_leaves(const Workspace &workspace, const LeafRange &range, const Region &region,
+                         const OverlapRule &lowest, const Visit &visit) {
+    const uint32_t first = range.first, end = range.end;
+    for (uint64_t from = first + range.part * WARP; from < end; from += range.parts * WARP) {
         const uint32_t own = uint32_t(from) + lane_index();
         const uint32_t leaf = own < end ? own : first;
-        const uint32_t mask = masks[leaf], classes = workspace.leaf_classes[leaf];
+        const uint32_t mask = range.masks[leaf], classes = workspace.leaf_classes[leaf];
         const float4 bounds = workspace.leaf_bounds[leaf];
         uint32_t hits =
             __ballot_sync(ALL_LANES, own < end && mask != 0 && (classes & region.classes) != 0 &&
@@ -99,8 +106,14 @@ DEVICE void visit_leaves(const Workspace &workspace, const uint32_t *masks, uint
         while (hits != 0) {
             const uint32_t hit = __ffs(hits) - 1;
             hits &= hits - 1;
-            if (!visit(LeafCandidate(workspace, uint32_t(from) + hit),
-                       __shfl_sync(ALL_LANES, mask, hit))) {
+            const LeafCandidate candidate(workspace, uint32_t(from) + hit);
+            const uint32_t in_mask = __shfl_sync(ALL_LANES, mask, hit);
+            const bool can_conflict =
+                (in_mask >> lane_index() & 1) != 0 &&
+                (class_bit(candidate.class_index, lowest) & region.classes) != 0 &&
+                regions_intersect(shrunk_box(candidate.box, lowest), region.bounds);
+            const uint32_t left = __ballot_sync(ALL_LANES, can_conflict);
+            if (left != 0 && !visit(candidate, left)) {
                 return;
             }
         }
@@ -163,7 +176,7 @@ KERNEL(CHUNK_THREADS, 4) chunk_filter(void *workspaces, uint64_t stride, uint32_
             suppressed.lanes = 0;
         }
         __syncthreads();
-        OverlapRule rule(header->params);
+        const OverlapRule lowest(header->params);
         const uint32_t position =
             sort.chunk_first[chunk] + (leaf - leaf_first) * LEAF_CANDIDATES + lane;
         bool exists = position < sort.chunk_first[chunk + 1];
@@ -176,14 +189,15 @@ KERNEL(CHUNK_THREADS, 4) chunk_filter(void *workspaces, uint64_t stride, uint32_
             class_index = workspace.candidate_class[slot];
             exists = rank < limit;
         }
-        const float4 shrunk = shrunk_box(box, rule); // with the lowest threshold
-        Region region = {bounds_of_warp(shrunk, exists), 0};
-        region.classes = warp_or(exists ? class_bit(class_index, rule) : 0);
+        const float4 shrunk = shrunk_box(box, lowest);
+        const uint32_t classes = exists ? class_bit(class_index, lowest) : 0;
+        const Region region = {bounds_of_warp(shrunk, exists), warp_or(classes)};
+        OverlapRule rule = lowest;
         rule.set_class(header->params, class_index);
         const uint32_t candidates = __ballot_sync(ALL_LANES, exists);
         uint32_t done = 0;
-        visit_leaves(workspace, workspace.leaf_suppressors, 0, leaf_first, warp, CHUNK_WARPS, region,
-                     [&](const LeafCandidate &higher, uint32_t mask) {
+        visit_leaves(workspace, {workspace.leaf_suppressors, 0, leaf_first, warp, CHUNK_WARPS}, region,
+                     lowest, [&](const LeafCandidate &higher, uint32_t mask) {
                          bool is_suppressed = false;
                          visit_candidates(higher, mask, [&](const LeafCandidate &one) {
                              is_suppressed |= conflicts(one, box, class_index, rule);
@@ -206,11 +220,11 @@ KERNEL(CHUNK_THREADS, 4) chunk_filter(void *workspaces, uint64_t stride, uint32_
                 workspace.ranked[rank].slot = uint32_t(at);
             }
             const float4 bounds = bounds_of_warp(shrunk, is_member);
-            const uint32_t classes = warp_or(is_member ? class_bit(class_index, rule) : 0);
+            const uint32_t of_members = warp_or(is_member ? classes : 0);
             const uint32_t left = __ballot_sync(ALL_LANES, is_left);
             if (lane == 0) {
                 workspace.leaf_bounds[leaf] = bounds;
-                workspace.leaf_classes[leaf] = classes;
+                workspace.leaf_classes[leaf] = of_members;
                 workspace.leaf_candidates[leaf] = left;
                 workspace.leaf_suppressors[leaf] = method == MAP_REDUCE ? candidates : 0;
             }
@@ -245,12 +259,13 @@ KERNEL(CHUNK_THREADS, 4) chunk_map(void *workspaces, uint64_t stride, uint32_t c
             lists.of[threadIdx.x].count = 0;
         }
         __syncthreads();
-        OverlapRule rule(header->params);
+        const OverlapRule lowest(header->params);
+        OverlapRule rule = lowest;
         const LeafCandidate own(workspace, leaf);
         rule.set_class(header->params, own.class_index);
         bool is_query = queries >> lane & 1;
         const Region region = {workspace.leaf_bounds[leaf], workspace.leaf_classes[leaf]};
-        visit_leaves(workspace, masks, leaf_first, leaf_end, warp, CHUNK_WARPS, region,
+        visit_leaves(workspace, {masks, leaf_first, leaf_end, warp, CHUNK_WARPS}, region, lowest,
                      [&](const LeafCandidate &higher, uint32_t mask) {
                          visit_candidates(higher, mask, [&](const LeafCandidate &one) {
                              if (is_query && one.rank < own.rank &&

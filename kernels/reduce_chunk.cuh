@@ -22,35 +22,47 @@ struct ChunkConflicts {
     static DEVICE uint32_t wait_for_all(const Workspace &workspace, uint32_t rank, uint32_t &depth);
 };
 
-// wait_for_conflicts with all candidates of the chunk that outrank `rank`, by position.
+// wait_for_conflicts with all candidates of the chunk that outrank `rank`, by position. First it looks for
+// a survivor without waiting: of so many candidates one has mostly survived already.
 DEVICE uint32_t ChunkConflicts::wait_for_all(const Workspace &workspace, uint32_t rank,
                                              uint32_t &depth) {
-    OverlapRule rule(workspace.header->params);
+    const OverlapRule lowest(workspace.header->params);
     const RankedCandidate own = workspace.ranked[rank];
-    const Region region = {shrunk_box(own.box, rule), class_bit(own.class_index, rule)};
+    const Region region = {shrunk_box(own.box, lowest), class_bit(own.class_index, lowest)};
+    OverlapRule rule = lowest;
     rule.set_class(workspace.header->params, own.class_index);
     const SortState &sort = *workspace.sort;
     uint32_t chunk = 0;
     while (sort.chunk_first[chunk + 1] <= rank) {
         chunk++;
     }
-    uint32_t kind = Decision::SURVIVES;
-    visit_leaves(workspace, workspace.leaf_candidates, sort.leaf_first[chunk],
-                 sort.leaf_first[chunk + 1], 0, 1, region,
-                 [&](const LeafCandidate &higher, uint32_t mask) {
-                     const bool conflict = (mask >> lane_index() & 1) != 0 && higher.rank < rank &&
-                                           conflicts(higher, own.box, own.class_index, rule);
-                     const uint32_t *const decisions[1] = {
-                         &workspace.decision_by_rank[conflict ? higher.rank : rank]};
-                     if (__any_sync(ALL_LANES, conflict)) {
-                         kind = wait_for_conflicts(decisions, conflict, SPIN_LIMIT, depth);
-                     }
-                     return kind == Decision::SURVIVES;
-                 });
+    const LeafRange range = {workspace.leaf_candidates, sort.leaf_first[chunk],
+                             sort.leaf_first[chunk + 1], 0, 1};
+    uint32_t kind = Decision::UNDECIDED;
+    for (uint32_t spin_limit = 1; kind == Decision::UNDECIDED; spin_limit = SPIN_LIMIT) {
+        kind = Decision::SURVIVES;
+        visit_leaves(workspace, range, region, lowest, [&](const LeafCandidate &higher, uint32_t mask) {
+            const bool conflict = (mask >> lane_index() & 1) != 0 && higher.rank < rank &&
+                                  conflicts(higher, own.box, own.class_index, rule);
+            const uint32_t *const decisions[1] = {
+                &workspace.decision_by_rank[conflict ? higher.rank : rank]};
+            if (!__any_sync(ALL_LANES, conflict)) {
+                return true;
+            }
+            const uint32_t of_leaf = wait_for_conflicts(decisions, conflict, spin_limit, depth);
+            kind = of_leaf == Decision::SURVIVES ? kind : of_leaf;
+            // The first time the leaves after an undecided one are visited, too.
+            return of_leaf == Decision::SURVIVES ||
+                   (of_leaf == Decision::UNDECIDED && spin_limit == 1);
+        });
+        if (spin_limit != 1) {
+            break;
+        }
+    }
     return kind;
 }
 
-KERNEL(REDUCE_THREADS, 1) chunk_reduce(void *workspaces, uint64_t stride, uint32_t chunk) {
+KERNEL(REDUCE_THREADS, 2) chunk_reduce(void *workspaces, uint64_t stride, uint32_t chunk) {
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     const uint32_t method = header->params.method;
