@@ -81,7 +81,8 @@ struct LeafCandidate {
     }
 };
 
-// Leaves, with a mask of candidates for each, and the warp's part of them.
+// Leaves, with a mask of candidates for each, and the warp's part of them: every `parts`th, because leaves
+// that are close to one another have numbers that are, too.
 struct LeafRange {
     const uint32_t *masks;
     uint32_t first, end;
@@ -94,19 +95,18 @@ struct LeafRange {
 template <typename Visit>
 DEVICE void visit_leaves(const Workspace &workspace, const LeafRange &range, const Region &region,
                          const OverlapRule &lowest, const Visit &visit) {
-    const uint32_t first = range.first, end = range.end;
-    for (uint64_t from = first + range.part * WARP; from < end; from += range.parts * WARP) {
-        const uint32_t own = uint32_t(from) + lane_index();
-        const uint32_t leaf = own < end ? own : first;
+    for (uint64_t from = range.first + range.part; from < range.end; from += range.parts * WARP) {
+        const uint64_t own = from + lane_index() * range.parts;
+        const uint32_t leaf = own < range.end ? uint32_t(own) : range.first;
         const uint32_t mask = range.masks[leaf], classes = workspace.leaf_classes[leaf];
         const float4 bounds = workspace.leaf_bounds[leaf];
-        uint32_t hits =
-            __ballot_sync(ALL_LANES, own < end && mask != 0 && (classes & region.classes) != 0 &&
-                                         regions_intersect(bounds, region.bounds));
+        uint32_t hits = __ballot_sync(ALL_LANES, own < range.end && mask != 0 &&
+                                                     (classes & region.classes) != 0 &&
+                                                     regions_intersect(bounds, region.bounds));
         while (hits != 0) {
             const uint32_t hit = __ffs(hits) - 1;
             hits &= hits - 1;
-            const LeafCandidate candidate(workspace, uint32_t(from) + hit);
+            const LeafCandidate candidate(workspace, uint32_t(from) + hit * range.parts);
             const uint32_t in_mask = __shfl_sync(ALL_LANES, mask, hit);
             const bool can_conflict =
                 (in_mask >> lane_index() & 1) != 0 &&

@@ -225,7 +225,7 @@ struct MapUpright {
     // The items per thread, at most, and those below `items` for which compare_tile is compiled; 0:
     // none.
     static constexpr uint32_t ITEMS = MAP_ITEMS_PER_THREAD;
-    static constexpr uint32_t fewer_items(uint32_t items) {
+    static NMSFILTER_HOST_DEVICE constexpr uint32_t fewer_items(uint32_t items) {
         return items > 4 ? items - 2 : items - 1;
     }
     // Whether a single image can have warp groups, too.

@@ -108,7 +108,7 @@ struct MapOriented {
     static DEVICE uint32_t ranked_slot(uint32_t own_slot) { return own_slot; }
     // The exact test is long and needs many registers: compare_tile is compiled for one number of items.
     static constexpr uint32_t ITEMS = 4;
-    static constexpr uint32_t fewer_items(uint32_t) { return 0; }
+    static NMSFILTER_HOST_DEVICE constexpr uint32_t fewer_items(uint32_t) { return 0; }
     static constexpr bool HAS_GROUPS_FOR_SINGLE_IMAGES = true;
 };
 

@@ -289,7 +289,13 @@ KERNEL(SORT_THREADS, 1) sort_scatter(void *workspaces, uint64_t stride) {
 // Candidates of a lane, whose keys are compared with the same loaded key.
 #define SORT_ITEMS 2u
 
+// The keys that a warp compares with, some at a time.
+struct SortKeys {
+    uint64_t keys[CHUNK_THREADS / WARP][WARP];
+};
+
 KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
+    BLOCK_SHARED(SortKeys, shared);
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     if (!is_sorted(header)) {
@@ -321,13 +327,22 @@ KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
             own[k] = entries[min(at, last)];
             place[k] = from;
         }
+        const auto load_key = [&](uint32_t at) { return at < to ? entries[at].key : ~uint64_t(0); };
+        uint64_t *const keys = shared.keys[warp_index()];
+        uint64_t next = load_key(from + lane);
+        for (uint32_t i = from; i < to; i += WARP) {
+            keys[lane] = next;
+            __syncwarp();
+            next = load_key(i + WARP + lane); // in flight while keys are compared
 #pragma unroll 8
-        for (uint32_t i = from; i < to; i++) {
-            const uint64_t key = entries[i].key;
+            for (uint32_t j = 0; j < WARP; j++) {
+                const uint64_t key = keys[j];
 #pragma unroll
-            for (uint32_t k = 0; k < SORT_ITEMS; k++) {
-                place[k] += key < own[k].key;
+                for (uint32_t k = 0; k < SORT_ITEMS; k++) {
+                    place[k] += key < own[k].key;
+                }
             }
+            __syncwarp();
         }
 #pragma unroll
         for (uint32_t k = 0; k < SORT_ITEMS; k++) {
