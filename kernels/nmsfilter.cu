@@ -14,6 +14,10 @@
 //
 //   masks     decisions, coefficients and prototypes -> the bits of survivors' masks
 //
+// Map compares all pairs of candidates, which takes too long for many. Where an image has more than a
+// limit, kernels between reduce and publish sort its candidates by rank and by position, cut them into
+// chunks, and compare them with their neighbors (sort.cuh, chunk.cuh, reduce_chunk.cuh).
+//
 // The candidates are the vertices of the conflict graph. Two of them are adjacent where they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
 // Candidates are totally ordered: by score, then by anchor. Greedy non-maximum suppression takes

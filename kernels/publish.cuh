@@ -59,7 +59,8 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
     uint32_t *const words = (uint32_t *)(detections + uint64_t(image_index<IsBatch>()) * capacity);
 
     uint32_t total = 0; // survivors written
-    for (uint64_t from = 0; from < candidates; from += PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS) {
+    for (uint64_t from = 0; from < candidates && (max_detections == 0 || total < max_detections);
+         from += PUBLISH_ITEMS_PER_THREAD * PUBLISH_THREADS) {
         const uint32_t first = uint32_t(from) + PUBLISH_ITEMS_PER_THREAD * threadIdx.x;
         DecisionVector decisions = {};
         if (first < candidates) {

@@ -67,8 +67,8 @@ fn tensors_in_device_memory_equal_reference_and_only_survivors_are_copied_to_the
             }
             true => assert!(work.bytes_downloaded >= bytes_downloaded(&outcome), "seed {seed}"),
         }
-        // At most two launches, and one if there is memory for every anchor.
-        let greatest = if found.candidates <= layout.anchors() { 1 } else { 2 };
+        // At most two launches, and one if there is memory from the start.
+        let greatest = if found.candidates <= layout.anchors().min(2_048) { 1 } else { 2 };
         assert!((1..=greatest).contains(&outcome.device().launches), "seed {seed}");
         candidates += found.candidates;
         left += found.survivors.len();
@@ -283,5 +283,6 @@ fn recordings_in_device_memory_are_decoded_without_upload() {
         file.display()
     ));
     assert_eq!([frames, candidates], [3, 3 * 2_997]);
-    assert_eq!([uploaded, downloaded, launches], [0, 32 * 3 + 28 * survivors, 3]);
+    // The first frame is run again with memory for so many.
+    assert_eq!([uploaded, downloaded, launches], [0, 32 * 4 + 28 * survivors, 4]);
 }

@@ -77,7 +77,8 @@ pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
 /// The number of bytes that are copied to the host if there is one launch.
 fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    (32 * outcome.images().len() + 28 * survivors) as u64
+    32 * outcome.device().launches * outcome.images().len() as u64
+        + 28 * survivors as u64
         + column_bytes(outcome)
         + mask_bytes(outcome)
 }

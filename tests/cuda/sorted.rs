@@ -165,8 +165,11 @@ fn sorted_boxes_with_more_conflicts_than_are_stored_equal_the_cpu() {
         for i in 0..900 {
             boxes.push([i as f32 * step, 0.0], [100.0, 50.0], 1.0 - i as f32 / 1_000.0);
         }
-        let params =
-            Params { iou_threshold, thresholds: ClassThresholds::uniform(0.01), ..Params::default() };
+        let params = Params {
+            iou_threshold,
+            thresholds: ClassThresholds::uniform(0.01),
+            ..Params::default()
+        };
         for first_chunk in [50, 2_000] {
             assert_equal(&mut sorting(0, first_chunk), &boxes, &params, "a line");
         }
