@@ -24,6 +24,15 @@
 
 #define CHUNK_WARPS (CHUNK_THREADS / WARP)
 
+// Blocks that are resident on a multiprocessor. Older architectures need more registers.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define CHUNK_RESIDENT 2
+#define CHUNK_REDUCE_RESIDENT 1
+#else
+#define CHUNK_RESIDENT 4
+#define CHUNK_REDUCE_RESIDENT 2
+#endif
+
 // The smallest box that contains those of the lanes with `is_member`; one that intersects no other where
 // there are none.
 DEVICE float4 bounds_of_warp(const float4 &box, bool is_member) {
@@ -151,7 +160,7 @@ struct SuppressedLanes {
     }
 };
 
-KERNEL(CHUNK_THREADS, 4) chunk_filter(void *workspaces, uint64_t stride, uint32_t chunk) {
+KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t stride, uint32_t chunk) {
     BLOCK_SHARED(SuppressedLanes, suppressed);
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
@@ -233,7 +242,7 @@ KERNEL(CHUNK_THREADS, 4) chunk_filter(void *workspaces, uint64_t stride, uint32_
     }
 }
 
-KERNEL(CHUNK_THREADS, 4) chunk_map(void *workspaces, uint64_t stride, uint32_t chunk) {
+KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t stride, uint32_t chunk) {
     struct Lists {
         ConflictList of[LEAF_CANDIDATES];
     };
