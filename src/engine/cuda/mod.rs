@@ -15,6 +15,7 @@
 //! which is launched while the batch before had such an image, so that other images do not take longer.
 
 mod graph;
+mod graphs;
 mod inputs;
 mod interface;
 mod kernels;
@@ -37,7 +38,8 @@ use super::{
 use crate::decoder::{Field, Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, DriverError, ForeignStream, OwnedEvent, Stream};
 use crate::tensor::TensorView;
-use graph::{Graph, GraphConfig, LaunchParams};
+use graph::{GraphConfig, LaunchParams};
+use graphs::{CAPACITY_STEP, Graphs};
 use inputs::{InputMemory, Inputs, Provided};
 use interface::{ClassRule, KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
 use kernels::{DecodeKernel, Kernels};
@@ -80,36 +82,6 @@ struct OnDevice {
     sort: SortLimits,
     stream: Stream,
     kernels: Arc<Kernels>,
-}
-
-/// The step in which a graph's capacity grows, so that small differences need no new graph.
-const CAPACITY_STEP: u32 = 2048;
-
-/// The graphs that there are, each with a workspace.
-#[derive(Debug, Default)]
-struct Graphs {
-    /// Up to the limit above which candidates are sorted; above.
-    all: [Option<Graph>; 2],
-    /// That of the last launch.
-    current: usize,
-    /// Whether the last run had an image with more candidates than the limit.
-    had_sorted: bool,
-}
-
-impl Graphs {
-    /// The index of a graph for `wanted`.
-    fn index(wanted: &GraphConfig) -> usize {
-        usize::from(wanted.capacity > wanted.sort.limit)
-    }
-
-    /// The graph of the last launch.
-    fn current(&self) -> Option<&Graph> {
-        self.all[self.current].as_ref()
-    }
-
-    fn current_mut(&mut self) -> Option<&mut Graph> {
-        self.all[self.current].as_mut()
-    }
 }
 
 impl Cuda {
@@ -368,11 +340,8 @@ impl OnDevice {
         let mut batch = self.batch(inputs, layout, plain, params, None)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
         // Few anchors become candidates.
-        let mut capacity = batch.anchors().min(CAPACITY_STEP);
-        if self.graphs.had_sorted && batch.greatest_candidates() > batch.sort.limit {
-            capacity = capacity.max(batch.sort.limit + 1);
-        }
-        let mut config = batch.config(capacity);
+        let mut config = batch.config(batch.anchors().min(CAPACITY_STEP));
+        self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
         self.mask_places.clear();
         let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
         if let Some(grid) = &mask_grid {
@@ -387,9 +356,9 @@ impl OnDevice {
                 Some(grid) => self.place_masks(grid, config.images, &mut work),
                 None => 0,
             };
-            self.graphs.had_sorted = candidates > batch.sort.limit;
-            let has_memory = candidates <= self.capacity();
-            if has_memory && words <= self.mask_words() {
+            self.graphs.had_sorted = candidates > config.sort.limit;
+            let has_memory = candidates <= self.graphs.capacity();
+            if has_memory && words <= self.graphs.mask_words() {
                 if params.has_class_limits() {
                     self.apply_limits(params);
                 }
@@ -422,8 +391,9 @@ impl OnDevice {
         let mut batch = self.batch(inputs, layout, plain, params, Some(&stream))?;
         // The host does not see whether there are more candidates than memory: there is memory for all.
         let config = batch.config(batch.greatest_candidates());
-        self.prepare(config, batch.greatest_candidates(), Some(&stream))?;
-        let graph = self.graphs.current_mut().expect("just prepared");
+        let greatest = batch.greatest_candidates();
+        let enqueued = &mut self.enqueued;
+        let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
         let size = ResultSize {
             capacity: graph.capacity(),
             images: graph.images(),
@@ -469,22 +439,12 @@ impl OnDevice {
             let (first, places) = (self.results.first_mask_byte(image), &mut self.mask_places);
             let words = grid.place(survivors, first, places);
             most = most.max(words);
-            written += words.min(self.graphs.current().map_or(0, Graph::mask_words));
+            written += words.min(self.graphs.mask_words());
         }
         let bytes = u64::from(written) * WORD_BYTES;
         work.bytes_downloaded += bytes;
         work.mask_bytes_downloaded += bytes;
         most
-    }
-
-    /// The words of masks per image that there is memory for.
-    fn mask_words(&self) -> u32 {
-        self.graphs.current().map_or(0, Graph::mask_words)
-    }
-
-    /// The candidates per image that there is memory for.
-    fn capacity(&self) -> u32 {
-        self.graphs.current().map_or(0, Graph::capacity)
     }
 
     /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of an image;
@@ -496,8 +456,9 @@ impl OnDevice {
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
         let images = config.images;
-        self.prepare(*config, batch.greatest_candidates(), None)?;
-        let graph = self.graphs.current_mut().expect("just prepared");
+        let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
+        let graph =
+            self.graphs.prepare(*config, greatest, &self.kernels, &self.stream, enqueued)?;
         // The graph can have been made for results in device memory.
         let GraphConfig { column_components, .. } = *config;
         let (memory, mask_words) = (graph.memory(), graph.mask_words());
@@ -538,52 +499,6 @@ impl OnDevice {
             time: Duration::from_nanos(nanoseconds.into()),
         };
         Ok(most)
-    }
-
-    /// Provides a graph for `wanted`, in the order of `foreign` or the engine's stream. An image has at most `greatest`
-    /// candidates.
-    fn prepare(
-        &mut self,
-        wanted: GraphConfig,
-        greatest: u32,
-        foreign: Option<&Stream>,
-    ) -> Result<(), DeviceError> {
-        let index = Graphs::index(&wanted);
-        self.graphs.current = index;
-        if self.graphs.current().is_some_and(|graph| graph.holds(&wanted)) {
-            return Ok(());
-        }
-        let limit = if index == 0 { wanted.sort.limit } else { u32::MAX };
-        let in_steps = |capacity: u32| {
-            let steps = capacity.max(1).div_ceil(CAPACITY_STEP);
-            steps.saturating_mul(CAPACITY_STEP).min(limit)
-        };
-        let mut config = GraphConfig { capacity: in_steps(wanted.capacity), ..wanted };
-        // What the graph before was enqueued for uses its memory.
-        self.enqueued.synchronize()?;
-        if let Some(before) = self.graphs.all[index].take() {
-            if wanted.masks.is_some() {
-                config.mask_words = config.mask_words.max(before.mask_words());
-            }
-            if config.capacity > before.capacity() {
-                // By half at least, so that slow growth needs few graphs.
-                let grown = before.capacity().saturating_add(before.capacity() / 2);
-                config.capacity = config.capacity.max(in_steps(grown.min(greatest)));
-            }
-            // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
-            // that multiplies the memory: few large images followed by many small ones.
-            let (capacity, images) =
-                (config.capacity.max(before.capacity()), config.images.max(before.images()));
-            let memory = |capacity: u32, images: u32| u64::from(capacity) * u64::from(images);
-            let needed = memory(config.capacity, config.images)
-                .max(memory(before.capacity(), before.images()));
-            if capacity <= limit && memory(capacity, images) <= 2 * needed {
-                (config.capacity, config.images) = (capacity, images);
-            }
-        }
-        let stream = foreign.unwrap_or(&self.stream);
-        self.graphs.all[index] = Some(Graph::new(&self.kernels, stream, config)?);
-        Ok(())
     }
 }
 
