@@ -176,6 +176,22 @@ fn sorted_boxes_with_more_conflicts_than_are_stored_equal_the_cpu() {
     }
 }
 
+/// The candidates of a later chunk, of which the first survives and is in few lists.
+#[test]
+#[ignore = "needs a GPU"]
+fn sorted_boxes_of_a_later_chunk_on_each_other_equal_the_cpu() {
+    engines::require_gpu();
+    let mut rng = Rng::with_seed(2);
+    let mut boxes = Boxes::default();
+    for i in 0..60 {
+        boxes.push([100.0 + i as f32 * 50.0, 300.0], [20.0, 20.0], 0.9 + rng.f32() * 0.1);
+    }
+    for _ in 0..600 {
+        boxes.push([rng.f32(), rng.f32()], [50.0, 50.0], 0.1 + rng.f32() * 0.5);
+    }
+    assert_equal(&mut sorting(0, 40), &boxes, &Params::default(), "on each other");
+}
+
 /// Images with as many candidates as the limit are not sorted, those with one more are.
 #[test]
 #[ignore = "needs a GPU"]
