@@ -78,7 +78,7 @@ static bool equals_paper(uint64_t seed) {
     params.pixel_offset = 1.0f;
     params.threshold_inclusive = 1;
     params.capacity = n;
-    params.sort_limit = seed % 2 == 0 ? 0 : UINT32_MAX;
+    params.sort_limit = seed % 5 == 0 ? 0 : UINT32_MAX;
     params.first_chunk = 50;
     scenes::set_all_visible(params);
     const Memory memory(n, 1, params.sort_limit);
@@ -189,7 +189,7 @@ static std::string check_scene(const scenes::Scene &scene, Totals &totals) {
                                        : scene.params(addresses, thresholds);
     totals.scattered += (params.box_images | params.score_images) != 0;
     const Precisions precisions{scene.boxes_f16(), scene.scores_f16()};
-    if (random.once_in(6)) {
+    if (random.once_in(12)) {
         params.sort_limit = random.below(40);
         params.first_chunk = 1 + random.below(100);
     }
