@@ -73,6 +73,14 @@ pub enum InferenceError {
     /// The model is not a detector of pictures, or its properties or its `.modelinfo` file are wrong.
     #[error(transparent)]
     Description(#[from] ModelError),
+    /// The model cannot run as a CUDA graph.
+    #[error(
+        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph where it needs that"
+    )]
+    Graph {
+        /// Why.
+        problem: String,
+    },
     /// ONNX Runtime does not make a session.
     #[error("ONNX Runtime: {0}")]
     Session(String),
@@ -151,7 +159,8 @@ impl InferenceError {
             Self::Library(_)
             | Self::NoProvider { .. }
             | Self::NoGpu { .. }
-            | Self::Provider { .. } => {
+            | Self::Provider { .. }
+            | Self::Graph { .. } => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }
             Self::Device(_) | Self::Session(_) => {

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
-use ort::session::{NoSelectedOutputs, RunOptions, Session};
+use ort::session::{RunOptions, Session};
 use ort::value::DynTensor;
 
 use crate::device::{Device, OwnedEvent, Stream};
@@ -59,13 +59,28 @@ pub struct InferenceOptions {
     pub labels: Option<Vec<String>>,
     /// The number of the GPU.
     pub device: u32,
+    /// Whether runs are CUDA graphs.
+    pub cuda_graph: CudaGraph,
+}
+
+/// Whether a model on a GPU runs as the launch of a CUDA graph, by which the host submits all its kernels at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CudaGraph {
+    /// If the model can.
+    #[default]
+    Auto,
+    /// Or an error.
+    On,
+    /// No.
+    Off,
 }
 
 /// A model that runs.
 pub struct Inference {
     // The session is dropped before the stream.
     session: Session,
-    run_options: RunOptions<NoSelectedOutputs>,
+    /// Whether each set is written by a CUDA graph of its own.
+    pub has_graph: bool,
     sets: Vec<OutputSet>,
     input: DynTensor,
     allocator: Allocator,
@@ -105,6 +120,33 @@ impl Inference {
     /// # Errors
     /// If the library, the provider, or the model cannot be used.
     pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
+        match (provider, options.cuda_graph) {
+            (Provider::Cuda, CudaGraph::On) => {
+                let with_graph = Self::open_with(options, provider, true);
+                with_graph.map_err(|why| InferenceError::Graph { problem: why.to_string() })
+            }
+            (Provider::Cuda, CudaGraph::Auto) => match Self::open_with(options, provider, true) {
+                Ok(inference) => Ok(inference),
+                Err(why) => {
+                    // If that is not because of the graph, it is an error again.
+                    let inference = Self::open_with(options, provider, false)?;
+                    gst::debug!(CAT, "without a CUDA graph: {why}");
+                    Ok(inference)
+                }
+            },
+            (Provider::Cpu | Provider::TensorRt, CudaGraph::On) => {
+                let problem = format!("provider={} has none", provider.name());
+                Err(InferenceError::Graph { problem })
+            }
+            _ => Self::open_with(options, provider, false),
+        }
+    }
+
+    fn open_with(
+        options: &InferenceOptions,
+        provider: Provider,
+        has_graph: bool,
+    ) -> Result<Self, InferenceError> {
         let library = OnnxRuntime::load(options.library.as_deref())?;
         let path = &options.model;
         check_file(path)?;
@@ -120,19 +162,16 @@ impl Inference {
         };
         let mut session = match &stream {
             None => provider::open_on_cpu(&library, path)?,
-            Some(stream) => provider::open_on_gpu(&library, path, provider, stream)?,
+            Some(stream) => provider::open_on_gpu(&library, path, provider, stream, has_graph)?,
         };
         let mut model = Model::new(&session, path, &options.overrides)?;
         if let Some(labels) = &options.labels {
             model.labels.clone_from(labels);
         }
         let failed = |error: ort::Error| InferenceError::Session(error.to_string());
-        let mut run_options = RunOptions::new().map_err(failed)?;
         let allocator = match &stream {
             None => Allocator::default(),
             Some(stream) => {
-                // The event of an output marks when it may be read.
-                run_options.disable_device_sync().map_err(failed)?;
                 let info = MemoryInfo::new(
                     AllocationDevice::CUDA,
                     stream.device.ordinal() as i32,
@@ -156,7 +195,7 @@ impl Inference {
                 Some(Gpu { stream, resampler: None, takes_input, read })
             }
         };
-        let outputs = fix_outputs(&mut session, &model, &input, provider)?;
+        let outputs = fix_outputs(&mut session, &model, &input, provider, has_graph)?;
         let info = ModelInfo {
             task: model.task.clone(),
             end2end: model.end2end,
@@ -166,9 +205,9 @@ impl Inference {
                 .with_letterbox(options.letterbox)
                 .with_labels(model.labels.iter().cloned())
         };
-        Ok(Self {
+        let mut inference = Self {
             session,
-            run_options,
+            has_graph,
             sets: Vec::new(),
             input,
             allocator,
@@ -184,7 +223,13 @@ impl Inference {
             provider,
             library: library.path,
             uploaded: 0,
-        })
+        };
+        if has_graph {
+            // Captures the first graph, of any input.
+            let index = inference.free_set()?;
+            inference.run_model(index)?;
+        }
+        Ok(inference)
     }
 
     /// Sets the format and size of the following frames.
@@ -276,7 +321,7 @@ impl Inference {
     /// Runs the model on its input; the outputs are written to set `index`. On a GPU the work is submitted.
     fn run_model(&mut self, index: usize) -> Result<(), InferenceError> {
         let set = &self.sets[index];
-        let result = self.session.run_binding_with_options(&set.binding, &self.run_options);
+        let result = self.session.run_binding_with_options(&set.binding, &set.run_options);
         result.map(drop).map_err(|error| run_error(self.provider, &self.outputs, &error))?;
         if let (Some(gpu), Some(ready)) = (&self.gpu, &set.ready) {
             gpu.stream.stream.record(ready)?;
@@ -291,9 +336,20 @@ impl Inference {
         }
         let input = (&*self.model.input.name, &self.input);
         let stream = self.gpu.as_ref().map(|gpu| &gpu.stream);
+        let failed = |error: ort::Error| InferenceError::Session(error.to_string());
+        let mut run_options = RunOptions::new().map_err(failed)?;
+        if stream.is_some() {
+            // The event of an output marks when it may be read.
+            run_options.disable_device_sync().map_err(failed)?;
+        }
+        if self.has_graph {
+            // A graph has the addresses of the run in which it was captured.
+            run_options.set(GRAPH_ID, self.sets.len().to_string()).map_err(failed)?;
+        }
         let set = OutputSet::new(
             &self.session,
             &self.allocator,
+            run_options,
             input,
             &self.outputs,
             &self.info,
@@ -314,6 +370,9 @@ impl Drop for Inference {
         }
     }
 }
+
+/// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.
+const GRAPH_ID: &str = "gpu_graph_id";
 
 /// # Errors
 /// If `path` is not a regular file that may be read; ONNX Runtime's own messages do not say that.
@@ -336,6 +395,7 @@ fn fix_outputs(
     model: &Model,
     input: &DynTensor,
     provider: Provider,
+    has_graph: bool,
 ) -> Result<Vec<FixedOutput>, InferenceError> {
     let failed = |error: ort::Error| InferenceError::Session(error.to_string());
     let mut binding = session.create_binding().map_err(failed)?;
@@ -346,7 +406,13 @@ fn fix_outputs(
     for output in &model.outputs {
         binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
     }
-    let values = session.run_binding(&binding).map_err(|error| run_error(provider, &[], &error))?;
+    let mut run_options = RunOptions::new().map_err(failed)?;
+    if has_graph {
+        run_options.set(GRAPH_ID, "-1").map_err(failed)?;
+    }
+    let values = session
+        .run_binding_with_options(&binding, &run_options)
+        .map_err(|error| run_error(provider, &[], &error))?;
     let of_run = |output: &OutputSpec| {
         let shape = values[&*output.name].shape();
         let sides: Vec<usize> =

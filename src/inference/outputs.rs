@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gst::glib;
 use ort::memory::Allocator;
-use ort::session::{IoBinding, Session};
+use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session};
 use ort::value::DynTensor;
 
 use super::error::InferenceError;
@@ -33,6 +33,8 @@ pub struct FixedOutput {
 pub struct OutputSet {
     /// Binds the model's input, and its outputs to the memory of `tensors`.
     pub binding: IoBinding,
+    /// The options of runs that write the set. With CUDA graphs, they name the graph that writes to this memory.
+    pub run_options: RunOptions<NoSelectedOutputs>,
     /// The outputs as tensors to attach.
     pub tensors: Vec<NewTensor>,
     /// The frame of the run that writes the set, if that is on a GPU.
@@ -49,6 +51,7 @@ impl OutputSet {
     pub fn new(
         session: &Session,
         allocator: &Allocator,
+        run_options: RunOptions<NoSelectedOutputs>,
         (input_name, input): (&str, &DynTensor),
         outputs: &[FixedOutput],
         model: &gst::Caps,
@@ -75,7 +78,7 @@ impl OutputSet {
             let tensor = NewTensor::new(&output.id, output.element, shape, data)?;
             tensors.push(tensor.with_model(model.clone()));
         }
-        Ok(Self { binding, tensors, staging: Staging::default(), ready })
+        Ok(Self { binding, run_options, tensors, staging: Staging::default(), ready })
     }
 
     /// Whether nothing else has a reference to the tensors, so that they may be written again. What readers

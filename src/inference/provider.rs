@@ -55,16 +55,18 @@ pub fn open_on_cpu(library: &OnnxRuntime, path: &Path) -> Result<Session, Infere
     open(library, path, Provider::Cpu, &[])
 }
 
-/// Opens the model at `path` on a GPU. All work is submitted to `stream`.
+/// Opens the model at `path` on a GPU. All work is submitted to `stream`; with `has_graph`, which only CUDA has, as the
+/// launch of a CUDA graph.
 ///
 /// # Errors
 /// If the library has no such provider, the provider cannot be used on this machine, or the file is not
-/// a model.
+/// a model; with `has_graph`, if a node of the model runs on the CPU.
 pub fn open_on_gpu(
     library: &OnnxRuntime,
     path: &Path,
     provider: Provider,
     stream: &Arc<GpuStream>,
+    has_graph: bool,
 ) -> Result<Session, InferenceError> {
     library.preload_cuda();
     let ordinal = stream.device.ordinal() as i32;
@@ -75,7 +77,7 @@ pub fn open_on_gpu(
     // can differ from run to run.
     let cuda = cuda.with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic);
     require::<ep::CUDA>(provider)?;
-    let cuda = cuda.build().error_on_failure();
+    let cuda = cuda.with_cuda_graph(has_graph).build().error_on_failure();
     if provider == Provider::Cuda {
         return open(library, path, provider, &[cuda]);
     }

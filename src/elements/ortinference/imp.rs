@@ -13,7 +13,7 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::VideoInfo;
 
-use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
 use super::settings::Settings;
 use super::stats::Stats;
@@ -52,6 +52,13 @@ pub struct OrtInference {
         nick = "CUDA device id",
         blurb = "Number of the GPU to use",
         mutable_ready
+    )]
+    #[property(
+        name = "cuda-graph", get, set, type = CudaGraph, member = cuda_graph,
+        builder(CudaGraph::default())
+            .nick("CUDA graph")
+            .blurb("Whether the model runs as the launch of a CUDA graph, with provider cuda")
+            .mutable_ready()
     )]
     #[property(
         name = "letterbox", get, set, type = OrtInferenceLetterbox, member = letterbox,
@@ -334,20 +341,22 @@ impl OrtInference {
 
     /// Posts which model runs where.
     fn post_model(&self, state: &State) {
-        let Inference { model, provider, library, .. } = &state.inference;
+        let Inference { model, provider, library, has_graph, .. } = &state.inference;
         let input = &model.input;
         gst::info!(
             CAT,
             imp = self,
-            "{:?} on {} with {library:?}: {input:?}, {} labels, outputs {:?}",
+            "{:?} on {}{} with {library:?}: {input:?}, {} labels, outputs {:?}",
             state.options.model,
             provider.name(),
+            if *has_graph { " as a CUDA graph" } else { "" },
             model.labels.len(),
             model.outputs,
         );
         let structure = gst::Structure::builder("ortinference-model")
             .field("model", state.options.model.display().to_string())
             .field("provider", provider.name())
+            .field("cuda-graph", *has_graph)
             .field("library", library.display().to_string())
             .field("width", input.size[0])
             .field("height", input.size[1])

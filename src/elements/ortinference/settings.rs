@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
 use crate::inference::InferenceOptions;
 use crate::inference::model::{Overrides, numbers};
@@ -18,6 +18,7 @@ pub(super) struct Settings {
     pub library: Option<String>,
     pub provider: Provider,
     pub cuda_device_id: u32,
+    pub cuda_graph: CudaGraph,
     pub letterbox: OrtInferenceLetterbox,
     pub input_width: u32,
     pub input_height: u32,
@@ -62,6 +63,7 @@ impl Settings {
             letterbox: self.letterbox.into(),
             labels,
             device: self.cuda_device_id,
+            cuda_graph: self.cuda_graph.into(),
         })
     }
 }
