@@ -4,7 +4,8 @@
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libnmsfilter-gst.so.0");
+        let major = env!("CARGO_PKG_VERSION_MAJOR");
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libnmsfilter-gst.so.{major}");
         // The entry points of the plugin, which is linked too, are not part of the interface.
         println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
     }

@@ -69,3 +69,8 @@ pub mod cuda;
 pub use plugin::plugin_register_static;
 #[cfg(feature = "onnxruntime")]
 pub use plugin::register_inference;
+
+/// The examples of the crate's page.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+struct CratePage;

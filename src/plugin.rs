@@ -11,6 +11,8 @@ fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     #[cfg(feature = "v1_20")]
     custom_meta::register();
     elements::nmsfilter::register(plugin)?;
+    #[cfg(feature = "v1_26")]
+    elements::nmstensordec::register(plugin)?;
     elements::detectionjson::register(plugin)
 }
 

@@ -1,22 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# meson.sh FOLDER: builds with meson, runs its tests and installs as README.md describes: below GStreamer's prefix,
-# here into a staging folder, and below another; with all plugins, and without nmsfilterdemo. The build is kept in
+# meson.sh FOLDER [ROOT]: builds with meson, runs its tests and installs as README.md describes: below GStreamer's prefix,
+# here into a staging folder, and below another; with all plugins, and without nmsfilterdemo. With
+# ROOT (tests/roots/clean.sh, this machine's release of Debian), what is installed is used there. The build is kept in
 # FOLDER.
 set -euo pipefail
-folder=$(realpath -m "$1")
+folder=$(realpath -m "$1") root=${2-}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$folder/build own=$folder/prefix staged=$folder/staged fewer=$folder/fewer
 gstreamer=$(pkg-config --variable=prefix gstreamer-1.0)
 plugins=$(pkg-config --variable=pluginsdir gstreamer-1.0)
 rm -rf "$own" "$staged" "$fewer"
+mkdir -p "$folder"
 
 # The dev profile without optimization builds faster; the steps are the same.
-export CARGO_PROFILE_DEV_OPT_LEVEL=0 RUSTFLAGS="${RUSTFLAGS-} -D warnings"
+export CARGO_PROFILE_DEV_OPT_LEVEL=0
+# Not by RUSTFLAGS, for which cargo would compile dependencies once more.
+refuse_warnings() {
+    "$@" 2>&1 | tee "$folder/build.log"
+    if grep '^warning' "$folder/build.log"; then exit 1; fi
+}
 meson setup "$build" --buildtype=debug --prefix="$own" -Donnxruntime=true -Ddemo=true \
     $([ ! -d "$build" ] || echo --reconfigure)
-meson compile -C "$build"
+refuse_warnings meson compile -C "$build"
 # The sources are dependencies of the build. (Not grep -q, which would close ninja's pipe.)
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
@@ -28,6 +35,28 @@ for element in nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
         gst-inspect-1.0 "$element" >/dev/null
 done
 
+# Programs in C are compiled with what pkg-config has, and find the plugin that is installed.
+libdir=$(dirname "$(find "$own" -name libnmsfilter.so)")
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+for package in nmsfilter nmsfilter-gst; do
+    [ "$(pkg-config --modversion $package)" = "$version" ]
+    [ "$(readlink "$libdir/lib$package.so")" = "lib$package.so.$version" ]
+done
+if readelf --dynamic "$libdir/libnmsfilter.so" | grep -E 'NEEDED.*(gst|glib|gobject)'; then
+    echo "libnmsfilter.so needs GStreamer" >&2
+    exit 1
+fi
+# shellcheck disable=SC2046 # several options
+{
+    cc -std=c99 c/examples/suppress.c -o "$folder/suppress" $(pkg-config --cflags --libs nmsfilter)
+    cc -std=c99 c-gst/examples/attach.c -o "$folder/attach" $(pkg-config --cflags --libs nmsfilter-gst gstreamer-app-1.0)
+}
+[ "$(LD_LIBRARY_PATH=$libdir "$folder/suppress" | wc -l)" = 2 ]
+LD_LIBRARY_PATH=$libdir GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
+    "$folder/attach" | grep '^person at 100.0,50.0 80.0x80.0, score 0.90$'
+unset PKG_CONFIG_PATH
+
 meson setup "$build" --reconfigure --prefix="$gstreamer"
 DESTDIR=$staged meson install -C "$build" --quiet
 [ "$(ls "$staged$plugins")" = "$(ls "$own${plugins#"$gstreamer"}")" ]
@@ -35,6 +64,12 @@ echo "installed: $(ls "$staged$plugins"/*)"
 
 # Without the feature internals, which the demonstrations turn on: what no part of the plugins uses is found.
 meson setup "$build" --reconfigure -Ddemo=false
+refuse_warnings meson compile -C "$build"
 DESTDIR=$fewer meson install -C "$build" --quiet
 [ "$(ls "$fewer$plugins")" = $'libgstnmsfilter.so\nlibgstonnxruntime.so' ]
 echo "installed without the option demo: $(ls "$fewer$plugins"/*)"
+
+[ -z "$root" ] || tests/packages/in_clean_root.sh "$root" "$fewer" '
+    install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+    cp --recursive --no-target-directory /packages /
+    /check/picture.sh'

@@ -15,7 +15,9 @@ mod status;
 mod tensor;
 mod version;
 
-pub use model::{Letterbox, Model};
-pub use region::Region;
-pub use status::Status;
-pub use tensor::{ElementType, Memory, Tensor};
+pub use gstreamer::nmsfilter_gst_init;
+pub use model::{Letterbox, Model, nmsfilter_gst_model_caps};
+pub use region::{Region, nmsfilter_gst_read_regions};
+pub use status::{Status, nmsfilter_gst_error_text};
+pub use tensor::{ElementType, Memory, Tensor, nmsfilter_gst_attach_tensor};
+pub use version::nmsfilter_gst_version;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The header in C99 and C++17, and programs in C.
 
+#[allow(dead_code, reason = "other programs use the rest")]
 mod support;
-
-use std::process::Command;
 
 use support::{Check, Compiler, Library, finish, has};
 
@@ -71,32 +70,6 @@ fn calls_of_all_kinds_have_no_error_under_valgrind() {
 
 #[test]
 fn the_library_has_its_name_and_exports_its_functions_only() {
-    let dynamic = finish(Command::new("readelf").arg("--dynamic").arg(LIBRARY.built()));
-    assert!(dynamic.contains("soname: [libnmsfilter.so.0]"), "{dynamic}");
-    let symbols = finish(Command::new("nm").args(["-D", "--defined-only"]).arg(LIBRARY.built()));
-    let mut names: Vec<&str> =
-        symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
-    names.sort();
     let header = std::fs::read_to_string(LIBRARY.path("include/nmsfilter/nmsfilter.h")).unwrap();
-    let is_declared = |name: &&&str| {
-        header.contains(&format!(" {name}(")) || header.contains(&format!("*{name}("))
-    };
-    assert_eq!(names.iter().find(|name| !is_declared(name)), None);
-    let declared = header.lines().filter(|line| !line.starts_with(" *"));
-    let declared =
-        declared.filter(|line| line.contains("nmsfilter_") && line.contains('(')).count();
-    assert_eq!(names.len(), declared);
-}
-
-/// With a driver (tests/run.sh: the one that emulates a GPU).
-#[test]
-#[ignore = "needs a GPU"]
-fn the_example_for_device_memory_prints_the_windows_that_remain() {
-    let folders = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-    let mut arguments: Vec<String> =
-        folders.split(':').filter(|it| !it.is_empty()).map(|it| format!("-L{it}")).collect();
-    arguments.push("-l:libcuda.so.1".to_owned());
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let program = LIBRARY.compile("examples/device.c", Check::None, &arguments);
-    assert_eq!(program.run(), "window 0 at 100,50, score 0.90\nwindow 2 at 300,60, score 0.70\n");
+    LIBRARY.check_symbols(&header);
 }

@@ -106,3 +106,11 @@ fn the_header_of_the_core_is_made_of_its_sources() {
 fn the_header_for_gstreamer_is_made_of_its_sources() {
     GST.check();
 }
+
+#[test]
+fn meson_has_the_version_of_the_packages() {
+    let meson = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meson.build");
+    let text = std::fs::read_to_string(meson).unwrap();
+    let version = text.lines().find_map(|line| line.trim().strip_prefix("version: '"));
+    assert_eq!(version, Some(concat!(env!("CARGO_PKG_VERSION"), "',")));
+}

@@ -25,6 +25,8 @@ mod yolox;
 
 #[cfg(feature = "internals")]
 pub use assign::ONNX_PREFIX;
+#[cfg(feature = "v1_28")]
+pub(crate) use choose::is_known;
 pub use choose::{Choice, ChoiceError, choose};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements and what they share.
 //!
-//! `nmsfilter` connects input, decoder, engine and output. `detectionjson` makes JSON of the result. `ortinference` runs a detector; it is registered
+//! `nmsfilter` connects input, decoder, engine and output; `nmstensordec` is the same for GStreamer's autoplugging.
+//! `detectionjson` makes JSON of the result. `ortinference` runs a detector; it is registered
 //! by a plugin of its own (feature `onnxruntime`, package in inference/). A third plugin (package in demo/)
 //! has elements to test and demonstrate them.
 
@@ -9,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub mod detectionjson;
 pub mod nmsfilter;
+#[cfg(feature = "v1_26")]
+pub mod nmstensordec;
 #[cfg(feature = "onnxruntime")]
 pub mod ortinference;
 pub mod property;

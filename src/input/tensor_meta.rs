@@ -63,7 +63,7 @@ const NOT_UTF8: &str = "(an id that is not UTF-8)";
 
 /// The tensor's id. Unlike `id()` of the bindings, this supports tensors without an id and ids that
 /// are not UTF-8.
-fn id(tensor: &gst_analytics::Tensor) -> &'static str {
+pub(crate) fn id(tensor: &gst_analytics::Tensor) -> &'static str {
     text::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
 }
 

@@ -35,6 +35,7 @@ pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameRegions, Region};
 #[cfg(feature = "internals")]
 pub use region::{RegionDetail, RegionMask};
+#[cfg(feature = "internals")]
 pub use roi::roi_type;
 
 /// The kinds of metadata to write.

@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "v1_28")]
+mod autoplug;
 mod deepstream_pipelines;
 mod frame;
 mod greedy;

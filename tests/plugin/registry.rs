@@ -8,7 +8,10 @@ use crate::support::pipeline;
 /// Each plugin, which has the name of its package, with its elements. The plugin `onnxruntime` is in the test
 /// program `inference`.
 const PLUGINS: [(&str, &[&str]); 2] = [
-    ("nmsfilter", &["nmsfilter"]),
+    #[cfg(not(feature = "v1_28"))]
+    ("nmsfilter", &["detectionjson", "nmsfilter"]),
+    #[cfg(feature = "v1_28")]
+    ("nmsfilter", &["detectionjson", "nmsfilter", "nmstensordec"]),
     ("nmsfilterdemo", &["crowdtestsrc", "roioverlay", "tensorreplay"]),
 ];
 

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # make.sh SUITE DIR: creates a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in DIR, in
 # which the plugin can be built and run, unless DIR exists. Needs root, mmdebstrap and
-# debian-archive-keyring. The packages are from the mirror NMSFILTER_DEBIAN_MIRROR; if that is unset,
-# from the Debian mirror of this machine's apt; if there is none (Ubuntu), from the default mirror of
-# mmdebstrap. DIR is renamed to its name when complete; a lock serializes runs for the same DIR.
+# debian-archive-keyring; mirror.sh has where the packages are from. DIR is renamed to its name when complete; a lock
+# serializes runs for the same DIR.
 set -euo pipefail
 suite=$1 dir=$2
 
@@ -13,17 +12,7 @@ exec 9>"$dir.lock"
 flock 9
 [ ! -d "$dir" ] || exit 0
 
-mirror=${NMSFILTER_DEBIAN_MIRROR-}
-if [ -z "$mirror" ]; then
-    # shellcheck disable=SC2016  # apt's own variable
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1) || true
-fi
-# The apt of an Ubuntu machine does not have Debian's keys.
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-[ -e "$keyring" ] || {
-    echo "$keyring is missing: install debian-archive-keyring" >&2
-    exit 1
-}
+source "$(dirname "${BASH_SOURCE[0]}")/mirror.sh"
 echo "packages from ${mirror:-the mirror that mmdebstrap uses by default}"
 
 # A few elements of the bad plugins and GStreamer's analytics library are needed. Their packages

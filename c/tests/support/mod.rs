@@ -73,6 +73,11 @@ impl Library {
         flags
     }
 
+    /// The name by which programs load the library.
+    fn soname(&self) -> String {
+        format!("lib{}.so.{}", self.name, env!("CARGO_PKG_VERSION_MAJOR"))
+    }
+
     fn pkg_config(&self, what: &str) -> Vec<String> {
         if self.pkg_config.is_empty() {
             return Vec::new();
@@ -90,13 +95,33 @@ impl Library {
         finish(compiler.command().args(self.compile_flags()).arg("-fsyntax-only").arg(file));
     }
 
+    /// Checks that programs load the library by its name and major version, and that it exports what the header declares
+    /// and nothing else.
+    pub fn check_symbols(&self, header: &str) {
+        let dynamic = finish(Command::new("readelf").arg("--dynamic").arg(self.built()));
+        assert!(dynamic.contains(&format!("soname: [{}]", self.soname())), "{dynamic}");
+        let symbols = finish(Command::new("nm").args(["-D", "--defined-only"]).arg(self.built()));
+        let mut exported: Vec<&str> =
+            symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
+        // The functions are declared after everything else.
+        let (_, functions) = header.split_once("extern \"C\" {").unwrap();
+        let mut declared: Vec<&str> = functions
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('*'))
+            .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+            .filter(|name| name.starts_with("nmsfilter_"))
+            .collect();
+        exported.sort();
+        declared.sort();
+        assert_eq!(exported, declared);
+    }
+
     /// Compiles and links the program of a source file in C.
     pub fn compile(&self, source: &str, check: Check, arguments: &[&str]) -> Program {
         let folder = Folder::new();
         // By the name that programs load, too (soname).
-        for suffix in ["", ".0"] {
-            let link = folder.0.join(format!("lib{}.so{suffix}", self.name));
-            std::os::unix::fs::symlink(self.built(), link).unwrap();
+        for name in [format!("lib{}.so", self.name), self.soname()] {
+            std::os::unix::fs::symlink(self.built(), folder.0.join(name)).unwrap();
         }
         let mut command = Compiler::C99.command();
         if check == Check::AddressSanitizer {

@@ -6,6 +6,7 @@
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
+use crate::Error;
 use crate::frames::Frames;
 use crate::options::Options;
 use crate::pipeline::{Failure, Pipeline};
@@ -20,7 +21,7 @@ pub struct Detector {
 
 impl Detector {
     /// Builds the pipeline.
-    pub fn new(options: &Options) -> Result<Self, Failure> {
+    pub fn new(options: &Options) -> Result<Self, Error> {
         let pipeline = Pipeline::parse(&description(options))?;
         let inference: Option<gst::Element> = pipeline.find("inference");
         let nms: gst::Element = pipeline.find("nms").expect("it is in the description");
@@ -37,7 +38,7 @@ impl Detector {
 
         let appsrc = pipeline.find("frames").expect("it is in the description");
         let frames = Frames::new(appsrc, options.restarts());
-        let mut report = Report::new(options, inference, nms, frames.clone());
+        let mut report = Report::new(options, inference, nms, frames.clone())?;
         let sink: gst_app::AppSink = pipeline.find("report").expect("it is in the description");
         let callbacks = gst_app::AppSinkCallbacks::builder()
             .new_sample(move |sink| {
@@ -100,7 +101,7 @@ fn description(options: &Options) -> String {
     // have a frame.
     text += &format!(
         " ! nmsfilter name=nms {nms} ! tee name=results
-         results. ! appsink name=report sync=false async=false"
+         results. ! detectionjson ! appsink name=report sync=false async=false"
     );
     // Preview and recording have threads of their own, behind queues that never wait for them if the source
     // is live. sync=false: a frame is shown as soon as it is drawn.

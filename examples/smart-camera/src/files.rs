@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording must not overwrite a file that the program reads. In: the recording's path, and the pipelines.
-//! Out: an error, before any file is opened.
+//! A recording or an output must not change a file that the program reads. In: its path, and the pipelines.
+//! Out: an error, before any file is written.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,16 +11,16 @@ use gst::glib;
 use crate::Error;
 use crate::pipeline::Pipeline;
 
-/// Checks that no element of these pipelines has a property with the path, or the `file:` URI, of the file
-/// `record`.
-pub fn check_record(record: &str, pipelines: &[&Pipeline]) -> Result<(), Error> {
+/// Checks that no element of these pipelines has a property with the path, or the `file:` URI, of the file that
+/// `option` names.
+pub fn check_written(option: &str, file: &str, pipelines: &[&Pipeline]) -> Result<(), Error> {
     // A file that does not exist is not read.
-    let Some(recorded) = identity(Path::new(record)) else { return Ok(()) };
+    let Some(written) = identity(Path::new(file)) else { return Ok(()) };
     let names = pipelines.iter().flat_map(|pipeline| pipeline.text_properties());
     for name in names {
-        if identity(&path(&name)) == Some(recorded) {
+        if identity(&path(&name)) == Some(written) {
             return Err(format!(
-                "--record {record}: expected another file than those that are read; it is the same \
+                "--{option} {file}: expected another file than those that are read; it is the same \
                  file as {name}"
             )
             .into());

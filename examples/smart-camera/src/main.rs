@@ -16,6 +16,7 @@ mod frames;
 mod messages;
 mod options;
 mod orientation;
+mod output;
 mod pipeline;
 mod report;
 mod source;
@@ -63,8 +64,11 @@ fn run() -> Result<(), Error> {
     let source = source::pipeline(&options)?;
     let detector = Detector::new(&options)?;
     if let Some(record) = &options.record {
-        files::check_record(record, &[&source, detector.pipeline()])?;
+        files::check_written("record", record, &[&source, detector.pipeline()])?;
         detector.record_to(record);
+    }
+    if let Some(file) = output::file(options.output.as_deref()) {
+        files::check_written("output", file, &[&source, detector.pipeline()])?;
     }
 
     glib::MainContext::default().block_on(async {

@@ -33,6 +33,8 @@ Report
   --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1; may be repeated. Counted are
                         the detections with their center in it. Without zones: the whole frame
   --frames N            end after N lines, 1 or more
+  --output WHERE        append the lines to this file, or send them to tcp://HOST:PORT, instead of
+                        writing them to standard output
 
 Pictures
   --preview             a window with the detections
@@ -55,6 +57,7 @@ pub struct Options {
     pub labels: Option<String>,
     pub zones: Vec<Zone>,
     pub frames: Option<u64>,
+    pub output: Option<String>,
     pub preview: bool,
     pub record: Option<String>,
     pub repeat: bool,
@@ -125,6 +128,7 @@ pub fn parse() -> Result<Option<Options>, Error> {
                 let wrong = || expected("frames", "a whole number, 1 or more", &value);
                 options.frames = Some(frames.ok_or_else(wrong)?);
             }
+            Long("output") => options.output = Some(arguments.value()?.string()?),
             Long("preview") => options.preview = true,
             Long("record") => options.record = Some(arguments.value()?.string()?),
             Long("loop") => options.repeat = true,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON line of a frame.
 //!
-//! In: a frame with regions of interest, as `nmsfilter` attaches them. Out: what they are, where, and how many
-//! have their center in each zone.
+//! In: the line of a frame that `detectionjson` makes of its detections. Out: the same line, with when and by what they
+//! were found, and how many have their center in each zone.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use gst::prelude::*;
-use gst_video::VideoRegionOfInterestMeta;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::frames::Frames;
 use crate::options::Options;
+use crate::{Error, output};
 
 /// A part of the frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,14 +49,15 @@ impl Zone {
         (pixels(x, width), pixels(y, height), pixels(w, width), pixels(h, height))
     }
 
-    fn contains_center(&self, [x, y, w, h]: [f64; 4]) -> bool {
+    fn contains_center(&self, object: &Object) -> bool {
         let [left, top, width, height] = self.area;
-        let (x, y) = (x + w / 2.0, y + h / 2.0);
+        let Edges { x_min, y_min, x_max, y_max } = object.detection.bounding_box;
+        let (x, y) = ((x_min + x_max) / 2.0, (y_min + y_max) / 2.0);
         (left..left + width).contains(&x) && (top..top + height).contains(&y)
     }
 }
 
-/// What a frame's line says, in this order.
+/// What a line has before what `detectionjson` has found, in this order.
 #[derive(Serialize)]
 struct Line<'a> {
     /// Seconds since 1970.
@@ -72,17 +73,35 @@ struct Line<'a> {
     /// What decodes its outputs and suppresses duplicates.
     engine: Option<String>,
     zones: BTreeMap<&'a str, BTreeMap<&'a str, u64>>,
-    detections: &'a [Detection],
 }
 
-/// What a region of interest says.
-#[derive(Serialize)]
-struct Detection {
+/// What is counted of a line of `detectionjson`.
+#[derive(Deserialize)]
+struct Found {
+    objects: Vec<Object>,
+}
+
+/// An object of such a line.
+#[derive(Deserialize)]
+struct Object {
+    #[serde(default, rename = "roi_type")]
     label: String,
-    score: f64,
-    /// Left, top, width and height, 0 to 1 across the frame.
-    #[serde(rename = "box")]
-    area: [f64; 4],
+    detection: Detection,
+}
+
+/// The detection of such an object.
+#[derive(Deserialize)]
+struct Detection {
+    bounding_box: Edges,
+}
+
+/// The edges of a box, 0 to 1 across the frame.
+#[derive(Clone, Copy, Deserialize)]
+struct Edges {
+    x_min: f64,
+    y_min: f64,
+    x_max: f64,
+    y_max: f64,
 }
 
 /// Writes the lines.
@@ -95,6 +114,7 @@ pub struct Report {
     frames: Frames,
     lines: u64,
     limit: Option<u64>,
+    output: Box<dyn Write + Send>,
 }
 
 impl Report {
@@ -104,39 +124,44 @@ impl Report {
         inference: Option<gst::Element>,
         nms: gst::Element,
         frames: Frames,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let output = output::open(options.output.as_deref())?;
         let labels = options.labels.iter().flat_map(|labels| labels.split(','));
         let labels = labels.map(|label| label.trim().to_owned()).collect();
         let mut zones = options.zones.clone();
         if zones.is_empty() {
             zones.push(Zone { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] });
         }
-        Self { zones, labels, inference, nms, frames, lines: 0, limit: options.frames }
+        let limit = options.frames;
+        Ok(Self { zones, labels, inference, nms, frames, lines: 0, limit, output })
     }
 
-    /// Writes the line of a frame, and ends the stream with the last one.
-    pub fn write(&mut self, frame: &gst::BufferRef) -> io::Result<gst::FlowSuccess> {
+    /// Writes the line of a frame, of which `found` is the line of `detectionjson`, and ends the stream with the last one.
+    pub fn write(&mut self, found: &gst::BufferRef) -> io::Result<gst::FlowSuccess> {
         if Some(self.lines) == self.limit {
             return Ok(gst::FlowSuccess::Ok);
         }
-        let detections = detections(frame);
+        let text = found.map_readable().map_err(io::Error::other)?;
+        let Found { objects } = serde_json::from_slice(&text)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let zones = self.zones.iter();
-        let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &detections)));
+        let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &objects)));
         let line = Line {
             time: now.map_or(0.0, |now| round(now.as_secs_f64())),
-            position: seconds(frame.pts().unwrap_or_default()),
-            latency: self.frames.age(frame).map(seconds),
-            frame: frame.offset(),
+            position: seconds(found.pts().unwrap_or_default()),
+            latency: self.frames.age(found).map(seconds),
+            frame: found.offset(),
             provider: self.inference.as_ref().and_then(|element| stat(element, "provider")),
             engine: stat(&self.nms, "engine"),
             zones: zones.collect(),
-            detections: &detections,
         };
-        let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, &line)?;
-        out.write_all(b"\n")?;
-        out.flush()?;
+        // Two JSON objects become one: the end of the first and the beginning of the second are left out.
+        let mut whole = serde_json::to_vec(&line)?;
+        whole.pop();
+        whole.push(b',');
+        whole.extend_from_slice(&text[1..]);
+        self.output.write_all(&whole)?;
+        self.output.flush()?;
 
         self.lines += 1;
         if Some(self.lines) == self.limit {
@@ -145,32 +170,15 @@ impl Report {
         Ok(gst::FlowSuccess::Ok)
     }
 
-    /// How many detections of each label have their center in the zone.
-    fn counts<'a>(&'a self, zone: &Zone, found: &'a [Detection]) -> BTreeMap<&'a str, u64> {
+    /// How many objects of each label have their center in the zone.
+    fn counts<'a>(&'a self, zone: &Zone, found: &'a [Object]) -> BTreeMap<&'a str, u64> {
         let mut counts: BTreeMap<&str, u64> =
             self.labels.iter().map(|label| (label.as_str(), 0)).collect();
-        for detection in found.iter().filter(|found| zone.contains_center(found.area)) {
-            *counts.entry(&detection.label).or_default() += 1;
+        for object in found.iter().filter(|object| zone.contains_center(object)) {
+            *counts.entry(&object.label).or_default() += 1;
         }
         counts
     }
-}
-
-/// The detections of a frame, highest score first.
-fn detections(frame: &gst::BufferRef) -> Vec<Detection> {
-    let detection = |region: gst::MetaRef<'_, VideoRegionOfInterestMeta>| {
-        // The exact coordinates; the rectangle of the region is in whole pixels.
-        let params = region.params().find(|params| params.name() == "detection")?;
-        let number = |name: &str| params.get::<f64>(name).ok();
-        let [left, top] = [number("x_min")?, number("y_min")?];
-        let [right, bottom] = [number("x_max")?, number("y_max")?];
-        Some(Detection {
-            label: region.roi_type().to_owned(),
-            score: round(number("confidence")?),
-            area: [left, top, right - left, bottom - top].map(round),
-        })
-    };
-    frame.iter_meta::<VideoRegionOfInterestMeta>().filter_map(detection).collect()
 }
 
 /// A name in the property `stats` of an element: where it processed the last frame.

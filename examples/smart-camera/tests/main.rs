@@ -41,11 +41,12 @@ fn data(relative: &str) -> Option<String> {
 
 /// How many detections of a label have their center between `left` and `right`.
 fn between(line: &Value, label: &str, left: f64, right: f64) -> u64 {
-    let is_there = |detection: &&Value| {
-        let [x, w] = [0, 2].map(|side| detection["box"][side].as_f64().unwrap());
-        detection["label"] == label && (left..right).contains(&(x + w / 2.0))
+    let is_there = |object: &&Value| {
+        let [low, high] = ["x_min", "x_max"]
+            .map(|edge| object["detection"]["bounding_box"][edge].as_f64().unwrap());
+        object["roi_type"] == label && (left..right).contains(&((low + high) / 2.0))
     };
-    line["detections"].as_array().unwrap().iter().filter(is_there).count() as u64
+    line["objects"].as_array().unwrap().iter().filter(is_there).count() as u64
 }
 
 #[test]
@@ -63,6 +64,32 @@ fn the_test_source_gives_a_line_per_frame_with_the_counts_of_each_zone() {
         assert_eq!(line["zones"]["right"]["object"], right);
         assert!((50..90).contains(&(left + right)), "about sixty people, {}", left + right);
     }
+}
+
+#[test]
+fn lines_go_to_a_file_or_a_tcp_server_instead_of_standard_output() {
+    let folder = Scratch::new();
+    let file = folder.join("out.ndjson").into_os_string().into_string().unwrap();
+    let lines = |text: &str| {
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()
+    };
+    for count in [3, 6] {
+        let ended = run(&["test", "--frames", "3", "--output", &file]);
+        assert_eq!((ended.status, ended.lines.len()), (Some(0), 0), "{:?}", ended.errors);
+        let found = lines(&std::fs::read_to_string(&file).unwrap());
+        assert_eq!(found.len(), count, "lines are appended");
+        assert!(found.iter().all(|line| between(line, "object", 0.0, 1.0) > 10));
+    }
+
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp://{}", server.local_addr().unwrap());
+    let reader = std::thread::spawn(move || {
+        let (stream, _) = server.accept().unwrap();
+        std::io::read_to_string(stream).unwrap()
+    });
+    let ended = run(&["test", "--frames", "3", "--output", &address]);
+    assert_eq!((ended.status, ended.lines.len()), (Some(0), 0), "{:?}", ended.errors);
+    assert_eq!(lines(&reader.join().unwrap()).len(), 3);
 }
 
 #[test]
@@ -187,6 +214,8 @@ fn errors_are_one_line_and_status_1() {
         (&["street.mp4"], "no --model"),
         (&zone, "--zone: expected NAME=x,y,w,h"),
         (&["test", "--nms", "overlap=most"], "overlap"),
+        (&["test", "--output", "/no/folder/out.ndjson"], "--output /no/folder/out.ndjson: "),
+        (&["test", "--output", "tcp://127.0.0.1:1"], "--output tcp://127.0.0.1:1: "),
         (
             &["street.mp4", "--model", "a.onnx", "--inference", "library=/no/library.so"],
             "/no/library.so",

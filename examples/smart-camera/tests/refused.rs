@@ -76,6 +76,7 @@ fn a_recording_onto_a_file_that_is_read_is_refused_and_the_file_is_unchanged() {
             refused(&[source, "--model", "/no/model.onnx", "--record", record]);
         }
         refused(&[&location, "--record", record]);
+        refused(&[&location, "--output", record]);
         refused(&["test", "--nms", &labels, "--record", record]);
         refused(&["/no/street.mp4", "--model", &file, "--record", record]);
     }

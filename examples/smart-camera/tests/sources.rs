@@ -125,11 +125,12 @@ fn pictures_are_turned_as_their_exif_data_have_it() {
     let detections = |picture: &str| {
         let ended = run(&[picture, "--model", &model]);
         let [line] = &ended.lines[..] else { panic!("{:?}", ended.errors) };
-        let detections = line["detections"].as_array().unwrap().iter();
-        let sure = detections.filter(|detection| detection["score"].as_f64().unwrap() > 0.6);
-        let sure = sure.map(|detection| {
-            let side = |side: usize| detection["box"][side].as_f64().unwrap();
-            (detection["label"].as_str().unwrap().to_owned(), [0, 1, 2, 3].map(side))
+        let objects = line["objects"].as_array().unwrap().iter();
+        let sure = objects.filter(|object| object["detection"]["confidence"].as_f64() > Some(0.6));
+        let sure = sure.map(|object| {
+            let edge = |edge: &str| object["detection"]["bounding_box"][edge].as_f64().unwrap();
+            let label = object["roi_type"].as_str().unwrap().to_owned();
+            (label, ["x_min", "y_min", "x_max", "y_max"].map(edge))
         });
         sure.collect::<Vec<_>>()
     };

@@ -481,6 +481,8 @@ impl BaseTransformImpl for NmsFilter {
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let frame = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
+        #[cfg(feature = "v1_28")]
+        self.check_tensors(incaps, frame)?;
         let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
         if let Some(session) = lock(&self.session).as_mut() {
             session.set_caps(frame, is_nvmm);
@@ -604,6 +606,21 @@ impl BaseTransformImpl for NmsFilter {
 }
 
 impl NmsFilter {
+    /// Posts an error if no decoder reads the tensors in the caps of frames of this size.
+    #[cfg(feature = "v1_28")]
+    fn check_tensors(&self, caps: &gst::Caps, frame: [u32; 2]) -> Result<(), gst::LoggableError> {
+        let settings = lock(&self.settings).clone();
+        super::tensor_caps::check(caps, &settings, frame).map_err(|error| {
+            let text = format!("the tensors in the caps cannot be decoded: {error}");
+            self.post_error_message(gst::error_msg!(
+                gst::CoreError::Negotiation,
+                ("{text}"),
+                ["{caps}"]
+            ));
+            gst::loggable_error!(CAT, "{text}")
+        })
+    }
+
     /// Posts a warning with the reason why the GPU is not used any more.
     fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
         gst::element_imp_warning!(

@@ -29,18 +29,33 @@ mod region_rules;
 mod session;
 mod settings;
 mod stats;
+#[cfg(feature = "v1_28")]
+mod tensor_caps;
 mod tensor_model;
 mod timeout;
 mod warnings;
 
 use gst::glib;
 use gst::prelude::*;
+#[cfg(feature = "v1_26")]
+use gst_base::subclass::prelude::*;
 
 glib::wrapper! {
     /// The element `nmsfilter`.
     pub struct NmsFilter(ObjectSubclass<imp::NmsFilter>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
 }
+
+/// A subclass of `nmsfilter`.
+#[cfg(feature = "v1_26")]
+pub(super) trait NmsFilterImpl:
+    BaseTransformImpl + ObjectSubclass<Type: IsA<NmsFilter>>
+{
+}
+
+// SAFETY: the class has no fields and no methods of its own.
+#[cfg(feature = "v1_26")]
+unsafe impl<T: NmsFilterImpl> IsSubclassable<T> for NmsFilter {}
 
 /// Registers the element with `plugin`.
 ///

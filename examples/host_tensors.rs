@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decodes the output of a detector in host memory, without GStreamer:
+//!
+//! ```sh
+//! cargo run --no-default-features --example host_tensors
+//! ```
+
+use std::error::Error;
+
+use gstnmsfilter::nms::{Backend, Detection, Nms};
+use gstnmsfilter::tensor::TensorView;
+
+/// What a YOLOv8 model with two classes returns: rows of x, y, width, height and the score of each class, of four
+/// anchors. Anchor 1 is the object of anchor 0 once more; the scores of anchor 3 are below the threshold.
+const OUTPUT: [[f32; 4]; 6] = [
+    [320.0, 324.0, 100.0, 500.0],
+    [240.0, 244.0, 400.0, 300.0],
+    [80.0, 80.0, 60.0, 50.0],
+    [120.0, 120.0, 90.0, 50.0],
+    [0.9, 0.6, 0.1, 0.1],
+    [0.1, 0.1, 0.8, 0.2],
+];
+
+/// The detections of one image.
+///
+/// # Errors
+/// If the shapes are not those of the model family, or there are too few elements.
+pub fn detect(nms: &mut Nms, output: &[f32]) -> Result<Vec<Detection>, Box<dyn Error>> {
+    // The elements are not copied.
+    let tensors = [TensorView::from_slice("output0", &[1, 6, 4], output)];
+    // What is found is valid until the next run.
+    Ok(nms.run(&tensors)?.image(0).survivors.to_vec())
+}
+
+/// # Errors
+/// As [`detect`].
+pub fn main() -> Result<(), Box<dyn Error>> {
+    // Once per stream of images: from the second run on, nothing is allocated.
+    let mut nms = Nms::new(Backend::Cpu, None)?;
+    nms.set_decoder(Some("yolov8"))?;
+    nms.options.num_classes = 2;
+    nms.params.iou_threshold = 0.45;
+    let survivors = detect(&mut nms, OUTPUT.as_flattened())?;
+    for Detection { x1, y1, x2, y2, class, score, anchor, .. } in &survivors {
+        println!("anchor {anchor}: class {class}, score {score}, {x1},{y1} to {x2},{y2}");
+    }
+    assert_eq!(survivors.iter().map(|found| found.anchor).collect::<Vec<_>>(), [0, 2]);
+    Ok(())
+}

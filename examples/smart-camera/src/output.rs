@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the lines go. In: the argument of `--output`. Out: something to write to.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::TcpStream;
+
+use crate::Error;
+
+/// What an address of a TCP server begins with.
+const TCP: &str = "tcp://";
+
+/// The file that this output is, if it is one.
+pub fn file(output: Option<&str>) -> Option<&str> {
+    output.filter(|output| !output.starts_with(TCP))
+}
+
+/// Opens an output: a TCP server, a file, to which lines are appended, or standard output.
+pub fn open(output: Option<&str>) -> Result<Box<dyn Write + Send>, Error> {
+    let Some(output) = output else { return Ok(Box::new(io::stdout())) };
+    let opened: io::Result<Box<dyn Write + Send>> = match output.strip_prefix(TCP) {
+        Some(address) => TcpStream::connect(address).map(|stream| Box::new(stream) as _),
+        None => {
+            File::options().append(true).create(true).open(output).map(|file| Box::new(file) as _)
+        }
+    };
+    opened.map_err(|error| format!("--output {output}: {error}").into())
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What becomes of tensors that were decoded.
+//!
+//! In: a buffer whose tensors were decoded. Out: the buffer without them; other tensors on it, such as those of a
+//! classification, stay. Tensors of a group whose decoder in GStreamer needs them are replaced by tensors of the same ids
+//! with one anchor, whose numbers are all 0: no detection.
+
+use std::ops::ControlFlow;
+
+use gst::buffer::BufferMetaForeachAction;
+use gst::glib;
+use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+
+use super::groups::{GROUPS, Group};
+use crate::input::tensor_meta;
+
+/// Removes or replaces the tensors of all groups.
+pub(super) fn consume(buffer: &mut gst::BufferRef) {
+    for mut meta in buffer.iter_meta_mut::<TensorMeta>() {
+        let Some(decoded) = meta.as_slice().iter().find_map(group_of) else { continue };
+        let others = meta.as_slice().iter().filter(|tensor| group_of(tensor).is_none()).cloned();
+        let mut tensors: Vec<Tensor> = others.collect();
+        if decoded.is_required {
+            tensors.extend(without_detections(decoded));
+        }
+        meta.set(tensors.into());
+    }
+    // Decoders do not expect metadata without tensors.
+    buffer.foreach_meta_mut(|mut meta| {
+        let is_empty =
+            meta.downcast_ref::<TensorMeta>().is_some_and(|meta| meta.as_slice().is_empty());
+        ControlFlow::Continue(match is_empty {
+            true => BufferMetaForeachAction::Remove,
+            false => BufferMetaForeachAction::Keep,
+        })
+    });
+}
+
+/// The group that the tensor is of.
+fn group_of(tensor: &Tensor) -> Option<&'static Group> {
+    let id = tensor_meta::id(tensor);
+    GROUPS.iter().find(|group| group.tensors.iter().any(|tensor| tensor.id == id))
+}
+
+/// The tensors of a group with one anchor, whose numbers are 0.
+fn without_detections(group: &Group) -> impl Iterator<Item = Tensor> {
+    group.tensors.iter().map(|tensor| {
+        let dims: Vec<usize> = tensor.dims.iter().map(|side| side.unwrap_or(1)).collect();
+        let numbers = vec![0u8; dims.iter().product::<usize>() * size_of::<f32>()];
+        let (kind, order) = (TensorDataType::Float32, TensorDimOrder::RowMajor);
+        let id = glib::Quark::from_str(tensor.id);
+        Tensor::new_simple(id, kind, gst::Buffer::from_mut_slice(numbers), order, &dims)
+    })
+}

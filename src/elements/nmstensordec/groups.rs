@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The groups of tensors that `nmstensordec` decodes, as GStreamer's inference elements have them in their caps.
+//!
+//! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has that of its tensor;
+//! others have those of GStreamer's decoders.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// A group of tensors.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub id: &'static str,
+    pub tensors: &'static [GroupTensor],
+    /// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
+    pub is_required: bool,
+}
+
+/// A tensor of a group.
+#[derive(Debug)]
+pub(super) struct GroupTensor {
+    pub id: &'static str,
+    /// The dimensions; `None` for any number, also one that is not known before the first frame.
+    pub dims: &'static [Option<usize>],
+}
+
+const N: Option<usize> = None;
+
+/// The rows and columns of one image, of any number.
+const MATRIX: &[Option<usize>] = &[N, N, N];
+
+const fn group(id: &'static str, tensors: &'static [GroupTensor]) -> Group {
+    Group { id, tensors, is_required: false }
+}
+
+const fn tensor(id: &'static str, dims: &'static [Option<usize>]) -> GroupTensor {
+    GroupTensor { id, dims }
+}
+
+/// A group with the id of its only tensor.
+macro_rules! single {
+    ($id:literal) => {
+        group($id, &[tensor($id, MATRIX)])
+    };
+}
+
+/// A group of detections and the prototypes of their masks.
+macro_rules! with_prototypes {
+    ($id:literal) => {
+        group(
+            $id,
+            &[
+                tensor(concat!($id, "-detections"), MATRIX),
+                tensor(concat!($id, "-protos"), &[N, N, N, N]),
+            ],
+        )
+    };
+}
+
+pub(super) static GROUPS: [Group; 21] = [
+    single!("yolo-v8-out"),
+    single!("yolo-v8-out-normalized"),
+    single!("yolo-v5-out"),
+    single!("yolo-v5-out-normalized"),
+    single!("yolo-v5-raw-out"),
+    single!("yolox-out"),
+    single!("yolox-raw-out"),
+    single!("yolo-26-end2end-out"),
+    single!("yolo-26-end2end-out-normalized"),
+    single!("yolo-v8-pose-out"),
+    single!("yolo-v8-pose-out-normalized"),
+    single!("yolo-v8-obb-out"),
+    single!("yolo-v8-obb-out-normalized"),
+    single!("yolo-26-pose-end2end-out"),
+    single!("yolo-26-pose-end2end-out-normalized"),
+    single!("yolo-26-obb-end2end-out"),
+    single!("yolo-26-obb-end2end-out-normalized"),
+    with_prototypes!("yolo-v8-segmentation-out"),
+    with_prototypes!("yolo-v5-segmentation-out"),
+    with_prototypes!("yolo-26-segmentation-end2end-out"),
+    Group {
+        id: "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out",
+        tensors: &[
+            tensor("ssd-mobilenet-v1-variant-1-out-boxes", &[N, N, Some(4)]),
+            tensor(
+                "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
+                &[N, N, Some(2)],
+            ),
+        ],
+        is_required: true,
+    },
+];
+
+/// The caps of the sink: a structure for each group. `None` if this GStreamer does not read such caps.
+pub(super) fn sink_caps() -> Option<&'static gst::Caps> {
+    static CAPS: LazyLock<Option<gst::Caps>> = LazyLock::new(|| {
+        // Before 1.28 the text is no caps, and GStreamer logs an error.
+        (gst::version() >= (1, 28, 0, 0)).then(|| text().parse().ok()).flatten()
+    });
+    CAPS.as_ref()
+}
+
+/// The caps of the sink as a text.
+fn text() -> String {
+    let mut text = String::new();
+    for Group { id, tensors, .. } in &GROUPS {
+        let tensors: Vec<String> = tensors.iter().map(tensor_text).collect();
+        write!(
+            text,
+            "video/x-raw(ANY), tensors=(structure)[tensorgroups, {id}=(/uniquelist){{{}}}];",
+            tensors.join(", ")
+        )
+        .expect("a string can be written to");
+    }
+    text
+}
+
+/// The caps of a tensor. Elements differ in the order of the dimensions that they claim for the same bytes.
+fn tensor_text(GroupTensor { id, dims }: &GroupTensor) -> String {
+    let dims: Vec<String> = dims
+        .iter()
+        .map(|side| side.map_or("(int)[0, max]".to_owned(), |side| format!("(int){side}")))
+        .collect();
+    format!(
+        "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=<{}>, \
+         dims-order=(string){{row-major, col-major}}, type=(string){{float32, float16}}]",
+        dims.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::decoders;
+
+    /// The ids of the first and of the further roles of each form of a decoder.
+    fn roles_with_ids() -> impl Iterator<Item = Vec<&'static [&'static str]>> {
+        let forms = decoders().iter().flat_map(|decoder| decoder.forms());
+        forms
+            .map(|form| form.roles().iter().map(|role| role.ids).collect::<Vec<_>>())
+            .filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
+    }
+
+    #[test]
+    fn every_id_of_a_model_with_one_output_is_a_group() {
+        for roles in roles_with_ids().filter(|roles| roles.len() == 1) {
+            for id in roles[0] {
+                // Of the paper's detector, which no inference element runs.
+                assert!(*id == "windows" || GROUPS.iter().any(|group| group.id == *id), "{id}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_tensors_of_each_group_are_those_of_a_decoder() {
+        for Group { id, tensors, .. } in &GROUPS {
+            let is_read = roles_with_ids().any(|roles| {
+                roles.len() == tensors.len()
+                    && roles.iter().all(|ids| tensors.iter().any(|t| ids.contains(&t.id)))
+            });
+            assert!(is_read, "{id}");
+        }
+    }
+}

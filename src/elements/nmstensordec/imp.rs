@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The subclass of `nmsfilter`.
+
+use std::sync::LazyLock;
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::subclass::prelude::*;
+
+use super::{consume, groups};
+use crate::elements::any_video;
+use crate::elements::nmsfilter::{NmsFilter, NmsFilterImpl};
+
+/// The instance data of the element: none.
+#[derive(Default)]
+pub struct NmsTensorDec;
+
+#[glib::object_subclass]
+impl ObjectSubclass for NmsTensorDec {
+    const NAME: &'static str = "GstNmsTensorDec";
+    const ALLOW_NAME_CONFLICT: bool = true;
+    type Type = super::NmsTensorDec;
+    type ParentType = NmsFilter;
+}
+
+impl ObjectImpl for NmsTensorDec {
+    fn constructed(&self) {
+        self.parent_constructed();
+        // The base class accepts caps that only intersect with the template, as those without tensors do.
+        let sink = self.obj().static_pad("sink").expect("the base class has it");
+        sink.unset_pad_flags(gst::PadFlags::ACCEPT_INTERSECT);
+    }
+}
+
+impl GstObjectImpl for NmsTensorDec {}
+
+impl ElementImpl for NmsTensorDec {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Non-maximum suppression tensor decoder",
+                "Tensordecoder/Video",
+                "nmsfilter for tensordecodebin, which chooses it by the tensors in the caps: decodes detector tensors, \
+                 suppresses duplicate detections, attaches the survivors, and removes the tensors",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let sink = groups::sink_caps().expect("without them the element is not registered");
+            let template = |name, direction, caps: &gst::Caps| {
+                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps)
+                    .expect("the template is valid")
+            };
+            vec![
+                template("sink", gst::PadDirection::Sink, sink),
+                template("src", gst::PadDirection::Src, &any_video()),
+            ]
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for NmsTensorDec {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
+
+    fn transform_ip(
+        &self,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let result = self.parent_transform_ip(buffer)?;
+        consume::consume(buffer);
+        Ok(result)
+    }
+}
+
+impl NmsFilterImpl for NmsTensorDec {}

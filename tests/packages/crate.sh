@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# crate.sh ROOT FOLDER TARGET [FEATURE]: packages what is published, and builds in ROOT (tests/roots/make.sh), without this tree, a
+# program that depends on the crate, and both plugins with FEATURE: the program prints survivors, the plugins find faces in a
+# picture. What is packaged is kept in FOLDER, the build in TARGET. ORT_DYLIB_PATH and NMSFILTER_TEST_DATA are those of tests/run.sh.
+set -euo pipefail
+root=$1 folder=$(realpath -m "$2") target=$(realpath -m "$3") feature=${4-}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+packages=$folder/packages sources=$folder/sources
+mkdir -p "$target"
+rm -rf "$sources" "$packages/package"
+cargo package --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
+    --target-dir "$packages"
+mkdir -p "$sources/survivors/src"
+for crate in "$packages"/package/*.crate; do tar -C "$sources" -xf "$crate"; done
+
+# What a user writes. The workspace is for the crate that is not in the registry yet.
+cat >"$sources/survivors/Cargo.toml" <<MANIFEST
+[package]
+name = "survivors"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+gst-plugin-nmsfilter = { version = "0.1", default-features = false }
+MANIFEST
+cat >"$sources/survivors/src/main.rs" <<'PROGRAM'
+use gstnmsfilter::nms::{Backend, Nms};
+use gstnmsfilter::tensor::TensorView;
+
+fn main() -> Result<(), gstnmsfilter::nms::NmsError> {
+    let windows = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6, 300.0, 60.0, 90.0, 0.7f32];
+    let tensors = [TensorView::from_slice("windows", &[3, 4], &windows)];
+    let mut nms = Nms::new(Backend::Auto, None)?;
+    let survivors: Vec<u32> = nms.run(&tensors)?.image(0).survivors.iter().map(|found| found.anchor).collect();
+    println!("survivors: {survivors:?}");
+    Ok(())
+}
+PROGRAM
+cat >"$sources/Cargo.toml" <<'MANIFEST'
+[workspace]
+members = ["*"]
+resolver = "3"
+
+[patch.crates-io]
+gst-plugin-nmsfilter = { path = "gst-plugin-nmsfilter-0.1.0" }
+MANIFEST
+# The versions that the tree is tested with. Cargo leaves out what these packages do not use.
+cp Cargo.lock "$sources/"
+
+data=()
+[ ! -d "$NMSFILTER_TEST_DATA" ] || data=(ro "$NMSFILTER_TEST_DATA" /data)
+"${BASH_SOURCE[0]%/packages/*}/roots/enter.sh" "$root" "$(id -u):$(id -g)" "${data[@]}" \
+    rw "$sources" /sources rw "$target" /target ro "$(rustc --print sysroot)" /rust \
+    rw "${CARGO_HOME:-$HOME/.cargo}" /cargo ro tests/packages /check ro "$(dirname "$ORT_DYLIB_PATH")" /onnxruntime \
+    -- env -C /sources RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/bin:/bin CARGO_HOME=/cargo CARGO_NET_OFFLINE=true \
+    CARGO_TARGET_DIR=/target CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only \
+    GST_PLUGIN_PATH=/target/debug NMSFILTER_TEST_DATA=/data ORT_DYLIB_PATH="/onnxruntime/${ORT_DYLIB_PATH##*/}" \
+    sh -ec "
+        test ! -e '$PWD'
+        test \"\$(cargo run --quiet --package survivors)\" = 'survivors: [0, 2]'
+        echo 'the program prints the survivors'
+        cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --features '$feature'
+        /check/picture.sh"

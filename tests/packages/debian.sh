@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# debian.sh ROOT FOLDER: builds the Debian packages of this tree, in a copy of it, and installs them with apt in a copy of
+# ROOT (tests/roots/clean.sh), which has this machine's release of Debian and no GStreamer. The elements are found, and a face
+# detector finds faces in a picture. The packages are kept in FOLDER. CARGO_TARGET_DIR and DEB_BUILD_OPTIONS have an effect;
+# ORT_DYLIB_PATH and NMSFILTER_TEST_DATA are those of tests/run.sh.
+set -euo pipefail
+root=$1 folder=$(realpath -m "$2")
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# dpkg-buildpackage writes into the tree and beside it.
+rm -rf "$folder"
+mkdir -p "$folder/nmsfilter"
+git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -c | tar -x -C "$folder/nmsfilter"
+(cd "$folder/nmsfilter" && dpkg-buildpackage --build=binary --no-sign) >"$folder/build.log" 2>&1 || {
+    tail -n 50 "$folder/build.log"
+    exit 1
+}
+rm -rf "$folder/nmsfilter"
+for package in "$folder"/*.deb; do
+    dpkg-deb --show --showformat='${Package} ${Version}: ${Installed-Size} KiB, depends on ${Depends}\n' "$package"
+    dpkg-deb --contents "$package" | grep -v '/$'
+done
+for package in "$folder"/*.deb; do
+    if dpkg-deb --field "$package" Depends | grep -iE 'cuda|nvidia|onnx'; then
+        echo "$package depends on a driver or on ONNX Runtime" >&2
+        exit 1
+    fi
+done
+if dpkg-deb --field "$folder"/libnmsfilter0_*.deb Depends | grep -iE 'gst|glib'; then
+    echo "libnmsfilter0 depends on GStreamer" >&2
+    exit 1
+fi
+
+mkdir -p "$folder/packages"
+cp "$folder"/*.deb "$folder/packages"
+tests/packages/in_clean_root.sh "$root" "$folder/packages" '
+    install /packages/*.deb
+    # What the packages depend on is enough for their libraries.
+    if ldd /usr/lib/*/gstreamer-1.0/*.so | grep "not found"; then refuse "a library is missing"; fi
+    # Pipelines need tools and elements of GStreamer.
+    install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+    /check/picture.sh
+    apt-get remove --quiet=2 --yes gstreamer1.0-nmsfilter >/dev/null
+    if gst-inspect-1.0 --exists nmsfilter; then refuse "nmsfilter is found after it was removed"; fi'

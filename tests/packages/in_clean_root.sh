@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# in_clean_root.sh ROOT FOLDER COMMANDS: the commands of a shell, as root, in a copy of ROOT (tests/roots/clean.sh) in which
+# nothing of this tree is but the checks in /check. FOLDER, what is to be tested, is mounted at /packages; ONNX Runtime
+# (ORT_DYLIB_PATH) and the test inputs (NMSFILTER_TEST_DATA) too. The commands can use `install PACKAGE...` and `refuse WHY`.
+set -euo pipefail
+root=$1 folder=$2 commands=$3
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+data=()
+[ ! -d "$NMSFILTER_TEST_DATA" ] || data=(ro "$NMSFILTER_TEST_DATA" /data)
+# shellcheck disable=SC2016  # expanded by the shell in the root
+functions='
+refuse() { echo "$1" >&2; exit 1; }
+install() {
+    apt-get install --quiet=2 --yes --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >/tmp/apt.log 2>&1 ||
+        { cat /tmp/apt.log; exit 1; }
+}
+if test -e "$tree" || command -v gst-inspect-1.0; then refuse "the root is not clean"; fi
+'
+exec tests/roots/enter_copy.sh "$root" 0:0 "${data[@]}" \
+    ro "$folder" /packages ro tests/packages /check ro "$(dirname "$ORT_DYLIB_PATH")" /onnxruntime \
+    -- env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive NMSFILTER_TEST_DATA=/data \
+    ORT_DYLIB_PATH="/onnxruntime/${ORT_DYLIB_PATH##*/}" tree="$PWD" sh -ec "$functions$commands"

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tensordecodebin` of GStreamer 1.28, and caps with tensors.
+
+use gst::prelude::*;
+use gst_analytics::{
+    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, Tensor, TensorDataType,
+    TensorDimOrder, TensorMeta,
+};
+use gst_video::VideoRegionOfInterestMeta;
+
+use crate::picture::{picture, scaled};
+use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
+use crate::support::{pipeline, skip};
+
+/// The label, the rectangle and the score of each object, and the number of regions.
+type Attached = (Vec<(String, [i32; 4], f32)>, usize);
+
+fn attached(buffer: &gst::BufferRef) -> Attached {
+    let mut objects = Vec::new();
+    for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
+        objects.extend(meta.iter::<AnalyticsODMtd>().map(|object| {
+            let location = object.location().unwrap();
+            let rect = [location.x, location.y, location.w, location.h];
+            (object.obj_type().unwrap().as_str().to_string(), rect, object.confidence_level())
+        }));
+    }
+    (objects, buffer.iter_meta::<VideoRegionOfInterestMeta>().count())
+}
+
+/// The factories of the elements in a bin, in the order of the stream.
+fn chain(bin: &gst::Element) -> Vec<String> {
+    let mut names = Vec::new();
+    let ghost = bin.static_pad("sink").unwrap().downcast::<gst::GhostPad>().unwrap();
+    let mut next = ghost.target();
+    while let Some(element) = next.and_then(|pad| pad.parent_element()).filter(|e| e != bin) {
+        names.push(element.factory().unwrap().name().to_string());
+        next = element.static_pad("src").unwrap().peer();
+    }
+    names
+}
+
+/// What `tensordecodebin` and `nmsfilter` attach to the frame of these elements, and what is in the bin.
+fn both(model: &StockModel, file: &str, borders: bool) -> Option<([Attached; 2], Vec<String>)> {
+    pipeline::init();
+    let picture = picture(file)?;
+    let Some(inference) = stock::onnxinference(model) else {
+        skip::skip("onnxinference, or its model");
+        return None;
+    };
+    let source = format!("{picture} ! {} ! {inference}", scaled(model, borders));
+    let pipeline = pipeline::parse(&format!(
+        "{source} ! tee name=tee
+         tee. ! queue ! tensordecodebin name=auto ! fakesink
+         tee. ! queue ! nmsfilter name=nms ! fakesink"
+    ));
+    let [auto, nms] = ["auto", "nms"].map(|element| pipeline::watch(&pipeline, element, attached));
+    let names = pipeline::watch(&pipeline, "auto", |_| ());
+    let bin = pipeline.by_name("auto").unwrap();
+    let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let weak = bin.downgrade();
+    bin.static_pad("src").unwrap().add_probe(gst::PadProbeType::BUFFER, {
+        let found = found.clone();
+        move |_, _| {
+            *found.lock().unwrap() = chain(&weak.upgrade().unwrap());
+            gst::PadProbeReturn::Ok
+        }
+    });
+    let ended = pipeline::run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]), "{file}");
+    assert_eq!(names.lock().unwrap().len(), 1, "one picture");
+    let [auto, nms] = [auto, nms].map(|frames| frames.lock().unwrap().remove(0));
+    let chain = std::mem::take(&mut *found.lock().unwrap());
+    Some(([auto, nms], chain))
+}
+
+/// GStreamer's decoders for the groups of tensors of these models.
+const STOCK: [&str; 2] = ["yolov8tensordec", "ultralightfacedetectortensordec"];
+
+fn set_ranks(ranks: [gst::Rank; 2]) {
+    let registry = gst::Registry::get();
+    for (name, rank) in STOCK.iter().zip(ranks) {
+        if let Some(feature) = registry.lookup_feature(name) {
+            feature.set_rank(rank);
+        }
+    }
+}
+
+/// `tensordecodebin` links GStreamer's decoder of the same tensors behind `nmstensordec`, unless its rank is NONE. It finds
+/// nothing there, and there is one object for each survivor.
+#[test]
+fn tensordecodebin_chooses_nmstensordec_and_every_object_comes_once() {
+    pipeline::init();
+    let rank = |name: &&str| gst::ElementFactory::find(name).map(|factory| factory.rank());
+    let ranks = STOCK.each_ref().map(|name| rank(name).unwrap_or(gst::Rank::NONE));
+    let models = [
+        (&YOLOV8, "data/images/street.png", true, STOCK[0]),
+        (&ULTRAFACE, "data/images/crowd_selfie.jpg", false, STOCK[1]),
+    ];
+    for (model, file, borders, stock) in models {
+        let ours = gst::ElementFactory::find("nmstensordec").expect("it is registered");
+        assert!(ours.rank() > rank(&stock).unwrap_or(gst::Rank::NONE));
+        let Some(([auto, nms], chain)) = both(model, file, borders) else { return };
+        assert_eq!(chain, ["nmstensordec", stock], "{file}");
+        assert!(auto.0.len() > 10 && auto.1 == auto.0.len(), "{file}: {} objects", auto.0.len());
+        assert_eq!(auto, nms, "{file}");
+    }
+    // As with GST_PLUGIN_FEATURE_RANK=yolov8tensordec:NONE,ultralightfacedetectortensordec:NONE.
+    set_ranks([gst::Rank::NONE; 2]);
+    for (model, file, borders, _) in models {
+        let ([auto, nms], chain) = both(model, file, borders).unwrap();
+        assert_eq!(chain, ["nmstensordec"], "{file}");
+        assert_eq!(auto, nms, "{file}");
+    }
+    set_ranks(ranks);
+}
+
+/// Caps of frames of 640x640 with a group of one tensor.
+fn caps(group: &str, id: &str, dims: &str, kind: &str) -> gst::Caps {
+    let caps = format!(
+        "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
+         tensors=(structure)[tensorgroups, {group}=(/uniquelist){{(GstCaps)[tensor/strided,
+           tensor-id=(string){id}, dims=<{dims}>, dims-order=(string)col-major, type=(string){kind}]}}]"
+    );
+    caps.parse().unwrap_or_else(|error| panic!("{caps}: {error}"))
+}
+
+const YOLOV8_CAPS: [&str; 4] = ["yolo-v8-out", "yolo-v8-out", "1, 84, 8400", "float32"];
+
+#[test]
+fn nmstensordec_accepts_the_tensors_of_its_template_only() {
+    pipeline::init();
+    let element = gst::ElementFactory::make("nmstensordec").build().unwrap();
+    let pad = element.static_pad("sink").unwrap();
+    let accepts = |caps: &gst::Caps| pad.query_accept_caps(caps);
+    let of = |[group, id, dims, kind]: [&str; 4]| caps(group, id, dims, kind);
+    for tensors in [
+        YOLOV8_CAPS,
+        // Of a dynamic model.
+        ["yolo-v8-out", "yolo-v8-out", "0, 84, 0", "float32"],
+        ["yolo-26-end2end-out", "yolo-26-end2end-out", "1, 300, 6", "float16"],
+    ] {
+        assert!(accepts(&of(tensors)), "{tensors:?}");
+    }
+    for tensors in [
+        ["other-out", "other-out", "1, 84, 8400", "float32"],
+        ["yolo-v8-out", "other-out", "1, 84, 8400", "float32"],
+        ["yolo-v8-out", "yolo-v8-out", "1, 84, 8400", "int8"],
+    ] {
+        assert!(!accepts(&of(tensors)), "{tensors:?}");
+    }
+    let without = "video/x-raw,format=RGB,width=640,height=640,framerate=25/1";
+    assert!(!accepts(&without.parse().unwrap()));
+}
+
+/// The error of `nmsfilter` with these properties for a stream without buffers that has these caps.
+fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<String> {
+    let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
+    for (name, value) in properties {
+        element.set_property_from_str(name, value);
+    }
+    let bus = gst::Bus::new();
+    element.set_bus(Some(&bus));
+    let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
+    harness.set_src_caps(caps.clone());
+    std::iter::from_fn(|| bus.pop()).find_map(|message| match message.view() {
+        gst::MessageView::Error(error) => Some(error.error().to_string()),
+        _ => None,
+    })
+}
+
+#[test]
+fn nmsfilter_refuses_caps_whose_tensors_it_cannot_decode() {
+    pipeline::init();
+    let [group, id, dims, kind] = YOLOV8_CAPS;
+    for (properties, caps) in [
+        (&[][..], caps(group, id, dims, kind)),
+        (&[("decoder", "yolov8")], caps(group, id, dims, kind)),
+        // What is not in the caps is no error.
+        (&[], caps(group, id, "1, 84, 0", kind)),
+        (&[], caps("other", "other", "1, 2, 3, 4", "float64")),
+        (&[("tensors-from", "other")], caps(group, id, "1, 84", kind)),
+    ] {
+        assert_eq!(negotiation_error(properties, &caps), None, "{caps}");
+    }
+    for (properties, caps, expected) in [
+        (
+            &[][..],
+            caps(group, id, "1, 84", kind),
+            "the tensors in the caps cannot be decoded: tensor yolo-v8-out (f32 1x84): decoder yolov8 expects",
+        ),
+        (&[], caps(group, id, dims, "float64"), "expected elements of type f32"),
+        (&[("decoder", "windows")], caps(group, id, dims, kind), "decoder windows"),
+    ] {
+        let error = negotiation_error(properties, &caps).expect("the caps are refused");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn tensors_of_other_models_stay_on_the_buffer() {
+    pipeline::init();
+    let tensor = |id: &str, dims: &[usize]| {
+        let bytes = dims.iter().product::<usize>() * size_of::<f32>();
+        let data = gst::Buffer::from_mut_slice(vec![0u8; bytes]);
+        let id = gst::glib::Quark::from_str(id);
+        Tensor::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, dims)
+    };
+    let ids = |buffer: &gst::BufferRef| {
+        let metas = buffer.iter_meta::<TensorMeta>();
+        metas
+            .flat_map(|meta| {
+                meta.as_slice().iter().map(|t| t.id().as_str().to_string()).collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>()
+    };
+    let [group, id, dims, kind] = YOLOV8_CAPS;
+    let mut harness = gst_check::Harness::new("nmstensordec");
+    harness.set_src_caps(caps(group, id, dims, kind));
+    let other = "classification-generic-out";
+    for (together, expected) in [(false, vec![other.to_owned()]), (true, vec![other.to_owned()])] {
+        let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
+        let writable = buffer.get_mut().unwrap();
+        let (detections, class) = (tensor(id, &[1, 84, 8400]), tensor(other, &[1, 10]));
+        match together {
+            true => TensorMeta::add(writable).set(vec![detections, class].into()),
+            false => {
+                TensorMeta::add(writable).set(vec![detections].into());
+                TensorMeta::add(writable).set(vec![class].into());
+            }
+        }
+        let buffer = harness.push_and_pull(buffer).unwrap();
+        assert_eq!(ids(&buffer), expected, "in one metadata: {together}");
+        assert!(buffer.meta::<AnalyticsRelationMeta>().is_some());
+    }
+}
