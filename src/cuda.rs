@@ -6,6 +6,6 @@
 //! and restore the one before; the CUDA runtime, and libraries that use it, work in the same context.
 
 pub use crate::device::{
-    Device, DeviceBuffer, DeviceError, DriverError, Event, ForeignStream, Kernel, Module,
-    OwnedEvent, PinnedBuffer, Ready, Stream,
+    Device, DeviceBuffer, DeviceError, DeviceRows, DriverError, Event, ForeignStream, Kernel,
+    Module, OwnedEvent, PinnedBuffer, Ready, Stream,
 };

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """documents.py BUILD [--python PYTHON] [--versioned]: runs the commands and programs in the documents, as a user would.
 
-BUILD is cargo's folder with the plugins, the C libraries and smart-camera, such as target/debug. PYTHON has the wheel and
-NumPy. Inputs are from NMSFILTER_TEST_DATA (default ../shared) and have the names that the documents use.
+BUILD is cargo's folder with the plugins, the C libraries and smart-camera, such as target/debug. With PYTHON, which has the
+wheel and NumPy, the programs in Python are run and nothing else. Inputs are from NMSFILTER_TEST_DATA (default ../shared) and have the names that the documents use.
 
 A block of sh is one script, in a folder of its own. A command that NOT_RUN names is left out of it, and what INSTEAD names
-is replaced: a camera and a window. Blocks of c are compiled and run, those of python are run. A command fails if its exit
+is replaced: a camera and a window. Blocks of c are compiled and run. A command fails if its exit
 status is not 0, or if a file that it writes (filesink location=) is empty. A command with an
 element that only some versions of GStreamer have is run where that element is; --versioned runs nothing else.
 """
@@ -15,9 +15,11 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 DATA = pathlib.Path(os.environ.get("NMSFILTER_TEST_DATA", PROJECT.parent / "shared")).resolve()
@@ -30,7 +32,10 @@ NOT_RUN = {
     r"curl |wget ": "needs the internet",
     r"\. onnx/bin/activate": "ONNX Runtime is found by ORT_DYLIB_PATH",
     r"meson |sudo meson ": "tests/meson.sh runs them",
-    r"cargo (build|test|publish|add) ": "other steps of tests/run.sh build and test",
+    r"cargo (build|fetch) ": "other steps of tests/run.sh build and test",
+    r"dpkg-buildpackage |docker ": "tests/packages, and packaging/README.md",
+    r".*ray/bin/": "tests/archive runs it on a cluster",
+    r"python -m nmsfilter": "python/tests/run.sh runs it where the wheel is installed",
     r"yolo/bin/yolo ": "needs ultralytics",
     r".*\b(nvinfer|nvstreammux|deepstream-)": "needs DeepStream; tests/nvidia",
     r".*(detect-camera|/dev/video)": "needs a camera",
@@ -46,6 +51,8 @@ INSTEAD = {
     r"cargo run --release -p smart-camera --": "$BUILD/smart-camera",
     r"\bprovider=cuda\b": "provider=cpu",
     r"num-buffers=600\b": "num-buffers=3",
+    r"\bport=5000\b": "port=$TCP_PORT",
+    r"mosquitto_pub -h 127\.0\.0\.1": "mosquitto_pub -h 127.0.0.1 -p $MQTT_PORT",
 }
 
 # The names of inputs in the documents.
@@ -94,6 +101,30 @@ def has_element(name):
 VERSIONED = ["onnxinference", "tensordecodebin", "relationmeta2onvifmeta", "ioutracker"]
 
 
+def tcp_server():
+    """The port of a server that reads what clients send."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            with server.accept()[0] as client:
+                while client.recv(65536):
+                    pass
+
+    threading.Thread(target=serve, daemon=True).start()
+    return server.getsockname()[1]
+
+
+def mqtt_broker():
+    """Mosquitto, and its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = shutil.which("mosquitto", path=os.environ["PATH"] + ":/usr/sbin")
+    if not program:
+        return None, port
+    return subprocess.Popen([program, "-p", str(port)], stderr=subprocess.DEVNULL), port
+
+
 class Runner:
     def __init__(self, build, python, versioned):
         self.build, self.python, self.versioned = build, python, versioned
@@ -102,13 +133,19 @@ class Runner:
         self.video = pathlib.Path(tempfile.mkdtemp(prefix="documents-")) / "street.mp4"
         make = f"filesrc location={DATA}/data/images/bus.jpg ! jpegdec ! imagefreeze num-buffers=5 ! jpegenc ! avimux"
         subprocess.run(f"gst-launch-1.0 -q {make} ! filesink location={self.video}".split(), check=True)
+        # By the name that programs in C look for.
+        libraries = self.video.parent
+        (libraries / "libnmsfilter.so.0").symlink_to(build / "libnmsfilter.so")
         self.ran, self.failed, self.left_out = 0, 0, {}
         self.environment = {
             **os.environ,
             "BUILD": str(build),
             "GST_PLUGIN_PATH": str(build),
-            "LD_LIBRARY_PATH": str(build),
+            "LD_LIBRARY_PATH": str(libraries),
+            "TCP_PORT": str(tcp_server()),
         }
+        self.broker, port = mqtt_broker()
+        self.environment["MQTT_PORT"] = str(port)
 
     def folder(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="documents-"))
@@ -151,7 +188,9 @@ class Runner:
                 command, cwd=folder, env=self.environment, timeout=120, text=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )
-            error = f"exit status {ended.returncode}\n{ended.stdout}" if ended.returncode else ""
+            # An exception in a callback does not end a program.
+            is_failure = ended.returncode or "Traceback" in ended.stdout
+            error = f"exit status {ended.returncode}\n{ended.stdout}" if is_failure else ""
         except subprocess.TimeoutExpired as expired:
             error = f"did not end\n{expired.stdout}"
         for file in re.findall(r"filesink location=(\S+)", text):
@@ -164,7 +203,11 @@ class Runner:
     def block(self, name, language, text):
         folder = self.folder()
         try:
-            if language == "sh":
+            if self.python:
+                if language == "python" and "import " in text:
+                    (folder / "program.py").write_text(text)
+                    self.run(name, [self.python, "program.py"], folder, text)
+            elif language == "sh":
                 script = self.script(text)
                 if re.search(r"^(?!export )", script, re.MULTILINE) and script:
                     self.run(name, ["bash", "-euo", "pipefail", "-c", script], folder, script)
@@ -172,19 +215,13 @@ class Runner:
                 pass
             elif language == "c" and "main" in text:
                 (folder / "program.c").write_text(text)
-                libraries = ["nmsfilter"] + ["nmsfilter-gst"] * ("gst.h" in text)
+                include = f"-I{PROJECT}/c/include -I{PROJECT}/c-gst/include"
                 compiled = (
-                    f"cc -Wall -Wextra -Werror program.c -o program $({self.flags(libraries)}) && ./program"
+                    f"cc -std=c99 -Wall -Wextra -Werror {include} program.c -o program -L{self.build} -lnmsfilter && ./program"
                 )
                 self.run(name, ["bash", "-euo", "pipefail", "-c", compiled], folder, text)
-            elif language == "python" and self.python:
-                (folder / "program.py").write_text(text)
-                self.run(name, [self.python, "program.py"], folder, text)
         finally:
             shutil.rmtree(folder)
-
-    def flags(self, libraries):
-        return "pkg-config --cflags --libs " + " ".join(libraries)
 
 
 def main():
@@ -199,11 +236,15 @@ def main():
     for path in documents():
         for language, line, text in blocks(path):
             runner.block(f"{path.relative_to(PROJECT)}:{line}", language, text)
-    for command, reason in [] if options.versioned else runner.left_out.items():
+    if options.versioned or options.python:
+        runner.left_out, runner.unused = {}, set()
+    for command, reason in runner.left_out.items():
         print(f"not run: {command} ({reason})")
     for pattern in runner.unused:
         print(f"FAILED: no command matches {pattern}")
     shutil.rmtree(runner.video.parent)
+    if runner.broker:
+        runner.broker.terminate()
     failed = runner.failed + len(runner.unused)
     print(f"{runner.ran - runner.failed} passed, {failed} failed")
     sys.exit(failed > 0)

@@ -16,21 +16,23 @@ mkdir -p "$folder"
 
 # The dev profile without optimization builds faster; the steps are the same.
 export CARGO_PROFILE_DEV_OPT_LEVEL=0
-# Not by RUSTFLAGS, for which cargo would compile dependencies once more.
-refuse_warnings() {
-    "$@" 2>&1 | tee "$folder/build.log"
+compile() {
+    # Cargo has one file for the library of a package, whatever features it was built with.
+    rm -f "${CARGO_TARGET_DIR:-$build/cargo}"/debug/deps/lib{gst,nmsfilter}*.so
+    # Warnings are no errors by RUSTFLAGS, for which cargo would compile the dependencies once more.
+    meson compile -C "$build" 2>&1 | tee "$folder/build.log"
     if grep '^warning' "$folder/build.log"; then exit 1; fi
 }
 meson setup "$build" --buildtype=debug --prefix="$own" -Donnxruntime=true -Ddemo=true \
     $([ ! -d "$build" ] || echo --reconfigure)
-refuse_warnings meson compile -C "$build"
+compile
 # The sources are dependencies of the build. (Not grep -q, which would close ninja's pipe.)
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/demo/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet
-for element in nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
+for element in detectionjson nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
     GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
         gst-inspect-1.0 "$element" >/dev/null
 done
@@ -64,7 +66,7 @@ echo "installed: $(ls "$staged$plugins"/*)"
 
 # Without the feature internals, which the demonstrations turn on: what no part of the plugins uses is found.
 meson setup "$build" --reconfigure -Ddemo=false
-refuse_warnings meson compile -C "$build"
+compile
 DESTDIR=$fewer meson install -C "$build" --quiet
 [ "$(ls "$fewer$plugins")" = $'libgstnmsfilter.so\nlibgstonnxruntime.so' ]
 echo "installed without the option demo: $(ls "$fewer$plugins"/*)"

@@ -34,6 +34,8 @@ cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 # The version of ONNX Runtime that the tests load. In the roots it is mounted at this folder.
 onnxruntime=1.31.1 root_onnxruntime=/onnxruntime
+# The version of Ray that examples/archive is tested with.
+ray=2.60.0
 NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 export NMSFILTER_TEST_DATA
 
@@ -140,7 +142,7 @@ on_emulated_gpu() {
     for version in 6 7 8 9_0; do harness+=(--skip "versions::deepstream_$version"); done
     # Of the programs those that use a GPU, from the build of all.
     local program packages=(--workspace --lib)
-    for program in allocations cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
+    for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
         packages+=(--test "$program")
     done
     tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
@@ -150,9 +152,9 @@ on_emulated_gpu() {
 # Names the sources without a license header.
 license_headers() {
     local missing
-    missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.h' \
+    missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src kernels demo tests benches fuzz examples inference pipelines || true)
+        build.rs src c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -189,7 +191,19 @@ more_on_host() {
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
     step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
     step "$host: the commands of the documents" documents || true
-    with_meson
+    installations
+    with_python
+    archives
+}
+
+# The Python package: a workspace of its own, whose wheel is built without optimization and tested where it is installed.
+with_python() {
+    local in_python=(env CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR="$target")
+    rm -rf "$target/wheels"
+    step "Python: cargo fmt" cargo fmt --manifest-path python/Cargo.toml --check || true
+    step "Python: cargo clippy" "${in_python[@]}" cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings || true
+    step "Python: wheel, tests" "${in_python[@]}" NMSFILTER_EMULATED_CUDA="$target/emulated-cuda" \
+        NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_WHEELS="$target/wheels" python/tests/run.sh || true
 }
 
 # What the documents tell a user to type.
@@ -197,16 +211,64 @@ documents() {
     cargo build --locked --workspace --lib --bins "${features[@]}" && tests/documents.py "$target/debug"
 }
 
-# README's way to install, with meson from the Python Package Index.
-with_meson() {
-    local venv=$cache/meson
-    if [ ! -x "$venv/bin/meson" ] &&
-        ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet meson ninja; }; then
-        rm -rf "$venv"
-        skip "meson, because it cannot be installed from the Python Package Index"
+# README's ways to install; what is installed is used in a Debian root where nothing of this tree is.
+installations() {
+    local root=
+    if [ -z "$clean_root" ]; then
+        skip "what is installed in a clean root, because this machine's system is not Debian"
+    elif [ -n "$no_roots" ] || [ -z "${ORT_DYLIB_PATH-}" ]; then
+        skip "what is installed in a clean root, because ${no_roots:-there is no ONNX Runtime}"
+    else
+        wait "$roots_job" || true
+        if [ -d "$clean_root" ]; then
+            root=$clean_root
+        else
+            cat "$roots_log"
+            skip "what is installed in a clean root, because the root could not be made: see above"
+        fi
+    fi
+    step "meson: build, test, install" env CARGO_TARGET_DIR="$target" tests/meson.sh "$target/meson" "$root" || true
+    [ -n "$root" ] || return 0
+    step "Debian package: build, install" env CARGO_TARGET_DIR="$target" CARGO_PROFILE_DEV_OPT_LEVEL=0 \
+        DEB_BUILD_OPTIONS=noopt tests/packages/debian.sh "$root" "$target/debian" || true
+}
+
+# The crates as they are published, in the Debian root with GStreamer 1.26, whose build of the dependencies is used.
+crates() {
+    local root
+    root=$(root_folder trixie)
+    if [ ! -d "$root" ] || [ -z "${ORT_DYLIB_PATH-}" ]; then
+        skip "the crates, because there is no Debian root or no ONNX Runtime"
         return
     fi
-    step "meson: build, test, install" env PATH="$venv/bin:$PATH" tests/meson.sh "$target/meson" || true
+    step "crates: package, build, use" tests/packages/crate.sh "$root" "$target/crates" "$target/trixie" v1_26 || true
+}
+
+# examples/archive on two workers, with Ray from the Python Package Index, and the Python package that was just built.
+archives() {
+    local venv=$cache/ray-$ray package=$target/archive/python works=(-c 'import gi, pyarrow, ray.data') data=$NMSFILTER_TEST_DATA/data
+    [ -d "$data" ] || return 0
+    if [ -z "${ORT_DYLIB_PATH-}" ]; then
+        skip "archives on a Ray cluster, because there is no ONNX Runtime"
+        return
+    fi
+    if ! "$venv/bin/python" "${works[@]}" 2>/dev/null; then
+        announce "Ray $ray: making $venv"
+        rm -rf "$venv"
+        # The distribution's Python has PyGObject.
+        if ! { /usr/bin/python3 -m venv --system-site-packages "$venv" &&
+            "$venv/bin/pip" install --quiet "ray[data]==$ray" && "$venv/bin/python" "${works[@]}"; } </dev/null; then
+            rm -rf "$venv"
+            skip "archives on a Ray cluster, because Ray cannot be installed from the Python Package Index"
+            return
+        fi
+    fi
+    rm -rf "$package"
+    mkdir -p "$package"
+    cp -r python/nmsfilter "$package" && cp "$target/debug/lib_core.so" "$package/nmsfilter/_core.abi3.so" || true
+    step "archives on a Ray cluster" env GST_PLUGIN_PATH="$target/debug" PYTHONPATH="$package" "$venv/bin/python" \
+        tests/archive/cluster.py "$target/archive/files" "$data" \
+        "ortinference model=$data/models/version-RFB-320.onnx provider=cpu ! nmsfilter score-threshold=0.2" 24 || true
 }
 
 # ONNX Runtime for the CPU, with Python and NumPy, from the Python Package Index: exports what the tests
@@ -237,6 +299,14 @@ root_folder() {
     echo "$cache/roots/$1-$(sha256sum tests/roots/make.sh | cut -c 1-8)"
 }
 
+# The folder of the root for what is installed, of this machine's release of Debian; nothing on another system.
+clean_root_folder() {
+    local ID VERSION_CODENAME
+    source /etc/os-release
+    [ "$ID" != debian ] ||
+        echo "$cache/roots/$VERSION_CODENAME-clean-$(sha256sum tests/roots/clean.sh | cut -c 1-8)"
+}
+
 # Makes the roots that are missing, in the background: it mostly waits for packages.
 make_roots() {
     local suite
@@ -246,6 +316,9 @@ make_roots() {
             [ -d "$(root_folder "$suite")" ] || as_root env NMSFILTER_DEBIAN_MIRROR="${NMSFILTER_DEBIAN_MIRROR-}" \
                 tests/roots/make.sh "$suite" "$(root_folder "$suite")" </dev/null
         done
+        [ -z "$clean_root" ] || [ -d "$clean_root" ] || as_root \
+            env NMSFILTER_DEBIAN_MIRROR="${NMSFILTER_DEBIAN_MIRROR-}" \
+            tests/roots/clean.sh "$(basename "${clean_root%-clean-*}")" "$clean_root" </dev/null
     } >"$roots_log" 2>&1 &
     roots_job=$!
 }
@@ -293,10 +366,16 @@ in_root() {
             cargo check --locked --lib --features v1_24 || true
     else
         lints "$where" "${enter[@]}"
-        step "$where: plugins" "${enter[@]}" cargo build --locked "${plugins[@]}" \
-            --package gst-plugin-nmsfilterdemo "${features[@]}" || true
+        # With the packages of the tests: they were compiled with their features.
+        step "$where: plugins" "${enter[@]}" cargo build --locked --package nmsfilter-tests --package nmsfilter-gst-c \
+            --package gst-plugin-nmsfilterdemo "${plugins[@]}" --lib "${features[@]}" || true
         step "$where: the commands of the documents that need it" "${enter[@]}" \
             python3 tests/documents.py /target/debug --versioned || true
+        # The wheel of this machine's GStreamer.
+        rm -rf "$target/$suite/python"
+        python3 -m zipfile -e "$target"/wheels/*.whl "$target/$suite/python" || true
+        step "$where: Python" "${enter[@]}" PYTHONPATH=/target/python \
+            python3 -m unittest discover --start-directory python/tests || true
     fi
 }
 
@@ -313,8 +392,8 @@ why_no_roots() {
 
 packages_to_install=(gstreamer1.0-libav python3-venv python3-gi gir1.2-gst-plugins-base-1.0 g++
     libjson-glib-dev libprotobuf-dev libyaml-cpp-dev uuid-dev
-    binutils libegl-dev libv4lconvert0 mosquitto mosquitto-clients python3-pip unzip)
-[ -z "$all" ] || packages_to_install+=(clang-19 mmdebstrap debian-archive-keyring)
+    binutils libegl-dev libv4lconvert0 mosquitto mosquitto-clients python3-pip unzip valgrind)
+[ -z "$all" ] || packages_to_install+=(build-essential clang-19 debhelper mmdebstrap debian-archive-keyring meson)
 setup "${packages_to_install[@]}"
 if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
     rustup component add rustfmt clippy
@@ -328,6 +407,7 @@ mapfile -t features < <(setup_features)
 if [ -n "$all" ]; then
     toolchain=$(rustc --print sysroot)
     no_roots=$(why_no_roots)
+    clean_root=$(clean_root_folder)
     [ -n "$no_roots" ] || make_roots trixie forky
 fi
 provide_onnxruntime
@@ -343,7 +423,8 @@ if [ -n "$all" ]; then
     # Those that read or write metadata, of which the versions differ, and with the newer one those beside the elements
     # that GStreamer has only there.
     in_root trixie 26 --test input --test nmsfilter
-    in_root forky 28 --test input --test nmsfilter --test inference --test plugin
+    crates
+    in_root forky 28 --package nmsfilter-gst-c --test c_gst_interface --test input --test nmsfilter --test inference --test plugin
 fi
 
 announce Summary

@@ -30,7 +30,7 @@ fn register_linked_types() {
     gst::init().unwrap();
     gstnmsfilter::plugin_register_static().unwrap();
     gstnmsfilterdemo::plugin_register_static().unwrap();
-    for factory in ["crowdtestsrc", "nmsfilter", "roioverlay", "tensorreplay"] {
+    for factory in ["crowdtestsrc", "detectionjson", "nmsfilter", "roioverlay", "tensorreplay"] {
         // A property's type is registered with its specification.
         let element = gst::ElementFactory::make(factory).build().unwrap();
         assert!(!element.list_properties().is_empty());

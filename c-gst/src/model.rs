@@ -73,7 +73,7 @@ pub unsafe extern "C" fn nmsfilter_gst_model_caps(
 }
 
 /// # Safety
-/// The pointers in `model` are as the header says.
+/// The pointers in `model` are as the header requires.
 unsafe fn info(model: &Model) -> Result<ModelInfo, Failure> {
     let mut info = ModelInfo::default();
     if (model.width, model.height) != (0, 0) {

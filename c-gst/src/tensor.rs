@@ -81,7 +81,7 @@ pub struct Tensor {
     /// NULL if that work has completed, or with `cuda_stream`.
     pub cuda_event: *mut c_void,
     /// In place of `cuda_event`, a CUstream: the memory is read after the work that was submitted to it before the call.
-    /// Not one of the default streams: record an event there.
+    /// For a default stream CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, since NULL is no stream.
     pub cuda_stream: *mut c_void,
     /// The step of quantized elements of type i8 or u8, which stand for (element - zero_point) * scale; 0 if elements are
     /// not quantized.
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn nmsfilter_gst_attach_tensor(
 }
 
 /// # Safety
-/// The pointers in `tensor` are as the header says.
+/// The pointers in `tensor` are as the header requires.
 unsafe fn attach(buffer: &mut gst::BufferRef, tensor: &Tensor) -> Result<(), Failure> {
     // SAFETY: the caller guarantees that texts end with a zero byte.
     let (id, source) = unsafe {

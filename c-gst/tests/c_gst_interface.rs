@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of the header: what they attach is read by the Rust interface, they read what that attaches, and what is
 //! wrong is an error.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "the calls pass what the header requires, or what it refuses"
+)]
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;

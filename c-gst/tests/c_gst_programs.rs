@@ -58,6 +58,14 @@ fn the_example_has_no_error_under_address_sanitizer() {
 }
 
 #[test]
+fn the_example_has_no_error_under_valgrind() {
+    if has("valgrind") {
+        let program = compile_example(Check::Valgrind);
+        assert_eq!(finish(&mut with_plugin(&program)), REGIONS);
+    }
+}
+
+#[test]
 fn calls_of_all_kinds_have_no_error_under_address_sanitizer() {
     LIBRARY.compile("tests/programs/calls.c", Check::AddressSanitizer, &[]).run();
 }

@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn text_that_is_not_utf8_is_an_argument_error() {
-        // SAFETY: the strings end with a zero byte.
         let read = |bytes: &CStr| {
+            // SAFETY: the string ends with a zero byte.
             unsafe { text(bytes.as_ptr(), "id") }.map(|text| text.map(str::to_owned))
         };
         assert_eq!(read(c"boxes").unwrap().as_deref(), Some("boxes"));

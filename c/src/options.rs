@@ -78,6 +78,9 @@ sized_struct!(Options, "NmsfilterOptions", keypoint_components: u32);
 
 impl Options {
     /// The options, and the size of the model's input.
+    ///
+    /// # Errors
+    /// If a field has no valid value.
     pub fn to_nms(self) -> Result<(nms::Options, [f32; 2]), Failure> {
         let error = |field: &str, expected: &str, got: &dyn std::fmt::Display| {
             Failure::argument(format!("options: {field}: expected {expected}, got {got}"))
@@ -134,9 +137,65 @@ impl Options {
 }
 
 /// The truth of a number.
+///
+/// # Errors
+/// If it is neither 0 nor 1.
 pub fn flag(field: &str, number: u32) -> Result<bool, Failure> {
     match number {
         0 | 1 => Ok(number == 1),
         other => Err(Failure::argument(format!("{field}: expected 0 or 1, got {other}"))),
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::field_reassign_with_default,
+    reason = "other packages cannot make these structures of their fields"
+)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Options = Options {
+        size: size_of::<Options>(),
+        model_width: 0.0,
+        model_height: 0.0,
+        batch: 0,
+        box_format: 0,
+        coordinates: 0,
+        score_activation: 0,
+        class_count: 0,
+        label_count: 0,
+        keypoint_count: 0,
+        keypoint_components: 0,
+    };
+
+    #[test]
+    fn zeros_are_the_defaults_of_the_rust_interface() {
+        assert_eq!(NOTHING.to_nms().unwrap(), (nms::Options::default(), [1.0; 2]));
+    }
+
+    #[test]
+    fn every_field_has_its_effect() {
+        let options = Options {
+            model_width: 640.0,
+            model_height: 480.0,
+            batch: 1,
+            box_format: BoxFormat::Center as u32,
+            coordinates: Coordinates::Normalized as u32,
+            score_activation: ScoreActivation::Softmax as u32,
+            class_count: 80,
+            label_count: 81,
+            keypoint_count: 17,
+            keypoint_components: 3,
+            ..NOTHING
+        };
+        let mut expected = nms::Options::default();
+        expected.batch = true;
+        expected.box_format = nms::BoxFormat::Center;
+        expected.coordinates = nms::Coordinates::Normalized;
+        expected.score_activation = Some(Activation::Softmax);
+        (expected.num_classes, expected.labels) = (80, 81);
+        expected.keypoints = Some(KeypointShape { count: 17, components: 3 });
+        assert_eq!(options.to_nms().unwrap(), (expected, [640.0, 480.0]));
     }
 }

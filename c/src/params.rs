@@ -160,8 +160,13 @@ impl Params {
         }
     }
 
+    /// The parameters.
+    ///
+    /// # Errors
+    /// If a field has no valid value.
+    ///
     /// # Safety
-    /// The pointers are as the header says.
+    /// The pointers are as the header requires.
     pub unsafe fn to_nms(self) -> Result<nms::Params, Failure> {
         let mut params = nms::Params::default();
         // SAFETY: the caller guarantees it.
@@ -253,6 +258,8 @@ unsafe fn class_rules(
     (0..count).map(rule).collect()
 }
 
+/// # Errors
+/// If the number is of no method.
 pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
     Ok(match number {
         it if it == Method::Greedy as u32 => nms::Method::Greedy,
@@ -265,6 +272,8 @@ pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
     })
 }
 
+/// # Errors
+/// If the number is of no measure.
 pub fn overlap(of: &str, number: u32) -> Result<nms::Overlap, Failure> {
     Ok(match number {
         it if it == Overlap::Iou as u32 => nms::Overlap::Iou,
@@ -289,4 +298,98 @@ pub unsafe extern "C" fn nmsfilter_params_init(params: *mut Params, size: usize)
         unsafe { border::write(params, size, &Params { size, ..Params::new() }) };
         Ok(())
     })
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::field_reassign_with_default,
+    reason = "other packages cannot make these structures of their fields"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_rust_interface() {
+        // SAFETY: there are no pointers.
+        assert_eq!(unsafe { Params::new().to_nms() }.unwrap(), nms::Params::default());
+    }
+
+    #[test]
+    fn every_field_has_its_effect() {
+        let thresholds = [0.1, f32::INFINITY];
+        let rule = |has_iou_threshold, has_sizes, max_detections| ClassRule {
+            size: size_of::<ClassRule>(),
+            has_iou_threshold,
+            iou_threshold: 0.9,
+            has_sizes,
+            min_size: [5.0, 6.0],
+            max_size: [7.0, 8.0],
+            max_detections,
+        };
+        let rules = [rule(1, 0, 0), rule(0, 1, 0), rule(0, 0, 3)];
+        let params = Params {
+            size: size_of::<Params>(),
+            score_threshold: 0.3,
+            iou_threshold: 0.6,
+            class_score_thresholds: thresholds.as_ptr(),
+            class_score_threshold_count: thresholds.len(),
+            class_rules: rules.as_ptr(),
+            class_rule_count: rules.len(),
+            method: Method::MapReduce as u32,
+            overlap: Overlap::Smaller as u32,
+            threshold_inclusive: 1,
+            class_agnostic: 1,
+            multi_label: 1,
+            pixel_offset: 1.0,
+            min_size: [1.0, 2.0],
+            max_size: [3.0, 4.0],
+            visible: [10.0, 20.0, 30.0, 40.0],
+            max_candidates: 11,
+            max_detections: 12,
+            masks: 0,
+            mask_size: MaskSize::Frame as u32,
+            frame_size: [640, 480],
+            frame_ratio: [0.5, 0.25],
+            frame_offset: [13.0, 14.0],
+        };
+        let mut expected = nms::Params::default();
+        expected.thresholds = ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] };
+        expected.iou_threshold = 0.6;
+        expected.class_rules = vec![nms::ClassRule::default(); 3];
+        expected.class_rules[0].iou_threshold = Some(0.9);
+        expected.class_rules[1].sizes = Some(SizeLimits { min: [5.0, 6.0], max: [7.0, 8.0] });
+        expected.class_rules[2].max_detections = 3;
+        expected.method = nms::Method::MapReduce;
+        expected.overlap = nms::Overlap::Smaller;
+        expected.threshold_inclusive = true;
+        expected.class_agnostic = true;
+        expected.multi_label = true;
+        expected.pixel_offset = 1.0;
+        expected.sizes = SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] };
+        expected.visible = Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 };
+        expected.max_candidates = 11;
+        expected.max_detections = 12;
+        expected.masks = false;
+        expected.mask_size = nms::MaskSize::Frame;
+        expected.frame =
+            Some(FrameMap { size: [640, 480], ratio: [0.5, 0.25], offset: [13.0, 14.0] });
+        // SAFETY: the pointers are those of the arrays above.
+        assert_eq!(unsafe { params.to_nms() }.unwrap(), expected);
+    }
+
+    #[test]
+    fn every_method_and_measure_has_its_name() {
+        let methods = [Method::Greedy, Method::MapReduce, Method::None];
+        let names = methods.map(|it| method("params", it as u32).unwrap().name());
+        assert_eq!(names, ["greedy", "map-reduce", "none"]);
+        let measures = [
+            Overlap::Iou,
+            Overlap::Representative,
+            Overlap::Smaller,
+            Overlap::Diou,
+            Overlap::ProbIou,
+        ];
+        let names = measures.map(|it| overlap("params", it as u32).unwrap().name());
+        assert_eq!(names, ["iou", "representative", "smaller", "diou", "prob-iou"]);
+    }
 }

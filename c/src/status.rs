@@ -18,8 +18,8 @@ pub enum Status {
     InvalidArgument = 1,
     /// There is no such decoder, none reads the tensors, or the text is no layout.
     Decoder = 2,
-    /// The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned, or not where it is said to
-    /// be.
+    /// The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned for its elements, or not in
+    /// the memory that the structure names.
     Tensor = 3,
     /// The backend cannot do what was asked for. The text names one that can.
     Unsupported = 4,
@@ -150,9 +150,9 @@ pub unsafe fn create<T>(to: *mut *mut T, new: impl FnOnce() -> Result<T, Failure
 /// `handle` is NULL, or was made by [`create`], and is not used any more.
 pub unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
-        // What is freed has no result to report a defect with.
-        // SAFETY: the handle was made of a box, and the caller does not use it any more.
+        // There is no result to report a defect with.
         let _ = border::guard(|| {
+            // SAFETY: the handle was made of a box, and the caller does not use it any more.
             drop(unsafe { Box::from_raw(handle) });
             Ok(())
         });

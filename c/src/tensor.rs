@@ -39,8 +39,8 @@ pub enum Memory {
     Device = 1,
 }
 
-/// When device memory may be read. nmsfilter_run looks at it; nmsfilter_enqueue works in the order of its stream, and waits
-/// for events and other streams besides.
+/// When device memory may be read: nmsfilter_run waits for that. nmsfilter_enqueue works in the order of its stream, which
+/// waits for the events and for the other streams of tensors.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum Ready {
@@ -169,7 +169,7 @@ impl<'a> Tensors<'a> {
     /// If there are more than 16, or a field has no valid value.
     ///
     /// # Safety
-    /// The pointer is NULL or valid for that many structures, whose pointers are as the header says during `'a`.
+    /// The pointer is NULL or valid for that many structures, whose pointers are as the header requires during `'a`.
     pub unsafe fn read(from: *const Tensor, count: usize) -> Result<Self, Failure> {
         if count > MAX_TENSORS {
             let text = format!("tensors: expected at most {MAX_TENSORS}, got {count}");
@@ -228,7 +228,7 @@ impl<'a> Tensors<'a> {
 }
 
 /// # Safety
-/// The pointers of the tensor are as the header says during `'a`.
+/// The pointers of the tensor are as the header requires during `'a`.
 unsafe fn check<'a>(
     tensor: &Tensor,
     name: &str,
@@ -277,7 +277,7 @@ fn element_type(number: u32) -> Option<tensor::ElementType> {
 }
 
 /// # Safety
-/// The pointers of the tensor are as the header says during `'a`.
+/// The pointers of the tensor are as the header requires during `'a`.
 unsafe fn memory<'a>(
     tensor: &Tensor,
     shape: &[usize],

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of the header: their results are those of the Rust interface, and what is wrong is an error.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "the calls pass what the header requires, or what it refuses"
+)]
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::zeroed;
@@ -19,7 +23,7 @@ impl Handle {
 
     /// The handle, or the status and the text of the error.
     fn with(backend: u32, device: i32) -> std::result::Result<Self, (Status, String)> {
-        let mut filter = 1 as *mut Filter;
+        let mut filter = std::ptr::dangling_mut::<Filter>();
         // SAFETY: the pointer is valid for writes.
         match unsafe { nmsfilter_new(backend, device, &mut filter) } {
             Status::Ok => Ok(Self(filter)),

@@ -343,6 +343,34 @@ EXPORT Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *
     memcpy(to, (const void *)from, bytes);
     return DONE;
 }
+// CUDA_MEMCPY2D.
+struct RowsCopy {
+    size_t from_x, from_y;
+    int from_type;
+    const void *from_host;
+    uint64_t from;
+    void *from_array;
+    size_t from_pitch, to_x, to_y;
+    int to_type;
+    void *to_host;
+    uint64_t to;
+    void *to_array;
+    size_t to_pitch, width, rows;
+};
+EXPORT Result cuMemcpy2DAsync_v2(const RowsCopy *copy, void *) {
+    const RowsCopy &c = *copy;
+    const int of_device = 2;
+    if (c.from_type != of_device || c.to_type != of_device || c.from_x || c.from_y || c.to_x || c.to_y ||
+        c.width == 0 || c.rows == 0 || c.from_pitch < c.width || c.to_pitch < c.width ||
+        !on_device(c.from, c.from_pitch * (c.rows - 1) + c.width) ||
+        !on_device(c.to, c.to_pitch * (c.rows - 1) + c.width)) {
+        return INVALID_VALUE;
+    }
+    for (size_t row = 0; row < c.rows; row++) {
+        memcpy((void *)(c.to + row * c.to_pitch), (const void *)(c.from + row * c.from_pitch), c.width);
+    }
+    return DONE;
+}
 EXPORT Result cuPointerGetAttribute(void *value, int attribute, uint64_t at) {
     std::lock_guard<std::mutex> guard(lock);
     return attribute_of(at, attribute, value) ? DONE : INVALID_VALUE;

@@ -87,6 +87,16 @@ impl Details {
         self.points.is_none() && self.oriented.is_none() && !self.has_masks
     }
 
+    /// The number of points of each survivor; `None` of models without points.
+    pub fn points(&self) -> Option<usize> {
+        self.points.as_ref().map(PointColumn::count)
+    }
+
+    /// Whether survivors have oriented boxes.
+    pub fn is_oriented(&self) -> bool {
+        self.oriented.is_some()
+    }
+
     /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `params`
     /// those of the run.
     pub fn of<'a>(

@@ -27,6 +27,11 @@ pub(super) struct PointColumn {
 }
 
 impl PointColumn {
+    /// The number of points of a row.
+    pub fn count(&self) -> usize {
+        self.numbers.len() / self.rule.components
+    }
+
     /// The points of a row.
     pub fn points<'a>(&self, row: &'a [f32], prior: Option<Prior>, scale: [f32; 2]) -> Points<'a> {
         let numbers = &row[self.numbers.clone()];
@@ -51,14 +56,13 @@ impl Points<'_> {
     }
 
     /// The points, in pixels of the model's input.
-    pub fn iter(&self) -> impl Iterator<Item = Point> {
-        let Self { prior, scale, .. } = *self;
-        self.rule.into_iter().flat_map(move |rule| {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Point> {
+        let Self { numbers, rule, prior, scale } = *self;
+        numbers.chunks_exact(rule.map_or(2, |rule| rule.components)).map(move |numbers| {
+            let rule = rule.expect("a model without points gives no numbers of points");
             let scale = if rule.normalized { scale } else { [1.0; 2] };
-            self.numbers.chunks_exact(rule.components).map(move |numbers| {
-                let [x, y] = formula::point(&rule, prior, scale, [numbers[0], numbers[1]]);
-                Point { x, y, visibility: numbers.get(2).copied().unwrap_or(1.0) }
-            })
+            let [x, y] = formula::point(&rule, prior, scale, [numbers[0], numbers[1]]);
+            Point { x, y, visibility: numbers.get(2).copied().unwrap_or(1.0) }
         })
     }
 }

@@ -4,6 +4,7 @@
 //! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the call that
 //! failed. The driver's library is loaded at run time; without it, [`Device::open`] returns an error.
 
+mod copy;
 mod driver;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 use sys::CUdevice_attribute_enum as Attribute;
 
+pub use copy::DeviceRows;
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
 pub use module::{Kernel, Module};

@@ -59,7 +59,7 @@ impl Stream {
 
     /// A stream of other code, on this GPU. It must exist for as long as this value is used, as
     /// [`ForeignStream::from_raw`] requires.
-    pub(crate) fn of_other_code(device: &Arc<Device>, stream: ForeignStream) -> Self {
+    pub fn of_other_code(device: &Arc<Device>, stream: ForeignStream) -> Self {
         Self { device: device.clone(), handle: stream.0, is_foreign: true }
     }
 
@@ -322,7 +322,7 @@ impl Event {
 }
 
 /// A CUDA stream that other code created.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignStream(sys::CUstream);
 
 impl ForeignStream {

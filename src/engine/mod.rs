@@ -110,6 +110,7 @@ mod validate;
 pub use crate::geometry::Overlap;
 #[cfg(feature = "internals")]
 pub use auto::Auto;
+pub(crate) use cpu::Boxes;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};
@@ -464,7 +465,7 @@ pub enum EngineError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// A run without the host ([`Engine::enqueue`]) cannot do what the layout or the parameters need.
+    /// A run without the host ([`Nms::enqueue`](crate::nms::Nms::enqueue)) cannot do what the layout or the parameters need.
     #[error("results in device memory: {what}; {instead}")]
     NeedsHost {
         /// What it cannot do.

@@ -9,6 +9,7 @@ use gst_analytics::{
     AnalyticsTrackingMtd, RelTypes,
 };
 
+use super::merge::Merger;
 use super::object::{self, Number, Object, edges, normalized};
 #[cfg(feature = "v1_26")]
 use super::segmentation::{self, AnalyticsSegmentationMtd};
@@ -21,8 +22,13 @@ const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTyp
 
 type Meta<'a> = gst::MetaRef<'a, AnalyticsRelationMeta>;
 
-/// Calls `add` with each object of a frame of this size.
-pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], mut add: impl FnMut(Object)) {
+/// Adds the objects of a frame of this size to those of its regions.
+pub(super) fn read(
+    buffer: &gst::BufferRef,
+    frame: [u32; 2],
+    objects: &mut Vec<Object>,
+    merger: &mut Merger,
+) {
     for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
         // Most metadata has neither, and a search of relations reads a row of the matrix.
         let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
@@ -36,12 +42,14 @@ pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], mut add: impl FnMut
             if has_tracks {
                 object.track_id = track(&meta, id);
             }
+            let object = merger.add(objects, object);
+            #[cfg(not(feature = "v1_26"))]
+            let _ = object;
             #[cfg(feature = "v1_26")]
-            if has_masks {
+            if has_masks && object.mask.is_none() {
                 let mut masks = meta.iter_direct_related::<AnalyticsSegmentationMtd>(id, ANY);
                 object.mask = masks.next().and_then(|mask| segmentation::read(&meta, mask.id()));
             }
-            add(object);
         }
     }
 }

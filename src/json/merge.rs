@@ -28,8 +28,9 @@ impl Merger {
         self.next = 0;
     }
 
-    /// Adds what `found` has to the object of the same region, or adds `found` if no region is the same.
-    pub fn add(&mut self, objects: &mut Vec<Object>, found: Object) {
+    /// Adds what `found` has to the object of the same region, or adds `found` if no region is the same. Returns the
+    /// object.
+    pub fn add<'o>(&mut self, objects: &'o mut Vec<Object>, found: Object) -> &'o mut Object {
         let regions = self.is_merged.len();
         let of_region =
             |index: &usize| !self.is_merged[*index] && is_same(&objects[*index], &found);
@@ -38,18 +39,21 @@ impl Merger {
         let same = order().filter(has_id).find(of_region).or_else(|| order().find(of_region));
         let Some(index) = same else {
             objects.push(found);
-            return;
+            return objects.last_mut().expect("it was added");
         };
         self.is_merged[index] = true;
         self.next = (index + 1) % regions;
         let region = &mut objects[index];
-        region.parent_id = region.parent_id.or(found.parent_id);
+        // The id of the parent is that of an analytics object.
+        if region.region_id == found.region_id {
+            region.parent_id = region.parent_id.or(found.parent_id);
+        }
         region.track_id = region.track_id.or(found.track_id);
         region.confidence = region.confidence.or(found.confidence);
-        region.mask = region.mask.take().or(found.mask);
         if region.rotation.is_none() && found.rotation.is_some() {
             (region.rect, region.rotation) = (found.rect, found.rotation);
         }
+        region
     }
 }
 
@@ -79,7 +83,9 @@ mod tests {
     fn merged(regions: &[Object], found: &[Object]) -> Vec<Object> {
         let (mut objects, mut merger) = (regions.to_vec(), Merger::default());
         merger.begin(objects.len());
-        found.iter().for_each(|found| merger.add(&mut objects, found.clone()));
+        for found in found {
+            merger.add(&mut objects, found.clone());
+        }
         objects
     }
 
@@ -96,6 +102,9 @@ mod tests {
         let regions = [object(5, 1, 0.9), object(6, 1, 0.9), object(7, 50, 0.8)];
         let found = [object(0, 1, 0.9), object(1, 1, 0.9), object(2, 50, 0.8)];
         assert_eq!(merged(&regions, &found), regions);
+        // The id of a parent is then not that of a region.
+        let part = Object { parent_id: Some(0), ..found[1].clone() };
+        assert_eq!(merged(&regions, &[found[0].clone(), part]), regions);
         // In another order, too.
         assert_eq!(merged(&regions, &[found[2].clone(), found[0].clone()]), regions);
     }

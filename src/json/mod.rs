@@ -45,7 +45,7 @@
 mod analytics;
 mod deepstream;
 mod line;
-#[cfg(feature = "v1_24")]
+#[cfg(any(test, feature = "v1_24"))]
 mod merge;
 mod object;
 mod region;
@@ -140,7 +140,7 @@ impl Detections {
         {
             self.merger.begin(self.objects.len());
             let Self { objects, merger, .. } = self;
-            analytics::read(buffer, size, |found| merger.add(objects, found));
+            analytics::read(buffer, size, objects, merger);
         }
     }
 

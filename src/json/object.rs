@@ -40,7 +40,7 @@ pub(crate) enum Number {
 
 impl Number {
     /// Whether both are the same in single precision.
-    #[cfg(feature = "v1_24")]
+    #[cfg(any(test, feature = "v1_24"))]
     pub fn is_near(self, other: Self) -> bool {
         let single = |number| match number {
             Self::F32(number) => number,

@@ -28,8 +28,8 @@ use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{BoxFormat, BoxRule, Field, Group, Layout, Reference, ScoreRule};
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
-    self, Backend, ClassThresholds, DeviceOutcome, Engine, EngineError, MAX_ANGLE, MAX_BOX_SIDE,
-    Method, Params,
+    self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, MAX_ANGLE,
+    MAX_BOX_SIDE, Method, Params,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
 use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage, TensorView};
@@ -52,6 +52,8 @@ use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage
 #[derive(Debug)]
 pub struct BoxNms {
     engine: EngineOf,
+    /// With [`Backend::Cpu`], the engine for upright boxes, which suppresses them without decoding.
+    cpu: Option<Cpu>,
     params: Params,
     layout: Layout,
     host: HostBoxes,
@@ -91,6 +93,7 @@ impl BoxNms {
             Params { thresholds: ClassThresholds::uniform(f32::NEG_INFINITY), ..Params::default() };
         Ok(Self {
             engine: EngineOf(engine::select(backend, ordinal)?.engine),
+            cpu: (backend == Backend::Cpu).then(Cpu::default),
             params,
             layout: layout(),
             host: HostBoxes::default(),
@@ -180,19 +183,31 @@ impl BoxNms {
         self.host.fill(input)?;
         let HostBoxes { numbers, scores, classes, indices, always_kept, .. } = &self.host;
         let count = scores.len();
-        lay_out(&mut self.layout, input, count);
-        let width = input.numbers();
-        let mut tensors = ArrayVec::<_, 3>::from_iter([
-            TensorView::from_slice("boxes", &[count, width], numbers),
-            TensorView::from_slice("scores", &[count], scores),
-        ]);
-        if input.groups.is_some() {
-            tensors.push(TensorView::from_slice("groups", &[count], classes));
-        }
-        let outcome = self.engine.0.run(&tensors, &self.layout, &self.params)?;
-        let image = outcome.image(0);
-        debug_assert_eq!(image.candidates, count, "boxes that engines reject were taken out");
-        let survivors = image.survivors.iter().map(|survivor| {
+        let survivors = match &mut self.cpu {
+            Some(cpu) if !input.is_oriented => {
+                let (corners, _) = numbers.as_chunks();
+                cpu.suppress_boxes(&Boxes { corners, scores, classes }, &self.params)
+            }
+            _ => {
+                lay_out(&mut self.layout, input, count);
+                let width = input.numbers();
+                let mut tensors = ArrayVec::<_, 3>::from_iter([
+                    TensorView::from_slice("boxes", &[count, width], numbers),
+                    TensorView::from_slice("scores", &[count], scores),
+                ]);
+                if input.groups.is_some() {
+                    tensors.push(TensorView::from_slice("groups", &[count], classes));
+                }
+                let outcome = self.engine.0.run(&tensors, &self.layout, &self.params)?;
+                let image = outcome.image(0);
+                debug_assert_eq!(
+                    image.candidates, count,
+                    "boxes that engines reject were taken out"
+                );
+                image.survivors
+            }
+        };
+        let survivors = survivors.iter().map(|survivor| {
             let index = survivor.anchor as usize;
             Ranked { score: survivor.score, index: indices.get(index).map_or(index as u32, |&i| i) }
         });
@@ -256,7 +271,7 @@ fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
     let group = &mut layout.groups[0];
     group.anchors = count;
     group.boxes.anchor_stride = input.numbers();
-    group.angle = input.is_oriented.then(|| Field { offset: 4, ..group.boxes });
+    group.angle = input.is_oriented.then_some(Field { offset: 4, ..group.boxes });
     group.class = input.groups.map(|_| field(GROUPS, 1));
     layout.boxes.format = match input.is_oriented {
         true => BoxFormat::Center,

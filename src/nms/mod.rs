@@ -122,6 +122,21 @@ pub struct DetailedOutcome<'a> {
 }
 
 impl DetailedOutcome<'_> {
+    /// The number of points of each survivor ([`Detail::points`]); `None` if the model gives none.
+    pub fn points(&self) -> Option<usize> {
+        self.details.points()
+    }
+
+    /// Whether survivors have oriented boxes ([`Detail::oriented_box`]).
+    pub fn is_oriented(&self) -> bool {
+        self.details.is_oriented()
+    }
+
+    /// Whether the model gives masks, and [`Params::masks`] is set.
+    pub fn has_masks(&self) -> bool {
+        self.layout.prototypes.is_some()
+    }
+
     /// The oriented box and the points of a survivor.
     ///
     /// # Panics

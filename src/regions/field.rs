@@ -37,6 +37,12 @@ impl<'a> Structure<'a> {
         unsafe { CStr::from_ptr(gst::ffi::gst_structure_get_name(self.pointer)) }
     }
 
+    pub fn field_count(&self) -> usize {
+        // SAFETY: the structure is valid.
+        let count = unsafe { gst::ffi::gst_structure_n_fields(self.pointer) };
+        usize::try_from(count).unwrap_or_default()
+    }
+
     /// The value of a field.
     fn value(&self, name: glib::Quark) -> Option<&'a glib::gobject_ffi::GValue> {
         // SAFETY: the structure is valid. It owns the value, which is not changed during `'a`.

@@ -156,9 +156,19 @@ impl<'a> AttachedRegion<'a> {
         if let (Some(x_min), Some(y_min), Some(x_max), Some(y_max)) = (x_min, y_min, x_max, y_max) {
             self.edges = Some([x_min, y_min, x_max, y_max]);
         }
-        self.oriented = oriented_box(detection);
+        // A field that is missing takes the longest to look up, and upright boxes have no others than these.
+        let is_complete = self.class.is_some()
+            && self.detection_label.is_some()
+            && self.confidence.is_some()
+            && self.edges.is_some();
+        if !is_complete || detection.field_count() > UPRIGHT_FIELDS {
+            self.oriented = oriented_box(detection);
+        }
     }
 }
+
+/// The number of fields that `set_detection` reads itself.
+const UPRIGHT_FIELDS: usize = 7;
 
 /// The oriented box of a structure `detection`.
 fn oriented_box(detection: &Structure<'_>) -> Option<OrientedBox> {

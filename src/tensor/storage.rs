@@ -140,6 +140,11 @@ impl DeviceSlice {
         Self { address, len, ready }
     }
 
+    /// The same bytes, once what they wait for has completed, or is awaited.
+    pub(crate) fn awaited(self) -> Self {
+        Self { ready: Ready::Now, ..self }
+    }
+
     /// The device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address

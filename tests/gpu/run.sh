@@ -71,7 +71,6 @@ suite() {
             # steps of their own.
             nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
             # What is left out needs Python packages or an inference element.
-            input) program "$name" --skip python_attach:: ;;
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;
         esac

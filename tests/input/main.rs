@@ -7,5 +7,4 @@ mod support;
 
 mod attached;
 mod model;
-mod python_attach;
 mod regions;

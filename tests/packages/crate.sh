@@ -6,6 +6,7 @@
 set -euo pipefail
 root=$1 folder=$(realpath -m "$2") target=$(realpath -m "$3") feature=${4-}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source pipelines/setup.sh
 
 packages=$folder/packages sources=$folder/sources
 mkdir -p "$target"
@@ -13,7 +14,8 @@ rm -rf "$sources" "$packages/package"
 cargo package --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
-for crate in "$packages"/package/*.crate; do tar -C "$sources" -xf "$crate"; done
+# Their files are of 2006: with the time of today (--touch), cargo builds them.
+for crate in "$packages"/package/*.crate; do tar --extract --touch --directory "$sources" --file "$crate"; done
 
 # What a user writes. The workspace is for the crate that is not in the registry yet.
 cat >"$sources/survivors/Cargo.toml" <<MANIFEST
@@ -51,7 +53,7 @@ cp Cargo.lock "$sources/"
 
 data=()
 [ ! -d "$NMSFILTER_TEST_DATA" ] || data=(ro "$NMSFILTER_TEST_DATA" /data)
-"${BASH_SOURCE[0]%/packages/*}/roots/enter.sh" "$root" "$(id -u):$(id -g)" "${data[@]}" \
+as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)" "${data[@]}" \
     rw "$sources" /sources rw "$target" /target ro "$(rustc --print sysroot)" /rust \
     rw "${CARGO_HOME:-$HOME/.cargo}" /cargo ro tests/packages /check ro "$(dirname "$ORT_DYLIB_PATH")" /onnxruntime \
     -- env -C /sources RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/bin:/bin CARGO_HOME=/cargo CARGO_NET_OFFLINE=true \

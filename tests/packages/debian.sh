@@ -8,10 +8,12 @@ set -euo pipefail
 root=$1 folder=$(realpath -m "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# dpkg-buildpackage writes into the tree and beside it.
+# dpkg-buildpackage writes into the tree and beside it. The files are new ones (--touch): cargo builds what was built from
+# another copy once more.
 rm -rf "$folder"
 mkdir -p "$folder/nmsfilter"
-git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -c | tar -x -C "$folder/nmsfilter"
+git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create |
+    tar --extract --touch --directory "$folder/nmsfilter"
 (cd "$folder/nmsfilter" && dpkg-buildpackage --build=binary --no-sign) >"$folder/build.log" 2>&1 || {
     tail -n 50 "$folder/build.log"
     exit 1
@@ -33,13 +35,20 @@ if dpkg-deb --field "$folder"/libnmsfilter0_*.deb Depends | grep -iE 'gst|glib';
 fi
 
 mkdir -p "$folder/packages"
-cp "$folder"/*.deb "$folder/packages"
+cp "$folder"/*.deb c/examples/suppress.c "$folder/packages"
 tests/packages/in_clean_root.sh "$root" "$folder/packages" '
-    install /packages/*.deb
+    # Without libnmsfilter-dev, which needs the headers of GStreamer.
+    install /packages/gstreamer1.0-*.deb /packages/libnmsfilter0_*.deb /packages/libnmsfilter-gst0_*.deb
     # What the packages depend on is enough for their libraries.
-    if ldd /usr/lib/*/gstreamer-1.0/*.so | grep "not found"; then refuse "a library is missing"; fi
+    if ldd /usr/lib/*/gstreamer-1.0/*.so /usr/lib/*/libnmsfilter*.so.0 | grep "not found"; then refuse "a library is missing"; fi
     # Pipelines need tools and elements of GStreamer.
     install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
     /check/picture.sh
+    # A program in C, without GStreamer.
+    install /packages/libnmsfilter*.deb gcc libc6-dev pkgconf
+    cc -std=c99 /packages/suppress.c -o /tmp/suppress $(pkg-config --cflags --libs nmsfilter)
+    /tmp/suppress
+    [ "$(/tmp/suppress | wc -l)" = 2 ]
+    if ldd /tmp/suppress | grep gst; then refuse "the program needs GStreamer"; fi
     apt-get remove --quiet=2 --yes gstreamer1.0-nmsfilter >/dev/null
     if gst-inspect-1.0 --exists nmsfilter; then refuse "nmsfilter is found after it was removed"; fi'

@@ -6,6 +6,7 @@
 set -euo pipefail
 root=$1 folder=$2 commands=$3
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source pipelines/setup.sh
 
 data=()
 [ ! -d "$NMSFILTER_TEST_DATA" ] || data=(ro "$NMSFILTER_TEST_DATA" /data)
@@ -18,7 +19,7 @@ install() {
 }
 if test -e "$tree" || command -v gst-inspect-1.0; then refuse "the root is not clean"; fi
 '
-exec tests/roots/enter_copy.sh "$root" 0:0 "${data[@]}" \
+as_root tests/roots/enter_copy.sh "$root" 0:0 "${data[@]}" \
     ro "$folder" /packages ro tests/packages /check ro "$(dirname "$ORT_DYLIB_PATH")" /onnxruntime \
     -- env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive NMSFILTER_TEST_DATA=/data \
     ORT_DYLIB_PATH="/onnxruntime/${ORT_DYLIB_PATH##*/}" tree="$PWD" sh -ec "$functions$commands"

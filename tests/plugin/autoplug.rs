@@ -8,6 +8,9 @@ use gst_analytics::{
 };
 use gst_video::VideoRegionOfInterestMeta;
 
+use gstnmsfilter::internals::decoder::decoders;
+use gstnmsfilter::internals::elements::nmstensordec::groups::GROUPS;
+
 use crate::picture::{picture, scaled};
 use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
 use crate::support::{pipeline, skip};
@@ -168,6 +171,35 @@ fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<St
     })
 }
 
+/// The ids of each role of each form of a decoder, of those whose roles all have ids.
+fn roles_with_ids() -> impl Iterator<Item = Vec<&'static [&'static str]>> {
+    let forms = decoders().iter().flat_map(|decoder| decoder.forms());
+    forms
+        .map(|form| form.roles().iter().map(|role| role.ids).collect::<Vec<_>>())
+        .filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
+}
+
+#[test]
+fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
+    for roles in roles_with_ids().filter(|roles| roles.len() == 1) {
+        for id in roles[0] {
+            // Of the paper's detector, which no inference element runs.
+            assert!(*id == "windows" || GROUPS.iter().any(|group| group.id == *id), "{id}");
+        }
+    }
+}
+
+#[test]
+fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
+    for group in &GROUPS {
+        let is_read = roles_with_ids().any(|roles| {
+            roles.len() == group.tensors.len()
+                && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))
+        });
+        assert!(is_read, "{}", group.id);
+    }
+}
+
 #[test]
 fn nmsfilter_refuses_caps_whose_tensors_it_cannot_decode() {
     pipeline::init();
@@ -196,23 +228,70 @@ fn nmsfilter_refuses_caps_whose_tensors_it_cannot_decode() {
     }
 }
 
+/// A tensor whose first numbers are these, and the others 0.
+fn tensor(id: &str, dims: &[usize], numbers: &[f32]) -> Tensor {
+    let mut elements = vec![0.0f32; dims.iter().product()];
+    elements[..numbers.len()].copy_from_slice(numbers);
+    let bytes: Vec<u8> = bytemuck::cast_slice(&elements).to_vec();
+    let (kind, order) = (TensorDataType::Float32, TensorDimOrder::RowMajor);
+    let data = gst::Buffer::from_mut_slice(bytes);
+    Tensor::new_simple(gst::glib::Quark::from_str(id), kind, data, order, dims)
+}
+
+/// The ids of the tensors on a buffer.
+fn ids(buffer: &gst::BufferRef) -> Vec<String> {
+    let metas = buffer.iter_meta::<TensorMeta>();
+    let ids = metas.flat_map(|meta| {
+        meta.as_slice().iter().map(|t| t.id().as_str().to_string()).collect::<Vec<_>>()
+    });
+    ids.collect()
+}
+
+/// The tensors of an SSD model with one detection, which `ssdtensordec` needs to be there.
+#[test]
+fn required_tensors_are_replaced_by_tensors_without_detections() {
+    pipeline::init();
+    let ssd = |name: &str| format!("ssd-mobilenet-v1-variant-1-out-{name}");
+    let count = "generic-variant-1-out-count";
+    let tensors = vec![
+        tensor(count, &[1], &[1.0]),
+        tensor(&ssd("scores"), &[1, 10], &[0.9]),
+        tensor(&ssd("boxes"), &[1, 10, 4], &[0.25, 0.25, 0.75, 0.75]),
+        tensor(&ssd("classes"), &[1, 10], &[3.0]),
+    ];
+    let mut all: Vec<String> = ["scores", "boxes", "classes"].map(ssd).to_vec();
+    all.insert(0, count.to_owned());
+    let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
+    TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
+    let group = |(id, dims): (&str, &str)| {
+        format!(
+            "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=<{dims}>,
+               dims-order=(string)row-major, type=(string)float32]"
+        )
+    };
+    let dims = ["1", "1, 10", "1, 10, 4", "1, 10"];
+    let groups: Vec<String> = all.iter().map(String::as_str).zip(dims).map(group).collect();
+    let caps = format!(
+        "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
+         tensors=(structure)[tensorgroups, ssd-mobilenet-v1-variant-1-out=(/uniquelist){{{}}}]",
+        groups.join(", ")
+    );
+    let mut harness = gst_check::Harness::new("nmstensordec");
+    harness.set_src_caps(caps.parse().unwrap());
+    let buffer = harness.push_and_pull(buffer).unwrap();
+    assert_eq!(attached(&buffer).0.len(), 1);
+    assert_eq!(ids(&buffer), all);
+    for meta in buffer.iter_meta::<TensorMeta>() {
+        for tensor in meta.as_slice() {
+            let bytes = tensor.data().map_readable().unwrap();
+            assert!(bytes.iter().all(|&byte| byte == 0), "{}", tensor.id().as_str());
+        }
+    }
+}
+
 #[test]
 fn tensors_of_other_models_stay_on_the_buffer() {
     pipeline::init();
-    let tensor = |id: &str, dims: &[usize]| {
-        let bytes = dims.iter().product::<usize>() * size_of::<f32>();
-        let data = gst::Buffer::from_mut_slice(vec![0u8; bytes]);
-        let id = gst::glib::Quark::from_str(id);
-        Tensor::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, dims)
-    };
-    let ids = |buffer: &gst::BufferRef| {
-        let metas = buffer.iter_meta::<TensorMeta>();
-        metas
-            .flat_map(|meta| {
-                meta.as_slice().iter().map(|t| t.id().as_str().to_string()).collect::<Vec<_>>()
-            })
-            .collect::<Vec<_>>()
-    };
     let [group, id, dims, kind] = YOLOV8_CAPS;
     let mut harness = gst_check::Harness::new("nmstensordec");
     harness.set_src_caps(caps(group, id, dims, kind));
@@ -220,7 +299,7 @@ fn tensors_of_other_models_stay_on_the_buffer() {
     for (together, expected) in [(false, vec![other.to_owned()]), (true, vec![other.to_owned()])] {
         let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
         let writable = buffer.get_mut().unwrap();
-        let (detections, class) = (tensor(id, &[1, 84, 8400]), tensor(other, &[1, 10]));
+        let (detections, class) = (tensor(id, &[1, 84, 8400], &[]), tensor(other, &[1, 10], &[]));
         match together {
             true => TensorMeta::add(writable).set(vec![detections, class].into()),
             false => {

@@ -230,7 +230,7 @@ typedef struct NmsfilterGstTensor {
     void *cuda_event;
     /**
      * In place of `cuda_event`, a CUstream: the memory is read after the work that was submitted to it before the call.
-     * Not one of the default streams: record an event there.
+     * For a default stream CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, since NULL is no stream.
      */
     void *cuda_stream;
     /**

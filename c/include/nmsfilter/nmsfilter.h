@@ -43,8 +43,8 @@ typedef enum NmsfilterStatus {
      */
     NMSFILTER_STATUS_DECODER = 2,
     /**
-     * The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned, or not where it is said to
-     * be.
+     * The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned for its elements, or not in
+     * the memory that the structure names.
      */
     NMSFILTER_STATUS_TENSOR = 3,
     /**
@@ -223,8 +223,8 @@ typedef enum NmsfilterOverlap {
 } NmsfilterOverlap;
 
 /**
- * When device memory may be read. nmsfilter_run looks at it; nmsfilter_enqueue works in the order of its stream, and waits
- * for events and other streams besides.
+ * When device memory may be read: nmsfilter_run waits for that. nmsfilter_enqueue works in the order of its stream, which
+ * waits for the events and for the other streams of tensors.
  */
 typedef enum NmsfilterReady {
     /**

@@ -68,7 +68,7 @@ fn groups(caps: &gst::CapsRef) -> Vec<Vec<CapsTensor>> {
     let groups = caps.structure(0).and_then(|caps| caps.get::<gst::Structure>("tensors").ok());
     let group = |value: &gst::glib::SendValue| {
         let tensors = value.get::<gst::UniqueList>().ok()?;
-        tensors.iter().map(|tensor| tensor_of(tensor)).collect()
+        tensors.iter().map(tensor_of).collect()
     };
     groups.iter().flat_map(|groups| groups.iter()).filter_map(|(_, value)| group(value)).collect()
 }

@@ -14,14 +14,19 @@ use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 use super::groups::{GROUPS, Group};
 use crate::input::tensor_meta;
 
-/// Removes or replaces the tensors of all groups.
+/// Removes or replaces the tensors that were decoded.
 pub(super) fn consume(buffer: &mut gst::BufferRef) {
     for mut meta in buffer.iter_meta_mut::<TensorMeta>() {
-        let Some(decoded) = meta.as_slice().iter().find_map(group_of) else { continue };
-        let others = meta.as_slice().iter().filter(|tensor| group_of(tensor).is_none()).cloned();
-        let mut tensors: Vec<Tensor> = others.collect();
-        if decoded.is_required {
-            tensors.extend(without_detections(decoded));
+        let Some(group) = GROUPS.iter().find(|group| is_in(group, meta.as_slice())) else {
+            continue;
+        };
+        let is_other = |tensor: &&Tensor| {
+            let id = tensor_meta::id(tensor);
+            group.tensors.iter().all(|decoded| decoded.id != id)
+        };
+        let mut tensors: Vec<Tensor> = meta.as_slice().iter().filter(is_other).cloned().collect();
+        if group.is_required {
+            tensors.extend(without_detections(group));
         }
         meta.set(tensors.into());
     }
@@ -36,10 +41,10 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
     });
 }
 
-/// The group that the tensor is of.
-fn group_of(tensor: &Tensor) -> Option<&'static Group> {
-    let id = tensor_meta::id(tensor);
-    GROUPS.iter().find(|group| group.tensors.iter().any(|tensor| tensor.id == id))
+/// Whether these are all tensors of the group. One id is in two groups.
+fn is_in(group: &Group, tensors: &[Tensor]) -> bool {
+    let has = |id: &str| tensors.iter().any(|tensor| tensor_meta::id(tensor) == id);
+    group.tensors.iter().all(|tensor| has(tensor.id))
 }
 
 /// The tensors of a group with one anchor, whose numbers are 0.

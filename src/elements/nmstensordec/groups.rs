@@ -9,8 +9,10 @@ use std::sync::LazyLock;
 
 /// A group of tensors.
 #[derive(Debug)]
-pub(super) struct Group {
+pub struct Group {
+    /// The id.
     pub id: &'static str,
+    /// Its tensors.
     pub tensors: &'static [GroupTensor],
     /// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
     pub is_required: bool,
@@ -18,7 +20,8 @@ pub(super) struct Group {
 
 /// A tensor of a group.
 #[derive(Debug)]
-pub(super) struct GroupTensor {
+pub struct GroupTensor {
+    /// The id.
     pub id: &'static str,
     /// The dimensions; `None` for any number, also one that is not known before the first frame.
     pub dims: &'static [Option<usize>],
@@ -57,7 +60,8 @@ macro_rules! with_prototypes {
     };
 }
 
-pub(super) static GROUPS: [Group; 21] = [
+/// The groups.
+pub static GROUPS: [Group; 22] = [
     single!("yolo-v8-out"),
     single!("yolo-v8-out-normalized"),
     single!("yolo-v5-out"),
@@ -86,6 +90,16 @@ pub(super) static GROUPS: [Group; 21] = [
                 "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
                 &[N, N, Some(2)],
             ),
+        ],
+        is_required: true,
+    },
+    Group {
+        id: "ssd-mobilenet-v1-variant-1-out",
+        tensors: &[
+            tensor("generic-variant-1-out-count", &[N]),
+            tensor("ssd-mobilenet-v1-variant-1-out-scores", &[N, N]),
+            tensor("ssd-mobilenet-v1-variant-1-out-boxes", &[N, N, Some(4)]),
+            tensor("ssd-mobilenet-v1-variant-1-out-classes", &[N, N]),
         ],
         is_required: true,
     },
@@ -126,39 +140,4 @@ fn tensor_text(GroupTensor { id, dims }: &GroupTensor) -> String {
          dims-order=(string){{row-major, col-major}}, type=(string){{float32, float16}}]",
         dims.join(", ")
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decoder::decoders;
-
-    /// The ids of the first and of the further roles of each form of a decoder.
-    fn roles_with_ids() -> impl Iterator<Item = Vec<&'static [&'static str]>> {
-        let forms = decoders().iter().flat_map(|decoder| decoder.forms());
-        forms
-            .map(|form| form.roles().iter().map(|role| role.ids).collect::<Vec<_>>())
-            .filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
-    }
-
-    #[test]
-    fn every_id_of_a_model_with_one_output_is_a_group() {
-        for roles in roles_with_ids().filter(|roles| roles.len() == 1) {
-            for id in roles[0] {
-                // Of the paper's detector, which no inference element runs.
-                assert!(*id == "windows" || GROUPS.iter().any(|group| group.id == *id), "{id}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_tensors_of_each_group_are_those_of_a_decoder() {
-        for Group { id, tensors, .. } in &GROUPS {
-            let is_read = roles_with_ids().any(|roles| {
-                roles.len() == tensors.len()
-                    && roles.iter().all(|ids| tensors.iter().any(|t| ids.contains(&t.id)))
-            });
-            assert!(is_read, "{id}");
-        }
-    }
 }

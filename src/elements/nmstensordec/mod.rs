@@ -14,7 +14,7 @@
 //!   are removed, or, for decoders that end with an error without them, replaced by tensors without detections.
 
 mod consume;
-mod groups;
+pub mod groups;
 mod imp;
 
 use gst::glib;

@@ -10,6 +10,7 @@
 //! and for AVX2, which is chosen at run time.
 
 mod block;
+mod by_class;
 mod candidate;
 mod conflict;
 mod decode;
@@ -26,10 +27,11 @@ use super::class_limits::{self as limits, ClassLimits};
 use super::params::cap;
 use super::validate::validate;
 use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
-use crate::decoder::{Layout, PlainLayout};
+use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
+use by_class::ByClass;
 use conflict::{Conflict, Entry, Test};
 use decode::{CandidateDecoder, Found};
 use general::HostTensors;
@@ -42,6 +44,7 @@ use suppressors::Suppressors;
 pub struct Cpu {
     decoder: CandidateDecoder,
     ranking: Ranking,
+    by_class: ByClass,
     suppressors: Suppressors,
     oriented_suppressors: Suppressors<Rectangle>,
     images: Vec<ImageCounts>,
@@ -51,6 +54,15 @@ pub struct Cpu {
     columns: Vec<f32>,
     masks: MaskBuffers,
     limits: ClassLimits,
+}
+
+/// Upright boxes for [`Cpu::suppress_boxes`]: what the rules of the engines make candidates of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Boxes<'a> {
+    pub corners: &'a [[f32; 4]],
+    pub scores: &'a [f32],
+    /// From 0 to less than [`MAX_CLASSES`]; empty if all boxes are of one class.
+    pub classes: &'a [i32],
 }
 
 impl Engine for Cpu {
@@ -88,6 +100,25 @@ impl Engine for Cpu {
 
 impl Cpu {
     pub(super) const NAME: &'static str = "cpu";
+
+    /// The survivors of upright boxes that need no decoding, in descending rank: those of the rules from order on.
+    /// [`Detection::anchor`] is the index of the box.
+    pub(crate) fn suppress_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &[Detection] {
+        let Boxes { corners, scores, classes } = *boxes;
+        let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
+        found.clear();
+        (*class_count, *is_oriented) = (if classes.is_empty() { 1 } else { MAX_CLASSES }, false);
+        let candidate = |index: usize, (&[x1, y1, x2, y2], &score): (&[f32; 4], &f32)| {
+            let class = classes.get(index).map_or(0, |&class| class as u32);
+            Detection { x1, y1, x2, y2, score, class, anchor: index as u32 }
+        };
+        let all = corners.iter().zip(scores).enumerate();
+        found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
+        self.images.clear();
+        self.survivors.clear();
+        self.suppress_image(params);
+        &self.survivors
+    }
 
     fn run_plain(
         &mut self,
@@ -176,27 +207,46 @@ impl Cpu {
     }
 
     fn suppress(&mut self, params: &Params) {
+        let is_by_class = self.is_by_class(params);
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, which is the only feature that the functions require.
             unsafe {
-                match self.decoder.is_oriented {
-                    false => self.suppress_with_avx2(params),
-                    true => self.suppress_oriented_with_avx2(params),
+                match (self.decoder.is_oriented, is_by_class) {
+                    (false, false) => self.suppress_with_avx2(params),
+                    (false, true) => self.suppress_by_class_with_avx2(params),
+                    (true, _) => self.suppress_oriented_with_avx2(params),
                 }
             };
             return;
         }
-        match self.decoder.is_oriented {
-            false => self.suppress_portable(params),
-            true => self.suppress_oriented_portable(params),
+        match (self.decoder.is_oriented, is_by_class) {
+            (false, false) => self.suppress_portable(params),
+            (false, true) => self.suppress_by_class_portable(params),
+            (true, _) => self.suppress_oriented_portable(params),
         }
+    }
+
+    /// Whether upright boxes are suppressed class after class.
+    fn is_by_class(&self, params: &Params) -> bool {
+        compares_classes(&self.decoder, params)
+            && params.method != Method::None
+            // Else those of lower rank need not be found.
+            && params.survivors_to_find() == 0
+            && self.decoder.found.candidates.len() >= by_class::LEAST_CANDIDATES
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn suppress_with_avx2(&mut self, params: &Params) {
         self.suppress_portable(params);
+    }
+
+    /// A function of its own, as that for oriented boxes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn suppress_by_class_with_avx2(&mut self, params: &Params) {
+        self.suppress_by_class_portable(params);
     }
 
     /// A function of its own, because it changes how the compiler optimizes the code for upright boxes.
@@ -208,17 +258,32 @@ impl Cpu {
 
     #[inline(always)]
     fn suppress_portable(&mut self, params: &Params) {
-        let Self { decoder, ranking, suppressors, survivors, .. } = self;
-        let classes = compares_classes(decoder, params);
-        let suppression = Suppression { found: &decoder.found, ranking, survivors, params };
+        let classes = compares_classes(&self.decoder, params);
+        let (suppression, suppressors) = self.suppression(params);
         params.overlap.visit(Suppress { suppression, suppressors, classes });
     }
 
     #[inline(always)]
+    fn suppress_by_class_portable(&mut self, params: &Params) {
+        let (suppression, suppressors) = self.suppression(params);
+        params.overlap.visit(SuppressByClass { suppression, suppressors });
+    }
+
+    #[inline(always)]
+    fn suppression<'a>(&'a mut self, params: &'a Params) -> (Suppression<'a>, &'a mut Suppressors) {
+        let Self { decoder, ranking, by_class, suppressors, survivors, .. } = self;
+        let found = &decoder.found;
+        (Suppression { found, ranking, by_class, survivors, params }, suppressors)
+    }
+
+    #[inline(always)]
     fn suppress_oriented_portable(&mut self, params: &Params) {
-        let Self { decoder, ranking, oriented_suppressors: suppressors, survivors, .. } = self;
+        let Self {
+            decoder, ranking, by_class, oriented_suppressors: suppressors, survivors, ..
+        } = self;
         let classes = compares_classes(decoder, params);
-        let suppression = Suppression { found: &decoder.found, ranking, survivors, params };
+        let found = &decoder.found;
+        let suppression = Suppression { found, ranking, by_class, survivors, params };
         oriented::visit(params.overlap, SuppressOriented { suppression, suppressors, classes });
     }
 }
@@ -232,6 +297,7 @@ fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
 struct Suppression<'a> {
     found: &'a Found,
     ranking: &'a mut Ranking,
+    by_class: &'a mut ByClass,
     survivors: &'a mut Vec<Detection>,
     params: &'a Params,
 }
@@ -239,7 +305,7 @@ struct Suppression<'a> {
 impl Suppression<'_> {
     #[inline(always)]
     fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
-        let Self { found, ranking, survivors: all_survivors, params } = self;
+        let Self { found, ranking, survivors: all_survivors, params, .. } = self;
         let mut threshold = params.iou_threshold;
         let mut test = C::new(params, threshold);
         let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
@@ -280,6 +346,38 @@ impl Suppression<'_> {
         }
         *all_survivors = survivors;
     }
+
+    /// Class after class: candidates of different classes do not conflict.
+    #[inline(always)]
+    fn run_by_class<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
+        let Self { found, ranking, by_class, survivors, params } = self;
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
+        let ranked = candidates.len().min(cap(params.max_candidates));
+        let keys = ranking.top(candidates, ranked);
+        by_class.sort(keys, candidates);
+        let index = |position: u32| ranking::index(keys[position as usize]);
+        let mut entries = [Entry::default(); 32];
+        let (classes, survives) = by_class.classes();
+        for of_class in classes {
+            let class = candidates[index(of_class[0])].class;
+            let test = C::new(params, params.iou_threshold_of(class));
+            suppressors.clear();
+            for positions in of_class.chunks(entries.len()) {
+                for (entry, &position) in entries.iter_mut().zip(positions) {
+                    *entry = C::entry(candidates, rectangles, index(position), params);
+                }
+                for (entry, &position) in entries.iter().zip(positions) {
+                    let is_kept = !suppressors.any_conflicts(entry, test);
+                    survives[position as usize] = is_kept;
+                    if is_kept || params.method == Method::MapReduce {
+                        suppressors.push(entry, of_class.len());
+                    }
+                }
+            }
+        }
+        let kept = keys.iter().zip(&by_class.survives).filter(|&(_, &survives)| survives);
+        survivors.extend(kept.map(|(&key, _)| candidates[ranking::index(key)]));
+    }
 }
 
 /// Suppression by the measure that visits it, with the [`Test`] that is compiled for the other parameters.
@@ -305,6 +403,28 @@ impl Visitor for Suppress<'_> {
             (true, false, true) => this.run::<Test<M, true, false, true>>(to),
             (true, true, false) => this.run::<Test<M, true, true, false>>(to),
             (true, true, true) => this.run::<Test<M, true, true, true>>(to),
+        }
+    }
+}
+
+/// Suppression of each class by itself, by the measure that visits it. Classes need not be compared.
+struct SuppressByClass<'a> {
+    suppression: Suppression<'a>,
+    suppressors: &'a mut Suppressors,
+}
+
+impl Visitor for SuppressByClass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) {
+        let Self { suppression: this, suppressors: to } = self;
+        let params = this.params;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => this.run_by_class::<Test<M, false, false, false>>(to),
+            (false, true) => this.run_by_class::<Test<M, false, true, false>>(to),
+            (true, false) => this.run_by_class::<Test<M, true, false, false>>(to),
+            (true, true) => this.run_by_class::<Test<M, true, true, false>>(to),
         }
     }
 }

@@ -149,7 +149,7 @@ impl Graph {
         let mut node = null_mut();
         let graph = self.graph;
         // The launch sets decode's parameters, and its grid with them.
-        self.with_node_params(kernel, &self.params, |params| {
+        self.with_node_params(kernel, &self.params, self.images, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
             unsafe { driver.cuGraphAddKernelNode(&mut node, graph, dependencies, count, params) }
         })?;
@@ -164,15 +164,16 @@ impl Graph {
         Ok(())
     }
 
-    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params`.
+    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params` and as many images.
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
         params: &LaunchParams,
+        images: u32,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
         let (kernels, capacity) = (&*self.kernels, self.config.capacity);
-        let images = self.images.max(1);
+        let images = images.max(1);
         // By the configuration, also for a launch with fewer images: not every driver can change the
         // function of a node.
         let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.images);
@@ -305,6 +306,37 @@ impl Graph {
         unsafe { driver.cuGraphLaunch(self.exec, stream.handle()) }
     }
 
+    /// Submits the kernels with `params` one by one, in stream order: into a stream that is being captured no graph can be
+    /// launched.
+    pub fn launch_kernels(
+        &self,
+        stream: &Stream,
+        params: &LaunchParams,
+    ) -> Result<(), DriverError> {
+        let driver = self.kernels.device().enter()?;
+        for kernel in KernelNode::ALL.into_iter().filter(|&kernel| self.has(kernel)) {
+            self.with_node_params(kernel, params, params.kernel.images(), |node| {
+                // SAFETY: as in `launch`; the parameters are those that the kernel takes, and the driver copies them.
+                unsafe {
+                    driver.cuLaunchKernel(
+                        node.func,
+                        node.gridDimX,
+                        node.gridDimY,
+                        node.gridDimZ,
+                        node.blockDimX,
+                        node.blockDimY,
+                        node.blockDimZ,
+                        node.sharedMemBytes,
+                        stream.handle(),
+                        node.kernelParams,
+                        node.extra,
+                    )
+                }
+            })?;
+        }
+        Ok(())
+    }
+
     /// Sets the parameters and the grid of a node of the instantiated graph.
     fn update_node(
         &self,
@@ -313,7 +345,7 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let (exec, node) = (self.exec, self.nodes[kernel as usize]);
-        self.with_node_params(kernel, params, |params| {
+        self.with_node_params(kernel, params, self.images, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
             unsafe { driver.cuGraphExecKernelNodeSetParams(exec, node, params) }
         })
@@ -392,13 +424,22 @@ mod tests {
 
         /// The candidates and the survivors of each of `images`, from image `first` on.
         fn run(&mut self, first: u32, images: u32) -> Vec<(u32, Vec<Detection>)> {
+            self.run_by(first, images, Graph::launch)
+        }
+
+        fn run_by(
+            &mut self,
+            first: u32,
+            images: u32,
+            launch: impl Fn(&mut Graph, &Stream, &LaunchParams) -> Result<(), DriverError>,
+        ) -> Vec<(u32, Vec<Detection>)> {
             let address = self.squares.address() + u64::from(first * SQUARES * 16);
             let capacity = self.graph.capacity();
             let kernel = KernelParams::of_squares(address, images, SQUARES, capacity);
             let results = self.results.addresses();
             let params = LaunchParams { kernel, results, ..LaunchParams::default() };
             self.results.clear(images);
-            self.graph.launch(&self.stream, &params).unwrap();
+            launch(&mut self.graph, &self.stream, &params).unwrap();
             self.results.wait(&self.stream, images).unwrap();
             let bytes = self.results.bytes(images);
             let of_image = |image| {
@@ -423,6 +464,19 @@ mod tests {
         );
         for images in [5, 2, 5, 3, 1, 4] {
             assert_eq!(fixture.run(0, images), single[..images as usize], "{images} images");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn kernels_submitted_one_by_one_give_what_the_graph_gives() {
+        let mut fixture = Fixture::new(5, 64);
+        for images in [5, 1, 3, 2] {
+            let expected = fixture.run(0, images);
+            let by_kernels = |graph: &mut Graph, stream: &Stream, params: &LaunchParams| {
+                graph.launch_kernels(stream, params)
+            };
+            assert_eq!(fixture.run_by(0, images, by_kernels), expected, "{images} images");
         }
     }
 

@@ -103,10 +103,22 @@ impl<'t, 'a> Inputs<'t, 'a> {
         let InputMemory { uploads, tables, addresses } = memory;
         addresses.clear();
         let mut provided = Provided { tensors: ArrayVec::new(), uploaded: 0 };
+        // Tensors often have one producer, whose stream is awaited once.
+        let mut awaited = None;
         for (input, upload) in self.0.iter().zip(uploads) {
             let (address, images) = match &input.memory {
                 Memory::Whole(Resident::Device(slice)) => {
-                    let address = await_on_device(input.tensor, *slice, stream)?;
+                    let slice = match slice.ready() {
+                        Ready::AfterStream(producer) if awaited == Some(producer) => {
+                            slice.awaited()
+                        }
+                        Ready::AfterStream(producer) => {
+                            awaited = Some(producer);
+                            *slice
+                        }
+                        _ => *slice,
+                    };
+                    let address = await_on_device(input.tensor, slice, stream)?;
                     (address, ImageAddresses::AsInLayout)
                 }
                 Memory::Whole(Resident::Host(bytes)) => {

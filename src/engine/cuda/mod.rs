@@ -396,8 +396,11 @@ impl OnDevice {
         let results = self.device_results.as_ref().expect("just made");
         results.clear(&stream)?;
         batch.launch.results = results.addresses();
-        graph.launch(&stream, batch.with_memory(graph.capacity(), graph.mask_words()))?;
-        if !is_capturing {
+        let params = batch.with_memory(graph.capacity(), graph.mask_words());
+        if is_capturing {
+            graph.launch_kernels(&stream, params)?;
+        } else {
+            graph.launch(&stream, params)?;
             self.enqueued.record(&stream)?;
         }
         Ok(())

@@ -36,7 +36,7 @@ fn the_lines_of_1000_frames_have_what_their_metadata_has() {
     let pipeline = parse(&format!(
         "crowdtestsrc num-buffers={FRAMES} people=40
            ! video/x-raw,width=320,height=240,framerate=25/1
-           ! nmsfilter name=nms ! detectionjson name=json source=crowd ! fakesink"
+           ! nmsfilter name=nms backend=cpu ! detectionjson name=json source=crowd ! fakesink"
     ));
     let frames = watch(&pipeline, "nms", |frame| (frame.pts(), frame.duration(), expected(frame)));
     let lines = watch(&pipeline, "json", |line| (line.pts(), line.duration(), text(line)));

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds the wheel: python/build.sh OUT
+#
+# OUT gets nmsfilter-VERSION-cp310-abi3-manylinux_*.whl, with the plugins of this machine's GStreamer inside. Needs what
+# the plugins need (README), and Python 3.10 or later with venv. maturin and zig, which links for an old glibc, come from the
+# Python Package Index, to NMSFILTER_CACHE (default: the user's cache folder).
+#
+# NMSFILTER_WHEEL_PROFILE=dev builds quickly, without zig and without optimization, for tests: the wheel is for this machine
+# only then.
+set -euo pipefail
+out=$(realpath -m "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")"
+profile=${NMSFILTER_WHEEL_PROFILE:-release}
+target=$(realpath -m "${CARGO_TARGET_DIR:-../target}")
+export CARGO_TARGET_DIR=$target
+cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
+maturin=1.16.0 zig=0.17.1
+tools=$cache/python-tools-$maturin-$zig
+wanted=(maturin=="$maturin")
+[ "$profile" = dev ] || wanted+=(ziglang=="$zig")
+if ! "$tools/bin/python" -c 'import importlib.metadata, sys; [importlib.metadata.version(n.split("==")[0]) for n in sys.argv[1:]]' \
+    "${wanted[@]}" 2>/dev/null; then
+    [ -x "$tools/bin/pip" ] || python3 -m venv "$tools"
+    "$tools/bin/pip" install --quiet "${wanted[@]}"
+fi
+
+# The features that this machine's GStreamer has, as of the other builds.
+source ../pipelines/setup.sh
+mapfile -t features < <(setup_features)
+folder=debug
+[ "$profile" = dev ] || folder=$profile
+# With these packages alone, so that the plugins have no feature of the tests.
+(cd .. && cargo build --locked --profile "$profile" --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime \
+    --package nmsfilter-gst-c "${features[@]}")
+rm -rf nmsfilter/_libs
+mkdir -p nmsfilter/_libs/plugins
+cp "$target/$folder"/libgst{nmsfilter,onnxruntime}.so nmsfilter/_libs/plugins
+cp "$target/$folder/libnmsfilter_gst.so" nmsfilter/_libs
+cp ../LICENSE-APACHE ../LICENSE-MIT .
+
+options=(--zig --compatibility manylinux_2_28)
+[ "$profile" = release ] || options=(--compatibility linux)
+PATH=$tools/bin:$PATH "$tools/bin/maturin" build --locked --profile "$profile" "${options[@]}" --out "$out"

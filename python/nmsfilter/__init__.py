@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Non-maximum suppression and decoding of detector outputs, on the CPU and on NVIDIA GPUs.
+
+nms and batched_nms are those of torchvision.ops; nms_rotated and batched_nms_rotated take oriented boxes. decode, and
+Decoder for many calls, turn the raw outputs of a detector into detections. Arrays are those of NumPy, PyTorch, CuPy, JAX,
+or any object with __dlpack__, __cuda_array_interface__ or __array_interface__; results are arrays of the same library, in
+the same memory. nmsfilter.gst attaches arrays to GStreamer's buffers and reads regions.
+
+`python -m nmsfilter` tests what works on this machine.
+"""
+
+from ._core import (
+    Array,
+    Decoder,
+    Detections,
+    __version__,
+    batched_nms,
+    batched_nms_rotated,
+    decoders,
+    nms,
+    nms_rotated,
+)
+from ._decode import BatchDecoder, decode
+from ._errors import InputError
+
+__all__ = [
+    "Array",
+    "BatchDecoder",
+    "Decoder",
+    "Detections",
+    "InputError",
+    "__version__",
+    "batched_nms",
+    "batched_nms_rotated",
+    "decode",
+    "decoders",
+    "nms",
+    "nms_rotated",
+]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The types of the extension module. Its documentation has the rest; tests/test_types.py compares the signatures.
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+__version__: str
+
+# An array of NumPy, PyTorch, CuPy or JAX, or an object with __dlpack__, __cuda_array_interface__ or __array_interface__.
+ArrayT = TypeVar("ArrayT")
+Stream: TypeAlias = Any
+Overlap: TypeAlias = Literal["iou", "smaller", "representative", "diou", "prob-iou"]
+Outputs: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
+Quantization: TypeAlias = tuple[float, int]
+
+def nms(
+    boxes: ArrayT,
+    scores: Any,
+    iou_threshold: float,
+    *,
+    method: Literal["greedy", "map-reduce"] | None = None,
+    overlap: Overlap | None = None,
+    max_detections: int = 0,
+    stream: Stream | None = None,
+) -> ArrayT: ...
+def batched_nms(
+    boxes: ArrayT,
+    scores: Any,
+    idxs: Any,
+    iou_threshold: float,
+    *,
+    method: Literal["greedy", "map-reduce"] | None = None,
+    overlap: Overlap | None = None,
+    max_detections: int = 0,
+    stream: Stream | None = None,
+) -> ArrayT: ...
+def nms_rotated(
+    boxes: ArrayT,
+    scores: Any,
+    iou_threshold: float,
+    *,
+    method: Literal["greedy", "map-reduce"] | None = None,
+    overlap: Overlap | None = None,
+    max_detections: int = 0,
+    stream: Stream | None = None,
+) -> ArrayT: ...
+def batched_nms_rotated(
+    boxes: ArrayT,
+    scores: Any,
+    idxs: Any,
+    iou_threshold: float,
+    *,
+    method: Literal["greedy", "map-reduce"] | None = None,
+    overlap: Overlap | None = None,
+    max_detections: int = 0,
+    stream: Stream | None = None,
+) -> ArrayT: ...
+def decoders() -> list[str]: ...
+
+class Decoder:
+    def __new__(
+        cls,
+        decoder: str | None = None,
+        *,
+        layout: str | None = None,
+        score_threshold: float | Sequence[float] | None = None,
+        iou_threshold: float = 0.45,
+        model_size: tuple[float, float] | None = None,
+        max_detections: int = 1000,
+        max_candidates: int = 0,
+        method: Literal["greedy", "map-reduce", "none"] | None = None,
+        overlap: Overlap | None = None,
+        class_agnostic: bool = False,
+        multi_label: bool = False,
+        masks: bool = True,
+        box_format: Literal["corners", "center", "square", "distances"] | None = None,
+        coordinates: Literal["auto", "pixels", "normalized"] | None = None,
+        num_classes: int = 0,
+        score_activation: Literal["none", "sigmoid", "softmax"] | None = None,
+        keypoint_shape: tuple[int, int] | None = None,
+        quantization: Quantization | Mapping[str, Quantization] | None = None,
+    ) -> Decoder: ...
+    def __call__(
+        self,
+        outputs: Outputs,
+        *,
+        stream: Stream | None = None,
+        results: Literal["device", "host"] | None = None,
+    ) -> Detections: ...
+
+class Detections:
+    @property
+    def boxes(self) -> Any: ...
+    @property
+    def scores(self) -> Any: ...
+    @property
+    def classes(self) -> Any: ...
+    @property
+    def anchors(self) -> Any: ...
+    @property
+    def counts(self) -> Any: ...
+    @property
+    def keypoints(self) -> Any | None: ...
+    @property
+    def oriented_boxes(self) -> Any | None: ...
+    @property
+    def mask_areas(self) -> Any | None: ...
+    @property
+    def columns(self) -> Any | None: ...
+    @property
+    def bytes_uploaded(self) -> int | None: ...
+    @property
+    def engine(self) -> str: ...
+    def mask(self, image: int, detection: int) -> Any | None: ...
+
+class Array:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __len__(self) -> int: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+# For nmsfilter.gst.
+def hold(
+    array: Any, name: str, stream: Stream | None = None
+) -> tuple[int, int, str, tuple[int, ...], int, int, int, int]: ...
+def release_held(argument: int) -> None: ...
+def gather(addresses: list[int], lengths: list[int]) -> bytes: ...
+
+# For python -m nmsfilter.
+def test_gpu(ordinal: int) -> str: ...

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `nms`, `batched_nms` and those of oriented boxes.
+//!
+//! In: boxes, scores and, optionally, groups. Out: the indices of the boxes that are kept, best first, as int64, in an
+//! array of the same library, in the same memory.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use gstnmsfilter::cuda::{Device, Stream};
+use gstnmsfilter::nms::{Backend, BoxNms, NmsError};
+use pyo3::prelude::*;
+
+use crate::array::Elements;
+use crate::device::{allocate, foreign};
+use crate::dtype::Dtype;
+use crate::error::{Error, Result};
+use crate::input::{Input, Kind, Place};
+use crate::options::{method, overlap, threshold};
+use crate::source::{Order, Source};
+use crate::stream::from_argument;
+
+/// With fewer boxes on the CPU, other threads of Python wait: detaching takes longer.
+const DETACH_FROM: usize = 500;
+
+/// The engines of a thread.
+#[derive(Default)]
+struct Engines {
+    cpu: Option<BoxNms>,
+    /// With the number of the GPU.
+    cuda: Vec<(u32, BoxNms)>,
+}
+
+thread_local! {
+    /// Taken out during a call: a finalizer of Python that calls a function of this module gets one of its own.
+    static ENGINES: RefCell<Engines> = RefCell::default();
+}
+
+/// The arguments of a call.
+struct Call<'a, 'py> {
+    boxes: &'a Bound<'py, PyAny>,
+    scores: &'a Bound<'py, PyAny>,
+    groups: Option<&'a Bound<'py, PyAny>>,
+    iou_threshold: f64,
+    method: Option<&'a str>,
+    overlap: Option<&'a str>,
+    max_detections: usize,
+    stream: Option<&'a Bound<'py, PyAny>>,
+    /// 4, or 5 of oriented boxes.
+    numbers: usize,
+}
+
+/// The names of arguments, for messages.
+const BOXES: &str = "boxes";
+const SCORES: &str = "scores";
+const GROUPS: &str = "idxs";
+
+impl<'py> Call<'_, 'py> {
+    fn run(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let iou_threshold = threshold("iou_threshold", self.iou_threshold)?;
+        let (method, overlap) = (method(self.method)?, overlap(self.overlap)?);
+        let given = from_argument(self.stream)?;
+        let boxes = Input::contiguous_on_device(self.boxes, BOXES, given)?;
+        let scores = Input::contiguous_on_device(self.scores, SCORES, given)?;
+        let groups = match self.groups {
+            Some(groups) => Some(Input::contiguous_on_device(groups, GROUPS, given)?),
+            None => None,
+        };
+        let count = self.check_shapes(&boxes, &scores, groups.as_ref())?;
+        if count > u32::MAX as usize {
+            return Err(Error::Input(format!("{BOXES}: expected less than 2^32, got {count}")));
+        }
+        let device = match boxes.place {
+            Place::Host => None,
+            Place::Device { .. } if count == 0 => None,
+            Place::Device { ordinal: Some(ordinal), .. } => Some(Device::open(ordinal as u32)?),
+            Place::Device { ordinal: None, .. } => Some(Device::holding(boxes.address())?),
+        };
+        let stream = boxes.stream(given)?;
+        let order = Order::After(stream);
+        let groups = groups.as_ref();
+        let sources = Sources {
+            boxes: Source::of_floats(&boxes, BOXES, order)?,
+            scores: Source::of_floats(&scores, SCORES, order)?,
+            groups: groups.map(|groups| Source::of_integers(groups, GROUPS, order)).transpose()?,
+        };
+        if count == 0 {
+            return empty(py, &boxes, stream);
+        }
+
+        let mut engine = take(device.as_deref())?;
+        (engine.iou_threshold, engine.method, engine.overlap) = (iou_threshold, method, overlap);
+        engine.max_detections = self.max_detections;
+        let kept = match device.is_some() || count >= DETACH_FROM {
+            true => py.detach(|| suppress(&mut engine, &sources)),
+            false => suppress(&mut engine, &sources),
+        };
+        let kept = match kept {
+            Ok(kept) => match &device {
+                None => boxes.kind.host(py, Dtype::I64, &[kept.len()], |indices: &mut [i64]| {
+                    for (to, &index) in indices.iter_mut().zip(kept) {
+                        *to = i64::from(index);
+                    }
+                }),
+                Some(device) => indices_on(py, device, stream, &boxes.kind, kept),
+            },
+            Err(error) => Err(error.into()),
+        };
+        put_back(device.as_deref(), engine);
+        kept
+    }
+
+    /// The number of boxes.
+    fn check_shapes(
+        &self,
+        boxes: &Input<'_>,
+        scores: &Input<'_>,
+        groups: Option<&Input<'_>>,
+    ) -> Result<usize> {
+        let count = match boxes.shape[..] {
+            [count, numbers] if numbers == self.numbers => count,
+            _ => {
+                let [what, other, function] = match self.numbers {
+                    5 => ["center x, center y, width, height, angle in radians", "4", "nms"],
+                    _ => ["x1, y1, x2, y2", "5", "nms_rotated"],
+                };
+                let advice = match boxes.shape[..] {
+                    [_, numbers] if numbers.to_string() == other => {
+                        format!("; {function} takes boxes of {other} numbers")
+                    }
+                    [1, _, numbers] if numbers == self.numbers => {
+                        "; pass the boxes of one image, boxes[0]".to_owned()
+                    }
+                    _ => String::new(),
+                };
+                return Err(Error::Input(format!(
+                    "boxes: expected shape [N, {}] ({what}), got {:?}{advice}",
+                    self.numbers,
+                    &boxes.shape[..]
+                )));
+            }
+        };
+        for (name, input) in [(SCORES, Some(scores)), (GROUPS, groups)] {
+            let Some(input) = input else { continue };
+            if input.shape[..] != [count] {
+                let advice = match input.shape[..] {
+                    [n, 1] if n == count => format!("; {name}[:, 0] has that shape"),
+                    [n, _] if n == count && name == SCORES => {
+                        "; of the scores of classes, pass the greatest (scores.max), and the classes \
+                         as idxs of batched_nms"
+                            .to_owned()
+                    }
+                    _ => String::new(),
+                };
+                return Err(Error::Input(format!(
+                    "{name}: expected shape [{count}], one for each of the {count} boxes, got {:?}{advice}",
+                    &input.shape[..]
+                )));
+            }
+            let is_same = match (boxes.place, input.place) {
+                (Place::Host, Place::Host) => true,
+                (Place::Device { ordinal: a, .. }, Place::Device { ordinal: b, .. }) => a == b,
+                _ => false,
+            };
+            if !is_same {
+                return Err(Error::Input(format!(
+                    "{name}: expected an array {}, where boxes are, got one {}; move it there",
+                    place(boxes.place),
+                    place(input.place)
+                )));
+            }
+        }
+        Ok(count)
+    }
+}
+
+struct Sources<'a> {
+    boxes: Source<'a>,
+    scores: Source<'a>,
+    groups: Option<Source<'a>>,
+}
+
+fn suppress<'e>(
+    engine: &'e mut BoxNms,
+    sources: &Sources<'_>,
+) -> std::result::Result<&'e [u32], NmsError> {
+    let Sources { boxes, scores, groups } = sources;
+    let groups = groups.as_ref().map(|groups| groups.view(GROUPS));
+    engine.run(&boxes.view(BOXES), &scores.view(SCORES), groups.as_ref())
+}
+
+fn place(place: Place) -> String {
+    match place {
+        Place::Host => "in host memory".to_owned(),
+        Place::Device { ordinal: Some(ordinal), .. } => format!("on GPU {ordinal}"),
+        Place::Device { ordinal: None, .. } => "on a GPU".to_owned(),
+    }
+}
+
+/// No index, where `boxes` are.
+fn empty<'py>(py: Python<'py>, boxes: &Input<'py>, stream: usize) -> Result<Bound<'py, PyAny>> {
+    if let Place::Device { ordinal, .. } = boxes.place {
+        let device = Device::open(ordinal.unwrap_or(0) as u32)?;
+        return indices_on(py, &device, stream, &boxes.kind, &[]);
+    }
+    boxes.kind.host(py, Dtype::I64, &[0], |_: &mut [i64]| {})
+}
+
+/// The indices in the memory of a GPU, written in the order of `stream`.
+fn indices_on<'py>(
+    py: Python<'py>,
+    device: &Arc<Device>,
+    stream: usize,
+    kind: &Kind<'py>,
+    kept: &[u32],
+) -> Result<Bound<'py, PyAny>> {
+    let memory = allocate(py, kind, device, stream, Dtype::I64, kept.len())?;
+    let elements = Elements {
+        memory: Arc::new(memory),
+        offset: 0,
+        dtype: Dtype::I64,
+        shape: vec![kept.len() as i64],
+        strides: vec![1],
+        stream,
+    };
+    if !kept.is_empty() {
+        let indices: Vec<i64> = kept.iter().map(|&index| i64::from(index)).collect();
+        let stream = Stream::of_other_code(device, foreign(stream));
+        // SAFETY: the memory was allocated for as many indices, and those of a vector are pageable.
+        unsafe { stream.write(bytemuck::cast_slice(&indices), elements.address() as u64) }?;
+    }
+    kind.array(py, elements)
+}
+
+/// The thread's engine for the CPU, or for this GPU.
+fn take(device: Option<&Device>) -> Result<BoxNms> {
+    let known = ENGINES.with_borrow_mut(|engines| match device {
+        None => engines.cpu.take(),
+        Some(device) => {
+            let of_device = |(ordinal, _): &(u32, BoxNms)| *ordinal == device.ordinal();
+            let position = engines.cuda.iter().position(of_device);
+            position.map(|index| engines.cuda.swap_remove(index).1)
+        }
+    });
+    Ok(match (known, device) {
+        (Some(engine), _) => engine,
+        (None, None) => BoxNms::new(Backend::Cpu, None)?,
+        (None, Some(device)) => BoxNms::new(Backend::Cuda, Some(device.ordinal()))?,
+    })
+}
+
+fn put_back(device: Option<&Device>, engine: BoxNms) {
+    ENGINES.with_borrow_mut(|engines| match device {
+        None => engines.cpu = Some(engine),
+        Some(device) => {
+            engines.cuda.retain(|(ordinal, _)| *ordinal != device.ordinal());
+            engines.cuda.push((device.ordinal(), engine));
+        }
+    });
+}
+
+/// Defines a function of Python: boxes, scores, perhaps idxs, the threshold, and what all of them take.
+macro_rules! function {
+    ($(#[$doc:meta])* $name:ident($($groups:ident)?), $numbers:literal) => {
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (
+            boxes, scores, $($groups,)? iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None
+        ))]
+        #[allow(clippy::too_many_arguments, reason = "those of Python")]
+        pub fn $name<'py>(
+            py: Python<'py>,
+            boxes: &Bound<'py, PyAny>,
+            scores: &Bound<'py, PyAny>,
+            $($groups: &Bound<'py, PyAny>,)?
+            iou_threshold: f64,
+            method: Option<&str>,
+            overlap: Option<&str>,
+            max_detections: usize,
+            stream: Option<&Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            let groups = None$(.or(Some($groups)))?;
+            let numbers = $numbers;
+            let call =
+                Call { boxes, scores, groups, iou_threshold, method, overlap, max_detections, stream, numbers };
+            Ok(call.run(py)?)
+        }
+    };
+}
+
+function! {
+    /// The indices of the boxes that non-maximum suppression keeps, best first: `torchvision.ops.nms`.
+    ///
+    /// boxes: [N, 4] of x1, y1, x2, y2; scores: [N]; both float32 or float16, in host memory also float64 and bfloat16, which
+    /// are converted to float32. iou_threshold: 0 to 1. Returns int64 indices in an array of the library of boxes. Boxes
+    /// without area are kept. Of equal scores, the first comes first.
+    ///
+    /// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
+    /// "iou" (the default), "smaller", "representative" or "diou" (in host memory). max_detections: the greatest number of
+    /// indices; 0 for all. stream: the CUDA stream; without it, the current one of the library of boxes. The call waits for
+    /// the GPU.
+    nms(), 4
+}
+
+function! {
+    /// `nms` of boxes in groups, such as classes: `torchvision.ops.batched_nms`. Boxes of different groups do not suppress each
+    /// other. idxs: [N], whole numbers, the group of each box; at most 65,536 groups. In device memory, the numbers from 0 to
+    /// 65,535 take the least time.
+    batched_nms(idxs), 4
+}
+
+function! {
+    /// `nms` of oriented boxes: [N, 5] of center x, center y, width, height and angle, in radians from the x axis toward the
+    /// y axis (clockwise on the screen, where y is down), as of Ultralytics' and MMCV's oriented boxes. overlap: "iou" (the
+    /// default) or "prob-iou".
+    nms_rotated(), 5
+}
+
+function! {
+    /// `batched_nms` of oriented boxes, which are those of `nms_rotated`.
+    batched_nms_rotated(idxs), 5
+}

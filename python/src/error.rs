@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors, as Python's exceptions.
+//!
+//! `nmsfilter.InputError` is both a `ValueError` and a `RuntimeError`: torchvision raises the latter for wrong shapes,
+//! and other Python code expects the former.
+
+use gstnmsfilter::cuda::{DeviceError, DriverError};
+use gstnmsfilter::nms::NmsError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum Error {
+    /// An argument has a wrong value or shape: `InputError`.
+    Input(String),
+    /// An argument has a wrong type: `TypeError`.
+    Type(String),
+    /// The GPU cannot be used, or failed: `RuntimeError`.
+    Device(String),
+    /// An exception of Python code that was called.
+    Python(PyErr),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<PyErr> for Error {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<NmsError> for Error {
+    fn from(error: NmsError) -> Self {
+        match &error {
+            NmsError::Engine(engine) if engine.is_device_error() => Self::Device(error.to_string()),
+            _ => Self::Input(in_python(error.to_string())),
+        }
+    }
+}
+
+/// The core's messages name the properties of the element `nmsfilter`, and what C and Rust programs pass. Here they name
+/// arguments.
+const WORDS: [(&str, &str); 13] = [
+    ("the buffer's tensors", "outputs"),
+    ("the buffer carries", "outputs has"),
+    ("model-width and model-height", "model_size"),
+    ("the property decoder", "decoder"),
+    ("the property quantization", "quantization"),
+    ("set the ids, or decoder", "pass a dictionary with these names, or decoder"),
+    ("num-classes", "num_classes"),
+    ("multi-label", "multi_label"),
+    ("box-format", "box_format"),
+    ("score-activation", "score_activation"),
+    ("keypoint-shape", "keypoint_shape"),
+    ("set masks to false", "pass masks=False, or results=\"host\""),
+    ("choose the backend cpu", "pass the arrays in host memory"),
+];
+
+fn in_python(message: String) -> String {
+    WORDS.iter().fold(message, |message, (theirs, ours)| message.replace(theirs, ours))
+}
+
+impl From<DeviceError> for Error {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error.to_string())
+    }
+}
+
+impl From<DriverError> for Error {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error.to_string())
+    }
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Input(message) => Python::attach(|py| match input_error(py) {
+                Ok(class) => PyErr::from_type(class.clone(), message),
+                Err(error) => error,
+            }),
+            Error::Type(message) => PyTypeError::new_err(message),
+            Error::Device(message) => PyRuntimeError::new_err(message),
+            Error::Python(error) => error,
+        }
+    }
+}
+
+fn input_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "nmsfilter._errors", "InputError")
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The extension module `nmsfilter._core`.
+//!
+//! In: arrays of Python's libraries, in host or device memory (`input`). Out: the core's results as arrays of the same
+//! library (`array`). What has no need of speed is Python, in the folder nmsfilter.
+
+mod array;
+mod boxes;
+mod decoder;
+mod detections;
+mod device;
+mod dlpack;
+mod dtype;
+mod error;
+mod hold;
+mod input;
+mod numpy;
+mod options;
+mod self_test;
+mod source;
+mod stream;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<array::Array>()?;
+    module.add_class::<decoder::Decoder>()?;
+    module.add_class::<detections::Detections>()?;
+    module.add_function(wrap_pyfunction!(decoder::decoders, module)?)?;
+    module.add_function(wrap_pyfunction!(hold::hold, module)?)?;
+    module.add_function(wrap_pyfunction!(hold::release_held, module)?)?;
+    module.add_function(wrap_pyfunction!(hold::gather, module)?)?;
+    module.add_function(wrap_pyfunction!(self_test::test_gpu, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::batched_nms, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::nms_rotated, module)?)?;
+    module.add_function(wrap_pyfunction!(boxes::batched_nms_rotated, module)?)
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""decode: the recorded outputs of data/models2026 with the survivors that another program computed; arguments; batches."""
+
+import csv
+import json
+import re
+import threading
+import unittest
+
+import numpy
+from arrays import DATA, ROOT, OnlyDlpack, needs_data, needs_torch, torch
+
+import nmsfilter
+
+#: Families whose outputs are not suppressed.
+SELECTED = {"six", "detr_cat", "detr", "detr_post", "ssd_post", "effnms"}
+
+
+def recorded_cases():
+    """The cases with decoder and tolerance, as the Rust test has them."""
+    text = (ROOT / "tests/decoder/models2026.rs").read_text()
+    table = text[text.index("pub const CASES") : text.index("];")]
+    return [(name, decoder, float(near)) for name, decoder, near in re.findall(r'\("(\S+)", "(\S+)", ([\d.]+)\)', table)]
+
+
+def recorded(name):
+    """The arrays, the arguments of Decoder, and the rows of the expected survivors."""
+    folder = DATA / "data/models2026" / name
+    case = json.loads((folder / "case.json").read_text())
+    outputs = {key: numpy.load(folder / tensor["file"]) for key, tensor in case["tensors"].items()}
+    outputs = {key: array.reshape(case["tensors"][key]["shape"]) for key, array in outputs.items()}
+    scale = case["params"].get("coordinate_scale", 1)
+    settings = {
+        # There, a score equal to the threshold is below it.
+        "score_threshold": float(numpy.nextafter(numpy.float32(case["score_threshold"]), numpy.float32(1))),
+        "iou_threshold": case["iou_threshold"],
+        "model_size": tuple(case["model_input"]),
+        "method": "none" if case["family"] in SELECTED else "greedy",
+        "coordinates": "normalized" if scale != 1 and case["family"] in ("six", "v8") else "auto",
+        "quantization": {
+            key: (tensor["scale"], tensor["zero_point"]) for key, tensor in case["tensors"].items() if "scale" in tensor
+        },
+    }
+    with open(folder / "expected.csv") as file:
+        rows = list(csv.DictReader(file))
+    return outputs, settings, rows
+
+
+@needs_data("data/models2026")
+class Recorded(unittest.TestCase):
+    def test_survivors_are_the_expected_ones(self):
+        cases = recorded_cases()
+        self.assertEqual(len(cases), 35)
+        for name, decoder, near in cases:
+            with self.subTest(case=name):
+                outputs, settings, rows = recorded(name)
+                found = nmsfilter.decode(outputs, decoder, **settings)
+                count = int(found.counts[0])
+                self.assertEqual((found.counts.shape, count), ((1,), len(rows)))
+
+                def column(field):
+                    return [float(row[field]) for row in rows]
+
+                boxes = numpy.column_stack([column(field) for field in ("x1", "y1", "x2", "y2")])
+                numpy.testing.assert_allclose(found.boxes[0, :count], boxes, rtol=0, atol=max(near, 1e-4))
+                numpy.testing.assert_allclose(found.scores[0, :count], column("score"), rtol=0, atol=1e-5)
+                self.assertEqual(found.classes[0, :count].tolist(), column("class"))
+                self.assertEqual(found.anchors[0, :count].tolist(), column("row"))
+                for padded in (found.boxes, found.scores, found.classes, found.anchors):
+                    self.assertFalse(padded[0, count:].any())
+                self.check_details(found, rows, name)
+
+    def check_details(self, found, rows, name):
+        fields = list(rows[0])
+        points = sorted({int(field[1:-1]) for field in fields if re.fullmatch(r"k\d+x", field)})
+        self.assertEqual(found.keypoints is None, not points)
+        case = json.loads((DATA / "data/models2026" / name / "case.json").read_text())
+        if case["params"].get("keypoint_scale", 0) != case["params"].get("coordinate_scale", 0):
+            points = []  # An export with boxes from 0 to 1 and keypoints in pixels.
+        for index, row in enumerate(rows):
+            for point in points:
+                expected = [float(row[f"k{point}x"]), float(row[f"k{point}y"]), float(row.get(f"k{point}v", 1))]
+                numpy.testing.assert_allclose(found.keypoints[0, index, point], expected, rtol=0, atol=0.02)
+            if "angle" in fields:
+                expected = [float(row[field]) for field in ("cx", "cy", "w", "h", "angle")]
+                numpy.testing.assert_allclose(found.oriented_boxes[0, index], expected, rtol=0, atol=0.02)
+        self.assertEqual(found.oriented_boxes is None, "angle" not in fields)
+        self.assertEqual(found.mask_areas is None, "mask_area" not in fields)
+        if "mask_area" not in fields:
+            self.assertIsNone(found.mask(0, 0))
+            return
+        stored = numpy.load(DATA / "data/models2026" / name / "masks.npz")
+        count, height, width = stored["shape"]
+        expected = numpy.unpackbits(stored["masks"], axis=-1, count=width).reshape(count, height, width)
+        for index in range(len(rows)):
+            left, top, across, down = found.mask_areas[0, index].tolist()
+            mask = found.mask(0, index)
+            self.assertEqual(mask.shape, (down, across))
+            whole = numpy.zeros((height, width), numpy.uint8)
+            whole[top : top + down, left : left + across] = mask
+            # Near 0, the sum of another order of additions can have another sign.
+            self.assertLessEqual((whole != expected[index]).sum(), 2, name)
+
+    def test_a_batch_is_its_images(self):
+        outputs, settings, rows = recorded("02_seg_yolov8/bus")
+        other, _, other_rows = recorded("02_seg_yolov8/street")
+        empty = {name: numpy.zeros_like(array) for name, array in outputs.items()}
+        batch = {name: numpy.concatenate([outputs[name], empty[name], other[name]]) for name in outputs}
+        found = nmsfilter.decode(batch, "yolov8-seg", **settings, max_detections=7)
+        self.assertEqual(found.counts.tolist(), [len(rows), 0, 7])
+        self.assertEqual(found.boxes.shape, (3, 7, 4))
+        for image, single in ((0, outputs), (2, other)):
+            alone = nmsfilter.decode(single, "yolov8-seg", **settings, max_detections=7)
+            for field in ("boxes", "scores", "classes", "anchors", "mask_areas", "columns"):
+                numpy.testing.assert_array_equal(getattr(found, field)[image], getattr(alone, field)[0])
+            for index in range(int(alone.counts[0])):
+                numpy.testing.assert_array_equal(found.mask(image, index), alone.mask(0, index))
+        with self.assertRaises(IndexError):
+            found.mask(1, 0)
+
+    def test_without_detections_the_arrays_have_the_same_shapes(self):
+        outputs, settings, _ = recorded("03_pose_pixels/bus")
+        settings["score_threshold"] = 1.0
+        found = nmsfilter.decode(outputs, "yolov8-pose", **settings)
+        self.assertEqual((found.counts.tolist(), found.keypoints.shape), ([0], (1, 1000, 17, 3)))
+        found = nmsfilter.decode(outputs, "yolov8-pose", **settings, max_detections=0)
+        self.assertEqual(found.boxes.shape, (1, 0, 4))
+
+    def test_outputs_in_each_form(self):
+        outputs, settings, rows = recorded("03_pose_pixels/bus")
+        array = outputs["output0"]
+        for form in (array, [array], (array,), {"anything": array}, array.astype(float), OnlyDlpack(array)):
+            found = nmsfilter.decode(form, "yolov8-pose", **settings)
+            self.assertEqual(numpy.asarray(found.counts).tolist(), [len(rows)])
+        self.assertIsInstance(found.boxes, nmsfilter.Array)
+
+    @needs_torch
+    def test_pytorch(self):
+        outputs, settings, rows = recorded("03_pose_pixels/bus")
+        expected = nmsfilter.decode(outputs, "yolov8-pose", **settings)
+        found = nmsfilter.decode(torch.from_numpy(outputs["output0"]), "yolov8-pose", **settings)
+        self.assertIsInstance(found.boxes, torch.Tensor)
+        self.assertEqual((found.classes.dtype, found.counts.dtype), (torch.int32, torch.int32))
+        numpy.testing.assert_array_equal(found.keypoints.numpy(), expected.keypoints)
+
+    def test_ray_actors(self):
+        outputs, settings, rows = recorded("03_pose_pixels/bus")
+        actor = nmsfilter.BatchDecoder(["output0"], "yolov8-pose", **settings)
+        batch = {"output0": numpy.repeat(outputs["output0"], 2, 0), "path": numpy.array(["a", "b"])}
+        result = actor(batch)
+        self.assertEqual(result["counts"].tolist(), [len(rows)] * 2)
+        self.assertEqual(result["path"].tolist(), ["a", "b"])
+        self.assertEqual({len(column) for column in result.values()}, {2})
+        self.assertNotIn("output0", result)
+        with self.assertRaisesRegex(KeyError, "output0"):
+            actor({"path": batch["path"]})
+
+
+class Arguments(unittest.TestCase):
+    #: Two boxes of three classes.
+    OUTPUT = numpy.zeros((1, 7, 20), numpy.float32)
+    OUTPUT[0, :, :2] = [[10, 50], [10, 50], [8, 8], [8, 8], [0.9, 0.1], [0.2, 0.7], [0.1, 0.65]]
+
+    def test_thresholds_by_class(self):
+        def classes(**settings):
+            found = nmsfilter.decode(self.OUTPUT, "yolov8", **settings)
+            return found.classes[0, : found.counts[0]].tolist()
+
+        self.assertEqual(classes(), [0, 1])
+        self.assertEqual(classes(score_threshold=0.8), [0])
+        self.assertEqual(classes(score_threshold=[0.95, 0.5, 0.5]), [1])
+        # Classes beyond the end are excluded.
+        self.assertEqual(classes(score_threshold=[0.5]), [0])
+        self.assertEqual(classes(score_threshold=0.6, multi_label=True), [0, 1, 2])
+        self.assertEqual(classes(score_threshold=0.6, multi_label=True, class_agnostic=True), [0, 1])
+
+    def test_a_layout_as_text(self):
+        text = (ROOT / "src/decoder/families/end2end.layout").read_text()
+        rows = numpy.array([[[1, 2, 11, 12, 0.9, 3], [1, 2, 11, 12, 0.1, 3]]], numpy.float32)
+        by_name, by_text = nmsfilter.decode(rows, "end2end"), nmsfilter.decode(rows, layout=text)
+        self.assertEqual(by_name.boxes[0, 0].tolist(), [1, 2, 11, 12])
+        numpy.testing.assert_array_equal(by_name.boxes, by_text.boxes)
+        with self.assertRaisesRegex(nmsfilter.InputError, "^layout: "):
+            nmsfilter.Decoder(layout="nonsense")
+
+    def test_a_decoder_is_used_by_several_threads(self):
+        decoder = nmsfilter.Decoder("yolov8")
+        expected = decoder(self.OUTPUT).boxes
+        equal = []
+
+        def work():
+            for _ in range(50):
+                equal.append(bool((decoder(self.OUTPUT).boxes == expected).all()))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(equal, [True] * 200)
+
+    def test_decoders_are_kept_for_the_same_settings(self):
+        from nmsfilter import _decode
+
+        for _ in range(3):
+            for index in range(20):
+                nmsfilter.decode(self.OUTPUT, "yolov8", score_threshold=[0.5, index / 100, 0.5])
+        self.assertEqual(len(_decode._of_thread.decoders), 16)
+        known = list(_decode._of_thread.decoders.values())
+        nmsfilter.decode(self.OUTPUT, "yolov8", score_threshold=[0.5, 0.19, 0.5])
+        self.assertEqual(list(_decode._of_thread.decoders.values()), known)
+
+    def test_the_names_of_decoders(self):
+        self.assertIn("yolov8-pose", nmsfilter.decoders())
+        for name in nmsfilter.decoders():
+            nmsfilter.Decoder(name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Twelve mistakes of a Python user, with the whole message of each."""
+
+import unittest
+
+import numpy
+
+import nmsfilter
+
+
+def floats(*shape):
+    return numpy.zeros(shape, numpy.float32)
+
+
+class Mistakes(unittest.TestCase):
+    maxDiff = None
+
+    def expect(self, error, message, function, *arguments, **settings):
+        with self.assertRaises(error) as caught:
+            function(*arguments, **settings)
+        self.assertEqual(str(caught.exception), message)
+
+    def test_01_lists_in_place_of_arrays(self):
+        self.expect(
+            TypeError,
+            "boxes: expected an array (of NumPy, PyTorch, CuPy, JAX, or any object with __dlpack__, "
+            "__cuda_array_interface__ or __array_interface__), got list; numpy.asarray(boxes, "
+            "dtype=numpy.float32) makes one of numbers",
+            nmsfilter.nms, [[0, 0, 1, 1]], [0.5], 0.5)
+
+    def test_02_integer_boxes(self):
+        self.expect(
+            TypeError,
+            "boxes: expected float32 or float16, got int64; convert it, to float32 by boxes.float() in PyTorch, "
+            "boxes.astype('float32') in NumPy and CuPy",
+            nmsfilter.nms, numpy.zeros((3, 4), numpy.int64), floats(3), 0.5)
+
+    def test_03_detections_of_six_columns_as_boxes(self):
+        self.expect(
+            nmsfilter.InputError,
+            "boxes: expected shape [N, 4] (x1, y1, x2, y2), got [8, 6]",
+            nmsfilter.nms, floats(8, 6), floats(8), 0.5)
+
+    def test_04_the_batch_dimension_is_left(self):
+        self.expect(
+            nmsfilter.InputError,
+            "boxes: expected shape [N, 4] (x1, y1, x2, y2), got [1, 8, 4]; pass the boxes of one image, boxes[0]",
+            nmsfilter.nms, floats(1, 8, 4), floats(8), 0.5)
+
+    def test_05_the_scores_of_all_classes(self):
+        self.expect(
+            nmsfilter.InputError,
+            "scores: expected shape [8], one for each of the 8 boxes, got [8, 80]; of the scores of classes, pass the "
+            "greatest (scores.max), and the classes as idxs of batched_nms",
+            nmsfilter.nms, floats(8, 4), floats(8, 80), 0.5)
+
+    def test_06_a_threshold_in_percent(self):
+        self.expect(
+            nmsfilter.InputError,
+            "iou_threshold: expected a number from 0 to 1, got 45",
+            nmsfilter.nms, floats(8, 4), floats(8), 45)
+
+    def test_07_a_score_that_is_no_number(self):
+        boxes = numpy.array([[0, 0, 1, 1], [0, 0, 2, 2]], numpy.float32)
+        self.expect(
+            nmsfilter.InputError,
+            "expected scores that are numbers, got NaN as the score of box 1",
+            nmsfilter.nms, boxes, numpy.array([0.5, numpy.nan], numpy.float32), 0.5)
+
+    def test_08_oriented_boxes_for_nms(self):
+        self.expect(
+            nmsfilter.InputError,
+            "boxes: expected shape [N, 4] (x1, y1, x2, y2), got [8, 5]; nms_rotated takes boxes of 5 numbers",
+            nmsfilter.nms, floats(8, 5), floats(8), 0.5)
+
+    def test_09_a_decoder_that_does_not_exist(self):
+        self.expect(
+            nmsfilter.InputError,
+            "decoder: there is no decoder yolo11; expected one of " + ", ".join(nmsfilter.decoders()),
+            nmsfilter.decode, floats(1, 84, 8400), "yolo11")
+
+    def test_10_outputs_that_several_decoders_read(self):
+        self.expect(
+            nmsfilter.InputError,
+            "outputs (output0 (f32 1x56x8400)) can be read as yolov8 with 52 classes or detr with 8396 classes or "
+            "yolov8-pose with 1 classes or yolov8-obb with 51 classes or one of yolox-raw, yolov5-raw, nanodet (with "
+            "model_size); set decoder to the right one, and for yolov8 num_classes to the model's number of classes; "
+            "outputs of pose, segmentation and oriented-box models have rows beyond 4+C: yolov8-pose, yolov8-seg, "
+            "yolov8-obb",
+            nmsfilter.decode, floats(1, 56, 8400))
+
+    def test_11_a_model_without_the_size_of_its_input(self):
+        self.expect(
+            nmsfilter.InputError,
+            "tensor output0 (f32 1x8400x85): decoder yolox-raw needs the size of the model's input; set model_size",
+            nmsfilter.decode, floats(1, 8400, 85), "yolox-raw")
+
+    def test_12_quantized_outputs_without_their_scale(self):
+        self.expect(
+            nmsfilter.InputError,
+            "tensor output0 (i8 1x84x8400): its elements are quantized, but their scale and zero point are not known; "
+            "set quantization",
+            nmsfilter.decode, numpy.zeros((1, 84, 8400), numpy.int8), "yolov8")
+
+
+if __name__ == "__main__":
+    unittest.main()
