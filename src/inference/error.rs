@@ -81,6 +81,17 @@ pub enum InferenceError {
         /// Why.
         problem: String,
     },
+    /// Another element has the instance, with other options.
+    #[error(
+        "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
+         values, or another id"
+    )]
+    OtherOptions {
+        /// The id.
+        id: String,
+        /// The names of the properties.
+        differing: String,
+    },
     /// ONNX Runtime does not make a session.
     #[error("ONNX Runtime: {0}")]
     Session(String),
@@ -169,7 +180,7 @@ impl InferenceError {
             Self::Model { .. } | Self::ExternalData { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
-            Self::Description(_) | Self::Info(_) => {
+            Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {

@@ -20,6 +20,7 @@ use super::stats::Stats;
 use crate::elements::{filter_templates, lock, property};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
+use crate::inference::session::OpenModel;
 use crate::inference::{Inference, InferenceOptions, provider};
 use crate::input::custom_meta;
 
@@ -59,6 +60,28 @@ pub struct OrtInference {
             .nick("CUDA graph")
             .blurb("Whether the model runs as the launch of a CUDA graph, with provider cuda")
             .mutable_ready()
+    )]
+    #[property(
+        name = "model-instance-id", get, set, type = Option<String>, member = model_instance_id,
+        nick = "Model instance id",
+        blurb = "The elements of one process with the same id share the model, which runs batches of their frames; \
+                 they need the same properties (unset: a model of its own)",
+        mutable_ready
+    )]
+    #[property(
+        name = "batch-size", get, set, type = u32, member = batch_size,
+        maximum = 1024, default = Settings::default().batch_size,
+        nick = "Batch size",
+        blurb = "Number of frames of one run, if the model's is dynamic (0: that of the model, or 1); a batch with fewer \
+                 frames is filled up",
+        mutable_ready
+    )]
+    #[property(
+        name = "batch-timeout", get, set, type = u32, member = batch_timeout,
+        default = Settings::default().batch_timeout,
+        nick = "Batch timeout",
+        blurb = "How long a frame waits for frames of other elements with the same model-instance-id, in milliseconds",
+        mutable_ready
     )]
     #[property(
         name = "letterbox", get, set, type = OrtInferenceLetterbox, member = letterbox,
@@ -153,8 +176,9 @@ impl ObjectImpl for OrtInference {
                 .nick("Stats")
                 .blurb(
                     "Since the element started: frames, provider (of the last frame), bytes-uploaded (to \
-                     the GPU), output-sets (frames whose outputs have memory), time-mean, time-p50 and \
-                     time-p99 (ns per frame; on a GPU the run goes on after that)",
+                     the GPU), output-sets (runs whose outputs have memory), batch-mean (frames per run of the \
+                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run goes on after \
+                     that), gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
                 )
                 .read_only()
                 .build();
@@ -242,7 +266,7 @@ impl BaseTransformImpl for OrtInference {
                 result => result,
             };
             result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
-            let model = state.inference.model.input.size;
+            let model = state.inference.model().model.input.size;
             gst::info!(
                 CAT,
                 imp = self,
@@ -275,14 +299,15 @@ impl BaseTransformImpl for OrtInference {
         };
         let result = self.process(&mut state, buffer);
         let inference = &state.inference;
-        let counts = (inference.provider.name(), inference.uploaded, inference.sets());
+        let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
+        let run = inference.last_run;
         *lock(&self.state) = Some(state);
         if let Err(error) = result {
             let properties = property::non_default(self.obj().upcast_ref());
             self.post_error_message(error.message(&properties));
             return Err(gst::FlowError::Error);
         }
-        lock(&self.stats).count(counts.0, counts.1, counts.2, start.elapsed());
+        lock(&self.stats).count(provider, uploaded, run, start.elapsed());
         Ok(gst::FlowSuccess::Ok)
     }
 }
@@ -314,20 +339,14 @@ impl OrtInference {
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        let result = state.inference.run(buffer);
-        let tensors = match result {
-            Ok(tensors) => tensors,
+        match state.run(buffer) {
             Err(error) if state.is_auto && error.is_of_gpu() => {
                 self.warn_of_cpu(&error);
                 state.replace_gpu()?;
-                state.inference.run(buffer)?
+                state.run(buffer)
             }
-            Err(error) => return Err(error),
-        };
-        for tensor in tensors {
-            custom_meta::attach_from(buffer, tensor, &state.name)?;
+            result => result,
         }
-        Ok(())
     }
 
     fn warn_of_cpu(&self, why: &InferenceError) {
@@ -341,7 +360,7 @@ impl OrtInference {
 
     /// Posts which model runs where.
     fn post_model(&self, state: &State) {
-        let Inference { model, provider, library, has_graph, .. } = &state.inference;
+        let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
         let input = &model.input;
         gst::info!(
             CAT,
@@ -360,6 +379,7 @@ impl OrtInference {
             .field("library", library.display().to_string())
             .field("width", input.size[0])
             .field("height", input.size[1])
+            .field("batch", input.batch as u32)
             .field("labels", model.labels.len() as u32)
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
@@ -385,6 +405,13 @@ impl OrtInference {
 }
 
 impl State {
+    /// Runs the model on the frame and attaches its outputs.
+    fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
+        let name = &self.name;
+        self.inference
+            .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))
+    }
+
     /// Opens the model on the CPU.
     fn replace_gpu(&mut self) -> Result<(), InferenceError> {
         let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;

@@ -29,6 +29,20 @@ const PTX: &CStr = match CStr::from_bytes_with_nul(
 #[derive(Default)]
 pub struct Staging(Option<PinnedBuffer>);
 
+/// A frame in pinned memory.
+pub struct Staged {
+    /// Without the output.
+    params: ResampleParams,
+    bytes: u64,
+}
+
+impl Staged {
+    /// The number of bytes that the GPU can read of the host's memory.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// Resamples frames of one format and size on one GPU.
 pub struct GpuResampler {
     gpu: Arc<GpuStream>,
@@ -102,23 +116,16 @@ impl GpuResampler {
         Ok(Self { gpu: gpu.clone(), kernel, _constants: memory, params, planes })
     }
 
-    /// Makes the model's input at `output` of a frame in host memory, asynchronously, in the order of the
-    /// stream. Returns the number of bytes that the GPU can read of the host's memory.
+    /// Copies a frame in host memory to where the GPU can read it.
     ///
     /// # Errors
-    /// If memory cannot be allocated, or the kernel cannot be launched.
-    ///
-    /// # Safety
-    /// `output` must be valid for writes of the input's size, and no work of another stream may access it.
-    /// The last work that was submitted with `staging` must have completed. `planes` must be those of the
-    /// resampler that this was made with, which checks their sizes.
-    pub unsafe fn resample(
+    /// If memory cannot be allocated.
+    pub fn stage(
         &self,
         planes: &[Plane<'_>],
         staging: &mut Staging,
-        output: u64,
-    ) -> Result<u64, DriverError> {
-        let mut params = ResampleParams { output, ..self.params };
+    ) -> Result<Staged, DriverError> {
+        let mut params = self.params;
         let components = params.component_count as usize;
         let is_first = |k: usize| !self.planes[..k].contains(&self.planes[k]);
         let bytes = (0..components).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
@@ -145,10 +152,29 @@ impl GpuResampler {
             params.components[k].samples = address + (starts[k] + plane.offset) as u64;
             params.components[k].row_stride = plane.stride as u32;
         }
+        Ok(Staged { params, bytes: copied as u64 })
+    }
+
+    /// Makes the model's input at `output` of a frame in pinned memory, asynchronously, in the order of the
+    /// stream. Then records `read`, after which the frame is not read any more.
+    ///
+    /// # Errors
+    /// If the kernel cannot be launched.
+    ///
+    /// # Safety
+    /// `output` must be valid for writes of the input's size, and no work of another stream may access it. `frame`
+    /// must be of [`stage`](Self::stage) of this resampler, whose `planes` were those of the resampler that this was made
+    /// with, which checks their sizes; the staging memory must not be written before `read` has completed.
+    pub unsafe fn resample(
+        &self,
+        frame: &Staged,
+        output: u64,
+        read: &OwnedEvent,
+    ) -> Result<(), DriverError> {
         // SAFETY: the samples are in pinned memory, and the resampler has checked that there are enough. The
         // caller guarantees the output.
-        unsafe { self.launch(params) }?;
-        Ok(copied as u64)
+        unsafe { self.launch(ResampleParams { output, ..frame.params }) }?;
+        self.gpu.stream.record(read)
     }
 
     /// Makes the model's input at `output` of a frame in device memory, asynchronously, in the order of the
@@ -158,7 +184,7 @@ impl GpuResampler {
     /// If the kernel cannot be launched.
     ///
     /// # Safety
-    /// As for [`resample`](Self::resample); and `frame` must exist until `read` has completed.
+    /// `output` as for [`resample`](Self::resample); `frame` must exist until `read` has completed.
     pub unsafe fn resample_on_device(
         &self,
         frame: &DeviceFrame<'_>,

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session of ONNX Runtime that runs batches of pictures.
+//!
+//! In: a model, a provider, and pictures in the memory of a [`Station`]. Out: the outputs, in an [`OutputSet`].
+//!
+//! ```text
+//!             station 0: input ─► model ─► outputs ─┐  copied
+//! pictures ─►                                       ├────────► a set from the pool ─► tensors
+//!             station 1: input ─► model ─► outputs ─┘
+//! ```
+//!
+//! On a GPU there are two stations, so that pictures of the next run are made while the model runs. Their addresses
+//! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened. ONNX Runtime keeps
+//! graphs by thread: all methods must be called on the thread that opened the session. The calling thread does not
+//! wait: the memory of the tensors has an event, for which readers wait. On the CPU there is one station, and the model
+//! writes the set itself.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session};
+use ort::value::DynTensor;
+
+use super::InferenceOptions;
+use super::debug_category::CAT;
+use super::error::InferenceError;
+use super::library::OnnxRuntime;
+use super::model::{self, Model, ModelError, OutputSpec};
+use super::outputs::{FixedOutput, OutputSet};
+use super::provider::{self, GpuStream, Provider};
+use crate::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
+use crate::input::model::ModelInfo;
+
+/// What is known of an open model.
+#[derive(Clone)]
+pub struct OpenModel {
+    /// The model's inputs and outputs.
+    pub model: Model,
+    /// What runs it.
+    pub provider: Provider,
+    /// The path of ONNX Runtime's library.
+    pub library: PathBuf,
+    /// Whether each run is the launch of a CUDA graph.
+    pub has_graph: bool,
+    /// The GPU, if its memory has the model's input.
+    pub input_device: Option<Arc<Device>>,
+}
+
+/// A model that runs, on the thread that opened it.
+pub struct ModelSession {
+    // The session is dropped before the stream.
+    session: Session,
+    stations: Vec<Station>,
+    allocator: Allocator,
+    outputs: Vec<FixedOutput>,
+    /// The model description that is attached to the tensors.
+    info: gst::Caps,
+    gpu: Option<Arc<GpuStream>>,
+    /// What is known of it.
+    pub model: OpenModel,
+}
+
+/// The memory that the model reads and writes, at addresses that never change.
+pub struct Station {
+    /// The pictures.
+    input: DynTensor,
+    on_gpu: Option<StationOnGpu>,
+}
+
+/// The parts of a station on a GPU.
+struct StationOnGpu {
+    binding: IoBinding,
+    outputs: Vec<DynTensor>,
+    /// With a CUDA graph, names that of the station.
+    run_options: RunOptions<NoSelectedOutputs>,
+    began: OwnedEvent,
+    ended: OwnedEvent,
+}
+
+/// Where pictures of the next run are written.
+#[derive(Clone, Copy)]
+pub struct InputMemory {
+    /// The address of the first picture.
+    pub address: u64,
+    /// Completes when the memory may be written, if that is on a GPU. The event exists as long as the session.
+    pub free: Option<Event>,
+}
+
+impl ModelSession {
+    /// Opens the model on `provider`, and runs it once.
+    ///
+    /// # Errors
+    /// If the library, the provider, or the model cannot be used.
+    pub fn open(
+        options: &InferenceOptions,
+        provider: Provider,
+        has_graph: bool,
+    ) -> Result<Self, InferenceError> {
+        let library = OnnxRuntime::load(options.library.as_deref())?;
+        let path = &options.model;
+        check_file(path)?;
+        let gpu = match provider {
+            Provider::Cpu => None,
+            Provider::Cuda | Provider::TensorRt => {
+                let device = Device::open(options.device).map_err(|problem| {
+                    InferenceError::NoGpu { provider: provider.name(), problem }
+                })?;
+                let stream = Stream::new(&device)?;
+                Some(Arc::new(GpuStream { device, stream }))
+            }
+        };
+        let mut session = match &gpu {
+            None => provider::open_on_cpu(&library, path)?,
+            Some(gpu) => provider::open_on_gpu(&library, path, provider, gpu, has_graph)?,
+        };
+        let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
+        if let Some(labels) = &options.labels {
+            model.labels.clone_from(labels);
+        }
+        let allocator = match &gpu {
+            None => Allocator::default(),
+            Some(gpu) => {
+                let info = MemoryInfo::new(
+                    AllocationDevice::CUDA,
+                    gpu.device.ordinal() as i32,
+                    AllocatorType::Device,
+                    MemoryType::Default,
+                );
+                info.and_then(|info| Allocator::new(&session, info)).map_err(failed)?
+            }
+        };
+        let reads_device = gpu.is_some() && !provider::reads_input_on_host(&session)?;
+        let host = Allocator::default();
+        let new_input = || {
+            let allocator = if reads_device { &allocator } else { &host };
+            DynTensor::new(allocator, model.input.element.onnx(), model.input.shape())
+                .map_err(failed)
+        };
+        let input = new_input()?;
+        let outputs = fix_outputs(&mut session, &model, &input, provider, has_graph)?;
+        let mut stations = vec![Station { input, on_gpu: None }];
+        if let Some(gpu) = &gpu {
+            stations.push(Station { input: new_input()?, on_gpu: None });
+            for (index, station) in stations.iter_mut().enumerate() {
+                let input = (&*model.input.name, &station.input);
+                let graph = has_graph.then_some(index);
+                let on_gpu = StationOnGpu::new(&session, gpu, &allocator, input, &outputs, graph)?;
+                station.on_gpu = Some(on_gpu);
+            }
+        }
+        let info = ModelInfo {
+            task: model.task.clone(),
+            end2end: model.end2end,
+            keypoints: model.keypoints,
+            ..ModelInfo::default()
+                .with_size(model.input.size)
+                .with_letterbox(options.letterbox)
+                .with_labels(model.labels.iter().cloned())
+        };
+        let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
+        let library = library.path;
+        let mut session = Self {
+            session,
+            stations,
+            allocator,
+            outputs,
+            info: info.to_caps()?,
+            gpu,
+            model: OpenModel { model, provider, library, has_graph, input_device },
+        };
+        if has_graph {
+            // Captures the graphs, of any input.
+            for station in 0..session.stations.len() {
+                session.run_on_gpu(station)?;
+            }
+        }
+        Ok(session)
+    }
+
+    /// The number of stations.
+    pub fn stations(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// Where the pictures of the next run on `station` are written.
+    pub fn input(&mut self, station: usize) -> InputMemory {
+        let station = &mut self.stations[station];
+        // SAFETY: the station exists as long as the session.
+        let free = station.on_gpu.as_ref().map(|on_gpu| unsafe { on_gpu.ended.event() });
+        InputMemory { address: station.input.data_ptr_mut() as u64, free }
+    }
+
+    /// Allocates a set.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
+        let binding = match self.gpu {
+            Some(_) => None,
+            None => {
+                let mut binding = self.session.create_binding().map_err(failed)?;
+                let input = (&self.model.model.input, &self.stations[0].input);
+                binding.bind_input(&*input.0.name, input.1).map_err(failed)?;
+                Some(binding)
+            }
+        };
+        let batch = self.model.model.input.batch;
+        OutputSet::new(
+            &self.allocator,
+            binding,
+            batch,
+            &self.outputs,
+            &self.info,
+            self.gpu.as_ref(),
+        )
+    }
+
+    /// Runs the model on the pictures of `station`, and writes `set`. On a GPU the work is submitted; it begins after
+    /// `written`, the events of the pictures. Returns the time that an earlier run took on the GPU, if that is known.
+    ///
+    /// # Errors
+    /// If the model or the GPU fails.
+    pub fn run(
+        &mut self,
+        station: usize,
+        set: &OutputSet,
+        written: &[Event],
+    ) -> Result<Option<Duration>, InferenceError> {
+        let Some(gpu) = self.gpu.clone() else {
+            let binding = set.binding.as_ref().expect("sets of the CPU are bound");
+            let result = self.session.run_binding(binding).map(drop);
+            return match result {
+                Ok(()) => Ok(None),
+                Err(error) => Err(self.run_error(&error)),
+            };
+        };
+        for &event in written {
+            gpu.stream.wait_for(event)?;
+        }
+        let on_gpu = self.stations[station].on_gpu.as_ref().expect("it is on the GPU");
+        let time = on_gpu.ended.since(&on_gpu.began)?;
+        gpu.stream.record(&on_gpu.began)?;
+        self.run_on_gpu(station)?;
+        let on_gpu = self.stations[station].on_gpu.as_ref().expect("it is on the GPU");
+        for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.values) {
+            let row = |value: &DynTensor| DeviceRows {
+                address: value.data_ptr() as u64,
+                pitch: fixed.bytes(),
+            };
+            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the next
+            // run on the station is later in the stream.
+            unsafe { gpu.stream.copy_rows(row(from), row(to), fixed.bytes(), 1) }?;
+        }
+        gpu.stream.record(&on_gpu.ended)?;
+        if let Some(ready) = &set.ready {
+            gpu.stream.record(ready)?;
+        }
+        Ok(time)
+    }
+
+    fn run_on_gpu(&mut self, station: usize) -> Result<(), InferenceError> {
+        let on_gpu = self.stations[station].on_gpu.as_ref().expect("it is on the GPU");
+        let result = self.session.run_binding_with_options(&on_gpu.binding, &on_gpu.run_options);
+        match result.map(drop) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.run_error(&error)),
+        }
+    }
+
+    fn run_error(&self, error: &ort::Error) -> InferenceError {
+        run_error(self.model.provider, &self.outputs, error)
+    }
+}
+
+impl StationOnGpu {
+    /// Binds `input`, and memory for `outputs`.
+    fn new(
+        session: &Session,
+        gpu: &GpuStream,
+        allocator: &Allocator,
+        (input_name, input): (&str, &DynTensor),
+        outputs: &[FixedOutput],
+        graph: Option<usize>,
+    ) -> Result<Self, InferenceError> {
+        let mut binding = session.create_binding().map_err(failed)?;
+        binding.bind_input(input_name, input).map_err(failed)?;
+        let mut values = Vec::new();
+        for output in outputs {
+            let mut value = output.allocate(allocator)?;
+            output.bind(&mut binding, &mut value)?;
+            values.push(value);
+        }
+        let mut run_options = RunOptions::new().map_err(failed)?;
+        // The event of an output marks when it may be read.
+        run_options.disable_device_sync().map_err(failed)?;
+        if let Some(graph) = graph {
+            run_options.set(GRAPH_ID, graph.to_string()).map_err(failed)?;
+        }
+        let [began, ended] =
+            [OwnedEvent::with_time(&gpu.device)?, OwnedEvent::with_time(&gpu.device)?];
+        Ok(Self { binding, outputs: values, run_options, began, ended })
+    }
+}
+
+impl Drop for ModelSession {
+    fn drop(&mut self) {
+        // Work that reads or writes the memory of the session.
+        if let Some(gpu) = &self.gpu
+            && let Err(error) = gpu.stream.synchronize()
+        {
+            gst::info!(CAT, "while closing the model: {error}");
+        }
+    }
+}
+
+fn failed(error: ort::Error) -> InferenceError {
+    InferenceError::Session(error.to_string())
+}
+
+/// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.
+const GRAPH_ID: &str = "gpu_graph_id";
+
+/// # Errors
+/// If `path` is not a regular file that may be read; ONNX Runtime's own messages do not say that.
+fn check_file(path: &Path) -> Result<(), InferenceError> {
+    let problem = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => match File::open(path) {
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        },
+        Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+        Ok(_) => "it is not a regular file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(InferenceError::Model { path: path.to_owned(), problem })
+}
+
+/// The dimensions of the outputs, by a run with any input: models often have them in part only.
+fn fix_outputs(
+    session: &mut Session,
+    model: &Model,
+    input: &DynTensor,
+    provider: Provider,
+    has_graph: bool,
+) -> Result<Vec<FixedOutput>, InferenceError> {
+    let mut binding = session.create_binding().map_err(failed)?;
+    binding.bind_input(&*model.input.name, input).map_err(failed)?;
+    let host =
+        MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+            .map_err(failed)?;
+    for output in &model.outputs {
+        binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
+    }
+    let mut run_options = RunOptions::new().map_err(failed)?;
+    if has_graph {
+        run_options.set(GRAPH_ID, "-1").map_err(failed)?;
+    }
+    let values = session
+        .run_binding_with_options(&binding, &run_options)
+        .map_err(|error| run_error(provider, &[], &error))?;
+    let of_run = |output: &OutputSpec| {
+        let shape = values[&*output.name].shape();
+        let sides: Vec<usize> =
+            shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
+        if model.input.batch > 1 && sides.first() != Some(&model.input.batch) {
+            let (name, batch) = (output.name.clone(), model.input.batch);
+            let dims = sides.iter().map(|&side| side as i64).collect::<Vec<_>>();
+            return Err(
+                ModelError::OutputBatch { name, batch, dims: model::dims_text(&dims) }.into()
+            );
+        }
+        // The first dimension is the batch.
+        let is_same = |(index, (&dim, &side)): (usize, (&i64, &usize))| {
+            dim >= 0 || (index == 0 && side == model.input.batch)
+        };
+        let is_certain = output.dims.iter().zip(&sides).enumerate().all(is_same);
+        if !sides.contains(&0) && (is_certain || !output.is_optional()) {
+            return Ok(Some(FixedOutput { output: output.clone(), shape: sides }));
+        }
+        if !output.is_optional() {
+            return Err(varying(output));
+        }
+        let (name, dims) = (&output.name, model::dims_text(&output.dims));
+        gst::info!(
+            CAT,
+            "output {name} is not attached: its dimensions {dims} depend on the picture"
+        );
+        Ok(None)
+    };
+    let outputs = model.outputs.iter().filter_map(|output| of_run(output).transpose());
+    let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+    match (&outputs[..], &model.outputs[..]) {
+        ([], [first, ..]) => Err(varying(first)),
+        _ => Ok(outputs),
+    }
+}
+
+fn varying(output: &OutputSpec) -> InferenceError {
+    let dims = model::dims_text(&output.dims);
+    ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
+}
+
+/// A failed run. ONNX Runtime refuses memory of other dimensions than an output has.
+fn run_error(provider: Provider, outputs: &[FixedOutput], error: &ort::Error) -> InferenceError {
+    let problem = error.to_string();
+    let dynamic = outputs.iter().find(|fixed| fixed.output.dims.iter().any(|&side| side < 0));
+    match dynamic {
+        Some(fixed) if problem.to_lowercase().contains("shape") => varying(&fixed.output),
+        _ => InferenceError::Run { provider: provider.name(), problem },
+    }
+}
