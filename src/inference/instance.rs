@@ -54,8 +54,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The elements: the number of the last batch with a picture of each.
-    members: Vec<Option<u64>>,
+    members: Vec<Option<MemberState>>,
     batch: Option<Batch>,
     /// The number of the batch that is open or was last.
     number: u64,
@@ -65,17 +64,25 @@ struct State {
     is_stopped: bool,
 }
 
+/// An element of the instance.
+#[derive(Clone, Copy)]
+struct MemberState {
+    /// The number of the last batch with a picture of the element, or that was open when the element was added; `None`
+    /// if no picture is expected.
+    last: Option<u64>,
+}
+
 /// A batch that takes pictures.
 struct Batch {
-    set: usize,
     input: InputMemory,
-    /// The places that elements have.
+    /// The places that elements have taken.
     taken: usize,
-    /// Those of them whose picture is written, or that were given back.
-    settled: usize,
+    /// Those of them whose picture is submitted.
+    pictures: usize,
+    /// Those of them that were given back.
+    returned: usize,
+    /// The events of the pictures.
     written: Vec<Event>,
-    /// Whether it has any picture.
-    has_picture: bool,
     /// When the first place was taken.
     since: Option<Instant>,
 }
@@ -83,10 +90,12 @@ struct Batch {
 /// What elements see of a set.
 struct SetState {
     slots: Arc<[Slot]>,
-    /// The elements that have a place.
+    /// The number of the last batch.
+    number: u64,
+    /// The elements that have a place in it.
     places: usize,
-    /// Of the last run; `None` while it is open.
-    result: Option<Result<Run, InferenceError>>,
+    /// Of its run.
+    result: Result<Run, InferenceError>,
 }
 
 /// A run of the model.
@@ -187,13 +196,20 @@ impl Member {
                 state.members.len() - 1
             }
         };
-        state.members[index] = Some(state.number);
+        state.members[index] = Some(MemberState { last: Some(state.number) });
         Self { instance: instance.clone(), index }
     }
 
     /// The model.
     pub fn model(&self) -> &OpenModel {
         &self.instance.model
+    }
+
+    /// No picture is expected until the next one comes: the stream has ended.
+    pub fn pause(&self) {
+        lock(&self.instance.shared.state).members[self.index] = Some(MemberState { last: None });
+        // The batch may wait for this element.
+        self.instance.shared.arrived.notify_all();
     }
 
     /// Takes a place in the open batch, for which it waits.
@@ -209,20 +225,18 @@ impl Member {
                 return Err(failure.clone());
             }
             let number = state.number;
-            let State { batch, sets, members, .. } = &mut *state;
+            let State { batch, members, .. } = &mut *state;
             if let Some(batch) = batch.as_mut().filter(|batch| batch.taken < capacity) {
                 let place = Place {
                     shared,
-                    set: batch.set,
-                    slots: sets[batch.set].slots.clone(),
+                    number,
                     input: batch.input,
                     index: batch.taken,
-                    is_settled: false,
+                    progress: Progress::Taken,
                 };
                 batch.taken += 1;
                 batch.since.get_or_insert_with(Instant::now);
-                sets[batch.set].places += 1;
-                members[self.index] = Some(number);
+                members[self.index] = Some(MemberState { last: Some(number) });
                 return Ok(place);
             }
             state = wait(&shared.changed, state);
@@ -242,13 +256,21 @@ impl Drop for Member {
 /// writes the tensors.
 pub struct Place<'i> {
     shared: &'i Shared,
-    set: usize,
-    slots: Arc<[Slot]>,
+    /// The number of the batch.
+    number: u64,
     /// The memory of the batch's pictures.
     pub input: InputMemory,
     /// The number of the picture.
     pub index: usize,
-    is_settled: bool,
+    progress: Progress,
+}
+
+/// How far a place is.
+enum Progress {
+    Taken,
+    Submitted,
+    /// The index of the set, and the picture's slots.
+    Launched(usize, Arc<[Slot]>),
 }
 
 impl Place<'_> {
@@ -258,13 +280,18 @@ impl Place<'_> {
     /// If the model fails.
     pub fn run(&mut self, written: Option<Event>) -> Result<Run, InferenceError> {
         let mut state = lock(&self.shared.state);
-        self.settle(&mut state, |batch| {
-            batch.has_picture = true;
+        if let Some(batch) = &mut state.batch {
+            batch.pictures += 1;
             batch.written.extend(written);
-        });
+        }
+        self.progress = Progress::Submitted;
+        self.shared.arrived.notify_all();
         loop {
-            if let Some(result) = &state.sets[self.set].result {
-                return result.clone();
+            let launched = state.sets.iter().position(|set| set.number == self.number);
+            if let Some(index) = launched {
+                let set = &state.sets[index];
+                self.progress = Progress::Launched(index, set.slots.clone());
+                return set.result.clone();
             }
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
@@ -273,29 +300,31 @@ impl Place<'_> {
         }
     }
 
-    /// Calls `attach` with each of the picture's tensors.
+    /// Calls `attach` with each of the picture's tensors, after [`run`](Self::run).
     ///
     /// # Errors
     /// That of `attach`.
     pub fn tensors<E>(&self, attach: impl FnMut(&NewTensor) -> Result<(), E>) -> Result<(), E> {
-        lock(&self.slots[self.index]).iter().try_for_each(attach)
-    }
-
-    fn settle(&mut self, state: &mut State, change: impl FnOnce(&mut Batch)) {
-        if let Some(batch) = state.batch.as_mut().filter(|_| !self.is_settled) {
-            batch.settled += 1;
-            change(batch);
+        match &self.progress {
+            Progress::Launched(_, slots) => lock(&slots[self.index]).iter().try_for_each(attach),
+            Progress::Taken | Progress::Submitted => Ok(()),
         }
-        self.is_settled = true;
-        self.shared.arrived.notify_all();
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
-        self.settle(&mut state, |_| {});
-        state.sets[self.set].places -= 1;
+        match self.progress {
+            Progress::Taken => {
+                if let Some(batch) = &mut state.batch {
+                    batch.returned += 1;
+                }
+                self.shared.arrived.notify_all();
+            }
+            Progress::Submitted => {}
+            Progress::Launched(set, _) => state.sets[set].places -= 1,
+        }
     }
 }
 
@@ -306,7 +335,8 @@ impl State {
             return false;
         };
         let recent = self.number.saturating_sub(2);
-        let expected = self.members.iter().flatten().filter(|&&last| last >= recent).count();
+        let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
+        let expected = self.members.iter().flatten().filter(is_expected).count();
         let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
         batch.taken > 0 && (batch.taken >= expected.min(capacity) || has_expired)
     }
@@ -344,28 +374,30 @@ fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
     let mut sets: Vec<OutputSet> = Vec::new();
     let mut written = Vec::new();
     for station in (0..session.stations()).cycle() {
-        let open = open_batch(&mut session, shared, station, &mut sets);
-        let Ok(set) = open.inspect_err(|error| fail(shared, error)) else {
-            return;
-        };
+        written.clear();
+        open_batch(shared, session.input(station), written);
         let Some(batch) = complete_batch(&session, shared, timeout) else {
             return;
         };
-        let result = if batch.has_picture {
-            written.clear();
-            written.extend(batch.written);
-            session.run(station, &sets[set], &written)
-        } else {
-            Ok(None)
+        let pictures = batch.pictures;
+        written = batch.written;
+        if pictures == 0 {
+            continue;
+        }
+        let set = match free_set(&session, shared, &mut sets) {
+            Ok(set) => set,
+            Err(error) => return fail(shared, &error),
         };
-        let run = |gpu_time| Run { pictures: batch.settled, gpu_time, sets: sets.len() };
+        let result = session.run(station, &sets[set], &written);
         let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
+        let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
         let mut state = lock(&shared.state);
-        state.sets[set].result = Some(result.map(run));
+        let slots = sets[set].slots.clone();
+        let (number, places) = (state.number, pictures);
+        state.sets[set] = SetState { slots, number, places, result: result.map(run) };
         drop(state);
         if let Some(failure) = failure {
-            fail(shared, &failure);
-            return;
+            return fail(shared, &failure);
         }
         shared.changed.notify_all();
     }
@@ -380,41 +412,32 @@ fn fail(shared: &Shared, error: &InferenceError) {
     shared.changed.notify_all();
 }
 
-/// Opens a batch whose outputs are written to a free set, of which the index is returned.
-fn open_batch(
-    session: &mut ModelSession,
+/// The index of a set to which nothing else has a reference.
+fn free_set(
+    session: &ModelSession,
     shared: &Shared,
-    station: usize,
     sets: &mut Vec<OutputSet>,
 ) -> Result<usize, InferenceError> {
-    let places = |state: &State, index: usize| state.sets[index].places;
+    let state = lock(&shared.state);
+    let is_free = |index: &usize| state.sets[*index].places == 0 && sets[*index].renew();
+    if let Some(free) = (0..sets.len()).find(is_free) {
+        return Ok(free);
+    }
+    drop(state);
+    let set = session.new_set()?;
+    let (slots, result) = (set.slots.clone(), Ok(Run::default()));
+    lock(&shared.state).sets.push(SetState { slots, number: 0, places: 0, result });
+    sets.push(set);
+    Ok(sets.len() - 1)
+}
+
+/// Opens a batch whose pictures are written to `input`; `written` is empty.
+fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     let mut state = lock(&shared.state);
-    let free = (0..sets.len()).find(|&index| places(&state, index) == 0 && sets[index].renew());
-    let set = match free {
-        Some(set) => set,
-        None => {
-            drop(state);
-            let set = session.new_set()?;
-            state = lock(&shared.state);
-            state.sets.push(SetState { slots: set.slots.clone(), places: 0, result: None });
-            sets.push(set);
-            sets.len() - 1
-        }
-    };
-    state.sets[set].result = None;
     state.number += 1;
-    state.batch = Some(Batch {
-        set,
-        input: session.input(station),
-        taken: 0,
-        settled: 0,
-        written: Vec::new(),
-        has_picture: false,
-        since: None,
-    });
+    state.batch = Some(Batch { input, taken: 0, pictures: 0, returned: 0, written, since: None });
     drop(state);
     shared.changed.notify_all();
-    Ok(set)
 }
 
 /// Waits until the batch is complete, and closes it; `None` if the instance is dropped.
@@ -426,7 +449,8 @@ fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) ->
             return None;
         }
         let is_complete = state.is_complete(capacity, timeout);
-        if is_complete && state.batch.as_ref().is_some_and(|batch| batch.settled == batch.taken) {
+        let is_written = |batch: &Batch| batch.pictures + batch.returned == batch.taken;
+        if is_complete && state.batch.as_ref().is_some_and(is_written) {
             return state.batch.take();
         }
         let since = state.batch.as_ref().and_then(|batch| batch.since);

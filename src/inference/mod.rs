@@ -140,6 +140,11 @@ impl Inference {
         self.pictures.set_frame(frame)
     }
 
+    /// The stream has ended: the batches of other elements do not wait for a frame, until one comes.
+    pub fn pause(&self) {
+        self.member.pause();
+    }
+
     /// Runs the model on `frame`, with those of other elements, and attaches the outputs: calls `attach` with the frame
     /// and the tensor of each. On a GPU the run may still be in progress.
     ///

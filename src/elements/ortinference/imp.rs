@@ -283,6 +283,9 @@ impl BaseTransformImpl for OrtInference {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
+            if let Some(state) = &*lock(&self.state) {
+                state.inference.pause();
+            }
             self.post_stats();
         }
         self.parent_sink_event(event)
