@@ -133,7 +133,7 @@ fn streams_of_other_sizes_and_more_streams_than_a_batch_has_room_for() {
     }
     let properties = "model-instance-id=sizes batch-size=3 batch-timeout=1";
     let streams = (0..5).map(|number| Stream {
-        size: [16 + 16 * usize::from(number), 12 + 20 * usize::from(number)],
+        size: SIZE.map(|side| side * (1 + usize::from(number))),
         ..Stream::new(number, 300)
     });
     for (frames, error, stats) in run(streams.collect(), &with_dynamic_batch(), properties) {
@@ -224,13 +224,11 @@ fn elements_with_the_same_id_need_the_same_properties() {
     }
     let message = error_beside(
         "model-instance-id=differs batch-size=2",
-        "model-instance-id=differs batch-size=3 letterbox=center",
+        "model-instance-id=differs batch-size=3 mean=1",
     );
-    assert_eq!(
-        message,
-        "model-instance-id=differs: another element with this id has other values of letterbox, batch-size; set the \
-         same values, or another id"
-    );
+    let expected = "model-instance-id=differs: another element with this id has other values of mean, batch-size; \
+                    set the same values, or another id";
+    assert!(message.starts_with(expected), "{message}");
 }
 
 #[test]
@@ -240,9 +238,7 @@ fn outputs_that_are_not_of_each_picture_are_an_error() {
     }
     let model = file(&constant("n,3,12,16", "all", &[1, 4], &[0.5; 4]));
     let ended = pipeline::run(&Stream::new(0, 1).pipeline(&model, "batch-size=8", &alone()));
-    assert_eq!(
-        ended.error(),
-        "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first: leave batch-size \
-         at 0, or export the model with a dynamic batch"
-    );
+    let expected = "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first: leave \
+                    batch-size at 0, or export the model with a dynamic batch";
+    assert!(ended.error().starts_with(expected), "{}", ended.error());
 }
