@@ -12,7 +12,7 @@
 //! ```
 //!
 //! [`library`] finds ONNX Runtime, [`provider`] makes sessions, [`model`] has a model's inputs and
-//! outputs, [`picture`] and [`pictures`] make its input, [`session`] runs it, [`outputs`] has the memory of its results,
+//! outputs, [`picture`] and [`pictures`] make its input, [`session`] runs it (`trial` first), [`outputs`] has the memory of its results,
 //! and with [`instance`] several elements share it.
 
 pub(crate) mod debug_category;
@@ -25,6 +25,7 @@ pub mod picture;
 pub mod pictures;
 pub mod provider;
 pub mod session;
+mod trial;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -28,9 +28,10 @@ use super::InferenceOptions;
 use super::debug_category::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
-use super::model::{self, Model, ModelError, OutputSpec};
+use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
-use super::provider::{self, GpuStream, Provider};
+use super::provider::{self, GpuStream, ModelFile, Provider};
+use super::trial::{self, GRAPH_ID, Trial};
 use crate::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 use crate::input::model::ModelInfo;
 
@@ -112,10 +113,18 @@ impl ModelSession {
                 Some(Arc::new(GpuStream { device, stream }))
             }
         };
-        let mut session = match &gpu {
-            None => provider::open_on_cpu(&library, path)?,
-            Some(gpu) => provider::open_on_gpu(&library, path, provider, gpu, has_graph)?,
+        let file = with_batch(path, options.batch)?;
+        let for_batch = |error: InferenceError| match (&file.changed, options.batch) {
+            (Some(_), Some(batch)) => {
+                ModelError::OtherThanOne { batch, problem: error.to_string() }.into()
+            }
+            _ => error,
         };
+        let session = match &gpu {
+            None => provider::open_on_cpu(&library, &file),
+            Some(gpu) => provider::open_on_gpu(&library, &file, provider, gpu, has_graph),
+        };
+        let mut session = session.map_err(for_batch)?;
         let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
         if let Some(labels) = &options.labels {
             model.labels.clone_from(labels);
@@ -140,7 +149,11 @@ impl ModelSession {
                 .map_err(failed)
         };
         let input = new_input()?;
-        let outputs = fix_outputs(&mut session, &model, &input, provider, has_graph)?;
+        let mut trial = Trial { session: &mut session, model: &model, provider };
+        let outputs = trial.outputs(&input).map_err(for_batch)?;
+        if file.changed.is_some() {
+            trial.check_batch(&outputs).map_err(for_batch)?;
+        }
         let mut stations = vec![Station { input, on_gpu: None }];
         if let Some(gpu) = &gpu {
             stations.push(Station { input: new_input()?, on_gpu: None });
@@ -271,7 +284,7 @@ impl ModelSession {
     }
 
     fn run_error(&self, error: &ort::Error) -> InferenceError {
-        run_error(self.model.provider, &self.outputs, error)
+        trial::run_error(self.model.provider, &self.outputs, error)
     }
 }
 
@@ -320,8 +333,20 @@ fn failed(error: ort::Error) -> InferenceError {
     InferenceError::Session(error.to_string())
 }
 
-/// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.
-const GRAPH_ID: &str = "gpu_graph_id";
+/// The model at `path`, if need be with another batch.
+fn with_batch(path: &Path, batch: Option<usize>) -> Result<ModelFile<'_>, InferenceError> {
+    let changed = match batch {
+        Some(batch) if batch > 1 => {
+            let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            })?;
+            batch_dimension::with_batch(&bytes, batch)
+        }
+        _ => None,
+    };
+    Ok(ModelFile { path, changed })
+}
 
 /// # Errors
 /// If `path` is not a regular file that may be read; ONNX Runtime's own messages do not say that.
@@ -336,79 +361,4 @@ fn check_file(path: &Path) -> Result<(), InferenceError> {
         Err(error) => error.to_string(),
     };
     Err(InferenceError::Model { path: path.to_owned(), problem })
-}
-
-/// The dimensions of the outputs, by a run with any input: models often have them in part only.
-fn fix_outputs(
-    session: &mut Session,
-    model: &Model,
-    input: &DynTensor,
-    provider: Provider,
-    has_graph: bool,
-) -> Result<Vec<FixedOutput>, InferenceError> {
-    let mut binding = session.create_binding().map_err(failed)?;
-    binding.bind_input(&*model.input.name, input).map_err(failed)?;
-    let host =
-        MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
-            .map_err(failed)?;
-    for output in &model.outputs {
-        binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
-    }
-    let mut run_options = RunOptions::new().map_err(failed)?;
-    if has_graph {
-        run_options.set(GRAPH_ID, "-1").map_err(failed)?;
-    }
-    let values = session
-        .run_binding_with_options(&binding, &run_options)
-        .map_err(|error| run_error(provider, &[], &error))?;
-    let of_run = |output: &OutputSpec| {
-        let shape = values[&*output.name].shape();
-        let sides: Vec<usize> =
-            shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
-        if model.input.batch > 1 && sides.first() != Some(&model.input.batch) {
-            let (name, batch) = (output.name.clone(), model.input.batch);
-            let dims = sides.iter().map(|&side| side as i64).collect::<Vec<_>>();
-            return Err(
-                ModelError::OutputBatch { name, batch, dims: model::dims_text(&dims) }.into()
-            );
-        }
-        // The first dimension is the batch.
-        let is_same = |(index, (&dim, &side)): (usize, (&i64, &usize))| {
-            dim >= 0 || (index == 0 && side == model.input.batch)
-        };
-        let is_certain = output.dims.iter().zip(&sides).enumerate().all(is_same);
-        if !sides.contains(&0) && (is_certain || !output.is_optional()) {
-            return Ok(Some(FixedOutput { output: output.clone(), shape: sides }));
-        }
-        if !output.is_optional() {
-            return Err(varying(output));
-        }
-        let (name, dims) = (&output.name, model::dims_text(&output.dims));
-        gst::info!(
-            CAT,
-            "output {name} is not attached: its dimensions {dims} depend on the picture"
-        );
-        Ok(None)
-    };
-    let outputs = model.outputs.iter().filter_map(|output| of_run(output).transpose());
-    let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
-    match (&outputs[..], &model.outputs[..]) {
-        ([], [first, ..]) => Err(varying(first)),
-        _ => Ok(outputs),
-    }
-}
-
-fn varying(output: &OutputSpec) -> InferenceError {
-    let dims = model::dims_text(&output.dims);
-    ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
-}
-
-/// A failed run. ONNX Runtime refuses memory of other dimensions than an output has.
-fn run_error(provider: Provider, outputs: &[FixedOutput], error: &ort::Error) -> InferenceError {
-    let problem = error.to_string();
-    let dynamic = outputs.iter().find(|fixed| fixed.output.dims.iter().any(|&side| side < 0));
-    match dynamic {
-        Some(fixed) if problem.to_lowercase().contains("shape") => varying(&fixed.output),
-        _ => InferenceError::Run { provider: provider.name(), problem },
-    }
 }

@@ -11,7 +11,7 @@ use gst::prelude::*;
 
 use crate::element::{file, has_onnx_runtime, stats, tensors};
 use crate::frames::{self, Picture};
-use crate::support::onnx::{Element, OnnxModel, constant, identity};
+use crate::support::onnx::{Element, Node, OnnxModel, Tensor, constant, identity};
 use crate::support::pipeline::{self, intercept, parse, watch};
 
 /// The model's input.
@@ -241,4 +241,50 @@ fn outputs_that_are_not_of_each_picture_are_an_error() {
     let expected = "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first: leave \
                     batch-size at 0, or export the model with a dynamic batch";
     assert!(ended.error().starts_with(expected), "{}", ended.error());
+}
+
+#[test]
+fn a_model_with_a_batch_of_one_runs_with_another() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = identity([1, 3, 12, 16], Element::F32);
+    let properties = "model-instance-id=from-one batch-size=3 batch-timeout=600000";
+    let streams = (0..3).map(|number| Stream::new(number, 100)).collect();
+    for (frames, error, stats) in run(streams, &model, properties) {
+        assert_eq!((frames, error), (100, None));
+        assert!(batch_mean(&stats) > 2.9, "{stats}");
+    }
+}
+
+/// The error of a model with a batch of 1 that `node` makes another tensor of, for a batch of 2.
+fn error_of_two(node: Node, dims: &str) -> String {
+    let model = OnnxModel::new()
+        .input("input", Element::F32, [1, 3, 12, 16])
+        .initializer("shape", &Tensor::i64(&[2], &[1, -1]))
+        .node(node)
+        .output("output", Element::F32, dims);
+    pipeline::run(&Stream::new(0, 1).pipeline(&file(&model), "batch-size=2", &alone()))
+        .error()
+        .to_owned()
+}
+
+#[test]
+fn a_model_that_mixes_the_pictures_of_a_batch_is_an_error() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    // One row of all pictures.
+    let message = error_of_two(Node::new("Reshape", &["input", "shape"], &["output"]), "1,?");
+    assert!(
+        message.contains("the model's output output has the dimensions [1,1152] for a batch of 2"),
+        "{message}"
+    );
+    // A row of each picture, which has its share of the whole batch.
+    let softmax = Node::new("Softmax", &["input"], &["output"]).int("axis", 0);
+    let message = error_of_two(softmax, "1,3,12,16");
+    let expected = "batch-size=2: the model has a batch of 1, and cannot run with another: ONNX Runtime: the output \
+                    output of a picture depends on the other pictures of the batch; leave batch-size at 0, or export \
+                    the model with a dynamic batch";
+    assert!(message.starts_with(expected), "{message}");
 }

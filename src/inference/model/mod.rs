@@ -9,6 +9,7 @@
 //! file, the model's metadata, its shapes, defaults (RGB, 0 to 1 for floating-point inputs, 0 to 255 for
 //! bytes).
 
+pub mod batch_dimension;
 mod info_file;
 mod input;
 mod metadata;
@@ -182,6 +183,17 @@ pub enum ModelError {
         name: String,
         /// Its dimensions.
         dims: String,
+    },
+    /// The model cannot have another batch than 1.
+    #[error(
+        "batch-size={batch}: the model has a batch of 1, and cannot run with another: {problem}; leave batch-size at 0, or \
+         export the model with a dynamic batch"
+    )]
+    OtherThanOne {
+        /// The value of `batch-size`.
+        batch: usize,
+        /// What happened.
+        problem: String,
     },
     /// An output is not one of each picture.
     #[error(

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole chain: pictures in host memory, inference, suppression, beside the model alone in the same process.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use gst::prelude::*;
+use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::internals::inference::model::Overrides;
+use gstnmsfilter::internals::inference::provider::Provider;
+use gstnmsfilter::internals::inference::session::ModelSession;
+use gstnmsfilter::internals::inference::{CudaGraph, InferenceOptions};
+
+use super::{Bench, Section};
+use crate::measure::Times;
+use crate::report::Table;
+
+pub const SECTION: Section = Section {
+    name: "chain",
+    about: "ortinference and nmsfilter beside the model alone (NMSFILTER_BENCH_MODEL: another model; \
+            NMSFILTER_BENCH_PICTURE)",
+    run,
+};
+
+/// The numbers of streams.
+const STREAMS: [usize; 5] = [1, 2, 4, 8, 16];
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let Some(data) = std::env::var_os("NMSFILTER_TEST_DATA").map(PathBuf::from) else {
+        println!("SKIPPED: NMSFILTER_TEST_DATA is not set");
+        return Ok(());
+    };
+    let file = |variable: &str, default: &str| {
+        std::env::var_os(variable).map_or_else(|| data.join("data").join(default), PathBuf::from)
+    };
+    let model = file("NMSFILTER_BENCH_MODEL", "models/version-RFB-640.onnx");
+    let picture = file("NMSFILTER_BENCH_PICTURE", "oscars/oscars.png");
+    let time = bench.budget * 10;
+    let columns = ["chain", "pictures/s", "of the model", "p50 us", "p99 us", "batch", "cores"];
+    let mut table = Table::new(columns);
+    let mut bare = Vec::new();
+    for batch in STREAMS {
+        for graph in [CudaGraph::Off, CudaGraph::On] {
+            if bench.engines.cuda().is_none() && graph == CudaGraph::On {
+                continue;
+            }
+            let provider =
+                if bench.engines.cuda().is_some() { Provider::Cuda } else { Provider::Cpu };
+            let found = model_alone(&model, provider, batch, graph, time);
+            let name = format!(
+                "model, batch {batch}{}",
+                if graph == CudaGraph::On { ", graph" } else { "" }
+            );
+            match found {
+                Ok(rate) => {
+                    bare.push((batch, graph, rate));
+                    table.row(
+                        [name, format!("{rate:.0}"), "1.00".to_owned()]
+                            .into_iter()
+                            .chain(std::iter::repeat_n(String::new(), 4)),
+                    );
+                }
+                Err(error) => println!("SKIPPED: {name}: {error:#}"),
+            }
+        }
+    }
+    let alone = |batch: usize| {
+        let rates = bare.iter().filter(|(of, ..)| *of == batch).map(|(.., rate)| *rate);
+        rates.fold(0.0, f64::max)
+    };
+    for streams in STREAMS {
+        for (name, properties, batch) in [
+            ("no graph", "cuda-graph=off".to_owned(), 1),
+            ("graph", String::new(), 1),
+            ("batches", format!("model-instance-id=chain batch-size={streams}"), streams),
+        ] {
+            if batch != streams && name == "batches" || name == "batches" && streams == 1 {
+                continue;
+            }
+            let chain =
+                Chain { streams, properties: &properties, model: &model, picture: &picture };
+            match chain.run(time) {
+                Ok(found) => {
+                    let share = match alone(batch) {
+                        0.0 => String::new(),
+                        rate => format!("{:.2}", found.rate / rate),
+                    };
+                    table.row([
+                        format!("{streams} streams, {name}"),
+                        format!("{:.0}", found.rate),
+                        share,
+                        format!("{:.0}", found.latency.quantile(0.5)),
+                        format!("{:.0}", found.latency.quantile(0.99)),
+                        format!("{:.1}", found.batch),
+                        format!("{:.2}", found.cores),
+                    ]);
+                }
+                Err(error) => println!("SKIPPED: {streams} streams, {name}: {error:#}"),
+            }
+        }
+    }
+    bench.folder.table("chain", &table)
+}
+
+/// Pictures a second of the model alone, whose input does not change.
+fn model_alone(
+    model: &std::path::Path,
+    provider: Provider,
+    batch: usize,
+    cuda_graph: CudaGraph,
+    time: Duration,
+) -> Result<f64> {
+    let options = InferenceOptions {
+        instance_id: None,
+        library: None,
+        model: model.to_owned(),
+        overrides: Overrides { size: SIZE, ..Overrides::default() },
+        letterbox: Letterbox::default(),
+        labels: None,
+        device: 0,
+        cuda_graph,
+        batch: Some(batch),
+        batch_timeout: Duration::ZERO,
+    };
+    let mut session = ModelSession::open(&options, provider, cuda_graph == CudaGraph::On)?;
+    let set = session.new_set()?;
+    let mut run = |count: usize| -> Result<()> {
+        for index in 0..count {
+            session.run(index % session.stations(), &set, &[])?;
+        }
+        if let Some(ready) = &set.ready {
+            ready.synchronize()?;
+        }
+        Ok(())
+    };
+    run(10)?;
+    let began = Instant::now();
+    let mut runs = 0;
+    while began.elapsed() < time {
+        run(50)?;
+        runs += 50;
+    }
+    Ok((runs * batch) as f64 / began.elapsed().as_secs_f64())
+}
+
+/// For models in which it is dynamic.
+const SIZE: [Option<u32>; 2] = [None, None];
+
+struct Chain<'c> {
+    streams: usize,
+    properties: &'c str,
+    model: &'c std::path::Path,
+    picture: &'c std::path::Path,
+}
+
+struct Found {
+    rate: f64,
+    /// Microseconds from the sink pad of `ortinference` to the source pad of `nmsfilter`.
+    latency: Times,
+    /// Pictures of a run.
+    batch: f64,
+    /// Processor time by time.
+    cores: f64,
+}
+
+/// What a stream's probes share.
+#[derive(Default)]
+struct Passed {
+    entered: VecDeque<Instant>,
+    /// Of each picture that has left: when, and the microseconds that it took.
+    left: Vec<(Instant, f64)>,
+}
+
+impl Chain<'_> {
+    fn run(&self, time: Duration) -> Result<Found> {
+        let stream = |index: usize| {
+            format!(
+                "filesrc location={} ! decodebin ! videoconvert ! video/x-raw,format=I420 ! imagefreeze
+                   ! ortinference name=inference{index} model={} {}
+                   ! queue max-size-buffers=3 max-size-bytes=0
+                   ! nmsfilter name=nms{index} keep-tensors=false ! fakesink sync=false async=false ",
+                self.picture.display(),
+                self.model.display(),
+                self.properties,
+            )
+        };
+        let description: String = (0..self.streams).map(stream).collect();
+        let pipeline = gst::parse::launch(&description)?.downcast::<gst::Pipeline>();
+        let pipeline = pipeline.map_err(|_| anyhow!("a pipeline"))?;
+        let mut passed = Vec::new();
+        for index in 0..self.streams {
+            let of_stream = Arc::new(Mutex::new(Passed::default()));
+            let pad = |element: &str, pad: &str| {
+                let element = pipeline.by_name(&format!("{element}{index}"));
+                element
+                    .and_then(|element| element.static_pad(pad))
+                    .context("the element has the pad")
+            };
+            let shared = of_stream.clone();
+            pad("inference", "sink")?.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+                shared.lock().expect("no panic").entered.push_back(Instant::now());
+                gst::PadProbeReturn::Ok
+            });
+            let shared = of_stream.clone();
+            pad("nms", "src")?.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+                let mut passed = shared.lock().expect("no panic");
+                let now = Instant::now();
+                if let Some(entered) = passed.entered.pop_front() {
+                    passed.left.push((now, (now - entered).as_secs_f64() * 1e6));
+                }
+                gst::PadProbeReturn::Ok
+            });
+            passed.push(of_stream);
+        }
+        pipeline.set_state(gst::State::Playing)?;
+        let bus = pipeline.bus().context("a pipeline has a bus")?;
+        let wait = |time: Duration| match bus
+            .timed_pop_filtered(gst::ClockTime::try_from(time)?, &[gst::MessageType::Error])
+        {
+            Some(message) => Err(anyhow!("{:?}", message.structure())),
+            None => Ok(()),
+        };
+        let is_running =
+            || passed.iter().all(|stream| stream.lock().expect("no panic").left.len() > 20);
+        let opened = Instant::now();
+        while !is_running() && opened.elapsed() < Duration::from_secs(60) {
+            wait(Duration::from_millis(10))?;
+        }
+        wait(time / 4)?;
+        let (began, processor) = (Instant::now(), processor_time());
+        wait(time)?;
+        let (ended, used) = (Instant::now(), processor_time() - processor);
+        let inference = pipeline.by_name("inference0").context("the element exists")?;
+        let stats = inference.property::<gst::Structure>("stats");
+        pipeline.set_state(gst::State::Null)?;
+        let mut latency = Vec::new();
+        for stream in &passed {
+            let stream = stream.lock().expect("no panic");
+            let of_time = stream.left.iter().filter(|(at, _)| (began..ended).contains(at));
+            latency.extend(of_time.map(|(_, us)| *us));
+        }
+        let seconds = (ended - began).as_secs_f64();
+        println!("{} streams {}: {stats}", self.streams, self.properties);
+        Ok(Found {
+            rate: latency.len() as f64 / seconds,
+            latency: Times::new(latency),
+            batch: stats.get("batch-mean").unwrap_or(1.0),
+            cores: used.as_secs_f64() / seconds,
+        })
+    }
+}
+
+/// The processor time of all threads of this process.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks: u64 = stat.rsplit_once(')').map_or(0, |(_, fields)| {
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        fields[11..13].iter().map(|field| field.parse::<u64>().unwrap_or(0)).sum()
+    });
+    // Linux has 100 ticks a second.
+    Duration::from_millis(ticks * 10)
+}
