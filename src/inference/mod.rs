@@ -41,7 +41,7 @@ use error::InferenceError;
 use library::OnnxRuntime;
 use model::{Model, ModelError, OutputSpec, Overrides};
 use outputs::{FixedOutput, OutputSet};
-use picture::{DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Table};
+use picture::{DeviceFrame, Formats, GpuResampler, Resampler, Rows, Scratch, Table};
 use provider::{GpuStream, Provider};
 
 /// What to run.
@@ -73,8 +73,7 @@ pub struct Inference {
     outputs: Vec<FixedOutput>,
     table: Table,
     letterbox: Letterbox,
-    resampler: Option<Resampler>,
-    scratch: Scratch,
+    resamplers: Formats<Resamplers>,
     rows: Rows,
     /// The model description that is attached to the tensors.
     info: gst::Caps,
@@ -88,11 +87,17 @@ pub struct Inference {
     pub uploaded: u64,
 }
 
+/// What makes the model's input of frames of one format.
+struct Resamplers {
+    resampler: Resampler,
+    scratch: Scratch,
+    /// `None` if the model's input is in host memory.
+    on_gpu: Option<GpuResampler>,
+}
+
 /// The parts of a model on a GPU.
 struct Gpu {
     stream: Arc<GpuStream>,
-    /// `None` before the format of frames is set, and if the model's input is in host memory.
-    resampler: Option<GpuResampler>,
     /// Whether the model's input is in device memory.
     takes_input: bool,
     /// Completes when a frame in device memory has been read.
@@ -153,7 +158,7 @@ impl Inference {
             None => None,
             Some(stream) => {
                 let read = OwnedEvent::new(&stream.device)?;
-                Some(Gpu { stream, resampler: None, takes_input, read })
+                Some(Gpu { stream, takes_input, read })
             }
         };
         let outputs = fix_outputs(&mut session, &model, &input, provider)?;
@@ -176,8 +181,7 @@ impl Inference {
             outputs,
             table,
             letterbox: options.letterbox,
-            resampler: None,
-            scratch: Scratch::default(),
+            resamplers: Formats::default(),
             rows: Rows::default(),
             info: info.to_caps()?,
             model,
@@ -187,23 +191,26 @@ impl Inference {
         })
     }
 
-    /// Sets the format and size of the following frames.
+    /// Sets the format and size of the following frames. Does not allocate if frames of the same have been set before.
     ///
     /// # Errors
     /// If frames of this format cannot be converted, or the GPU fails.
     pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
-        let input = &self.model.input;
-        let resampler = Resampler::new(frame, input, self.letterbox)?;
-        if let Some(gpu) = &mut self.gpu {
-            // Work that reads the memory of the previous one.
-            gpu.stream.stream.synchronize()?;
-            if gpu.takes_input {
-                gpu.resampler =
-                    Some(GpuResampler::new(&gpu.stream, &resampler, input, &self.table)?);
-            }
-        }
-        self.resampler = Some(resampler);
-        Ok(())
+        let Self { resamplers, model, letterbox, gpu, table, .. } = self;
+        resamplers.select(frame, || {
+            let input = &model.input;
+            let resampler = Resampler::new(frame, input, *letterbox)?;
+            let on_gpu = match gpu {
+                None => None,
+                Some(gpu) => {
+                    // Work that reads the memory of earlier ones.
+                    gpu.stream.stream.synchronize()?;
+                    let on_gpu = || GpuResampler::new(&gpu.stream, &resampler, input, table);
+                    gpu.takes_input.then(on_gpu).transpose()?
+                }
+            };
+            Ok(Resamplers { resampler, scratch: Scratch::default(), on_gpu })
+        })
     }
 
     /// The number of runs whose outputs have memory.
@@ -239,16 +246,17 @@ impl Inference {
         frame: &'f gst::BufferRef,
         index: usize,
     ) -> Result<Option<DeviceFrame<'f>>, InferenceError> {
-        let resampler = self.resampler.as_ref().expect("the format of frames is set");
+        let current = self.resamplers.current().expect("the format of frames is set");
+        let Resamplers { resampler, scratch, on_gpu } = current;
         let set = &mut self.sets[index];
         let input = self.input.data_ptr_mut();
         let gpu = self.gpu.as_ref();
-        let Some((gpu, on_gpu)) = gpu.and_then(|gpu| Some((gpu, gpu.resampler.as_ref()?))) else {
+        let Some((gpu, on_gpu)) = gpu.zip(on_gpu.as_ref()) else {
             let len = self.model.input.bytes();
             // SAFETY: the input is a tensor of this size in host memory, which no run reads now.
             let tensor = unsafe { std::slice::from_raw_parts_mut(input.cast::<u8>(), len) };
             let to = (&self.model.input, &self.table);
-            resampler.samples(frame, &mut self.scratch, |planes| {
+            resampler.samples(frame, scratch, |planes| {
                 picture::resample(resampler, planes, to, &mut self.rows, tensor);
             })?;
             return Ok(None);
@@ -267,7 +275,7 @@ impl Inference {
         }
         let staging = &mut set.staging;
         // SAFETY: as above. The last run of the set has completed, and the planes are those of the resampler.
-        self.uploaded = resampler.samples(frame, &mut self.scratch, |planes| unsafe {
+        self.uploaded = resampler.samples(frame, scratch, |planes| unsafe {
             on_gpu.resample(planes, staging, input)
         })??;
         Ok(None)
