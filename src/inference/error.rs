@@ -96,6 +96,17 @@ pub enum InferenceError {
     /// An output cannot be attached.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A stream of a batch has a frame before caps.
+    #[error("a frame came before caps; expected video caps with format, width and height first")]
+    NoCaps,
+    /// One of the above, for a frame of a batch.
+    #[error("stream {number} of the batch: {error}")]
+    Stream {
+        /// The number of its stream.
+        number: u32,
+        /// What failed.
+        error: Box<Self>,
+    },
 }
 
 impl From<DriverError> for InferenceError {
@@ -163,7 +174,12 @@ impl InferenceError {
             Self::Description(_) | Self::Info(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
-            Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {
+            Self::Run { .. }
+            | Self::Frame(_)
+            | Self::Scale(_)
+            | Self::Tensor(_)
+            | Self::NoCaps
+            | Self::Stream { .. } => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
         }

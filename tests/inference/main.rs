@@ -22,3 +22,5 @@ mod pipelines;
 mod several;
 #[cfg(feature = "v1_28")]
 mod stock;
+#[cfg(feature = "v1_28")]
+mod streams;
