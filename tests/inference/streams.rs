@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several streams on one buffer, behind `analyticscombiner`: models before and behind it.
 
-use std::sync::Once;
-
 use crate::detections::{Region, regions};
 use crate::element::{self, has_onnx_runtime, ids};
 use crate::support::onnx::constant;
-use crate::support::{data, pipeline};
+use crate::support::{batches, data, pipeline};
 
 const FACES: &str = "data/models/version-RFB-320.onnx";
 const OBJECTS: &str = "data/models/yolov8n_int8_320.onnx";
@@ -39,8 +37,7 @@ fn inference(model: &str) -> Option<String> {
 
 /// The regions of each frame that arrives at each of these sinks.
 fn run(description: &str, sinks: &[&str]) -> Vec<Vec<Vec<Region>>> {
-    static REGISTER: Once = Once::new();
-    REGISTER.call_once(|| gstrsanalytics::plugin_register_static().unwrap());
+    batches::init();
     let pipeline = pipeline::parse(description);
     let seen: Vec<_> = sinks.iter().map(|sink| pipeline::watch(&pipeline, sink, regions)).collect();
     let ended = pipeline::run(&pipeline);
@@ -112,6 +109,7 @@ fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
            s.src_0_1 ! queue ! fakesink name=audio",
         model.display()
     );
+    batches::init();
     let pipeline = pipeline::parse(&description);
     let held = pipeline::watch(&pipeline, "held", |buffer| -> gst::Buffer {
         // SAFETY: the buffer is valid. The reference keeps it shared.

@@ -2,7 +2,7 @@
 //! Several streams on one buffer, as `GstAnalyticsBatchMeta`: behind `analyticscombiner` and before `analyticssplitter`,
 //! and batches as DL Streamer's `gvastreammux` makes them.
 
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 
 use gst::glib::translate::IntoGlibPtr;
 use gst::prelude::*;
@@ -14,22 +14,24 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
+use crate::support::batches;
 use crate::support::pipeline::{self, Ended, intercept, regions, run, watch};
 
 /// The pipeline of this description, in which there can be a combiner and a splitter.
 fn parse(description: &str) -> gst::Pipeline {
-    static REGISTER: Once = Once::new();
-    pipeline::init();
-    REGISTER.call_once(|| gstrsanalytics::plugin_register_static().unwrap());
+    batches::init();
     pipeline::parse(description)
 }
+
+/// Left, top, width and height.
+type Rect = (u32, u32, u32, u32);
 
 /// A frame, and all that `nmsfilter` attached to it.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
     pts: Option<gst::ClockTime>,
     /// Type, rectangle, id and parameters.
-    regions: Vec<(String, (u32, u32, u32, u32), i32, Vec<String>)>,
+    regions: Vec<(String, Rect, i32, Vec<String>)>,
     /// Label, rectangle and score.
     objects: Vec<(String, [i32; 4], f32)>,
     tensors: usize,
@@ -419,7 +421,6 @@ fn batch(streams: Vec<BatchStream>) -> gst::Buffer {
         let meta = &mut *meta.as_mut_ptr();
         (meta.streams, meta.n_streams) = (array(&streams), streams.len());
     }
-    drop(meta);
     buffer
 }
 
@@ -448,13 +449,13 @@ fn harness() -> gst_check::Harness {
 }
 
 /// The stream and the pixels of the region of each frame.
-fn rects(batch: &gst::BufferRef) -> Vec<(u32, Vec<(u32, u32, u32, u32)>)> {
+fn rects(batch: &gst::BufferRef) -> Vec<(u32, Vec<Rect>)> {
     let rects = |frame: Frame| frame.regions.iter().map(|region| region.1).collect();
     frames_of(batch).into_iter().map(|(stream, frame)| (stream, rects(frame))).collect()
 }
 
-const SAME: (u32, u32, u32, u32) = (160, 200, 64, 64);
-const HALF: (u32, u32, u32, u32) = (80, 100, 32, 32);
+const SAME: Rect = (160, 200, 64, 64);
+const HALF: Rect = (80, 100, 32, 32);
 
 #[test]
 fn batches_as_gvastreammux_makes_them_are_read() {
