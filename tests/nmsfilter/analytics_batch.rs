@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use gst::glib::translate::IntoGlibPtr;
 use gst::prelude::*;
 use gst_analytics::{
     AnalyticsBatchMeta, AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
@@ -14,7 +13,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
-use crate::support::batches;
+use crate::support::batches::{self, batch, caps_event};
 use crate::support::pipeline::{self, Ended, intercept, regions, run, watch};
 
 /// The pipeline of this description, in which there can be a combiner and a splitter.
@@ -383,49 +382,6 @@ fn frames_of(batch: &gst::BufferRef) -> Vec<(u32, Frame)> {
         }
     }
     frames
-}
-
-/// A stream of a batch: its number, sticky events and objects.
-type BatchStream = (u32, Vec<gst::Event>, Vec<gst::MiniObject>);
-
-/// A buffer with a batch of these streams.
-fn batch(streams: Vec<BatchStream>) -> gst::Buffer {
-    /// The array of these pointers, allocated as the metadata frees it; null if there are none.
-    fn array<T: Copy>(values: &[T]) -> *mut T {
-        // SAFETY: the memory is as large as the values.
-        unsafe {
-            let array = gst::glib::ffi::g_malloc0_n(values.len(), size_of::<T>()).cast::<T>();
-            std::ptr::copy_nonoverlapping(values.as_ptr(), array, values.len());
-            array
-        }
-    }
-    let mut buffer = gst::Buffer::new();
-    let mut meta = AnalyticsBatchMeta::add(buffer.get_mut().unwrap());
-    let streams: Vec<_> = streams
-        .into_iter()
-        .map(|(index, events, objects)| {
-            let events: Vec<_> = events.into_iter().map(IntoGlibPtr::into_glib_ptr).collect();
-            let objects: Vec<_> = objects.into_iter().map(IntoGlibPtr::into_glib_ptr).collect();
-            gst_analytics::ffi::GstAnalyticsBatchStream {
-                index,
-                sticky_events: array(&events),
-                n_sticky_events: events.len(),
-                objects: array(&objects),
-                n_objects: objects.len(),
-                padding: [std::ptr::null_mut(); 4],
-            }
-        })
-        .collect();
-    // SAFETY: the metadata is writable, and owns the arrays.
-    unsafe {
-        let meta = &mut *meta.as_mut_ptr();
-        (meta.streams, meta.n_streams) = (array(&streams), streams.len());
-    }
-    buffer
-}
-
-fn caps_event(caps: &str) -> gst::Event {
-    gst::event::Caps::new(&caps.parse().unwrap())
 }
 
 /// A frame with the window.
