@@ -115,6 +115,19 @@ pub enum InferenceError {
     /// An output cannot be attached.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A stream of a batch has a frame before caps.
+    #[cfg(feature = "v1_28")]
+    #[error("a frame came before caps; expected video caps with format, width and height first")]
+    NoCaps,
+    /// One of the above, for a frame of a batch.
+    #[cfg(feature = "v1_28")]
+    #[error("stream {number} of the batch: {error}")]
+    Stream {
+        /// The number of its stream.
+        number: u32,
+        /// What failed.
+        error: Box<Self>,
+    },
 }
 
 impl From<DriverError> for InferenceError {
@@ -184,6 +197,10 @@ impl InferenceError {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {
+                gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
+            }
+            #[cfg(feature = "v1_28")]
+            Self::NoCaps | Self::Stream { .. } => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
         }

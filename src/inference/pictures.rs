@@ -11,7 +11,7 @@ use super::InputMemory;
 use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
-    self, DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staged, Staging, Table,
+    self, DeviceFrame, Formats, GpuResampler, Resampler, Rows, Scratch, Staged, Staging, Table,
 };
 use super::provider::GpuStream;
 use crate::device::{Device, Event, OwnedEvent, Stream};
@@ -22,18 +22,23 @@ pub struct Pictures {
     input: InputSpec,
     letterbox: Letterbox,
     table: Table,
-    resampler: Option<Resampler>,
-    scratch: Scratch,
+    resamplers: Formats<Resamplers>,
     rows: Rows,
     on_gpu: Option<PicturesOnGpu>,
     /// The bytes that the GPU can read of the last frame, if that is in host memory.
     pub uploaded: u64,
 }
 
+/// What makes pictures of frames of one format.
+struct Resamplers {
+    resampler: Resampler,
+    scratch: Scratch,
+    /// `None` if the model's input is in host memory.
+    on_gpu: Option<GpuResampler>,
+}
+
 struct PicturesOnGpu {
     gpu: Arc<GpuStream>,
-    /// `None` before the format of frames is set.
-    resampler: Option<GpuResampler>,
     /// Two frames' bytes, of which one is written while the kernel reads the other.
     staging: [(Staging, OwnedEvent); 2],
     /// The last one that was written.
@@ -69,7 +74,6 @@ impl Pictures {
                 let staging = || OwnedEvent::new(device).map(|event| (Staging::default(), event));
                 Some(PicturesOnGpu {
                     gpu: Arc::new(GpuStream { device: device.clone(), stream }),
-                    resampler: None,
                     staging: [staging()?, staging()?],
                     last: 0,
                     read: OwnedEvent::new(device)?,
@@ -80,28 +84,31 @@ impl Pictures {
             table: Table::new(input),
             input: input.clone(),
             letterbox,
-            resampler: None,
-            scratch: Scratch::default(),
+            resamplers: Formats::default(),
             rows: Rows::default(),
             on_gpu,
             uploaded: 0,
         })
     }
 
-    /// Sets the format and size of the following frames.
+    /// Sets the format and size of the following frames. Does not allocate if frames of the same have been set before.
     ///
     /// # Errors
     /// If frames of this format cannot be converted, or the GPU fails.
     pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
-        let resampler = Resampler::new(frame, &self.input, self.letterbox)?;
-        if let Some(on_gpu) = &mut self.on_gpu {
-            // Work that reads the memory of the previous one.
-            on_gpu.gpu.stream.synchronize()?;
-            let new = GpuResampler::new(&on_gpu.gpu, &resampler, &self.input, &self.table)?;
-            on_gpu.resampler = Some(new);
-        }
-        self.resampler = Some(resampler);
-        Ok(())
+        let Self { resamplers, input, letterbox, on_gpu, table, .. } = self;
+        resamplers.select(frame, || {
+            let resampler = Resampler::new(frame, input, *letterbox)?;
+            let on_gpu = match on_gpu {
+                None => None,
+                Some(on_gpu) => {
+                    // Work that reads the memory of earlier ones.
+                    on_gpu.gpu.stream.synchronize()?;
+                    Some(GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?)
+                }
+            };
+            Ok(Resamplers { resampler, scratch: Scratch::default(), on_gpu })
+        })
     }
 
     /// Reads the frame, as far as that needs no place for the picture.
@@ -115,20 +122,20 @@ impl Pictures {
         &mut self,
         frame: &'f gst::BufferRef,
     ) -> Result<Prepared<'f>, InferenceError> {
-        let resampler = self.resampler.as_ref().expect("the format of frames is set");
+        let current = self.resamplers.current().expect("the format of frames is set");
+        let Resamplers { resampler, scratch, on_gpu: to_device } = current;
         self.uploaded = 0;
-        let Some(on_gpu) = &mut self.on_gpu else {
+        let Some((on_gpu, to_device)) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
             return Ok(Prepared::OnHost(frame));
         };
         if let Some(on_device) = DeviceFrame::new(frame, resampler, &on_gpu.gpu.stream)? {
             return Ok(Prepared::OnDevice(on_device));
         }
-        let to_device = on_gpu.resampler.as_ref().expect("the format of frames is set");
         on_gpu.last = 1 - on_gpu.last;
         let (staging, read) = &mut on_gpu.staging[on_gpu.last];
         read.synchronize()?;
-        let staged = resampler
-            .samples(frame, &mut self.scratch, |planes| to_device.stage(planes, staging))??;
+        let staged =
+            resampler.samples(frame, scratch, |planes| to_device.stage(planes, staging))??;
         self.uploaded = staged.bytes();
         Ok(Prepared::Staged(staged))
     }
@@ -150,19 +157,20 @@ impl Pictures {
     ) -> Result<Option<Event>, InferenceError> {
         let bytes = self.input.bytes();
         let address = input.address + (index * bytes) as u64;
-        let frame = match (&mut self.on_gpu, prepared) {
-            (None, Prepared::OnHost(frame)) => frame,
-            (Some(on_gpu), prepared) => {
+        let current = self.resamplers.current().expect("the format of frames is set");
+        let Resamplers { resampler, scratch, on_gpu: to_device } = current;
+        let frame = match (&mut self.on_gpu, to_device, prepared) {
+            (Some(on_gpu), Some(to_device), prepared) => {
                 // SAFETY: as the caller guarantees.
-                return unsafe { on_gpu.write(prepared, input.free, address) }.map(Some);
+                return unsafe { on_gpu.write(to_device, prepared, input.free, address) }.map(Some);
             }
-            (None, _) => unreachable!("frames are prepared for the processor that has the input"),
+            (_, _, Prepared::OnHost(frame)) => frame,
+            _ => unreachable!("frames are prepared for the processor that has the input"),
         };
-        let resampler = self.resampler.as_ref().expect("the format of frames is set");
         // SAFETY: the caller guarantees that the picture is in host memory, and that nothing else accesses it.
         let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
         let to = (&self.input, &self.table);
-        resampler.samples(frame, &mut self.scratch, |planes| {
+        resampler.samples(frame, scratch, |planes| {
             picture::resample(resampler, planes, to, &mut self.rows, tensor);
         })?;
         Ok(None)
@@ -174,21 +182,20 @@ impl PicturesOnGpu {
     /// As for [`Pictures::write`].
     unsafe fn write(
         &mut self,
+        resampler: &GpuResampler,
         prepared: Prepared<'_>,
         free: Option<Event>,
         address: u64,
     ) -> Result<Event, InferenceError> {
-        let resampler = self.resampler.as_ref().expect("the format of frames is set");
         if let Some(free) = free {
             self.gpu.stream.wait_for(free)?;
         }
-        match prepared {
+        let read = match prepared {
             Prepared::Staged(staged) => {
                 let read = &self.staging[self.last].1;
                 // SAFETY: the caller guarantees the output; the staging memory is written after `read` only.
                 unsafe { resampler.resample(&staged, address, read) }?;
-                // SAFETY: the event exists as long as `self`.
-                Ok(unsafe { read.event() })
+                read
             }
             Prepared::OnDevice(frame) => {
                 // SAFETY: the caller guarantees the output, and the frame exists until `read` has completed.
@@ -196,11 +203,12 @@ impl PicturesOnGpu {
                 // Its memory may be written again as soon as the buffer has left the element.
                 self.read.synchronize()?;
                 drop(frame);
-                // SAFETY: the event exists as long as `self`.
-                Ok(unsafe { self.read.event() })
+                &self.read
             }
             Prepared::OnHost(_) => unreachable!("frames are prepared for the GPU"),
-        }
+        };
+        // SAFETY: the event exists as long as `self`.
+        Ok(unsafe { read.event() })
     }
 }
 

@@ -23,3 +23,5 @@ mod pipelines;
 mod several;
 #[cfg(feature = "v1_28")]
 mod stock;
+#[cfg(feature = "v1_28")]
+mod streams;

@@ -22,6 +22,8 @@ use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
 use crate::inference::{Inference, InferenceOptions, provider};
+#[cfg(feature = "v1_28")]
+use crate::input::analytics_batch::{self, StreamFrame};
 use crate::input::custom_meta;
 
 /// The instance data of the element.
@@ -158,6 +160,9 @@ struct State {
     is_auto: bool,
     /// The format of frames; `None` before caps.
     frame: Option<VideoInfo>,
+    /// Whether buffers are batches of GStreamer's analytics library.
+    #[cfg(feature = "v1_28")]
+    has_streams: bool,
 }
 
 #[glib::object_subclass]
@@ -224,6 +229,8 @@ impl ElementImpl for OrtInference {
             // Of GStreamer's CUDA elements. Read there by the GPU providers, else copied to the host.
             let on_device = gst_video::VideoCapsBuilder::new().features(["memory:CUDAMemory"]);
             caps.get_mut().expect("the caps are new").append(on_device.build());
+            #[cfg(feature = "v1_28")]
+            caps.merge(analytics_batch::any_batch());
             filter_templates(&caps)
         });
         &TEMPLATES
@@ -255,16 +262,16 @@ impl BaseTransformImpl for OrtInference {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        #[cfg(feature = "v1_28")]
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.has_streams = analytics_batch::is_batch(incaps);
+            if state.has_streams {
+                return Ok(());
+            }
+        }
         let frame = VideoInfo::from_caps(incaps)?;
         if let Some(state) = lock(&self.state).as_mut() {
-            let result = match state.inference.set_frame(&frame) {
-                Err(error) if state.is_auto && error.is_of_gpu() => {
-                    self.warn_of_cpu(&error);
-                    state.frame = Some(frame.clone());
-                    state.replace_gpu()
-                }
-                result => result,
-            };
+            let result = self.set_frame(state, &frame);
             result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
             let model = state.inference.model().model.input.size;
             gst::info!(
@@ -276,7 +283,6 @@ impl BaseTransformImpl for OrtInference {
                 model[0],
                 model[1],
             );
-            state.frame = Some(frame);
         }
         Ok(())
     }
@@ -295,22 +301,17 @@ impl BaseTransformImpl for OrtInference {
         &self,
         buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let start = Instant::now();
         // The state is moved out of the mutex, so that no lock is held while the model runs.
         let Some(mut state) = lock(&self.state).take() else {
             return Err(gst::FlowError::Flushing);
         };
-        let result = self.process(&mut state, buffer);
-        let inference = &state.inference;
-        let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
-        let run = inference.last_run;
+        let result = self.process_buffer(&mut state, buffer);
         *lock(&self.state) = Some(state);
         if let Err(error) = result {
             let properties = property::non_default(self.obj().upcast_ref());
             self.post_error_message(error.message(&properties));
             return Err(gst::FlowError::Error);
         }
-        lock(&self.stats).count(provider, uploaded, run, start.elapsed());
         Ok(gst::FlowSuccess::Ok)
     }
 }
@@ -333,15 +334,70 @@ impl OrtInference {
     }
 
     fn state(&self, inference: Inference, options: InferenceOptions, is_auto: bool) -> State {
-        State { inference, options, name: self.obj().name(), is_auto, frame: None }
+        State {
+            inference,
+            options,
+            name: self.obj().name(),
+            is_auto,
+            frame: None,
+            #[cfg(feature = "v1_28")]
+            has_streams: false,
+        }
     }
 
-    /// Runs the model on the frame and attaches its outputs.
+    /// Sets the format of the following frames.
+    fn set_frame(&self, state: &mut State, frame: &VideoInfo) -> Result<(), InferenceError> {
+        let result = match state.inference.set_frame(frame) {
+            Err(error) if state.is_auto && error.is_of_gpu() => {
+                self.warn_of_cpu(&error);
+                state.frame = Some(frame.clone());
+                state.replace_gpu()
+            }
+            result => result,
+        };
+        state.frame = result.is_ok().then(|| frame.clone());
+        result
+    }
+
+    /// Runs the model on the frame, or on each frame of a batch.
+    fn process_buffer(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<(), InferenceError> {
+        #[cfg(feature = "v1_28")]
+        if state.has_streams {
+            return analytics_batch::try_for_each_frame(buffer, |mut frame| {
+                let result = self.process_stream_frame(state, &mut frame);
+                let number = frame.stream;
+                result.map_err(|error| InferenceError::Stream { number, error: Box::new(error) })
+            });
+        }
+        self.process(state, buffer)
+    }
+
+    /// Runs the model on a frame of a batch. One that has other references is replaced by a copy.
+    #[cfg(feature = "v1_28")]
+    fn process_stream_frame(
+        &self,
+        state: &mut State,
+        frame: &mut StreamFrame<'_>,
+    ) -> Result<(), InferenceError> {
+        let caps = frame.caps.ok_or(InferenceError::NoCaps)?;
+        let format = VideoInfo::from_caps(caps)?;
+        if state.frame.as_ref() != Some(&format) {
+            self.set_frame(state, &format)?;
+        }
+        self.process(state, frame.make_mut())
+    }
+
+    /// Runs the model on the frame, attaches its outputs, and counts it.
     fn process(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
+        let start = Instant::now();
         match state.run(buffer) {
             Err(error) if state.is_auto && error.is_of_gpu() => {
                 self.warn_of_cpu(&error);
@@ -349,7 +405,11 @@ impl OrtInference {
                 state.run(buffer)
             }
             result => result,
-        }
+        }?;
+        let inference = &state.inference;
+        let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
+        lock(&self.stats).count(provider, uploaded, inference.last_run, start.elapsed());
+        Ok(())
     }
 
     fn warn_of_cpu(&self, why: &InferenceError) {

@@ -20,6 +20,7 @@
 
 mod cpu;
 mod device_frame;
+mod formats;
 mod frame_format;
 mod gpu;
 mod positions;
@@ -29,6 +30,7 @@ mod table;
 
 pub use cpu::{Rows, resample};
 pub use device_frame::DeviceFrame;
+pub use formats::Formats;
 pub use gpu::{GpuResampler, Staged, Staging};
 #[cfg(feature = "internals")]
 pub use resampler::{BORDER, Plane};
