@@ -85,6 +85,7 @@ pub struct Device {
     name: String,
     capability: (i32, i32),
     multiprocessors: u32,
+    is_integrated: bool,
 }
 
 // SAFETY: a context can be used from any thread that has made it current, as `enter` does.
@@ -147,6 +148,7 @@ impl Device {
             return Err(DeviceError::OldDevice { name, major, minor });
         }
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let is_integrated = attribute(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? != 0;
 
         let mut context = null_mut();
         // SAFETY: `context` is valid for writes, and `handle` is a device of the driver. `drop` releases the
@@ -160,6 +162,7 @@ impl Device {
             name,
             capability: (major, minor),
             multiprocessors: multiprocessors.max(1) as u32,
+            is_integrated,
         })
     }
 
@@ -176,6 +179,11 @@ impl Device {
     /// The number of multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    /// Whether the GPU shares the host's memory, as on Jetson.
+    pub fn is_integrated(&self) -> bool {
+        self.is_integrated
     }
 
     /// Makes this device's context current on the calling thread, and returns the driver as a guard. When the

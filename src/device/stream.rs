@@ -254,6 +254,18 @@ impl OwnedEvent {
         Self::with_flags(device, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32)
     }
 
+    /// Creates an event for which a thread waits without using the processor, and which it may notice some 50 us later.
+    ///
+    /// # Errors
+    /// If the driver cannot create it.
+    pub fn with_blocking_wait(device: &Arc<Device>) -> Result<Self, DriverError> {
+        let flags = [
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+            sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC,
+        ];
+        Self::with_flags(device, flags.into_iter().fold(0, |all, flag| all | flag as u32))
+    }
+
     /// Creates an event that [`since`](Self::since) can compare with another.
     ///
     /// # Errors

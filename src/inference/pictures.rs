@@ -71,12 +71,14 @@ impl Pictures {
             None => None,
             Some(device) => {
                 let stream = Stream::new(device)?;
-                let staging = || OwnedEvent::new(device).map(|event| (Staging::default(), event));
+                let staging = || {
+                    OwnedEvent::with_blocking_wait(device).map(|event| (Staging::default(), event))
+                };
                 Some(PicturesOnGpu {
                     gpu: Arc::new(GpuStream { device: device.clone(), stream }),
                     staging: [staging()?, staging()?],
                     last: 0,
-                    read: OwnedEvent::new(device)?,
+                    read: OwnedEvent::with_blocking_wait(device)?,
                 })
             }
         };
