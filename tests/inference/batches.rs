@@ -45,9 +45,10 @@ impl Stream {
         let pipeline = parse(&format!(
             "videotestsrc name=in num-buffers={}
                ! video/x-raw,format=RGB,width={width},height={height},framerate=30/1
-               ! ortinference name=inference provider=cpu range=0,255 model={} {properties}
+               ! ortinference name=inference provider={} range=0,255 model={} {properties}
                ! {} ! fakesink name=out sync=false enable-last-sample=false",
             self.frames,
+            std::env::var("NMSFILTER_TEST_PROVIDER").as_deref().unwrap_or("cpu"),
             model.display(),
             self.after,
         ));
