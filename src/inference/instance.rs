@@ -46,7 +46,7 @@ static INSTANCES: Mutex<Vec<(String, Provider, Weak<Instance>)>> = Mutex::new(Ve
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// For the session's thread: a picture has been submitted, or a place has been given back.
+    /// For the session's thread: a picture has been submitted, or an entry has been given up.
     arrived: Condvar,
     /// For the elements: a batch has been opened, or launched.
     changed: Condvar,
@@ -75,15 +75,15 @@ struct MemberState {
 /// A batch that takes pictures.
 struct Batch {
     input: InputMemory,
-    /// The places that elements have taken.
-    taken: usize,
+    /// The entries of elements.
+    entries: usize,
     /// Those of them whose picture is submitted.
     pictures: usize,
-    /// Those of them that were given back.
-    returned: usize,
+    /// Those of them that were given up.
+    given_up: usize,
     /// The events of the pictures.
     written: Vec<Event>,
-    /// When the first place was taken.
+    /// When the first element entered.
     since: Option<Instant>,
 }
 
@@ -92,8 +92,8 @@ struct SetState {
     slots: Arc<[Slot]>,
     /// The number of the last batch.
     number: u64,
-    /// The elements that have a place in it.
-    places: usize,
+    /// The entries of it that still exist.
+    entries: usize,
     /// Of its run.
     result: Result<Run, InferenceError>,
 }
@@ -212,11 +212,11 @@ impl Member {
         self.instance.shared.arrived.notify_all();
     }
 
-    /// Takes a place in the open batch, for which it waits.
+    /// Enters the open batch, for which it waits.
     ///
     /// # Errors
     /// If the model has failed before.
-    pub fn enter(&self) -> Result<Place<'_>, InferenceError> {
+    pub fn enter(&self) -> Result<Entry<'_>, InferenceError> {
         let shared = &*self.instance.shared;
         let capacity = self.instance.model.model.input.batch;
         let mut state = lock(&shared.state);
@@ -226,18 +226,18 @@ impl Member {
             }
             let number = state.number;
             let State { batch, members, .. } = &mut *state;
-            if let Some(batch) = batch.as_mut().filter(|batch| batch.taken < capacity) {
-                let place = Place {
+            if let Some(batch) = batch.as_mut().filter(|batch| batch.entries < capacity) {
+                let entry = Entry {
                     shared,
                     number,
                     input: batch.input,
-                    index: batch.taken,
-                    progress: Progress::Taken,
+                    index: batch.entries,
+                    progress: Progress::Open,
                 };
-                batch.taken += 1;
+                batch.entries += 1;
                 batch.since.get_or_insert_with(Instant::now);
                 members[self.index] = Some(MemberState { last: Some(number) });
-                return Ok(place);
+                return Ok(entry);
             }
             state = wait(&shared.changed, state);
         }
@@ -252,9 +252,9 @@ impl Drop for Member {
     }
 }
 
-/// A place in a batch: memory for a picture, and then the tensors of that picture. Until it is dropped, no other run
+/// An entry of a batch: memory for a picture, and then the tensors of that picture. Until it is dropped, no other run
 /// writes the tensors.
-pub struct Place<'i> {
+pub struct Entry<'i> {
     shared: &'i Shared,
     /// The number of the batch.
     number: u64,
@@ -265,15 +265,15 @@ pub struct Place<'i> {
     progress: Progress,
 }
 
-/// How far a place is.
+/// How far an entry is.
 enum Progress {
-    Taken,
+    Open,
     Submitted,
     /// The index of the set, and the picture's slots.
     Launched(usize, Arc<[Slot]>),
 }
 
-impl Place<'_> {
+impl Entry<'_> {
     /// The picture is written, once `written` has completed. Waits until the run is submitted.
     ///
     /// # Errors
@@ -307,23 +307,23 @@ impl Place<'_> {
     pub fn tensors<E>(&self, attach: impl FnMut(&NewTensor) -> Result<(), E>) -> Result<(), E> {
         match &self.progress {
             Progress::Launched(_, slots) => lock(&slots[self.index]).iter().try_for_each(attach),
-            Progress::Taken | Progress::Submitted => Ok(()),
+            Progress::Open | Progress::Submitted => Ok(()),
         }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         match self.progress {
-            Progress::Taken => {
+            Progress::Open => {
                 if let Some(batch) = &mut state.batch {
-                    batch.returned += 1;
+                    batch.given_up += 1;
                 }
                 self.shared.arrived.notify_all();
             }
             Progress::Submitted => {}
-            Progress::Launched(set, _) => state.sets[set].places -= 1,
+            Progress::Launched(set, _) => state.sets[set].entries -= 1,
         }
     }
 }
@@ -338,7 +338,7 @@ impl State {
         let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
         let expected = self.members.iter().flatten().filter(is_expected).count();
         let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
-        batch.taken > 0 && (batch.taken >= expected.min(capacity) || has_expired)
+        batch.entries > 0 && (batch.entries >= expected.min(capacity) || has_expired)
     }
 }
 
@@ -373,9 +373,9 @@ fn open_session(
 fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
     let mut sets: Vec<OutputSet> = Vec::new();
     let mut written = Vec::new();
-    for station in (0..session.stations()).cycle() {
+    for index in (0..session.buffer_count()).cycle() {
         written.clear();
-        open_batch(shared, session.input(station), written);
+        open_batch(shared, session.input(index), written);
         let Some(batch) = complete_batch(&session, shared, timeout) else {
             return;
         };
@@ -388,13 +388,13 @@ fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
             Ok(set) => set,
             Err(error) => return fail(shared, &error),
         };
-        let result = session.run(station, &sets[set], &written);
+        let result = session.run(index, &sets[set], &written);
         let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
         let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
         let mut state = lock(&shared.state);
         let slots = sets[set].slots.clone();
-        let (number, places) = (state.number, pictures);
-        state.sets[set] = SetState { slots, number, places, result: result.map(run) };
+        let (number, entries) = (state.number, pictures);
+        state.sets[set] = SetState { slots, number, entries, result: result.map(run) };
         drop(state);
         if let Some(failure) = failure {
             return fail(shared, &failure);
@@ -419,14 +419,14 @@ fn free_set(
     sets: &mut Vec<OutputSet>,
 ) -> Result<usize, InferenceError> {
     let state = lock(&shared.state);
-    let is_free = |index: &usize| state.sets[*index].places == 0 && sets[*index].renew();
+    let is_free = |index: &usize| state.sets[*index].entries == 0 && sets[*index].renew();
     if let Some(free) = (0..sets.len()).find(is_free) {
         return Ok(free);
     }
     drop(state);
     let set = session.new_set()?;
     let (slots, result) = (set.slots.clone(), Ok(Run::default()));
-    lock(&shared.state).sets.push(SetState { slots, number: 0, places: 0, result });
+    lock(&shared.state).sets.push(SetState { slots, number: 0, entries: 0, result });
     sets.push(set);
     Ok(sets.len() - 1)
 }
@@ -435,7 +435,7 @@ fn free_set(
 fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     let mut state = lock(&shared.state);
     state.number += 1;
-    state.batch = Some(Batch { input, taken: 0, pictures: 0, returned: 0, written, since: None });
+    state.batch = Some(Batch { input, entries: 0, pictures: 0, given_up: 0, written, since: None });
     drop(state);
     shared.changed.notify_all();
 }
@@ -449,7 +449,7 @@ fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) ->
             return None;
         }
         let is_complete = state.is_complete(capacity, timeout);
-        let is_written = |batch: &Batch| batch.pictures + batch.returned == batch.taken;
+        let is_written = |batch: &Batch| batch.pictures + batch.given_up == batch.entries;
         if is_complete && state.batch.as_ref().is_some_and(is_written) {
             return state.batch.take();
         }

@@ -160,11 +160,11 @@ impl Inference {
         mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor) -> Result<(), InferenceError>,
     ) -> Result<(), InferenceError> {
         let prepared = self.pictures.prepare(frame)?;
-        let mut place = self.member.enter()?;
-        // SAFETY: the input is that of the model, which `pictures` was made for. The place is of this element, and its run
-        // begins after `Place::run` is called.
-        let written = unsafe { self.pictures.write(prepared, place.input, place.index) }?;
-        self.last_run = place.run(written)?;
-        place.tensors(|tensor| attach(frame, tensor))
+        let mut entry = self.member.enter()?;
+        // SAFETY: the input is that of the model, which `pictures` was made for. The entry is of this element, and its run
+        // begins after `Entry::run` is called.
+        let written = unsafe { self.pictures.write(prepared, entry.input, entry.index) }?;
+        self.last_run = entry.run(written)?;
+        entry.tensors(|tensor| attach(frame, tensor))
     }
 }

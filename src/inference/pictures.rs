@@ -2,7 +2,7 @@
 //! An element's frames, as pictures in the memory of a model's input.
 //!
 //! In: frames of one format and size, and where a picture of a batch is written. Out: that picture. On a GPU the bytes of
-//! a frame in host memory are copied to pinned memory first, before there is a place for the picture, so that other
+//! a frame in host memory are copied to pinned memory first, before the element enters a batch, so that other
 //! elements do not wait for that; then a kernel makes the picture, in a stream of the element's own.
 
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Pictures {
         })
     }
 
-    /// Reads the frame, as far as that needs no place for the picture.
+    /// Reads the frame, as far as that needs no memory for the picture.
     ///
     /// # Errors
     /// If the frame cannot be read.

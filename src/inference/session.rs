@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session of ONNX Runtime that runs batches of pictures.
 //!
-//! In: a model, a provider, and pictures in the memory of a [`Station`]. Out: the outputs, in an [`OutputSet`].
+//! In: a model, a provider, and pictures in the memory of a [`IoBuffers`]. Out: the outputs, in an [`OutputSet`].
 //!
 //! ```text
-//!             station 0: input ─► model ─► outputs ─┐  copied
+//!             buffers 0: input ─► model ─► outputs ─┐  copied
 //! pictures ─►                                       ├────────► a set from the pool ─► tensors
-//!             station 1: input ─► model ─► outputs ─┘
+//!             buffers 1: input ─► model ─► outputs ─┘
 //! ```
 //!
-//! On a GPU there are two stations, so that pictures of the next run are made while the model runs. Their addresses
+//! On a GPU there are two of the buffers, so that pictures of the next run are made while the model runs. Their addresses
 //! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened. ONNX Runtime keeps
 //! graphs by thread: all methods must be called on the thread that opened the session. The calling thread does not
-//! wait: the memory of the tensors has an event, for which readers wait. On the CPU there is one station, and the model
+//! wait: the memory of the tensors has an event, for which readers wait. On the CPU there is one, and the model
 //! writes the set itself.
 
 use std::fs::File;
@@ -54,7 +54,7 @@ pub struct OpenModel {
 pub struct ModelSession {
     // The session is dropped before the stream.
     session: Session,
-    stations: Vec<Station>,
+    buffers: Vec<IoBuffers>,
     allocator: Allocator,
     outputs: Vec<FixedOutput>,
     /// The model description that is attached to the tensors.
@@ -65,17 +65,17 @@ pub struct ModelSession {
 }
 
 /// The memory that the model reads and writes, at addresses that never change.
-pub struct Station {
+pub struct IoBuffers {
     /// The pictures.
     input: DynTensor,
-    on_gpu: Option<StationOnGpu>,
+    on_gpu: Option<GpuBuffers>,
 }
 
-/// The parts of a station on a GPU.
-struct StationOnGpu {
+/// The parts of them on a GPU.
+struct GpuBuffers {
     binding: IoBinding,
     outputs: Vec<DynTensor>,
-    /// With a CUDA graph, names that of the station.
+    /// With a CUDA graph, names that of the buffers.
     run_options: RunOptions<NoSelectedOutputs>,
     began: OwnedEvent,
     ended: OwnedEvent,
@@ -154,14 +154,14 @@ impl ModelSession {
         if file.changed.is_some() {
             trial.check_batch(&outputs).map_err(for_batch)?;
         }
-        let mut stations = vec![Station { input, on_gpu: None }];
+        let mut buffers = vec![IoBuffers { input, on_gpu: None }];
         if let Some(gpu) = &gpu {
-            stations.push(Station { input: new_input()?, on_gpu: None });
-            for (index, station) in stations.iter_mut().enumerate() {
-                let input = (&*model.input.name, &station.input);
+            buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
+            for (index, buffers) in buffers.iter_mut().enumerate() {
+                let input = (&*model.input.name, &buffers.input);
                 let graph = has_graph.then_some(index);
-                let on_gpu = StationOnGpu::new(&session, gpu, &allocator, input, &outputs, graph)?;
-                station.on_gpu = Some(on_gpu);
+                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, input, &outputs, graph)?;
+                buffers.on_gpu = Some(on_gpu);
             }
         }
         let info = ModelInfo {
@@ -177,7 +177,7 @@ impl ModelSession {
         let library = library.path;
         let mut session = Self {
             session,
-            stations,
+            buffers,
             allocator,
             outputs,
             info: info.to_caps()?,
@@ -186,24 +186,24 @@ impl ModelSession {
         };
         if has_graph {
             // Captures the graphs, of any input.
-            for station in 0..session.stations.len() {
-                session.run_on_gpu(station)?;
+            for buffers in 0..session.buffers.len() {
+                session.run_on_gpu(buffers)?;
             }
         }
         Ok(session)
     }
 
-    /// The number of stations.
-    pub fn stations(&self) -> usize {
-        self.stations.len()
+    /// How many runs can have their pictures in memory at the same time.
+    pub fn buffer_count(&self) -> usize {
+        self.buffers.len()
     }
 
-    /// Where the pictures of the next run on `station` are written.
-    pub fn input(&mut self, station: usize) -> InputMemory {
-        let station = &mut self.stations[station];
-        // SAFETY: the station exists as long as the session.
-        let free = station.on_gpu.as_ref().map(|on_gpu| unsafe { on_gpu.ended.event() });
-        InputMemory { address: station.input.data_ptr_mut() as u64, free }
+    /// Where the pictures of the next run on the buffers of this index are written.
+    pub fn input(&mut self, index: usize) -> InputMemory {
+        let buffers = &mut self.buffers[index];
+        // SAFETY: the buffers exist as long as the session.
+        let free = buffers.on_gpu.as_ref().map(|on_gpu| unsafe { on_gpu.ended.event() });
+        InputMemory { address: buffers.input.data_ptr_mut() as u64, free }
     }
 
     /// Allocates a set.
@@ -215,7 +215,7 @@ impl ModelSession {
             Some(_) => None,
             None => {
                 let mut binding = self.session.create_binding().map_err(failed)?;
-                let input = (&self.model.model.input, &self.stations[0].input);
+                let input = (&self.model.model.input, &self.buffers[0].input);
                 binding.bind_input(&*input.0.name, input.1).map_err(failed)?;
                 Some(binding)
             }
@@ -231,14 +231,14 @@ impl ModelSession {
         )
     }
 
-    /// Runs the model on the pictures of `station`, and writes `set`. On a GPU the work is submitted; it begins after
+    /// Runs the model on the pictures in the buffers `index`, and writes `set`. On a GPU the work is submitted; it begins after
     /// `written`, the events of the pictures. Returns the time that an earlier run took on the GPU, if that is known.
     ///
     /// # Errors
     /// If the model or the GPU fails.
     pub fn run(
         &mut self,
-        station: usize,
+        index: usize,
         set: &OutputSet,
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
@@ -253,18 +253,18 @@ impl ModelSession {
         for &event in written {
             gpu.stream.wait_for(event)?;
         }
-        let on_gpu = self.stations[station].on_gpu.as_ref().expect("it is on the GPU");
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         let time = on_gpu.ended.since(&on_gpu.began)?;
         gpu.stream.record(&on_gpu.began)?;
-        self.run_on_gpu(station)?;
-        let on_gpu = self.stations[station].on_gpu.as_ref().expect("it is on the GPU");
+        self.run_on_gpu(index)?;
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.values) {
             let row = |value: &DynTensor| DeviceRows {
                 address: value.data_ptr() as u64,
                 pitch: fixed.bytes(),
             };
             // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the next
-            // run on the station is later in the stream.
+            // run on the buffers is later in the stream.
             unsafe { gpu.stream.copy_rows(row(from), row(to), fixed.bytes(), 1) }?;
         }
         gpu.stream.record(&on_gpu.ended)?;
@@ -274,8 +274,8 @@ impl ModelSession {
         Ok(time)
     }
 
-    fn run_on_gpu(&mut self, station: usize) -> Result<(), InferenceError> {
-        let on_gpu = self.stations[station].on_gpu.as_ref().expect("it is on the GPU");
+    fn run_on_gpu(&mut self, index: usize) -> Result<(), InferenceError> {
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         let result = self.session.run_binding_with_options(&on_gpu.binding, &on_gpu.run_options);
         match result.map(drop) {
             Ok(()) => Ok(()),
@@ -288,7 +288,7 @@ impl ModelSession {
     }
 }
 
-impl StationOnGpu {
+impl GpuBuffers {
     /// Binds `input`, and memory for `outputs`.
     fn new(
         session: &Session,

@@ -129,7 +129,7 @@ fn model_alone(
     let set = session.new_set()?;
     let mut run = |count: usize| -> Result<()> {
         for index in 0..count {
-            session.run(index % session.stations(), &set, &[])?;
+            session.run(index % session.buffer_count(), &set, &[])?;
         }
         if let Some(ready) = &set.ready {
             ready.synchronize()?;
