@@ -220,6 +220,7 @@ required {
     cuGraphDestroy(graph: sys::CUgraph);
 }
 optional {
+    cuThreadExchangeStreamCaptureMode(mode: *mut sys::CUstreamCaptureMode);
     cuEventElapsedTime(milliseconds: *mut f32, from: sys::CUevent, to: sys::CUevent);
     // CUDA 12.3 and later; cudarc's types are those of CUDA 11.4.
     cuGraphAddDependencies_v2(
