@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A model with another batch.
 //!
-//! In: the bytes of an ONNX file whose input has the dimensions `[1,...]`. Out: the same model with `[batch,...]`. What
-//! the file states of the dimensions of outputs and of intermediate values is removed, so that ONNX Runtime computes
-//! them. Models often have constants that hold for a batch of 1 only: the caller checks the result.
+//! In: the bytes of an ONNX file whose input has the dimensions `[1,...]`. Out: the same model with `[batch,...]`: in the
+//! input, and in constant shapes `[1,...]` to which `Reshape` brings values that depend on the input, as exporters write
+//! them. What the file states of the dimensions of outputs and of intermediate values is removed, so that ONNX Runtime
+//! computes them. Other nodes can hold for a batch of 1 only: the caller checks the result.
 //!
 //! An ONNX file is a message in the encoding of Protocol Buffers, of which only these fields are read
 //! ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
 //!
 //! ```text
 //! ModelProto: graph = 7
-//! GraphProto: initializer = 5 (TensorProto), input = 11, output = 12, value_info = 13 (ValueInfoProto)
-//! TensorProto: name = 8
+//! GraphProto: node = 1 (NodeProto), initializer = 5 (TensorProto), input = 11, output = 12, value_info = 13 (ValueInfoProto)
+//! NodeProto: input = 1, output = 2, op_type = 4, attribute = 5 (AttributeProto)
+//! AttributeProto: t = 5 (TensorProto)
+//! TensorProto: data_type = 2, int64_data = 7 (packed varints), name = 8, raw_data = 9 (little-endian)
 //! ValueInfoProto: name = 1, type = 2 (TypeProto)
 //! TypeProto: tensor_type = 1 (TypeProto.Tensor)
 //! TypeProto.Tensor: shape = 2 (TensorShapeProto)
 //! TensorShapeProto: dim = 1 (Dimension)
 //! Dimension: dim_value = 1 (varint)
 //! ```
+
+use std::collections::HashSet;
 
 /// The model with `batch` in place of 1 as the first dimension of its input; `None` if it has another number of inputs,
 /// or another first dimension, or the bytes are no model.
@@ -38,6 +43,7 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     }
     let mut batch_of_input = vec![DIM_VALUE];
     write_varint(&mut batch_of_input, batch as u64);
+    let shapes = reshape_constants(&parts, field(input, 1)?)?;
     let input = replace_first(input, &[2, 1, 2, 1], &batch_of_input)?;
     let mut changed = Vec::with_capacity(graph.len() + 16);
     for part in &parts {
@@ -59,10 +65,91 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
                 );
             }
             13 => {}
+            1 if shapes.iter().any(|&shape| is_constant(part.contents, shape)) => {
+                let tensor = [5, 5]
+                    .iter()
+                    .try_fold(part.contents, |message, &number| field(message, number))?;
+                let tensor = with_first_number(tensor, batch)?;
+                write_message(&mut changed, 1, &replace_first(part.contents, &[5, 5], &tensor)?);
+            }
+            5 if field(part.contents, 8).is_some_and(|name| shapes.contains(&name)) => {
+                write_message(&mut changed, 5, &with_first_number(part.contents, batch)?);
+            }
             _ => changed.extend_from_slice(part.whole),
         }
     }
     replace_first(model, &[7], &changed)
+}
+
+/// The names of the constants that are shapes `[1,...]` of values that depend on the input `input`.
+fn reshape_constants<'m>(graph: &[Field<'m>], input: &'m [u8]) -> Option<Vec<&'m [u8]>> {
+    let mut constants: Vec<(&[u8], &[u8])> = Vec::new();
+    for part in graph.iter().filter(|part| part.number == 5) {
+        constants.extend(field(part.contents, 8).map(|name| (name, part.contents)));
+    }
+    // Nodes are in an order in which each comes after those that it depends on.
+    let (mut variable, mut shapes) = (HashSet::from([input]), Vec::new());
+    for node in graph.iter().filter(|part| part.number == 1) {
+        let parts = fields(node.contents)?;
+        let all = |number| {
+            parts.iter().filter(move |part| part.number == number).map(|part| part.contents)
+        };
+        let inputs: Vec<&[u8]> = all(1).collect();
+        if inputs.iter().any(|name| variable.contains(name)) {
+            variable.extend(all(2));
+        }
+        match (all(4).next(), &inputs[..]) {
+            (Some(b"Constant"), []) => {
+                let tensor = all(5).next().and_then(|attribute| field(attribute, 5));
+                constants.extend(all(2).next().zip(tensor));
+            }
+            (Some(b"Reshape"), [data, shape, ..]) if variable.contains(data) => {
+                let constant = constants.iter().find(|(name, _)| name == shape);
+                if constant.is_some_and(|(_, tensor)| with_first_number(tensor, 1).is_some()) {
+                    shapes.push(*shape);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(shapes)
+}
+
+/// Whether the node is the constant `name`.
+fn is_constant(node: &[u8], name: &[u8]) -> bool {
+    field(node, 4) == Some(b"Constant") && field(node, 2) == Some(name)
+}
+
+/// The tensor of 64-bit integers with `number` in place of 1 as the first of at least two; `None` for another tensor.
+fn with_first_number(tensor: &[u8], number: usize) -> Option<Vec<u8>> {
+    let parts = fields(tensor)?;
+    let contents =
+        |number| parts.iter().find(|part| part.number == number).map(|part| part.contents);
+    let mut changed = Vec::new();
+    if let Some(raw) = contents(9) {
+        let (first, rest) = raw.split_at_checked(8)?;
+        if first != 1u64.to_le_bytes() || rest.len() < 8 || !is_int64(&parts) {
+            return None;
+        }
+        changed.extend_from_slice(&(number as u64).to_le_bytes());
+        changed.extend_from_slice(rest);
+        replace_first(tensor, &[9], &changed)
+    } else {
+        let (&1, rest) = contents(7)?.split_first()? else {
+            return None;
+        };
+        if rest.is_empty() {
+            return None;
+        }
+        write_varint(&mut changed, number as u64);
+        changed.extend_from_slice(rest);
+        replace_first(tensor, &[7], &changed)
+    }
+}
+
+/// Whether `data_type` is INT64.
+fn is_int64(tensor: &[Field<'_>]) -> bool {
+    tensor.iter().any(|part| part.number == 2 && part.whole == [2 << 3, 7])
 }
 
 /// The tag of the varint `dim_value`.
