@@ -274,6 +274,29 @@ fn frames_that_others_hold_are_not_changed() {
 }
 
 #[test]
+fn a_copy_of_a_frame_keeps_gstreamers_tensors() {
+    use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+    let mut harness = harness();
+    let mut frame = gst::Buffer::new();
+    let NewTensor { id, data, shape, .. } = window();
+    let id = gst::glib::Quark::from_str(&id);
+    let (kind, order) = (TensorDataType::Float32, TensorDimOrder::RowMajor);
+    let tensor = Tensor::new_simple(id, kind, data, order, &shape);
+    TensorMeta::add(frame.get_mut().unwrap()).set([tensor][..].into());
+    let caps = caps_event("video/x-raw,width=640,height=480");
+    let shared = batch(vec![(0, vec![caps], vec![frame.clone().upcast()])]);
+    let found = harness.push_and_pull(shared.clone()).unwrap();
+    let state = |frame: &Frame| (frame.regions.len(), frame.tensors);
+    let states = |batch: &gst::BufferRef| -> Vec<_> {
+        frames_of(batch).iter().map(|(_, frame)| state(frame)).collect()
+    };
+    assert_eq!(
+        (states(&found), states(&shared), state(&read(&frame))),
+        (vec![(1, 1)], vec![(0, 1)], (0, 1))
+    );
+}
+
+#[test]
 fn a_stream_can_change_its_size() {
     // With a size of the model, the region depends on the size of the frame.
     let source = |index| {
