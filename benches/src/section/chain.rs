@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The whole chain: pictures in host memory, inference, suppression, beside the model alone in the same process.
 
+use PathBuf;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,13 @@ use gstnmsfilter::internals::inference::provider::Provider;
 use gstnmsfilter::internals::inference::session::ModelSession;
 use gstnmsfilter::internals::inference::{CudaGraph, InferenceOptions};
 
-use super::{Bench, Section};
+use super::{Bench, Section, format_us};
 use crate::measure::Times;
 use crate::report::Table;
 
 pub const SECTION: Section = Section {
     name: "chain",
-    about: "ortinference and nmsfilter beside the model alone (NMSFILTER_BENCH_MODEL: another model; \
-            NMSFILTER_BENCH_PICTURE)",
+    about: "streams through ortinference and nmsfilter, beside the model alone (NMSFILTER_BENCH_MODEL: another one)",
     run,
 };
 
@@ -33,72 +32,61 @@ fn run(bench: &mut Bench) -> Result<()> {
         println!("SKIPPED: NMSFILTER_TEST_DATA is not set");
         return Ok(());
     };
-    let file = |variable: &str, default: &str| {
-        std::env::var_os(variable).map_or_else(|| data.join("data").join(default), PathBuf::from)
-    };
-    let model = file("NMSFILTER_BENCH_MODEL", "models/version-RFB-640.onnx");
-    let picture = file("NMSFILTER_BENCH_PICTURE", "oscars/oscars.png");
+    let model = std::env::var_os("NMSFILTER_BENCH_MODEL").map(PathBuf::from);
+    let model = model.unwrap_or_else(|| data.join("data/models/version-RFB-640.onnx"));
+    let picture = data.join("data/oscars/oscars.png");
     let time = bench.budget * 10;
+    // Latencies are from the sink pad of ortinference to the source pad of nmsfilter: the queue between them is full.
     let columns = ["chain", "pictures/s", "of the model", "p50 us", "p99 us", "batch", "cores"];
     let mut table = Table::new(columns);
     let mut bare = Vec::new();
+    let has_gpu = bench.engines.cuda().is_some();
+    let provider = if has_gpu { Provider::Cuda } else { Provider::Cpu };
+    let graphs: &[CudaGraph] =
+        if has_gpu { &[CudaGraph::Off, CudaGraph::On] } else { &[CudaGraph::Off] };
     for batch in STREAMS {
-        for graph in [CudaGraph::Off, CudaGraph::On] {
-            if bench.engines.cuda().is_none() && graph == CudaGraph::On {
-                continue;
-            }
-            let provider =
-                if bench.engines.cuda().is_some() { Provider::Cuda } else { Provider::Cpu };
-            let found = model_alone(&model, provider, batch, graph, time);
-            let name = format!(
-                "model, batch {batch}{}",
-                if graph == CudaGraph::On { ", graph" } else { "" }
-            );
-            match found {
+        for &graph in graphs {
+            let name = match graph {
+                CudaGraph::On => format!("model, batch {batch}, graph"),
+                _ => format!("model, batch {batch}"),
+            };
+            match model_alone(&model, provider, batch, graph, time) {
                 Ok(rate) => {
-                    bare.push((batch, graph, rate));
-                    table.row(
-                        [name, format!("{rate:.0}"), "1.00".to_owned()]
-                            .into_iter()
-                            .chain(std::iter::repeat_n(String::new(), 4)),
-                    );
+                    bare.push((batch, rate));
+                    let rest = std::iter::repeat_n(String::new(), 5);
+                    table.row([name, format!("{rate:.0}")].into_iter().chain(rest));
                 }
                 Err(error) => println!("SKIPPED: {name}: {error:#}"),
             }
         }
     }
-    let alone = |batch: usize| {
-        let rates = bare.iter().filter(|(of, ..)| *of == batch).map(|(.., rate)| *rate);
+    let best = |batch: usize| {
+        let rates = bare.iter().filter(|(of, _)| *of == batch).map(|(_, rate)| *rate);
         rates.fold(0.0, f64::max)
     };
     for streams in STREAMS {
-        for (name, properties, batch) in [
-            ("no graph", "cuda-graph=off".to_owned(), 1),
-            ("graph", String::new(), 1),
-            ("batches", format!("model-instance-id=chain batch-size={streams}"), streams),
-        ] {
-            if batch != streams && name == "batches" || name == "batches" && streams == 1 {
-                continue;
-            }
-            let chain =
-                Chain { streams, properties: &properties, model: &model, picture: &picture };
+        let shared = format!("model-instance-id=chain batch-size={streams}");
+        let mut chains = vec![("", "cuda-graph=auto", 1)];
+        if has_gpu {
+            chains.push((", no graph", "cuda-graph=off", 1));
+        }
+        if streams > 1 {
+            chains.push((", batches", &*shared, streams));
+        }
+        for (name, properties, batch) in chains {
+            let name = format!("{streams} streams{name}");
+            let chain = Chain { streams, properties, model: &model, picture: &picture };
             match chain.run(time) {
-                Ok(found) => {
-                    let share = match alone(batch) {
-                        0.0 => String::new(),
-                        rate => format!("{:.2}", found.rate / rate),
-                    };
-                    table.row([
-                        format!("{streams} streams, {name}"),
-                        format!("{:.0}", found.rate),
-                        share,
-                        format!("{:.0}", found.latency.quantile(0.5)),
-                        format!("{:.0}", found.latency.quantile(0.99)),
-                        format!("{:.1}", found.batch),
-                        format!("{:.2}", found.cores),
-                    ]);
-                }
-                Err(error) => println!("SKIPPED: {streams} streams, {name}: {error:#}"),
+                Ok(found) => table.row([
+                    name,
+                    format!("{:.0}", found.rate),
+                    format!("{:.2}", found.rate / best(batch)),
+                    format_us(found.latency.quantile(0.5)),
+                    format_us(found.latency.quantile(0.99)),
+                    format!("{:.1}", found.batch),
+                    format!("{:.2}", found.cores),
+                ]),
+                Err(error) => println!("SKIPPED: {name}: {error:#}"),
             }
         }
     }
@@ -107,7 +95,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 /// Pictures a second of the model alone, whose input does not change.
 fn model_alone(
-    model: &std::path::Path,
+    model: &Path,
     provider: Provider,
     batch: usize,
     cuda_graph: CudaGraph,
@@ -117,7 +105,7 @@ fn model_alone(
         instance_id: None,
         library: None,
         model: model.to_owned(),
-        overrides: Overrides { size: SIZE, ..Overrides::default() },
+        overrides: Overrides::default(),
         letterbox: Letterbox::default(),
         labels: None,
         device: 0,
@@ -146,14 +134,12 @@ fn model_alone(
     Ok((runs * batch) as f64 / began.elapsed().as_secs_f64())
 }
 
-/// For models in which it is dynamic.
-const SIZE: [Option<u32>; 2] = [None, None];
-
+/// Pipelines in one process.
 struct Chain<'c> {
     streams: usize,
     properties: &'c str,
-    model: &'c std::path::Path,
-    picture: &'c std::path::Path,
+    model: &'c Path,
+    picture: &'c Path,
 }
 
 struct Found {
@@ -175,6 +161,8 @@ struct Passed {
 }
 
 impl Chain<'_> {
+    /// # Errors
+    /// If a pipeline fails.
     fn run(&self, time: Duration) -> Result<Found> {
         let stream = |index: usize| {
             format!(
@@ -243,7 +231,6 @@ impl Chain<'_> {
             latency.extend(of_time.map(|(_, us)| *us));
         }
         let seconds = (ended - began).as_secs_f64();
-        println!("{} streams {}: {stats}", self.streams, self.properties);
         Ok(Found {
             rate: latency.len() as f64 / seconds,
             latency: Times::new(latency),
