@@ -24,6 +24,7 @@ mod nvinfer_config;
 mod pending_settings;
 mod plan;
 mod planner;
+mod planners;
 mod quantization;
 mod region_rules;
 mod session;

@@ -59,6 +59,13 @@ impl Planner {
         }
     }
 
+    /// A planner for another stream of the same element.
+    pub fn for_other_stream(&self) -> Self {
+        let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
+        let contradictions = self.contradictions.of_other_stream();
+        Self { contradictions, ..Self::new(self.labels.of_file(), properties, nvinfer) }
+    }
+
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, properties: &Settings) {
