@@ -73,6 +73,25 @@ pub enum InferenceError {
     /// The model is not a detector of pictures, or its properties or its `.modelinfo` file are wrong.
     #[error(transparent)]
     Description(#[from] ModelError),
+    /// The model cannot run as a CUDA graph.
+    #[error(
+        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph where it needs that"
+    )]
+    Graph {
+        /// Why.
+        problem: String,
+    },
+    /// Another element has the instance, with other options.
+    #[error(
+        "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
+         values, or another id"
+    )]
+    OtherOptions {
+        /// The id.
+        id: String,
+        /// The names of the properties.
+        differing: String,
+    },
     /// ONNX Runtime does not make a session.
     #[error("ONNX Runtime: {0}")]
     Session(String),
@@ -164,7 +183,8 @@ impl InferenceError {
             Self::Library(_)
             | Self::NoProvider { .. }
             | Self::NoGpu { .. }
-            | Self::Provider { .. } => {
+            | Self::Provider { .. }
+            | Self::Graph { .. } => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }
             Self::Device(_) | Self::Session(_) => {
@@ -173,7 +193,7 @@ impl InferenceError {
             Self::Model { .. } | Self::ExternalData { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
-            Self::Description(_) | Self::Info(_) => {
+            Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {

@@ -9,6 +9,7 @@ mod support;
 
 mod alone;
 mod bad_frames;
+mod batches;
 mod detections;
 mod element;
 mod frames;

@@ -13,13 +13,14 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::VideoInfo;
 
-use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
 use super::settings::Settings;
 use super::stats::Stats;
 use crate::elements::{filter_templates, lock, property};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
+use crate::inference::session::OpenModel;
 use crate::inference::{Inference, InferenceOptions, provider};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch::{self, StreamFrame};
@@ -53,6 +54,35 @@ pub struct OrtInference {
         name = "cuda-device-id", get, set, type = u32, member = cuda_device_id,
         nick = "CUDA device id",
         blurb = "Number of the GPU to use",
+        mutable_ready
+    )]
+    #[property(
+        name = "cuda-graph", get, set, type = CudaGraph, member = cuda_graph,
+        builder(CudaGraph::default())
+            .nick("CUDA graph")
+            .blurb("Whether the model runs as the launch of a CUDA graph, with provider cuda")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "model-instance-id", get, set, type = Option<String>, member = model_instance_id,
+        nick = "Model instance id",
+        blurb = "The elements of one process with the same id share the model, which runs batches of their frames; \
+                 they need the same properties (unset: a model of its own)",
+        mutable_ready
+    )]
+    #[property(
+        name = "batch-size", get, set, type = u32, member = batch_size,
+        maximum = 1024, default = Settings::default().batch_size,
+        nick = "Batch size",
+        blurb = "Number of frames of one run, if the model's is dynamic (0: that of the model, or 1); a batch with fewer \
+                 frames is filled up",
+        mutable_ready
+    )]
+    #[property(
+        name = "batch-timeout", get, set, type = u32, member = batch_timeout,
+        default = Settings::default().batch_timeout,
+        nick = "Batch timeout",
+        blurb = "How long a frame waits for frames of other elements with the same model-instance-id, in milliseconds",
         mutable_ready
     )]
     #[property(
@@ -151,8 +181,9 @@ impl ObjectImpl for OrtInference {
                 .nick("Stats")
                 .blurb(
                     "Since the element started: frames, provider (of the last frame), bytes-uploaded (to \
-                     the GPU), output-sets (frames whose outputs have memory), time-mean, time-p50 and \
-                     time-p99 (ns per frame; on a GPU the run goes on after that)",
+                     the GPU), output-sets (runs whose outputs have memory), batch-mean (frames per run of the \
+                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run goes on after \
+                     that), gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
                 )
                 .read_only()
                 .build();
@@ -242,7 +273,7 @@ impl BaseTransformImpl for OrtInference {
         if let Some(state) = lock(&self.state).as_mut() {
             let result = self.set_frame(state, &frame);
             result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
-            let model = state.inference.model.input.size;
+            let model = state.inference.model().model.input.size;
             gst::info!(
                 CAT,
                 imp = self,
@@ -258,6 +289,9 @@ impl BaseTransformImpl for OrtInference {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
+            if let Some(state) = &*lock(&self.state) {
+                state.inference.pause();
+            }
             self.post_stats();
         }
         self.parent_sink_event(event)
@@ -364,22 +398,17 @@ impl OrtInference {
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
         let start = Instant::now();
-        let result = state.inference.run(buffer);
-        let tensors = match result {
-            Ok(tensors) => tensors,
+        match state.run(buffer) {
             Err(error) if state.is_auto && error.is_of_gpu() => {
                 self.warn_of_cpu(&error);
                 state.replace_gpu()?;
-                state.inference.run(buffer)?
+                state.run(buffer)
             }
-            Err(error) => return Err(error),
-        };
-        for tensor in tensors {
-            custom_meta::attach_from(buffer, tensor, &state.name)?;
-        }
+            result => result,
+        }?;
         let inference = &state.inference;
-        let counts = (inference.provider.name(), inference.uploaded, inference.sets());
-        lock(&self.stats).count(counts.0, counts.1, counts.2, start.elapsed());
+        let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
+        lock(&self.stats).count(provider, uploaded, inference.last_run, start.elapsed());
         Ok(())
     }
 
@@ -394,23 +423,26 @@ impl OrtInference {
 
     /// Posts which model runs where.
     fn post_model(&self, state: &State) {
-        let Inference { model, provider, library, .. } = &state.inference;
+        let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
         let input = &model.input;
         gst::info!(
             CAT,
             imp = self,
-            "{:?} on {} with {library:?}: {input:?}, {} labels, outputs {:?}",
+            "{:?} on {}{} with {library:?}: {input:?}, {} labels, outputs {:?}",
             state.options.model,
             provider.name(),
+            if *has_graph { " as a CUDA graph" } else { "" },
             model.labels.len(),
             model.outputs,
         );
         let structure = gst::Structure::builder("ortinference-model")
             .field("model", state.options.model.display().to_string())
             .field("provider", provider.name())
+            .field("cuda-graph", *has_graph)
             .field("library", library.display().to_string())
             .field("width", input.size[0])
             .field("height", input.size[1])
+            .field("batch", input.batch as u32)
             .field("labels", model.labels.len() as u32)
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
@@ -436,6 +468,13 @@ impl OrtInference {
 }
 
 impl State {
+    /// Runs the model on the frame and attaches its outputs.
+    fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
+        let name = &self.name;
+        self.inference
+            .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))
+    }
+
     /// Opens the model on the CPU.
     fn replace_gpu(&mut self) -> Result<(), InferenceError> {
         let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;

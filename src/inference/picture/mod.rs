@@ -31,7 +31,7 @@ mod table;
 pub use cpu::{Rows, resample};
 pub use device_frame::DeviceFrame;
 pub use formats::Formats;
-pub use gpu::{GpuResampler, Staging};
+pub use gpu::{GpuResampler, Staged, Staging};
 #[cfg(feature = "internals")]
 pub use resampler::{BORDER, Plane};
 pub use resampler::{Resampler, Scratch};
