@@ -17,6 +17,7 @@
 //! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
 //! them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -153,7 +154,12 @@ impl Instance {
             Ok(session) => {
                 let _ = opened.send(Ok(session.model.clone()));
                 drop(opened);
-                run_batches(session, &of_thread, batch_timeout);
+                // Elements would wait for a thread that has panicked.
+                let run = AssertUnwindSafe(|| run_batches(session, &of_thread, batch_timeout));
+                if catch_unwind(run).is_err() {
+                    let problem = "the thread of the model has panicked".to_owned();
+                    fail(&of_thread, &InferenceError::Session(problem));
+                }
             }
             Err(error) => drop(opened.send(Err(error))),
         };

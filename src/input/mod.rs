@@ -132,6 +132,12 @@ impl<'a> Tensors<'a> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
     }
 
+    /// A view of the tensor with this index.
+    #[cfg(feature = "v1_28")]
+    pub(crate) fn view(&self, index: usize) -> TensorView<'_> {
+        self.read[index].view()
+    }
+
     /// The caps that describe the model, as they were attached: those of the first tensor that has
     /// them. [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
     pub fn model(&self) -> Option<&'a gst::Caps> {

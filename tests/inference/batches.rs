@@ -3,6 +3,7 @@
 //! The models give back what they take, so that each tensor has its frame's pixels.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -28,11 +29,13 @@ struct Stream {
     frames: usize,
     /// Between the element and the sink.
     after: &'static str,
+    /// Whether the stream begins again after 50 frames, by a flushing seek.
+    seeks: bool,
 }
 
 impl Stream {
     fn new(number: u8, frames: usize) -> Self {
-        Self { number, size: SIZE, frames, after: "identity" }
+        Self { number, size: SIZE, frames, after: "identity", seeks: false }
     }
 
     fn color(&self, frame: u64) -> [u8; 3] {
@@ -53,9 +56,10 @@ impl Stream {
             self.after,
         ));
         let (number, size, start) = (self.number, self.size, start.clone());
+        let has_started = AtomicBool::new(false);
         intercept(&pipeline, "in", move |buffer| {
-            let stream = Stream { number, size, frames: 0, after: "" };
-            if buffer.offset() == 0 {
+            let stream = Stream { size, ..Stream::new(number, 0) };
+            if !has_started.swap(true, Ordering::Relaxed) {
                 start.wait();
             }
             let color = stream.color(buffer.offset());
@@ -77,13 +81,28 @@ impl Stream {
             let tensor = tensors(buffer).remove(0);
             (buffer.offset(), Picture::of_planes(&tensor))
         });
+        if self.seeks {
+            let (source, frames) = (pipeline.by_name("in").unwrap(), AtomicUsize::new(0));
+            let pad = pipeline.by_name("inference").unwrap().static_pad("src").unwrap();
+            pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+                if frames.fetch_add(1, Ordering::Relaxed) == 50 {
+                    let source = source.clone();
+                    let seek =
+                        move || source.seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO);
+                    thread::spawn(seek);
+                }
+                gst::PadProbeReturn::Ok
+            });
+        }
         let ended = pipeline::run(&pipeline);
         let seen = seen.lock().unwrap();
         for (index, (offset, picture)) in seen.iter().enumerate() {
-            assert_eq!(*offset, index as u64, "stream {}", self.number);
+            assert!(self.seeks || *offset == index as u64, "stream {}", self.number);
             let expected = Picture::solid(SIZE, self.color(*offset));
             assert_eq!(*picture, expected, "stream {}, frame {index}", self.number);
         }
+        let began_again = seen.windows(2).any(|frames| frames[1].0 <= frames[0].0);
+        assert_eq!(began_again, self.seeks);
         (seen.len() as u64, ended.error, stats(&pipeline))
     }
 }
@@ -158,6 +177,29 @@ fn a_stream_that_ends_or_fails_does_not_hold_the_others() {
     }
     assert_eq!((ended[2].0, &ended[2].1), (20, &None));
     assert!(ended[3].0 < 400 && ended[3].1.is_some(), "{:?}", ended[3]);
+}
+
+#[test]
+fn sixteen_streams_of_which_one_ends_one_fails_one_seeks_and_one_has_another_size() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let properties = "model-instance-id=sixteen batch-size=16 batch-timeout=20";
+    let mut streams: Vec<_> = (0..6).map(|number| Stream::new(number, 400)).collect();
+    streams.extend((0..6).map(|number| Stream::new(number, 500)));
+    streams.push(Stream::new(0, 60));
+    streams.push(Stream { after: "identity error-after=80", ..Stream::new(1, 400) });
+    streams.push(Stream { seeks: true, ..Stream::new(2, 400) });
+    streams.push(Stream { size: SIZE.map(|side| 5 * side), ..Stream::new(3, 400) });
+    let ended = run(streams, &with_dynamic_batch(), properties);
+    for (index, (frames, error, _)) in ended.iter().enumerate() {
+        match index {
+            6..12 => assert_eq!((*frames, error), (500, &None)),
+            12 => assert_eq!((*frames, error), (60, &None)),
+            13 => assert!(*frames < 400 && error.is_some()),
+            _ => assert_eq!((*frames, error), (400, &None)),
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
+use super::bad_input::claim;
 use crate::support::batches::{self, batch, caps_event};
 use crate::support::pipeline::{self, Ended, intercept, regions, run, watch};
 
@@ -25,12 +26,15 @@ fn parse(description: &str) -> gst::Pipeline {
 /// Left, top, width and height.
 type Rect = (u32, u32, u32, u32);
 
+/// The text of a structure, and the bytes of its field `data`: keypoints and masks.
+type Parameter = (String, Option<gst::glib::Bytes>);
+
 /// A frame, and all that `nmsfilter` attached to it.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
     pts: Option<gst::ClockTime>,
     /// Type, rectangle, id and parameters.
-    regions: Vec<(String, Rect, i32, Vec<String>)>,
+    regions: Vec<(String, Rect, i32, Vec<Parameter>)>,
     /// Label, rectangle and score.
     objects: Vec<(String, [i32; 4], f32)>,
     tensors: usize,
@@ -38,7 +42,9 @@ struct Frame {
 
 fn read(buffer: &gst::BufferRef) -> Frame {
     let region = |region: gst::MetaRef<'_, VideoRegionOfInterestMeta>| {
-        let parameters = region.params().map(|parameter| parameter.to_string()).collect();
+        let parameter =
+            |parameter: &gst::StructureRef| (parameter.to_string(), parameter.get("data").ok());
+        let parameters = region.params().map(parameter).collect();
         (region.roi_type().to_owned(), region.rect(), region.id(), parameters)
     };
     let relation = buffer.meta::<AnalyticsRelationMeta>();
@@ -416,14 +422,22 @@ fn frame() -> gst::Buffer {
 
 /// An `nmsfilter` for a model of 640 x 480 that is given batches, without `streams` in the caps.
 fn harness() -> gst_check::Harness {
+    harness_of("multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)")
+}
+
+/// An `nmsfilter` for a model of 640 x 480 that is given buffers with these caps.
+fn harness_of(caps: &str) -> gst_check::Harness {
     pipeline::init();
     let element = gst::ElementFactory::make("nmsfilter")
         .property("model-width", 640u32)
         .property("model-height", 480u32)
         .build()
         .unwrap();
+    if let Ok(backend) = std::env::var("NMSFILTER_TEST_BACKEND") {
+        element.set_property_from_str("backend", &backend);
+    }
     let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
-    harness.set_src_caps_str("multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)");
+    harness.set_src_caps_str(caps);
     harness
 }
 
@@ -516,6 +530,195 @@ fn a_frame_of_unknown_size_is_an_error() {
     let gst::MessageView::Error(error) = message.view() else { panic!("{message:?}") };
     let text = error.error().to_string();
     assert!(text.contains("stream 4 of the batch: ") && text.contains("width"), "{text}");
+}
+
+/// The output of a model of YOLO's layout with one class, of `count` boxes, and behind their scores these numbers.
+fn output(
+    id: &str,
+    count: usize,
+    numbers: usize,
+    number: impl Fn(usize, usize) -> f32,
+) -> NewTensor {
+    const ANCHORS: usize = 256;
+    pipeline::init();
+    let mut rows = vec![0.0; (5 + numbers) * ANCHORS];
+    for i in 0..count {
+        let [x, y] = [i % 20 * 30 + 16, i / 20 * 30 + 16].map(|center| center as f32);
+        let score = 0.9 - (i * 7 % count) as f32 * 1e-3;
+        let own = [x, y, 38.0, 24.0, score].into_iter();
+        for (row, value) in own.chain((0..numbers).map(|n| number(i, n))).enumerate() {
+            rows[row * ANCHORS + i] = value;
+        }
+    }
+    NewTensor::from_vec(id, &[1, 5 + numbers, ANCHORS], rows).unwrap()
+}
+
+/// The tensors of a model that finds boxes, keypoints, masks or oriented boxes.
+fn of_model(model: usize, count: usize) -> Vec<NewTensor> {
+    match model {
+        0 => vec![output("yolo-v8-out", count, 0, |_, _| 0.0)],
+        1 => vec![output("yolo-v8-pose-out", count, 51, |i, n| match n % 3 {
+            0 => (i % 20 * 30 + 6 + n / 3) as f32,
+            1 => (i / 20 * 30 + 8 + n / 3) as f32,
+            _ => 0.8,
+        })],
+        2 => {
+            let prototypes = (0..4 * 160 * 120).map(|i| ((i + count) % 7) as f32 - 3.0).collect();
+            let coefficients = |i, n| ((i + n) % 3) as f32 - 1.0;
+            vec![
+                output("yolo-v8-segmentation-out-detections", count, 4, coefficients),
+                NewTensor::from_vec(
+                    "yolo-v8-segmentation-out-protos",
+                    &[1, 4, 120, 160],
+                    prototypes,
+                )
+                .unwrap(),
+            ]
+        }
+        _ => vec![output("yolo-v8-obb-out", count, 1, |i, _| i as f32 * 0.1)],
+    }
+}
+
+/// A frame with these tensors.
+fn frame_with(tensors: &[NewTensor]) -> gst::Buffer {
+    let mut buffer = gst::Buffer::new();
+    tensors.iter().for_each(|tensor| attach(buffer.get_mut().unwrap(), tensor).unwrap());
+    buffer
+}
+
+#[test]
+fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone() {
+    let size = |stream: usize| ["width=640,height=480", "width=1280,height=720"][stream % 5 / 4];
+    // Neighbors have the same model and, at most of the places, the same size.
+    let models = [0, 0, 0, 2, 2, 1, 1, 1, 3, 3, 0, 2, 1];
+    let count = |stream: usize, round: usize| 5 + (stream * 11 + round * 5) % 60;
+    let mut alone: Vec<Vec<Frame>> = vec![Vec::new(); 4];
+    for (stream, model) in models.into_iter().enumerate() {
+        let mut harness = harness_of(&format!("video/x-raw,{}", size(stream)));
+        for (round, expected) in alone.iter_mut().enumerate() {
+            let buffer = frame_with(&of_model(model, count(stream, round)));
+            expected.push(read(&harness.push_and_pull(buffer).unwrap()));
+        }
+    }
+    let mut harness = harness();
+    for (round, expected) in alone.into_iter().enumerate() {
+        let streams = models.into_iter().enumerate().map(|(stream, model)| {
+            let caps = caps_event(&format!("video/x-raw,{}", size(stream)));
+            let frame = frame_with(&of_model(model, count(stream, round)));
+            (stream as u32, vec![caps], vec![frame.upcast()])
+        });
+        let found = harness.push_and_pull(batch(streams.collect())).unwrap();
+        for ((stream, found), expected) in frames_of(&found).into_iter().zip(expected) {
+            assert!(!expected.regions.is_empty(), "stream {stream}, round {round}");
+            assert_eq!(found, expected, "stream {stream}, round {round}");
+        }
+    }
+}
+
+/// The stats of an `nmsfilter` that was given three batches of `streams` streams of one model and one size.
+fn stats_of_equal_streams(streams: usize) -> gst::Structure {
+    let mut harness = harness();
+    for round in 0..3 {
+        let streams = (0..streams).map(|stream| {
+            let frame = frame_with(&of_model(0, 20 + stream + round));
+            (
+                stream as u32,
+                vec![caps_event("video/x-raw,width=640,height=480")],
+                vec![frame.upcast()],
+            )
+        });
+        let found = frames_of(&harness.push_and_pull(batch(streams.collect())).unwrap());
+        for (stream, frame) in found {
+            let tensors = of_model(0, 20 + stream as usize + round);
+            let mut alone = harness_of("video/x-raw,width=640,height=480");
+            let expected = read(&alone.push_and_pull(frame_with(&tensors)).unwrap());
+            assert!(expected.regions.len() > 10);
+            assert_eq!(frame, expected, "stream {stream}, round {round}");
+        }
+    }
+    harness.element().unwrap().property("stats")
+}
+
+#[test]
+fn the_number_of_windows_can_change_with_each_frame_and_size_and_settings_with_a_batch() {
+    let windows = |frame: usize, count: usize| {
+        let rows = (0..count).flat_map(|row| {
+            [row as f32 * 11.0, frame as f32 * 7.0, 10.0 + frame as f32, 0.9 - row as f32 * 0.01]
+        });
+        NewTensor::from_vec("windows", &[count, 4], rows.collect::<Vec<f32>>()).unwrap()
+    };
+    // Frames of a stream that follow each other have as many, except the last of a batch.
+    let count = |round: usize, frame: usize| [10, 30, 50, 51, 4][round] + frame / 4;
+    let size = |round: usize| ["width=640,height=480", "width=1280,height=720"][round / 2 % 2];
+    let threshold = |round: usize| [0.3f32, 0.8][round / 3];
+    let mut harness = harness();
+    let mut alone = harness_of("video/x-raw,width=640,height=480");
+    for round in 0..5 {
+        for harness in [&harness, &alone] {
+            harness.element().unwrap().set_property("score-threshold", threshold(round));
+        }
+        let caps = format!("video/x-raw,{}", size(round));
+        let frame = |stream: usize, frame: usize| {
+            frame_with(&[windows(stream * 8 + frame, count(round, frame))])
+        };
+        let streams = (0..3).map(|stream| {
+            let frames = (0..5).map(|index| frame(stream, index).upcast()).collect();
+            (stream as u32, vec![caps_event(&caps)], frames)
+        });
+        let found = frames_of(&harness.push_and_pull(batch(streams.collect())).unwrap());
+        assert_eq!(found.len(), 15);
+        alone.set_src_caps_str(&caps);
+        for (index, (stream, found)) in found.into_iter().enumerate() {
+            let expected = read(&alone.push_and_pull(frame(stream as usize, index % 5)).unwrap());
+            assert!(!expected.regions.is_empty());
+            assert_eq!(found, expected, "round {round}, stream {stream}, frame {}", index % 5);
+        }
+    }
+}
+
+#[test]
+fn more_equal_streams_than_one_run_has_are_each_decoded() {
+    let stats = stats_of_equal_streams(37);
+    assert_eq!(stats.get::<u64>("frames"), Ok(3 * 37));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn equal_streams_are_one_launch() {
+    let stats = stats_of_equal_streams(16);
+    assert_eq!(stats.get::<&str>("engine"), Ok("cuda"));
+    // In the first batch each stream makes its plan.
+    assert_eq!(stats.get::<u64>("launches"), Ok(16 + 1 + 1));
+}
+
+#[test]
+fn the_error_of_one_of_several_equal_streams_names_it() {
+    let mut harness = harness();
+    let (element, bus) = (harness.element().unwrap(), gst::Bus::new());
+    element.set_bus(Some(&bus));
+    let mut push = |short: Option<usize>| {
+        let streams = (0..4).map(|stream| {
+            let caps = caps_event("video/x-raw,width=640,height=480");
+            let frame = match short == Some(stream) {
+                true => {
+                    let mut frame = gst::Buffer::new();
+                    claim(frame.get_mut().unwrap(), "yolo-v8-out", &[1, 5, 256], 64);
+                    frame
+                }
+                false => frame_with(&of_model(0, 20)),
+            };
+            (stream as u32, vec![caps], vec![frame.upcast()])
+        });
+        harness.push(batch(streams.collect()))
+    };
+    assert_eq!(push(None), Ok(gst::FlowSuccess::Ok));
+    assert_eq!(push(None), Ok(gst::FlowSuccess::Ok));
+    assert_eq!(push(Some(2)), Err(gst::FlowError::Error));
+    let message = bus.pop_filtered(&[gst::MessageType::Error]).unwrap();
+    let gst::MessageView::Error(error) = message.view() else { panic!("{message:?}") };
+    let text = error.error().to_string();
+    let expected = "stream 2 of the batch: tensor yolo-v8-out (f32 1x5x256): its shape needs 5120 bytes, but its memory holds 64";
+    assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ mod session;
 mod settings;
 mod stats;
 #[cfg(feature = "v1_28")]
+mod streams;
+#[cfg(feature = "v1_28")]
 mod tensor_caps;
 mod tensor_model;
 mod timeout;

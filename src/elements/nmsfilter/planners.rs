@@ -9,8 +9,8 @@ use super::planner::Planner;
 use super::settings::Settings;
 use crate::input::deepstream::BatchCaps;
 
-/// The greatest number of streams of batches whose planners are kept. A further one takes the place of the one that has
-/// not had a frame for the longest time.
+/// The greatest number of streams whose planners are kept when they are in no batch. A further one takes the place of the
+/// one that has not had a frame for the longest time.
 const MAX_STREAMS: usize = 256;
 
 /// The planner of the current stream, and those of others.
@@ -20,8 +20,9 @@ pub(super) struct Planners {
     streams: Vec<Stream>,
     /// The index in `streams`; `None` for `buffers`.
     current: Option<usize>,
-    /// The number of selections.
+    /// The number of selections, and what it was before the current batch.
     selections: u64,
+    before_batch: u64,
 }
 
 /// A stream of batches.
@@ -35,7 +36,7 @@ struct Stream {
 
 impl Planners {
     pub fn new(buffers: Planner) -> Self {
-        Self { buffers, streams: Vec::new(), current: None, selections: 0 }
+        Self { buffers, streams: Vec::new(), current: None, selections: 0, before_batch: 0 }
     }
 
     /// The planner of the current stream.
@@ -52,26 +53,55 @@ impl Planners {
         self.buffers.discard_plan();
     }
 
-    /// Makes the stream of batches with this number the current one. Its next frame has these caps. Does not allocate if
-    /// the stream is known.
+    /// The index of the stream of batches with this number, if its last frame had these caps.
+    #[cfg(feature = "v1_28")]
+    pub fn stream(&self, number: u32, caps: BatchCaps) -> Option<usize> {
+        self.streams.iter().position(|stream| stream.number == number && stream.caps == caps)
+    }
+
+    /// The planner of the stream with this index.
+    #[cfg(feature = "v1_28")]
+    pub fn of_stream(&self, index: usize) -> &Planner {
+        &self.streams[index].planner
+    }
+
+    /// The same, to change it.
+    #[cfg(feature = "v1_28")]
+    pub fn of_stream_mut(&mut self, index: usize) -> &mut Planner {
+        &mut self.streams[index].planner
+    }
+
+    /// Begins a batch: indices of streams are valid until the next.
+    #[cfg(feature = "v1_28")]
+    pub fn begin_batch(&mut self) {
+        self.before_batch = self.selections;
+    }
+
+    /// Makes the stream of batches with this number the current one, and returns its index. Its next frame has these caps.
+    /// Does not allocate if the stream is known.
     #[cfg_attr(
         not(feature = "v1_28"),
         expect(dead_code, reason = "GStreamer before 1.28 has no such batches")
     )]
-    pub fn select_stream(&mut self, number: u32, caps: BatchCaps) {
+    pub fn select_stream(&mut self, number: u32, caps: BatchCaps) -> usize {
         self.selections += 1;
         let known = self.streams.iter().position(|stream| stream.number == number);
         let index = known.unwrap_or_else(|| {
             let planner = self.buffers.for_other_stream();
             let stream = Stream { number, caps, planner, selected: 0 };
-            if self.streams.len() < MAX_STREAMS {
-                self.streams.push(stream);
-                return self.streams.len() - 1;
-            }
             let oldest = self.streams.iter().enumerate().min_by_key(|(_, stream)| stream.selected);
-            let (oldest, _) = oldest.expect("there are streams");
-            self.streams[oldest] = stream;
-            oldest
+            match oldest.map(|(index, stream)| (index, stream.selected)) {
+                Some((oldest, selected))
+                    if self.streams.len() >= MAX_STREAMS && selected <= self.before_batch =>
+                {
+                    self.streams[oldest] = stream;
+                    oldest
+                }
+                _ => {
+                    self.streams.push(stream);
+                    self.streams.len() - 1
+                }
+            }
         });
         let stream = &mut self.streams[index];
         stream.selected = self.selections;
@@ -80,6 +110,7 @@ impl Planners {
             stream.planner.discard_plan();
         }
         self.current = Some(index);
+        index
     }
 
     /// Stores the element's settings in each planner if they have changed.

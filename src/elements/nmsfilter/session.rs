@@ -4,7 +4,7 @@
 //! In: a buffer with tensors. Out: the same buffer with regions, and the counts of its frames. The steps are those of
 //! the source folders: a source reads images from the buffer, each group of them is decoded in one run of the engine
 //! (by the plan, `planner.rs`), and the sink attaches the regions of each frame. A video frame is a batch of one. In a
-//! batch of GStreamer's analytics library each frame of each stream is a buffer, which takes these steps by itself.
+//! batch of GStreamer's analytics library each frame of each stream is a buffer (`streams.rs`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,18 +17,16 @@ use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
 use super::plan::PlanInput;
+use super::plan::StreamPlan;
 use super::planner::Planner;
 use super::planners::Planners;
 use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
-#[cfg(feature = "v1_28")]
-use crate::elements::{frame_size, is_nvmm};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Outcome};
+use crate::geometry::Mapping;
 use crate::input::InputError;
-#[cfg(feature = "v1_28")]
-use crate::input::analytics_batch::{self, StreamFrame};
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
 use crate::input::source::{Images, Sources};
@@ -39,24 +37,27 @@ use crate::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
-    engine: Box<dyn Engine>,
-    planners: Planners,
+    pub(super) engine: Box<dyn Engine>,
+    pub(super) planners: Planners,
     /// The colors of DeepStream's objects.
     colors: ClassColors,
-    sources: Sources,
+    pub(super) sources: Sources,
     /// Of the current frame or batch of DeepStream.
     caps: BatchCaps,
     /// Whether buffers are batches of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
     has_streams: bool,
-    regions: FrameRegions,
-    mask_buffers: MaskBuffers,
+    pub(super) regions: FrameRegions,
+    pub(super) mask_buffers: MaskBuffers,
     /// The number of frames of the last buffer.
-    frames: usize,
+    pub(super) frames: usize,
     /// The label of each survivor of the last buffer.
-    survivor_labels: Vec<glib::Quark>,
+    pub(super) survivor_labels: Vec<glib::Quark>,
     /// The GPU failure after which the engine continued on the CPU, until it is taken.
     failure: Option<String>,
+    /// For each frame of a batch with streams the index of its stream's planner, if its tensors were decoded.
+    #[cfg(feature = "v1_28")]
+    pub(super) decoded_by: Vec<Option<usize>>,
     /// Started when the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Timeout>,
     pub(super) warnings: Warnings,
@@ -104,6 +105,8 @@ impl Session {
             frames: 0,
             survivor_labels: Vec::new(),
             failure: None,
+            #[cfg(feature = "v1_28")]
+            decoded_by: Vec::new(),
             gpu_failed: None,
             warnings: Warnings::default(),
         }
@@ -200,52 +203,6 @@ impl Session {
         }
     }
 
-    /// The same for a batch of GStreamer's analytics library. A frame with tensors that has other references is replaced
-    /// by a copy.
-    #[cfg(feature = "v1_28")]
-    fn process_streams(
-        &mut self,
-        element: &NmsFilter,
-        buffer: &mut gst::BufferRef,
-    ) -> Result<FrameResult, FrameError> {
-        let mut frames = 0;
-        let mut total = FrameCounts { engine: self.engine.name(), ..FrameCounts::default() };
-        analytics_batch::try_for_each_frame(buffer, |mut frame| -> Result<(), FrameError> {
-            frames += 1;
-            let counts = self.process_stream_frame(element, &mut frame).map_err(|error| {
-                FrameError::Stream { number: frame.stream, error: Box::new(error) }
-            })?;
-            total.add_stream(&counts);
-            Ok(())
-        })?;
-        self.frames = frames;
-        Ok(match total.frames + total.frames_lost {
-            0 => FrameResult::WithoutTensors,
-            _ => FrameResult::Decoded(total),
-        })
-    }
-
-    /// Reads the tensors of a frame of a batch, decodes and suppresses, and attaches the survivors to it.
-    #[cfg(feature = "v1_28")]
-    fn process_stream_frame(
-        &mut self,
-        element: &NmsFilter,
-        frame: &mut StreamFrame<'_>,
-    ) -> Result<FrameCounts, FrameError> {
-        self.caps = batch_caps(frame);
-        self.planners.select_stream(frame.stream, self.caps);
-        let engine = self.engine.name();
-        let counts = FrameCounts { engine, ..FrameCounts::default() };
-        Ok(match self.find_regions(element, frame.buffer())? {
-            Decoding::WithoutTensors => FrameCounts { frames_without_tensors: 1, ..counts },
-            Decoding::Lost => FrameCounts { frames_lost: 1, ..counts },
-            Decoding::Found(counts, target) => {
-                self.attach(element, frame.make_mut(), &counts, target)?;
-                counts
-            }
-        })
-    }
-
     /// Finds the regions of the frames of `buffer`, unless its tensors are lost with a GPU.
     fn find_regions(
         &mut self,
@@ -253,23 +210,37 @@ impl Session {
         buffer: &gst::BufferRef,
     ) -> Result<Decoding, FrameError> {
         let result = self.decode(element, buffer);
-        if let Some(failure) = self.engine.take_failure() {
-            self.failure = Some(failure.to_string());
-            self.gpu_failed = Some(Timeout::start(buffer.pts()));
-        }
+        self.note_failure(buffer.pts());
         match result {
             Ok(None) => Ok(Decoding::WithoutTensors),
             Ok(Some((counts, target))) => Ok(Decoding::Found(counts, target)),
-            Err(error) if self.is_lost_with_gpu(&error, buffer.pts()) => {
-                gst::warning!(
-                    CAT,
-                    obj = element,
-                    "the frame's tensors are lost with the GPU: {error}"
-                );
-                Ok(Decoding::Lost)
-            }
-            Err(error) => Err(error),
+            Err(error) => self.check_loss(element, error, buffer.pts()).map(|()| Decoding::Lost),
         }
+    }
+
+    /// Notes that the engine continued on the CPU after a failure of the GPU at the frame with this timestamp.
+    pub(super) fn note_failure(&mut self, pts: Option<gst::ClockTime>) {
+        if let Some(failure) = self.engine.take_failure() {
+            self.failure = Some(failure.to_string());
+            self.gpu_failed = Some(Timeout::start(pts));
+        }
+    }
+
+    /// Whether a frame has only lost its tensors.
+    ///
+    /// # Errors
+    /// `error`, if it is another.
+    pub(super) fn check_loss(
+        &self,
+        element: &NmsFilter,
+        error: FrameError,
+        pts: Option<gst::ClockTime>,
+    ) -> Result<(), FrameError> {
+        if !self.is_lost_with_gpu(&error, pts) {
+            return Err(error);
+        }
+        gst::warning!(CAT, obj = element, "the frame's tensors are lost with the GPU: {error}");
+        Ok(())
     }
 
     /// Reads the images of `buffer` and finds the regions of its frames; `None` if it has no tensors.
@@ -327,34 +298,10 @@ impl Session {
             plan.quantization().apply(&mut views);
             let layout = &plan.choice().layout;
             let outcome = self.engine.run(&views, layout, params)?;
-            let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
-            let mut points = PointEvidence::default();
-            for (frame, image) in group.frames().zip(outcome.images()) {
-                // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
-                // rejects boxes outside of the frame.
-                let region_of = |survivor| {
-                    let region = Region::of(survivor, &mapping)?;
-                    plan.region_rules().keep(&region, mapping.frame()).then_some(region)
-                };
-                let regions = image.survivors.iter().filter_map(region_of);
-                self.regions.add(frame, mapping.frame(), regions);
-                if details.is_empty() {
-                    continue;
-                }
-                let rows = image.columns.chunks(outcome.column_components());
-                for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
-                    if region_of(survivor).is_none() {
-                        continue;
-                    }
-                    let detail = details.of(layout, params, survivor, row);
-                    if contradictions.are_open() {
-                        points.add(survivor, detail.points());
-                    }
-                    let mask = image.masks.get(index);
-                    let mask = mask.map(|mask| (mask, pixels.area(&mask, &mapping)));
-                    self.regions.add_detail(&detail, mask, &mapping);
-                }
-            }
+            let frames = group.frames();
+            let wants_points = contradictions.are_open();
+            let points =
+                add_outcome(&mut self.regions, &outcome, frames, plan, &mapping, wants_points);
             counts.add(&outcome);
             contradictions.add(element, &outcome, points, anchors, buffer.pts());
         }
@@ -393,14 +340,46 @@ impl Session {
     }
 }
 
-/// The caps of a frame's stream, or without them the size that the frame itself has.
-#[cfg(feature = "v1_28")]
-fn batch_caps(frame: &StreamFrame<'_>) -> BatchCaps {
-    let size = frame.caps.and_then(|caps| frame_size(caps).ok()).or_else(|| {
-        let meta = frame.buffer().meta::<gst_video::VideoMeta>()?;
-        Some([meta.width(), meta.height()])
-    });
-    BatchCaps { size, is_nvmm: frame.caps.is_some_and(is_nvmm) }
+/// Adds the regions of the images of a run, which are those of the frames with these indices. Returns the evidence of
+/// their points, if `wants_points`.
+pub(super) fn add_outcome(
+    regions: &mut FrameRegions,
+    outcome: &Outcome<'_>,
+    frames: impl Iterator<Item = usize>,
+    plan: &StreamPlan,
+    mapping: &Mapping,
+    wants_points: bool,
+) -> PointEvidence {
+    let (layout, params) = (&plan.choice().layout, plan.params(mapping));
+    let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
+    let mut points = PointEvidence::default();
+    for (frame, image) in frames.zip(outcome.images()) {
+        // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
+        // rejects boxes outside of the frame.
+        let region_of = |survivor| {
+            let region = Region::of(survivor, mapping)?;
+            plan.region_rules().keep(&region, mapping.frame()).then_some(region)
+        };
+        let of_frame = image.survivors.iter().filter_map(region_of);
+        regions.add(frame, mapping.frame(), of_frame);
+        if details.is_empty() {
+            continue;
+        }
+        let rows = image.columns.chunks(outcome.column_components());
+        for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
+            if region_of(survivor).is_none() {
+                continue;
+            }
+            let detail = details.of(layout, params, survivor, row);
+            if wants_points {
+                points.add(survivor, detail.points());
+            }
+            let mask = image.masks.get(index);
+            let mask = mask.map(|mask| (mask, pixels.area(&mask, mapping)));
+            regions.add_detail(&detail, mask, mapping);
+        }
+    }
+    points
 }
 
 /// The debug information of error messages, besides properties.

@@ -151,20 +151,6 @@ pub(super) struct FrameCounts {
 }
 
 impl FrameCounts {
-    /// Adds the decoded frames of a stream.
-    #[cfg(feature = "v1_28")]
-    pub fn add_stream(&mut self, other: &Self) {
-        self.frames += other.frames;
-        self.frames_without_tensors += other.frames_without_tensors;
-        self.frames_lost += other.frames_lost;
-        self.candidates += other.candidates;
-        self.survivors += other.survivors;
-        self.most_survivors = self.most_survivors.max(other.most_survivors);
-        self.rejected += other.rejected;
-        self.engine = other.engine;
-        self.device += other.device;
-    }
-
     /// Adds the frames of a run.
     pub fn add(&mut self, outcome: &Outcome<'_>) {
         for frame in outcome.images() {
