@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session of ONNX Runtime that runs batches of pictures.
 //!
-//! In: a model, a provider, and pictures in the memory of a [`IoBuffers`]. Out: the outputs, in an [`OutputSet`].
+//! In: a model, a provider, and pictures in the memory of [`IoBuffers`]. Out: the outputs, in an [`OutputSet`].
 //!
 //! ```text
 //!             buffers 0: input ─► model ─► outputs ─┐  copied
@@ -9,7 +9,7 @@
 //!             buffers 1: input ─► model ─► outputs ─┘
 //! ```
 //!
-//! On a GPU there are two of the buffers, so that pictures of the next run are made while the model runs. Their addresses
+//! On a GPU there are two of them, so that pictures of the next run are made while the model runs. Their addresses
 //! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened. ONNX Runtime keeps
 //! graphs by thread: all methods must be called on the thread that opened the session. The calling thread does not
 //! wait: the memory of the tensors has an event, for which readers wait. On the CPU there is one, and the model

@@ -251,6 +251,14 @@ impl BaseTransformImpl for OrtInference {
             .open(&settings)
             .map_err(|error| error.message(&property::non_default(self.obj().upcast_ref())))?;
         self.post_model(&state);
+        if let (Some(batch @ 2..), None) = (state.options.batch, &state.options.instance_id) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
+                     has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
+            );
+        }
         *lock(&self.state) = Some(state);
         Ok(())
     }
