@@ -74,7 +74,7 @@ pub struct OrtInference {
         name = "batch-size", get, set, type = u32, member = batch_size,
         maximum = 1024, default = Settings::default().batch_size,
         nick = "Batch size",
-        blurb = "Number of frames of one run, if the model's is dynamic (0: that of the model, or 1); a batch with fewer \
+        blurb = "Number of frames of one run, if the model's is dynamic or 1 (0: that of the model, or 1); a batch with fewer \
                  frames is filled up",
         mutable_ready
     )]
