@@ -98,7 +98,7 @@ def has_element(name):
 
 
 # Elements in the documents that only some versions of GStreamer have.
-VERSIONED = ["onnxinference", "tensordecodebin", "relationmeta2onvifmeta", "ioutracker"]
+VERSIONED = ["onnxinference", "tensordecodebin", "relationmeta2onvifmeta", "ioutracker", "analyticscombiner"]
 
 
 def tcp_server():
@@ -155,7 +155,8 @@ class Runner:
         (folder / "target/release").symlink_to(self.build)
         for name, data in INPUTS.items():
             (folder / name).symlink_to(DATA / "data" / data)
-        (folder / "street.mp4").symlink_to(self.video)
+        for name in ("street.mp4", "one.mp4", "two.mp4"):
+            (folder / name).symlink_to(self.video)
         (folder / "coco.txt").write_text("person\nbicycle\ncar\n")
         return folder
 

@@ -424,7 +424,8 @@ if [ -n "$all" ]; then
     # that GStreamer has only there.
     in_root trixie 26 --test input --test nmsfilter
     crates
-    in_root forky 28 --package nmsfilter-gst-c --test c_gst_interface --test input --test nmsfilter --test inference --test plugin
+    in_root forky 28 --package nmsfilter-gst-c --test allocations --test c_gst_interface --test input --test nmsfilter --test inference \
+        --test plugin
 fi
 
 announce Summary

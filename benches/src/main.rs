@@ -66,6 +66,7 @@ fn run(arguments: Arguments) -> Result<()> {
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
     gstnmsfilterdemo::plugin_register_static()?;
+    gstonnxruntime::plugin_register_static()?;
     let engines = Engines::available();
     let mut machine = Table::new(["machine", ""]);
     for line in machine::describe(&engines) {

@@ -47,6 +47,11 @@ impl DriverError {
         }
     }
 
+    /// Whether the result is `CUDA_ERROR_INVALID_HANDLE`: as for an event that has not been recorded.
+    pub(super) fn is_invalid_handle(&self) -> bool {
+        self.code == INVALID_HANDLE
+    }
+
     /// Whether the result is `CUDA_ERROR_INVALID_VALUE`.
     pub(super) fn is_invalid_value(&self) -> bool {
         self.code == INVALID_VALUE
@@ -55,6 +60,7 @@ impl DriverError {
 
 const SUCCESS: u32 = 0;
 const INVALID_VALUE: u32 = sys::CUresult::CUDA_ERROR_INVALID_VALUE as u32;
+const INVALID_HANDLE: u32 = sys::CUresult::CUDA_ERROR_INVALID_HANDLE as u32;
 const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 
 macro_rules! driver {
@@ -214,6 +220,8 @@ required {
     cuGraphDestroy(graph: sys::CUgraph);
 }
 optional {
+    cuThreadExchangeStreamCaptureMode(mode: *mut sys::CUstreamCaptureMode);
+    cuEventElapsedTime(milliseconds: *mut f32, from: sys::CUevent, to: sys::CUevent);
     // CUDA 12.3 and later; cudarc's types are those of CUDA 11.4.
     cuGraphAddDependencies_v2(
         graph: sys::CUgraph,

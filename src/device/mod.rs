@@ -21,7 +21,7 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
-use sys::CUdevice_attribute_enum as Attribute;
+use sys::{CUdevice_attribute_enum as Attribute, CUstreamCaptureMode as CaptureMode};
 
 pub use copy::DeviceRows;
 pub use driver::{Driver, DriverError, EdgeData};
@@ -85,6 +85,7 @@ pub struct Device {
     name: String,
     capability: (i32, i32),
     multiprocessors: u32,
+    is_integrated: bool,
 }
 
 // SAFETY: a context can be used from any thread that has made it current, as `enter` does.
@@ -147,6 +148,7 @@ impl Device {
             return Err(DeviceError::OldDevice { name, major, minor });
         }
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let is_integrated = attribute(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? != 0;
 
         let mut context = null_mut();
         // SAFETY: `context` is valid for writes, and `handle` is a device of the driver. `drop` releases the
@@ -160,6 +162,7 @@ impl Device {
             name,
             capability: (major, minor),
             multiprocessors: multiprocessors.max(1) as u32,
+            is_integrated,
         })
     }
 
@@ -178,6 +181,11 @@ impl Device {
         self.multiprocessors
     }
 
+    /// Whether the GPU shares the host's memory, as on Jetson.
+    pub fn is_integrated(&self) -> bool {
+        self.is_integrated
+    }
+
     /// Makes this device's context current on the calling thread, and returns the driver as a guard. When the
     /// guard is dropped, the previous context is current again.
     ///
@@ -187,6 +195,48 @@ impl Device {
         // SAFETY: the context is valid, because `self` retains it. The guard pops it.
         unsafe { self.driver.cuCtxPushCurrent_v2(self.context) }?;
         Ok(ContextGuard { device: self, thread: std::marker::PhantomData })
+    }
+
+    /// [`enter`](Self::enter) for calls that allocate or free memory or load code. While another thread captures a stream
+    /// in global mode, as ONNX Runtime does, the driver would refuse them, and the capture would fail.
+    ///
+    /// # Errors
+    /// If the context cannot be made current.
+    pub(crate) fn enter_to_allocate(&self) -> Result<AllocationGuard<'_>, DriverError> {
+        let context = self.enter()?;
+        Ok(AllocationGuard {
+            previous: exchange_capture_mode(&context, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED),
+            context,
+        })
+    }
+}
+
+/// Sets the calling thread's mode, and returns the one before; `None` if the driver cannot.
+fn exchange_capture_mode(driver: &Driver, mut mode: CaptureMode) -> Option<CaptureMode> {
+    // SAFETY: `mode` is valid for reads and writes.
+    let result = unsafe { driver.cuThreadExchangeStreamCaptureMode(&mut mode) };
+    result.is_some_and(|result| result.is_ok()).then_some(mode)
+}
+
+/// The driver, as [`Device::enter_to_allocate`] returns it. When it is dropped, the thread's mode is that of before.
+pub(crate) struct AllocationGuard<'a> {
+    previous: Option<CaptureMode>,
+    context: ContextGuard<'a>,
+}
+
+impl std::ops::Deref for AllocationGuard<'_> {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        &self.context
+    }
+}
+
+impl Drop for AllocationGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(previous) = self.previous {
+            exchange_capture_mode(&self.context, previous);
+        }
     }
 }
 

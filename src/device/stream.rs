@@ -6,6 +6,7 @@
 
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cudarc::driver::sys;
 
@@ -237,7 +238,7 @@ impl Drop for Stream {
     }
 }
 
-/// A CUDA event, which [`Stream::record`] records. It does not measure time.
+/// A CUDA event, which [`Stream::record`] records.
 #[derive(Debug)]
 pub struct OwnedEvent {
     device: Arc<Device>,
@@ -250,8 +251,31 @@ impl OwnedEvent {
     /// # Errors
     /// If the driver cannot create it.
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
+        Self::with_flags(device, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32)
+    }
+
+    /// Creates an event for which a thread waits without using the processor, and which it may notice some 50 us later.
+    ///
+    /// # Errors
+    /// If the driver cannot create it.
+    pub fn with_blocking_wait(device: &Arc<Device>) -> Result<Self, DriverError> {
+        let flags = [
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+            sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC,
+        ];
+        Self::with_flags(device, flags.into_iter().fold(0, |all, flag| all | flag as u32))
+    }
+
+    /// Creates an event that [`since`](Self::since) can compare with another.
+    ///
+    /// # Errors
+    /// If the driver cannot create it.
+    pub fn with_time(device: &Arc<Device>) -> Result<Self, DriverError> {
+        Self::with_flags(device, sys::CUevent_flags::CU_EVENT_DEFAULT as u32)
+    }
+
+    fn with_flags(device: &Arc<Device>, flags: u32) -> Result<Self, DriverError> {
         let mut handle = null_mut();
-        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: `handle` is valid for writes; `drop` destroys the event.
         unsafe { device.enter()?.cuEventCreate(&mut handle, flags) }?;
         Ok(Self { device: device.clone(), event: Event(handle) })
@@ -275,6 +299,26 @@ impl OwnedEvent {
         // SAFETY: the event exists until `drop`, and the stream as `ForeignStream::from_raw` requires. The driver returns
         // an error for a stream of another context.
         unsafe { self.device.enter()?.cuEventRecord(self.event.0, stream.0) }
+    }
+
+    /// The time from `earlier` to this event, both made by [`with_time`](Self::with_time); `None` if one has not been
+    /// recorded, has not completed, or this driver does not measure.
+    ///
+    /// # Errors
+    /// If work failed.
+    pub fn since(&self, earlier: &Self) -> Result<Option<Duration>, DriverError> {
+        let mut milliseconds = 0.0;
+        // SAFETY: the events exist until they are dropped, and `milliseconds` is valid for writes.
+        let result = unsafe {
+            let driver = self.device.enter()?;
+            driver.cuEventElapsedTime(&mut milliseconds, earlier.event.0, self.event.0)
+        };
+        match result {
+            Some(Ok(())) => Ok(Some(Duration::from_secs_f32(milliseconds.max(0.0) / 1000.0))),
+            Some(Err(error)) if error.is_not_ready() || error.is_invalid_handle() => Ok(None),
+            Some(Err(error)) => Err(error),
+            None => Ok(None),
+        }
     }
 
     /// Waits until the work that the event was last recorded after has completed.

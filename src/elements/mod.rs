@@ -8,6 +8,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::deepstream::NVMM;
+
 pub mod detectionjson;
 pub mod nmsfilter;
 #[cfg(feature = "v1_26")]
@@ -33,6 +35,11 @@ pub fn frame_size(caps: &gst::CapsRef) -> Result<[u32; 2], String> {
             .ok_or_else(|| format!("expected {name} in caps, got {caps}"))
     };
     Ok([side("width")?, side("height")?])
+}
+
+/// Whether frames with these caps are in NVMM memory.
+pub fn is_nvmm(caps: &gst::CapsRef) -> bool {
+    caps.features(0).is_some_and(|features| features.contains(NVMM))
 }
 
 /// Templates of an always sink pad and an always source pad with the same caps.

@@ -476,6 +476,14 @@ pub enum EngineError {
     /// The kernels completed without writing a result.
     #[error("the GPU ended its work without a result")]
     NoResult,
+    /// The GPU did not complete a launch in time.
+    #[error(
+        "the GPU has not completed the suppression within {seconds} s; other work on it hangs, or it has failed"
+    )]
+    Hung {
+        /// The time limit.
+        seconds: u64,
+    },
 }
 
 impl From<DriverError> for EngineError {
@@ -488,7 +496,7 @@ impl EngineError {
     /// Whether the GPU or its driver failed, as opposed to an error in the tensors, the layout or the
     /// parameters.
     pub fn is_device_error(&self) -> bool {
-        matches!(self, Self::Device(_) | Self::NoResult)
+        matches!(self, Self::Device(_) | Self::NoResult | Self::Hung { .. })
     }
 }
 

@@ -73,6 +73,25 @@ pub enum InferenceError {
     /// The model is not a detector of pictures, or its properties or its `.modelinfo` file are wrong.
     #[error(transparent)]
     Description(#[from] ModelError),
+    /// The model cannot run as a CUDA graph.
+    #[error(
+        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph where it needs that"
+    )]
+    Graph {
+        /// Why.
+        problem: String,
+    },
+    /// Another element has the instance, with other options.
+    #[error(
+        "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
+         values, or another id"
+    )]
+    OtherOptions {
+        /// The id.
+        id: String,
+        /// The names of the properties.
+        differing: String,
+    },
     /// ONNX Runtime does not make a session.
     #[error("ONNX Runtime: {0}")]
     Session(String),
@@ -96,6 +115,19 @@ pub enum InferenceError {
     /// An output cannot be attached.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A stream of a batch has a frame before caps.
+    #[cfg(feature = "v1_28")]
+    #[error("a frame came before caps; expected video caps with format, width and height first")]
+    NoCaps,
+    /// One of the above, for a frame of a batch.
+    #[cfg(feature = "v1_28")]
+    #[error("stream {number} of the batch: {error}")]
+    Stream {
+        /// The number of its stream.
+        number: u32,
+        /// What failed.
+        error: Box<Self>,
+    },
 }
 
 impl From<DriverError> for InferenceError {
@@ -151,7 +183,8 @@ impl InferenceError {
             Self::Library(_)
             | Self::NoProvider { .. }
             | Self::NoGpu { .. }
-            | Self::Provider { .. } => {
+            | Self::Provider { .. }
+            | Self::Graph { .. } => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }
             Self::Device(_) | Self::Session(_) => {
@@ -160,10 +193,14 @@ impl InferenceError {
             Self::Model { .. } | Self::ExternalData { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
-            Self::Description(_) | Self::Info(_) => {
+            Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {
+                gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
+            }
+            #[cfg(feature = "v1_28")]
+            Self::NoCaps | Self::Stream { .. } => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
         }

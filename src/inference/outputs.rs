@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of a model's outputs.
 //!
-//! In: a session, its input and its outputs. Out: [`OutputSet`]s, each with memory for the outputs of one
-//! run, bound to the session once. A set is free again when nothing else has a reference to its tensors, so
-//! nothing is allocated for a frame once there are enough sets.
+//! In: an allocator and the outputs of a model. Out: [`OutputSet`]s, each with memory for the outputs of one
+//! run, in slots: the tensors of one picture of the batch. A set is free again when nothing else has a reference to
+//! its tensors, so nothing is allocated for a frame once there are enough sets.
 
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gst::glib;
 use ort::memory::Allocator;
-use ort::session::{IoBinding, Session};
+use ort::session::IoBinding;
 use ort::value::DynTensor;
 
 use super::error::InferenceError;
 use super::model::OutputSpec;
-use super::picture::Staging;
 use super::provider::GpuStream;
 use crate::device::OwnedEvent;
 use crate::input::cuda_memory;
@@ -25,63 +24,105 @@ use crate::input::custom_meta::NewTensor;
 pub struct FixedOutput {
     /// As the model describes it.
     pub output: OutputSpec,
-    /// Its dimensions.
+    /// Its dimensions; the first is the number of pictures of a batch, if that is not 1.
     pub shape: Vec<usize>,
 }
 
+impl FixedOutput {
+    /// Allocates memory for the output, which is set to zero.
+    ///
+    /// # Errors
+    /// If it cannot be allocated.
+    pub fn allocate(&self, allocator: &Allocator) -> Result<DynTensor, InferenceError> {
+        DynTensor::new(allocator, self.output.onnx(), self.shape.as_slice())
+            .map_err(|error| InferenceError::Session(error.to_string()))
+    }
+
+    /// Binds `value` as the memory of the output.
+    ///
+    /// # Errors
+    /// If ONNX Runtime refuses it.
+    pub fn bind(
+        &self,
+        binding: &mut IoBinding,
+        value: &mut DynTensor,
+    ) -> Result<(), InferenceError> {
+        binding
+            .bind_output(&*self.output.name, value)
+            .map_err(|error| InferenceError::Session(error.to_string()))
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        let size = self.output.element.size().expect("the type of an output can be read");
+        self.shape.iter().product::<usize>() * size
+    }
+}
+
+/// The tensors of one picture. The lock is held while they are attached.
+pub type Slot = Mutex<Vec<NewTensor>>;
+
 /// Memory for the outputs of one run.
 pub struct OutputSet {
-    /// Binds the model's input, and its outputs to the memory of `tensors`.
-    pub binding: IoBinding,
-    /// The outputs as tensors to attach.
-    pub tensors: Vec<NewTensor>,
-    /// The frame of the run that writes the set, if that is on a GPU.
-    pub staging: Staging,
+    /// The memory of each output.
+    pub values: Vec<Arc<DynTensor>>,
+    /// Binds the memory to a session that writes it directly, on the CPU.
+    pub binding: Option<IoBinding>,
+    /// For each picture of the batch, the outputs as tensors to attach.
+    pub slots: Arc<[Slot]>,
     /// Completes with the last run that writes the set, if that is on a GPU.
     pub ready: Option<Arc<OwnedEvent>>,
 }
 
 impl OutputSet {
-    /// Allocates the memory of `outputs` and binds it, and `input`.
+    /// Allocates the memory of `outputs` for `batch` pictures, and binds it.
     ///
     /// # Errors
     /// If memory cannot be allocated.
     pub fn new(
-        session: &Session,
         allocator: &Allocator,
-        (input_name, input): (&str, &DynTensor),
+        mut binding: Option<IoBinding>,
+        batch: usize,
         outputs: &[FixedOutput],
         model: &gst::Caps,
         gpu: Option<&Arc<GpuStream>>,
     ) -> Result<Self, InferenceError> {
-        let failed = |error: ort::Error| InferenceError::Session(error.to_string());
         let ready = gpu.map(|gpu| OwnedEvent::new(&gpu.device)).transpose()?.map(Arc::new);
-        let mut binding = session.create_binding().map_err(failed)?;
-        binding.bind_input(input_name, input).map_err(failed)?;
-        let mut tensors = Vec::new();
-        for FixedOutput { output, shape } in outputs {
-            let mut value =
-                DynTensor::new(allocator, output.onnx(), shape.as_slice()).map_err(failed)?;
-            binding.bind_output(&*output.name, &mut value).map_err(failed)?;
-            let elements: usize = shape.iter().product();
-            let len = elements * output.element.size().expect("the type of an output can be read");
-            let memory = Elements { value, len };
-            let memory = match (gpu, &ready) {
-                (Some(gpu), Some(ready)) => memory.on_device(gpu, ready),
-                _ => gst::Memory::from_slice(memory),
-            };
-            let mut data = gst::Buffer::new();
-            data.get_mut().expect("the buffer is new").append_memory(memory);
-            let tensor = NewTensor::new(&output.id, output.element, shape, data)?;
-            tensors.push(tensor.with_model(model.clone()));
+        let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
+        let mut values = Vec::new();
+        for fixed in outputs {
+            let mut value = fixed.allocate(allocator)?;
+            if let Some(binding) = &mut binding {
+                fixed.bind(binding, &mut value)?;
+            }
+            let value = Arc::new(value);
+            let len = fixed.bytes() / batch;
+            let mut shape = fixed.shape.clone();
+            if batch > 1 {
+                shape[0] = 1;
+            }
+            for (index, slot) in slots.iter_mut().enumerate() {
+                let memory = Elements { value: value.clone(), offset: index * len, len };
+                let memory = match (gpu, &ready) {
+                    (Some(gpu), Some(ready)) => memory.on_device(gpu, ready),
+                    _ => gst::Memory::from_slice(memory),
+                };
+                let mut data = gst::Buffer::new();
+                data.get_mut().expect("the buffer is new").append_memory(memory);
+                let output = &fixed.output;
+                let tensor = NewTensor::new(&output.id, output.element, &shape, data)?;
+                slot.push(tensor.with_model(model.clone()));
+            }
+            values.push(value);
         }
-        Ok(Self { binding, tensors, staging: Staging::default(), ready })
+        let slots = slots.into_iter().map(Mutex::new).collect();
+        Ok(Self { values, binding, slots, ready })
     }
 
     /// Whether nothing else has a reference to the tensors, so that they may be written again. What readers
     /// have of the memory is discarded.
-    pub fn renew(&mut self) -> bool {
-        self.tensors.iter_mut().all(|tensor| {
+    pub fn renew(&self) -> bool {
+        let renew = |tensor: &mut NewTensor| {
             let Some(data) = tensor.data.get_mut() else {
                 return false;
             };
@@ -90,7 +131,10 @@ impl OutputSet {
             } else {
                 is_sole_owner(data)
             }
-        })
+        };
+        self.slots
+            .iter()
+            .all(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().all(renew))
     }
 }
 
@@ -104,15 +148,17 @@ fn is_sole_owner(buffer: &mut gst::BufferRef) -> bool {
     references == 1
 }
 
-/// The elements of an output, in the memory of ONNX Runtime's allocator.
+/// The elements of an output for one picture, in the memory of ONNX Runtime's allocator.
 struct Elements {
-    value: DynTensor,
+    value: Arc<DynTensor>,
+    /// The byte of the first one.
+    offset: usize,
     len: usize,
 }
 
 impl Elements {
     fn on_device(self, gpu: &Arc<GpuStream>, ready: &Arc<OwnedEvent>) -> gst::Memory {
-        let (address, len) = (self.value.data_ptr() as u64, self.len);
+        let (address, len) = (self.value.data_ptr() as u64 + self.offset as u64, self.len);
         // SAFETY: the memory owns a reference to the event.
         let event = unsafe { ready.event() };
         let keep = (self, ready.clone(), gpu.clone());
@@ -127,8 +173,11 @@ impl Elements {
 /// The elements in host memory.
 impl AsRef<[u8]> for Elements {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the allocation has `len` initialized bytes (`DynTensor::new` sets them to zero). They are
+        // SAFETY: the allocation has `offset + len` initialized bytes (`DynTensor::new` sets them to zero). They are
         // written only while nothing else has a reference to the `GstMemory` (`renew`).
-        unsafe { std::slice::from_raw_parts(self.value.data_ptr().cast(), self.len) }
+        unsafe {
+            let first = self.value.data_ptr().cast::<u8>().add(self.offset);
+            std::slice::from_raw_parts(first, self.len)
+        }
     }
 }

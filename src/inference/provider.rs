@@ -47,24 +47,34 @@ impl Provider {
     }
 }
 
-/// Opens the model at `path` on the CPU.
+/// A model to open.
+pub struct ModelFile<'f> {
+    /// Its path.
+    pub path: &'f Path,
+    /// What is opened in place of the file's contents.
+    pub changed: Option<Vec<u8>>,
+}
+
+/// Opens the model on the CPU.
 ///
 /// # Errors
 /// If the file is not a model.
-pub fn open_on_cpu(library: &OnnxRuntime, path: &Path) -> Result<Session, InferenceError> {
-    open(library, path, Provider::Cpu, &[])
+pub fn open_on_cpu(library: &OnnxRuntime, file: &ModelFile<'_>) -> Result<Session, InferenceError> {
+    open(library, file, Provider::Cpu, &[])
 }
 
-/// Opens the model at `path` on a GPU. All work is submitted to `stream`.
+/// Opens the model on a GPU. All work is submitted to `stream`; with `has_graph`, which only CUDA has, as the
+/// launch of a CUDA graph.
 ///
 /// # Errors
 /// If the library has no such provider, the provider cannot be used on this machine, or the file is not
-/// a model.
+/// a model; with `has_graph`, if a node of the model runs on the CPU.
 pub fn open_on_gpu(
     library: &OnnxRuntime,
-    path: &Path,
+    file: &ModelFile<'_>,
     provider: Provider,
     stream: &Arc<GpuStream>,
+    has_graph: bool,
 ) -> Result<Session, InferenceError> {
     library.preload_cuda();
     let ordinal = stream.device.ordinal() as i32;
@@ -75,15 +85,15 @@ pub fn open_on_gpu(
     // can differ from run to run.
     let cuda = cuda.with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic);
     require::<ep::CUDA>(provider)?;
-    let cuda = cuda.build().error_on_failure();
+    let cuda = cuda.with_cuda_graph(has_graph).build().error_on_failure();
     if provider == Provider::Cuda {
-        return open(library, path, provider, &[cuda]);
+        return open(library, file, provider, &[cuda]);
     }
     require::<ep::TensorRT>(provider)?;
     // SAFETY: as above.
     let tensorrt =
         unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
-    open(library, path, provider, &[tensorrt.build().error_on_failure(), cuda])
+    open(library, file, provider, &[tensorrt.build().error_on_failure(), cuda])
 }
 
 /// # Errors
@@ -98,7 +108,7 @@ fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceErro
 
 fn open(
     library: &OnnxRuntime,
-    path: &Path,
+    file: &ModelFile<'_>,
     provider: Provider,
     providers: &[ExecutionProviderDispatch],
 ) -> Result<Session, InferenceError> {
@@ -110,8 +120,22 @@ fn open(
             .with_execution_providers(providers)
             .map_err(|error| InferenceError::provider(provider, &error.into()))?;
     }
-    builder.commit_from_file(path).map_err(|error| InferenceError::model(path, &error))
+    let session = match &file.changed {
+        None => builder.commit_from_file(file.path),
+        Some(bytes) => {
+            let folder = file.path.parent().unwrap_or(Path::new("")).to_string_lossy();
+            let builder = builder.with_config_entry(WEIGHTS_FOLDER, folder);
+            builder
+                .map_err(|error| error.into())
+                .and_then(|mut builder| builder.commit_from_memory(bytes))
+        }
+    };
+    session.map_err(|error| InferenceError::model(file.path, &error))
 }
+
+/// The entry of a session's configuration that names the folder of a model's weights, if they are files of their own and the
+/// model is opened from memory.
+const WEIGHTS_FOLDER: &str = "session.model_external_initializers_file_folder_path";
 
 /// Whether the model's input is read in host memory, because the provider has no kernel for the node that
 /// reads it. ONNX Runtime would copy an input in device memory only once, when it is bound.

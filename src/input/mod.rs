@@ -6,8 +6,11 @@
 //! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
 //! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
 //! memory, and [`model`] the tensors' model description. `selection` reads the tensors of one
-//! of several inference elements, and `source` has what is read as images with their places.
+//! of several inference elements, and `source` has what is read as images with their places. `analytics_batch` has the
+//! frames of several streams on one buffer (`v1_28`).
 
+#[cfg(feature = "v1_28")]
+pub(crate) mod analytics_batch;
 mod buffer_memory;
 pub mod cuda_memory;
 #[cfg(feature = "v1_20")]
@@ -127,6 +130,12 @@ impl<'a> Tensors<'a> {
     /// Views of the tensors. No memory is mapped yet.
     pub fn views(&self) -> TensorViews<'_> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
+    }
+
+    /// A view of the tensor with this index.
+    #[cfg(feature = "v1_28")]
+    pub(crate) fn view(&self, index: usize) -> TensorView<'_> {
+        self.read[index].view()
     }
 
     /// The caps that describe the model, as they were attached: those of the first tensor that has

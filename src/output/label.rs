@@ -101,6 +101,12 @@ impl Labels {
         }
     }
 
+    /// Those of the label file, for tensors of another model.
+    pub fn of_file(&self) -> Self {
+        let names = if self.from_file { self.names.clone() } else { Vec::new() };
+        Self { names, from_file: self.from_file, ..Self::default() }
+    }
+
     /// Where the labels are from, for messages; `None` if there are none.
     pub fn source(&self) -> Option<&'static str> {
         match self.from_file {

@@ -84,16 +84,27 @@ impl RegionMask {
 pub struct FrameRegions {
     /// Of all frames.
     regions: Vec<Region>,
-    /// Of each region; empty if the model gives none.
+    /// Of each region of a frame whose model gives any.
     details: Vec<RegionDetail>,
     /// The points of all regions, in pixels of the frame.
     points: Vec<Point>,
-    /// Whether the model gives the visibility of points.
-    has_visibility: bool,
     /// The masks of all regions.
     mask_bytes: Vec<u8>,
-    /// For each frame, its index in the buffer, its size, and which of `regions` are its regions.
-    frames: Vec<(usize, [u32; 2], Range<usize>)>,
+    frames: Vec<Frame>,
+}
+
+/// A frame of a buffer.
+#[derive(Clone, Debug)]
+struct Frame {
+    /// Its index in the buffer.
+    index: usize,
+    size: [u32; 2],
+    /// Which of the regions are its regions.
+    regions: Range<usize>,
+    /// Which of the details are those of its regions: as many, or none.
+    details: Range<usize>,
+    /// Whether the model gives the visibility of points.
+    has_visibility: bool,
 }
 
 impl FrameRegions {
@@ -108,13 +119,22 @@ impl FrameRegions {
 
     /// Adds a frame of this size with its regions, in descending rank. Frames can be added in any order.
     pub fn add(&mut self, frame: usize, size: [u32; 2], regions: impl Iterator<Item = Region>) {
-        let first = self.regions.len();
+        let (first, first_detail) = (self.regions.len(), self.details.len());
         self.regions.extend(regions);
-        self.frames.push((frame, size, first..self.regions.len()));
+        self.frames.push(Frame {
+            index: frame,
+            size,
+            regions: first..self.regions.len(),
+            details: first_detail..first_detail,
+            has_visibility: false,
+        });
     }
 
-    /// Adds the details of the survivor whose region is the next of those that were added without any; of its mask, if
-    /// it has one, with the part of the frame that it covers.
+    /// Adds the details of the survivor whose region is the next of the last frame; of its mask, if it has one, with the
+    /// part of the frame that it covers.
+    ///
+    /// # Panics
+    /// If no frame was added.
     pub fn add_detail(
         &mut self,
         detail: &Detail<'_>,
@@ -127,7 +147,9 @@ impl FrameRegions {
             let [x, y] = mapping.frame_point([point.x, point.y]);
             Point { x, y, ..point }
         }));
-        self.has_visibility = points.has_visibility();
+        let frame = self.frames.last_mut().expect("the frame of the region was added");
+        frame.has_visibility = points.has_visibility();
+        frame.details.end += 1;
         self.details.push(RegionDetail {
             oriented: detail.oriented_box().map(|of| mapping.frame_oriented_box(&of)),
             points: first..self.points.len(),
@@ -142,25 +164,40 @@ impl FrameRegions {
 
     /// Puts the frames in ascending order of their indices.
     pub fn sort_frames(&mut self) {
-        self.frames.sort_unstable_by_key(|(index, ..)| *index);
+        self.frames.sort_unstable_by_key(|frame| frame.index);
     }
 
-    /// The regions of all frames.
+    /// The regions of all frames, which have the same model.
     pub fn all(&self) -> DetailedRegions<'_> {
-        self.range(0..self.regions.len())
+        let has_visibility = self.frames.first().is_some_and(|frame| frame.has_visibility);
+        self.range(0..self.regions.len(), 0..self.details.len(), has_visibility)
     }
 
     /// The index, the size and the regions of each frame, also of those without a region.
     pub fn frames(&self) -> impl Iterator<Item = (usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames.iter().map(|(frame, size, range)| (*frame, *size, self.range(range.clone())))
+        self.frames.iter().map(|frame| {
+            let Frame { index, size, regions, details, has_visibility } = frame;
+            (*index, *size, self.range(regions.clone(), details.clone(), *has_visibility))
+        })
     }
 
-    fn range(&self, range: Range<usize>) -> DetailedRegions<'_> {
+    /// The same of the frame with this position among them.
+    #[cfg(feature = "v1_28")]
+    pub fn frame(&self, position: usize) -> Option<(usize, [u32; 2], DetailedRegions<'_>)> {
+        self.frames().nth(position)
+    }
+
+    fn range(
+        &self,
+        regions: Range<usize>,
+        details: Range<usize>,
+        has_visibility: bool,
+    ) -> DetailedRegions<'_> {
         DetailedRegions {
-            details: self.details.get(range.clone()).unwrap_or_default(),
-            regions: &self.regions[range],
+            details: &self.details[details],
+            regions: &self.regions[regions],
             points: &self.points,
-            has_visibility: self.has_visibility,
+            has_visibility,
             mask_bytes: &self.mask_bytes,
         }
     }

@@ -27,7 +27,7 @@ pub struct Plan {
 }
 
 /// What the choice of a decoder depends on, for one tensor.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 struct Signature {
     id: String,
     element: ElementType,
@@ -72,6 +72,12 @@ impl Plan {
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
+    }
+
+    /// Whether both plans were made for tensors with the same ids, element types and shapes.
+    #[cfg(feature = "v1_28")]
+    pub fn has_tensors_of(&self, other: &Self) -> bool {
+        self.tensors == other.tensors
     }
 
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame. `choose`

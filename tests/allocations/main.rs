@@ -7,6 +7,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "v1_28")]
+mod batches;
 mod counting;
 mod details;
 mod element;

@@ -167,11 +167,13 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
         let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..input.bytes()];
         let output = DeviceBuffer::new(&gpu.device, input.bytes()).unwrap();
         let mut found = vec![0; input.bytes()];
+        let read = OwnedEvent::new(&gpu.device).unwrap();
         resampler
             .samples(&frame, &mut scratch, |planes| {
                 resample(&resampler, planes, (&input, &table), &mut rows, expected);
+                let staged = on_gpu.stage(planes, &mut staging).unwrap();
                 // SAFETY: the output has the input's size, and the last work with `staging` has completed.
-                unsafe { on_gpu.resample(planes, &mut staging, output.address()) }.unwrap();
+                unsafe { on_gpu.resample(&staged, output.address(), &read) }.unwrap();
             })
             .unwrap();
         let mut check = |what: &str| {
@@ -186,7 +188,6 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
         let frame = on_device(&gpu, &frame);
         let frame = DeviceFrame::new(&frame, &resampler, &gpu.stream).unwrap();
         let frame = frame.expect("it is in this GPU's memory");
-        let read = OwnedEvent::new(&gpu.device).unwrap();
         // SAFETY: the output has the input's size, and the frame exists until the download has completed.
         unsafe { on_gpu.resample_on_device(&frame, output.address(), &read) }.unwrap();
         read.synchronize().unwrap();

@@ -9,6 +9,7 @@ mod support;
 
 mod alone;
 mod bad_frames;
+mod batches;
 mod detections;
 mod element;
 mod frames;
@@ -22,3 +23,5 @@ mod pipelines;
 mod several;
 #[cfg(feature = "v1_28")]
 mod stock;
+#[cfg(feature = "v1_28")]
+mod streams;

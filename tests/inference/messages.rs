@@ -191,8 +191,8 @@ fn an_input_that_is_no_picture() {
         let expected = format!("the model's input input has the dimensions {shown}; {picture}");
         assert_eq!(message, expected);
     }
-    let message = error_of(&identity([4, 3, 8, 8], Element::F32), "");
-    assert_says(&message, &["[4,3,8,8]", picture, "; export the model with a batch of 1"]);
+    let message = error_of(&identity([4, 3, 8, 8], Element::F32), "batch-size=2");
+    assert_says(&message, &["batch-size=2", "[4,3,8,8]", "leave batch-size at 0"]);
     let message = error_of(&identity("1,c,h,w", Element::F32), "input-width=8 input-height=8");
     assert_says(&message, &["[1,?,?,?]", picture, ": set input-layout"]);
     let message = error_of(&identity([1, 3, 8, 8], Element::F32), "input-layout=nhwc");

@@ -55,7 +55,7 @@ fn counts(properties: &str, tensors: Vec<NewTensor>) -> [u64; 2] {
 }
 
 /// Attaches metadata in which the shape is not checked against the memory.
-fn claim(buffer: &mut gst::BufferRef, id: &str, dims: &[u64], bytes: usize) {
+pub fn claim(buffer: &mut gst::BufferRef, id: &str, dims: &[u64], bytes: usize) {
     gstnmsfilter::input::custom_meta::register();
     let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
     let structure = meta.mut_structure();

@@ -7,6 +7,8 @@ mod support;
 
 #[cfg(feature = "v1_24")]
 mod analytics;
+#[cfg(feature = "v1_28")]
+mod analytics_batch;
 mod bad_input;
 mod contradictions;
 mod details;

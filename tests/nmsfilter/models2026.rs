@@ -245,7 +245,7 @@ fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
             }
         }
     }
-    assert_eq!(found, []);
+    assert!(found.is_empty(), "{found:?}");
 }
 
 /// An export with boxes from 0 to 1 and keypoints in pixels, in one tensor.

@@ -2,6 +2,8 @@
 //! Helpers that several test programs use. Programs of the main package use `core.rs` instead.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
+#[cfg(feature = "v1_28")]
+pub mod batches;
 pub mod data;
 pub mod emulated;
 pub mod engines;

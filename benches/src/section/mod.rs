@@ -3,6 +3,7 @@
 
 mod attach;
 mod candidates;
+mod chain;
 mod crowd;
 mod element;
 mod growth;
@@ -56,6 +57,7 @@ pub const SECTIONS: &[Section] = &[
     crowd::SECTION,
     partitions::SECTION,
     candidates::SECTION,
+    chain::SECTION,
     layouts::SECTION,
     oriented::SECTION,
     masks::SECTION,

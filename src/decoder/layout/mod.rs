@@ -35,6 +35,8 @@ pub use plain::PlainLayout;
 pub use score_rule::{Activation, Combination, ScoreRule};
 
 use super::MAX_INPUTS;
+#[cfg(feature = "v1_28")]
+use crate::tensor::TensorView;
 
 /// The greatest number of groups of a layout.
 pub const MAX_GROUPS: usize = 8;
@@ -199,20 +201,36 @@ impl Layout {
 
     /// Replaces the number of the role in each field by the index of the tensor for that role.
     pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
-        let set = |field: &mut Field| field.tensor = tensors[field.tensor];
-        self.count.iter_mut().for_each(set);
-        self.prototypes.iter_mut().for_each(|prototypes| set(&mut prototypes.field));
+        self.for_each_field(|field| field.tensor = tensors[field.tensor]);
+        self
+    }
+
+    /// Makes the layout of one image that of the images of `tensors`, which are in separate allocations, each as the layout
+    /// has it. Does not allocate.
+    #[cfg(feature = "v1_28")]
+    pub(crate) fn set_separate_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
+        self.images = images;
+        self.for_each_field(|field| {
+            let elements = tensors.get(field.tensor).and_then(|tensor| tensor.shape.elements());
+            // A field without a tensor is an error of the engine.
+            field.image_stride = elements.unwrap_or(0) / images.max(1);
+        });
+    }
+
+    /// Calls `change` with each field.
+    fn for_each_field(&mut self, mut change: impl FnMut(&mut Field)) {
+        self.count.iter_mut().for_each(&mut change);
+        self.prototypes.iter_mut().for_each(|prototypes| change(&mut prototypes.field));
         for group in &mut self.groups {
-            set(&mut group.boxes);
-            set(&mut group.scores);
+            change(&mut group.boxes);
+            change(&mut group.scores);
             let optional = [&mut group.angle, &mut group.objectness, &mut group.class];
-            optional.into_iter().flatten().for_each(set);
-            group.columns.iter_mut().for_each(set);
+            optional.into_iter().flatten().for_each(&mut change);
+            group.columns.iter_mut().for_each(&mut change);
             if let Reference::Priors(priors) = &mut group.reference {
-                set(priors);
+                change(priors);
             }
         }
-        self
     }
 }
 

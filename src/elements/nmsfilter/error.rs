@@ -35,12 +35,15 @@ pub(super) enum FrameError {
     Output(#[from] OutputError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
+    #[cfg(feature = "v1_28")]
+    #[error("stream {number} of the batch: {error}")]
+    Stream { number: u32, error: Box<Self> },
 }
 
 impl FrameError {
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
-        match self {
+        match self.of_frame() {
             Self::Settings(_)
             | Self::ClassRule(_)
             | Self::Quantization(_)
@@ -60,6 +63,17 @@ impl FrameError {
             Self::Engine(_) | Self::Output(OutputError::Attach(_)) => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }
+            #[cfg(feature = "v1_28")]
+            Self::Stream { .. } => unreachable!("a frame has no streams"),
+        }
+    }
+
+    /// The error of the frame, without the number of its stream.
+    fn of_frame(&self) -> &Self {
+        match self {
+            #[cfg(feature = "v1_28")]
+            Self::Stream { error, .. } => error,
+            error => error,
         }
     }
 }

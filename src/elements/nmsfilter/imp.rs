@@ -26,9 +26,10 @@ use super::nvinfer_config::NvinferConfig;
 use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
 use crate::decoder::MAX_CLASSES;
-use crate::deepstream::NVMM;
-use crate::elements::{any_video, filter_templates, frame_size, lock, property};
+use crate::elements::{any_video, filter_templates, frame_size, is_nvmm, lock, property};
 use crate::engine;
+#[cfg(feature = "v1_28")]
+use crate::input::analytics_batch;
 use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
 use crate::output::Labels;
@@ -368,7 +369,7 @@ impl ObjectImpl for NmsFilter {
                      bytes-downloaded that are keypoints and coefficients, and masks), launches \
                      (on the GPU), rounds (sum of the dependency depths there), device-time-mean \
                      (ns per launch, by the GPU's clock), time-mean, time-p50 and time-p99 (ns per \
-                     buffer, which with DeepStream is a batch of frames)",
+                     buffer, which can be a batch of frames)",
                 )
                 .read_only()
                 .build();
@@ -410,8 +411,16 @@ impl ElementImpl for NmsFilter {
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| filter_templates(&any_video()));
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = any_video();
+            #[cfg(feature = "v1_28")]
+            let caps = {
+                let mut caps = caps;
+                caps.merge(analytics_batch::any_batch());
+                caps
+            };
+            filter_templates(&caps)
+        });
         &TEMPLATES
     }
 }
@@ -480,12 +489,15 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        #[cfg(feature = "v1_28")]
+        if analytics_batch::is_batch(incaps) {
+            return self.set_batch_caps(incaps);
+        }
         let frame = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
         #[cfg(feature = "v1_28")]
         self.check_tensors(incaps, frame)?;
-        let is_nvmm = incaps.features(0).is_some_and(|features| features.contains(NVMM));
         if let Some(session) = lock(&self.session).as_mut() {
-            session.set_caps(frame, is_nvmm);
+            session.set_caps(frame, is_nvmm(incaps));
         }
         Ok(())
     }
@@ -553,18 +565,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer);
-        let failure = session.take_failure(buffer.pts());
-        let result = match result {
-            Err(error) if session.is_lost_with_gpu(&error, buffer.pts()) => {
-                gst::warning!(
-                    CAT,
-                    imp = self,
-                    "the frame's tensors are lost with the GPU: {error}"
-                );
-                Ok(FrameResult::Lost)
-            }
-            result => result,
-        };
+        let failure = session.take_failure();
         if let Ok(FrameResult::Decoded(_)) = result {
             lock(&self.counter).count_labels(session.labels());
         }
@@ -579,6 +580,8 @@ impl BaseTransformImpl for NmsFilter {
             self.warn_of_cpu_fallback(&failure);
         }
         match result {
+            // A batch of which no stream has a frame.
+            Ok(FrameResult::WithoutTensors) if frames == 0 => {}
             Ok(FrameResult::WithoutTensors) => self.count_without_tensors(frames, buffer.pts()),
             Ok(FrameResult::Lost) => lock(&self.counter).count_lost(frames),
             Ok(FrameResult::Decoded(counts)) => {
@@ -619,6 +622,21 @@ impl NmsFilter {
             ));
             gst::loggable_error!(CAT, "{text}")
         })
+    }
+
+    /// The following buffers are batches with these caps. Posts an error if no decoder reads the tensors in the caps of a
+    /// stream.
+    #[cfg(feature = "v1_28")]
+    fn set_batch_caps(&self, caps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        for caps in analytics_batch::streams(caps) {
+            if let Ok(frame) = frame_size(&caps) {
+                self.check_tensors(&caps, frame)?;
+            }
+        }
+        if let Some(session) = lock(&self.session).as_mut() {
+            session.set_has_streams();
+        }
+        Ok(())
     }
 
     /// Posts a warning with the reason why the GPU is not used any more.

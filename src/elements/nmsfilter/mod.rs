@@ -24,11 +24,14 @@ mod nvinfer_config;
 mod pending_settings;
 mod plan;
 mod planner;
+mod planners;
 mod quantization;
 mod region_rules;
 mod session;
 mod settings;
 mod stats;
+#[cfg(feature = "v1_28")]
+mod streams;
 #[cfg(feature = "v1_28")]
 mod tensor_caps;
 mod tensor_model;

@@ -34,6 +34,9 @@ pub(super) struct StreamPlan {
     input_size: [f32; 2],
     /// Which regions are attached.
     region_rules: RegionRules,
+    /// The layout of several images in separate allocations; `None` until it is needed.
+    #[cfg(feature = "v1_28")]
+    of_images: Option<Layout>,
 }
 
 /// The tensors to plan for.
@@ -118,7 +121,16 @@ impl StreamPlan {
         let (layout, params) = plan.at(place);
         engine.supports(layout, params)?;
         let batch = input.has_more_frames();
-        Ok(Self { plan, batch, quantization, wanted, input_size, region_rules })
+        Ok(Self {
+            plan,
+            batch,
+            quantization,
+            wanted,
+            input_size,
+            region_rules,
+            #[cfg(feature = "v1_28")]
+            of_images: None,
+        })
     }
 
     /// Adapts the plan to tensors of other shapes, and to frames of another size, or of a model with another input, in a
@@ -144,6 +156,10 @@ impl StreamPlan {
         }
         self.input_size = mapping.model();
         self.plan.at(Place::Frame(mapping));
+        #[cfg(feature = "v1_28")]
+        {
+            self.of_images = None;
+        }
         Ok(true)
     }
 
@@ -172,6 +188,31 @@ impl StreamPlan {
     /// The decoder and its layout.
     pub fn choice(&self) -> &Choice {
         self.plan.choice()
+    }
+
+    /// Makes the layout of the images of `tensors`, which are in separate allocations, each with the tensors that the
+    /// plan was made for. Does not allocate if it has been made before.
+    #[cfg(feature = "v1_28")]
+    pub fn prepare_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
+        let layout = &self.plan.choice().layout;
+        self.of_images.get_or_insert_with(|| layout.clone()).set_separate_images(images, tensors);
+    }
+
+    /// The layout of the images that were prepared last.
+    #[cfg(feature = "v1_28")]
+    pub fn layout_of_images(&self) -> &Layout {
+        self.of_images.as_ref().unwrap_or(&self.choice().layout)
+    }
+
+    /// Whether one run can decode images of both plans, at the places of these mappings.
+    #[cfg(feature = "v1_28")]
+    pub fn is_equal(&self, mapping: &Mapping, other: &Self, other_mapping: &Mapping) -> bool {
+        mapping == other_mapping
+            && self.plan.has_tensors_of(&other.plan)
+            && self.choice().layout == other.choice().layout
+            && self.params(mapping) == other.params(other_mapping)
+            && self.quantization == other.quantization
+            && self.region_rules == other.region_rules
     }
 
     /// Where the details of survivors are in their columns.

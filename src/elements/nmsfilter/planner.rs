@@ -59,6 +59,13 @@ impl Planner {
         }
     }
 
+    /// A planner for another stream of the same element.
+    pub fn for_other_stream(&self) -> Self {
+        let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
+        let contradictions = self.contradictions.of_other_stream();
+        Self { contradictions, ..Self::new(self.labels.of_file(), properties, nvinfer) }
+    }
+
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, properties: &Settings) {
@@ -98,6 +105,42 @@ impl Planner {
     /// The plan in force.
     pub fn plan(&self) -> Option<&StreamPlan> {
         self.plan.as_ref()
+    }
+
+    /// The plan in force, to prepare it for several images.
+    #[cfg(feature = "v1_28")]
+    pub fn plan_mut(&mut self) -> Option<&mut StreamPlan> {
+        self.plan.as_mut()
+    }
+
+    /// The plan in force, and what contradicts it.
+    #[cfg(feature = "v1_28")]
+    pub fn plan_and_contradictions(&mut self) -> Option<(&StreamPlan, &mut Contradictions)> {
+        Some((self.plan.as_ref()?, &mut self.contradictions))
+    }
+
+    /// The mapping to the frames of these tensors, if the plan in force is that of the tensors, whose model has these caps,
+    /// and nothing is about to change it.
+    #[cfg(feature = "v1_28")]
+    pub fn steady_mapping(
+        &self,
+        model: Option<&gst::Caps>,
+        tensors: &[TensorView<'_>],
+        frame: Option<[u32; 2]>,
+    ) -> Option<Mapping> {
+        let input = PlanInput {
+            tensors,
+            frame,
+            model: self.model.info().input(),
+            family: None,
+            batch: None,
+        };
+        let plan = self.plan.as_ref()?;
+        let is_steady = self.decoded
+            && self.pending.is_none()
+            && self.model.is_described_by(model)
+            && plan.matches(input, &self.settings);
+        input.mapping(&self.settings).ok().filter(|_| is_steady)
     }
 
     /// Discards the plan, for frames with other caps.

@@ -3,7 +3,8 @@
 //!
 //! In: a buffer with tensors. Out: the same buffer with regions, and the counts of its frames. The steps are those of
 //! the source folders: a source reads images from the buffer, each group of them is decoded in one run of the engine
-//! (by the plan, `planner.rs`), and the sink attaches the regions of each frame. A video frame is a batch of one.
+//! (by the plan, `planner.rs`), and the sink attaches the regions of each frame. A video frame is a batch of one. In a
+//! batch of GStreamer's analytics library each frame of each stream is a buffer (`streams.rs`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +17,15 @@ use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
 use super::plan::PlanInput;
+use super::plan::StreamPlan;
 use super::planner::Planner;
+use super::planners::Planners;
 use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Outcome};
+use crate::geometry::Mapping;
 use crate::input::InputError;
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
@@ -33,16 +37,27 @@ use crate::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
-    engine: Box<dyn Engine>,
-    planner: Planner,
+    pub(super) engine: Box<dyn Engine>,
+    pub(super) planners: Planners,
     /// The colors of DeepStream's objects.
     colors: ClassColors,
-    sources: Sources,
+    pub(super) sources: Sources,
+    /// Of the current frame or batch of DeepStream.
     caps: BatchCaps,
-    regions: FrameRegions,
-    mask_buffers: MaskBuffers,
+    /// Whether buffers are batches of GStreamer's analytics library.
+    #[cfg(feature = "v1_28")]
+    has_streams: bool,
+    pub(super) regions: FrameRegions,
+    pub(super) mask_buffers: MaskBuffers,
     /// The number of frames of the last buffer.
-    frames: usize,
+    pub(super) frames: usize,
+    /// The label of each survivor of the last buffer.
+    pub(super) survivor_labels: Vec<glib::Quark>,
+    /// The GPU failure after which the engine continued on the CPU, until it is taken.
+    failure: Option<String>,
+    /// For each frame of a batch with streams the index of its stream's planner, if its tensors were decoded.
+    #[cfg(feature = "v1_28")]
+    pub(super) decoded_by: Vec<Option<usize>>,
     /// Started when the engine continued on the CPU after a failure of the GPU.
     gpu_failed: Option<Timeout>,
     pub(super) warnings: Warnings,
@@ -54,6 +69,15 @@ pub(super) enum FrameResult {
     WithoutTensors,
     /// The tensors were decoded and the survivors attached.
     Decoded(FrameCounts),
+    /// The tensors were in the memory of a GPU that has failed.
+    Lost,
+}
+
+/// The result of decoding a frame, or a batch of DeepStream.
+enum Decoding {
+    WithoutTensors,
+    /// The regions are found, and not attached yet.
+    Found(FrameCounts, Target),
     /// The tensors were in the memory of a GPU that has failed.
     Lost,
 }
@@ -70,13 +94,19 @@ impl Session {
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             engine,
-            planner: Planner::new(labels, settings, nvinfer),
+            planners: Planners::new(Planner::new(labels, settings, nvinfer)),
             colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
+            #[cfg(feature = "v1_28")]
+            has_streams: false,
             regions: FrameRegions::default(),
             mask_buffers: MaskBuffers::default(),
             frames: 0,
+            survivor_labels: Vec::new(),
+            failure: None,
+            #[cfg(feature = "v1_28")]
+            decoded_by: Vec::new(),
             gpu_failed: None,
             warnings: Warnings::default(),
         }
@@ -85,20 +115,17 @@ impl Session {
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
-        self.planner.update_settings(settings);
+        self.planners.update_settings(settings);
     }
 
-    /// The GPU failure after which the engine continued on the CPU; returned once. `pts` is the timestamp of
-    /// the frame that was processed.
-    pub fn take_failure(&mut self, pts: Option<gst::ClockTime>) -> Option<String> {
-        let failure = self.engine.take_failure().map(ToString::to_string)?;
-        self.gpu_failed = Some(Timeout::start(pts));
-        Some(failure)
+    /// The GPU failure after which the engine continued on the CPU; returned once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
     }
 
     /// Whether `error` is that tensors cannot be read because they were in the memory of a GPU that has failed
     /// less than a second ago. Upstream elements need that time to notice the failure, too.
-    pub fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
+    fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
         matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
             && self.gpu_failed.is_some_and(|failed| !failed.has_expired(pts))
     }
@@ -111,7 +138,17 @@ impl Session {
     /// Sets the size of the following frames, and whether they are in NVMM memory.
     pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
         self.caps = BatchCaps { size: Some(frame), is_nvmm };
-        self.planner.discard_plan();
+        #[cfg(feature = "v1_28")]
+        {
+            self.has_streams = false;
+        }
+        self.planners.select_buffers();
+    }
+
+    /// The following buffers are batches of GStreamer's analytics library.
+    #[cfg(feature = "v1_28")]
+    pub fn set_has_streams(&mut self) {
+        self.has_streams = true;
     }
 
     /// Adds to `copy` what DeepStream does not copy from `original`.
@@ -128,7 +165,7 @@ impl Session {
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        self.planner.contradictions.judge(element);
+        self.planners.all().for_each(|planner| planner.contradictions.judge(element));
     }
 
     /// The number of frames of the last buffer.
@@ -136,9 +173,9 @@ impl Session {
         self.frames
     }
 
-    /// The label of each survivor of the last buffer that was decoded.
-    pub fn labels(&mut self) -> impl Iterator<Item = glib::Quark> {
-        self.regions.all().regions.iter().map(|region| self.planner.labels.quark(region.class))
+    /// The label of each survivor of the last buffer.
+    pub fn labels(&self) -> impl Iterator<Item = glib::Quark> {
+        self.survivor_labels.iter().copied()
     }
 
     /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
@@ -151,14 +188,59 @@ impl Session {
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
     ) -> Result<FrameResult, FrameError> {
-        let Some((counts, target)) = self.decode(element, buffer)? else {
-            return Ok(FrameResult::WithoutTensors);
-        };
-        self.attach(element, buffer, target)?;
-        self.planner.decoded = true;
-        let limit = self.planner.settings().max_detections;
-        self.warnings.max_detections(element, limit, counts.most_survivors);
-        Ok(FrameResult::Decoded(counts))
+        self.survivor_labels.clear();
+        #[cfg(feature = "v1_28")]
+        if self.has_streams {
+            return self.process_streams(element, buffer);
+        }
+        match self.find_regions(element, buffer)? {
+            Decoding::WithoutTensors => Ok(FrameResult::WithoutTensors),
+            Decoding::Lost => Ok(FrameResult::Lost),
+            Decoding::Found(counts, target) => {
+                self.attach(element, buffer, &counts, target)?;
+                Ok(FrameResult::Decoded(counts))
+            }
+        }
+    }
+
+    /// Finds the regions of the frames of `buffer`, unless its tensors are lost with a GPU.
+    fn find_regions(
+        &mut self,
+        element: &NmsFilter,
+        buffer: &gst::BufferRef,
+    ) -> Result<Decoding, FrameError> {
+        let result = self.decode(element, buffer);
+        self.note_failure(buffer.pts());
+        match result {
+            Ok(None) => Ok(Decoding::WithoutTensors),
+            Ok(Some((counts, target))) => Ok(Decoding::Found(counts, target)),
+            Err(error) => self.check_loss(element, error, buffer.pts()).map(|()| Decoding::Lost),
+        }
+    }
+
+    /// Notes that the engine continued on the CPU after a failure of the GPU at the frame with this timestamp.
+    pub(super) fn note_failure(&mut self, pts: Option<gst::ClockTime>) {
+        if let Some(failure) = self.engine.take_failure() {
+            self.failure = Some(failure.to_string());
+            self.gpu_failed = Some(Timeout::start(pts));
+        }
+    }
+
+    /// Whether a frame has only lost its tensors.
+    ///
+    /// # Errors
+    /// `error`, if it is another.
+    pub(super) fn check_loss(
+        &self,
+        element: &NmsFilter,
+        error: FrameError,
+        pts: Option<gst::ClockTime>,
+    ) -> Result<(), FrameError> {
+        if !self.is_lost_with_gpu(&error, pts) {
+            return Err(error);
+        }
+        gst::warning!(CAT, obj = element, "the frame's tensors are lost with the GPU: {error}");
+        Ok(())
     }
 
     /// Reads the images of `buffer` and finds the regions of its frames; `None` if it has no tensors.
@@ -167,7 +249,8 @@ impl Session {
         element: &NmsFilter,
         buffer: &gst::BufferRef,
     ) -> Result<Option<(FrameCounts, Target)>, FrameError> {
-        let Self { planner, sources, warnings, .. } = self;
+        let Self { planners, sources, warnings, .. } = self;
+        let planner = planners.current();
         self.frames = 1;
         let batch = sources.batches.read(buffer, self.caps, !planner.decoded)?;
         if let Some(batch) = &batch {
@@ -215,34 +298,10 @@ impl Session {
             plan.quantization().apply(&mut views);
             let layout = &plan.choice().layout;
             let outcome = self.engine.run(&views, layout, params)?;
-            let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
-            let mut points = PointEvidence::default();
-            for (frame, image) in group.frames().zip(outcome.images()) {
-                // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
-                // rejects boxes outside of the frame.
-                let region_of = |survivor| {
-                    let region = Region::of(survivor, &mapping)?;
-                    plan.region_rules().keep(&region, mapping.frame()).then_some(region)
-                };
-                let regions = image.survivors.iter().filter_map(region_of);
-                self.regions.add(frame, mapping.frame(), regions);
-                if details.is_empty() {
-                    continue;
-                }
-                let rows = image.columns.chunks(outcome.column_components());
-                for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
-                    if region_of(survivor).is_none() {
-                        continue;
-                    }
-                    let detail = details.of(layout, params, survivor, row);
-                    if contradictions.are_open() {
-                        points.add(survivor, detail.points());
-                    }
-                    let mask = image.masks.get(index);
-                    let mask = mask.map(|mask| (mask, pixels.area(&mask, &mapping)));
-                    self.regions.add_detail(&detail, mask, &mapping);
-                }
-            }
+            let frames = group.frames();
+            let wants_points = contradictions.are_open();
+            let points =
+                add_outcome(&mut self.regions, &outcome, frames, plan, &mapping, wants_points);
             counts.add(&outcome);
             contradictions.add(element, &outcome, points, anchors, buffer.pts());
         }
@@ -257,20 +316,70 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
+        counts: &FrameCounts,
         target: Target,
     ) -> Result<(), FrameError> {
-        let settings = self.planner.settings();
+        let planner = self.planners.current();
+        let settings = planner.settings();
         let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
+        let limit = settings.max_detections;
         let colors = &self.colors;
         let sink = Sink { target, kinds, keep_tensors, colors, sources: &self.sources };
-        let labels = &mut self.planner.labels;
+        let labels = &mut planner.labels;
         if let Some((frame, best)) = self.regions.first() {
             self.warnings.repeated_region(element, best.region, || {
                 sink.is_attached(buffer, frame, best, labels)
             });
         }
-        Ok(sink.attach(buffer, &self.regions, labels, &mut self.mask_buffers)?)
+        sink.attach(buffer, &self.regions, labels, &mut self.mask_buffers)?;
+        let regions = self.regions.all().regions.iter();
+        self.survivor_labels.extend(regions.map(|region| labels.quark(region.class)));
+        planner.decoded = true;
+        self.warnings.max_detections(element, limit, counts.most_survivors);
+        Ok(())
     }
+}
+
+/// Adds the regions of the images of a run, which are those of the frames with these indices. Returns the evidence of
+/// their points, if `wants_points`.
+pub(super) fn add_outcome(
+    regions: &mut FrameRegions,
+    outcome: &Outcome<'_>,
+    frames: impl Iterator<Item = usize>,
+    plan: &StreamPlan,
+    mapping: &Mapping,
+    wants_points: bool,
+) -> PointEvidence {
+    let (layout, params) = (&plan.choice().layout, plan.params(mapping));
+    let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
+    let mut points = PointEvidence::default();
+    for (frame, image) in frames.zip(outcome.images()) {
+        // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
+        // rejects boxes outside of the frame.
+        let region_of = |survivor| {
+            let region = Region::of(survivor, mapping)?;
+            plan.region_rules().keep(&region, mapping.frame()).then_some(region)
+        };
+        let of_frame = image.survivors.iter().filter_map(region_of);
+        regions.add(frame, mapping.frame(), of_frame);
+        if details.is_empty() {
+            continue;
+        }
+        let rows = image.columns.chunks(outcome.column_components());
+        for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
+            if region_of(survivor).is_none() {
+                continue;
+            }
+            let detail = details.of(layout, params, survivor, row);
+            if wants_points {
+                points.add(survivor, detail.points());
+            }
+            let mask = image.masks.get(index);
+            let mask = mask.map(|mask| (mask, pixels.area(&mask, mapping)));
+            regions.add_detail(&detail, mask, mapping);
+        }
+    }
+    points
 }
 
 /// The debug information of error messages, besides properties.

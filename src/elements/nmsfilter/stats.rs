@@ -67,9 +67,10 @@ impl Stats {
         self.frames_lost += frames as u64;
     }
 
-    /// Counts the decoded frames of a buffer, which took `time` in the element.
+    /// Counts the frames of a buffer of which at least one was decoded, which took `time` in the element.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
         self.count_without_tensors(outcome.frames_without_tensors);
+        self.count_lost(outcome.frames_lost);
         self.frames += outcome.frames as u64;
         self.candidates += outcome.candidates as u64;
         self.survivors += outcome.survivors as u64;
@@ -139,6 +140,7 @@ impl Stats {
 pub(super) struct FrameCounts {
     pub frames: usize,
     pub frames_without_tensors: usize,
+    pub frames_lost: usize,
     pub candidates: usize,
     pub survivors: usize,
     /// The most survivors of a frame.

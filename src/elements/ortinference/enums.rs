@@ -5,8 +5,8 @@
 use gst::glib;
 
 use crate::geometry;
-use crate::inference::model;
 use crate::inference::provider;
+use crate::inference::{self, model};
 use crate::type_names::format;
 
 /// The processor that runs the model.
@@ -40,6 +40,33 @@ impl Provider {
             Self::Cpu => &[provider::Provider::Cpu],
             Self::Cuda => &[provider::Provider::Cuda],
             Self::TensorRt => &[provider::Provider::TensorRt],
+        }
+    }
+}
+
+/// Whether the model runs as a CUDA graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceCudaGraph", allow_name_conflict)]
+pub enum CudaGraph {
+    /// If it can.
+    #[default]
+    #[enum_value(name = "Auto: where all nodes of the model run on the GPU", nick = "auto")]
+    Auto = 0,
+    /// Or an error.
+    #[enum_value(name = "On, or an error", nick = "on")]
+    On = 1,
+    /// No.
+    #[enum_value(name = "Off: kernels are launched one by one", nick = "off")]
+    Off = 2,
+}
+
+impl From<CudaGraph> for inference::CudaGraph {
+    fn from(graph: CudaGraph) -> Self {
+        match graph {
+            CudaGraph::Auto => Self::Auto,
+            CudaGraph::On => Self::On,
+            CudaGraph::Off => Self::Off,
         }
     }
 }

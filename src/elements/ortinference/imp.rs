@@ -13,14 +13,17 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::VideoInfo;
 
-use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
 use super::settings::Settings;
 use super::stats::Stats;
 use crate::elements::{filter_templates, lock, property};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
+use crate::inference::session::OpenModel;
 use crate::inference::{Inference, InferenceOptions, provider};
+#[cfg(feature = "v1_28")]
+use crate::input::analytics_batch::{self, StreamFrame};
 use crate::input::custom_meta;
 
 /// The instance data of the element.
@@ -51,6 +54,35 @@ pub struct OrtInference {
         name = "cuda-device-id", get, set, type = u32, member = cuda_device_id,
         nick = "CUDA device id",
         blurb = "Number of the GPU to use",
+        mutable_ready
+    )]
+    #[property(
+        name = "cuda-graph", get, set, type = CudaGraph, member = cuda_graph,
+        builder(CudaGraph::default())
+            .nick("CUDA graph")
+            .blurb("Whether the model runs as the launch of a CUDA graph, with provider cuda")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "model-instance-id", get, set, type = Option<String>, member = model_instance_id,
+        nick = "Model instance id",
+        blurb = "The elements of one process with the same id share the model, which runs batches of their frames; \
+                 they need the same properties (unset: a model of its own)",
+        mutable_ready
+    )]
+    #[property(
+        name = "batch-size", get, set, type = u32, member = batch_size,
+        maximum = 1024, default = Settings::default().batch_size,
+        nick = "Batch size",
+        blurb = "Number of frames of one run, if the model's is dynamic or 1 (0: that of the model, or 1); a batch with fewer \
+                 frames is filled up",
+        mutable_ready
+    )]
+    #[property(
+        name = "batch-timeout", get, set, type = u32, member = batch_timeout,
+        default = Settings::default().batch_timeout,
+        nick = "Batch timeout",
+        blurb = "How long a frame waits for frames of other elements with the same model-instance-id, in milliseconds",
         mutable_ready
     )]
     #[property(
@@ -128,6 +160,9 @@ struct State {
     is_auto: bool,
     /// The format of frames; `None` before caps.
     frame: Option<VideoInfo>,
+    /// Whether buffers are batches of GStreamer's analytics library.
+    #[cfg(feature = "v1_28")]
+    has_streams: bool,
 }
 
 #[glib::object_subclass]
@@ -146,8 +181,9 @@ impl ObjectImpl for OrtInference {
                 .nick("Stats")
                 .blurb(
                     "Since the element started: frames, provider (of the last frame), bytes-uploaded (to \
-                     the GPU), output-sets (frames whose outputs have memory), time-mean, time-p50 and \
-                     time-p99 (ns per frame; on a GPU the run goes on after that)",
+                     the GPU), output-sets (runs whose outputs have memory), batch-mean (frames per run of the \
+                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run goes on after \
+                     that), gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
                 )
                 .read_only()
                 .build();
@@ -193,6 +229,8 @@ impl ElementImpl for OrtInference {
             // Of GStreamer's CUDA elements. Read there by the GPU providers, else copied to the host.
             let on_device = gst_video::VideoCapsBuilder::new().features(["memory:CUDAMemory"]);
             caps.get_mut().expect("the caps are new").append(on_device.build());
+            #[cfg(feature = "v1_28")]
+            caps.merge(analytics_batch::any_batch());
             filter_templates(&caps)
         });
         &TEMPLATES
@@ -213,6 +251,14 @@ impl BaseTransformImpl for OrtInference {
             .open(&settings)
             .map_err(|error| error.message(&property::non_default(self.obj().upcast_ref())))?;
         self.post_model(&state);
+        if let (Some(batch @ 2..), None) = (state.options.batch, &state.options.instance_id) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
+                     has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
+            );
+        }
         *lock(&self.state) = Some(state);
         Ok(())
     }
@@ -224,18 +270,18 @@ impl BaseTransformImpl for OrtInference {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        #[cfg(feature = "v1_28")]
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.has_streams = analytics_batch::is_batch(incaps);
+            if state.has_streams {
+                return Ok(());
+            }
+        }
         let frame = VideoInfo::from_caps(incaps)?;
         if let Some(state) = lock(&self.state).as_mut() {
-            let result = match state.inference.set_frame(&frame) {
-                Err(error) if state.is_auto && error.is_of_gpu() => {
-                    self.warn_of_cpu(&error);
-                    state.frame = Some(frame.clone());
-                    state.replace_gpu()
-                }
-                result => result,
-            };
+            let result = self.set_frame(state, &frame);
             result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
-            let model = state.inference.model.input.size;
+            let model = state.inference.model().model.input.size;
             gst::info!(
                 CAT,
                 imp = self,
@@ -245,13 +291,15 @@ impl BaseTransformImpl for OrtInference {
                 model[0],
                 model[1],
             );
-            state.frame = Some(frame);
         }
         Ok(())
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
         if event.type_() == gst::EventType::Eos {
+            if let Some(state) = &*lock(&self.state) {
+                state.inference.pause();
+            }
             self.post_stats();
         }
         self.parent_sink_event(event)
@@ -261,21 +309,17 @@ impl BaseTransformImpl for OrtInference {
         &self,
         buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let start = Instant::now();
         // The state is moved out of the mutex, so that no lock is held while the model runs.
         let Some(mut state) = lock(&self.state).take() else {
             return Err(gst::FlowError::Flushing);
         };
-        let result = self.process(&mut state, buffer);
-        let inference = &state.inference;
-        let counts = (inference.provider.name(), inference.uploaded, inference.sets());
+        let result = self.process_buffer(&mut state, buffer);
         *lock(&self.state) = Some(state);
         if let Err(error) = result {
             let properties = property::non_default(self.obj().upcast_ref());
             self.post_error_message(error.message(&properties));
             return Err(gst::FlowError::Error);
         }
-        lock(&self.stats).count(counts.0, counts.1, counts.2, start.elapsed());
         Ok(gst::FlowSuccess::Ok)
     }
 }
@@ -298,28 +342,81 @@ impl OrtInference {
     }
 
     fn state(&self, inference: Inference, options: InferenceOptions, is_auto: bool) -> State {
-        State { inference, options, name: self.obj().name(), is_auto, frame: None }
+        State {
+            inference,
+            options,
+            name: self.obj().name(),
+            is_auto,
+            frame: None,
+            #[cfg(feature = "v1_28")]
+            has_streams: false,
+        }
     }
 
-    /// Runs the model on the frame and attaches its outputs.
+    /// Sets the format of the following frames.
+    fn set_frame(&self, state: &mut State, frame: &VideoInfo) -> Result<(), InferenceError> {
+        let result = match state.inference.set_frame(frame) {
+            Err(error) if state.is_auto && error.is_of_gpu() => {
+                self.warn_of_cpu(&error);
+                state.frame = Some(frame.clone());
+                state.replace_gpu()
+            }
+            result => result,
+        };
+        state.frame = result.is_ok().then(|| frame.clone());
+        result
+    }
+
+    /// Runs the model on the frame, or on each frame of a batch.
+    fn process_buffer(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<(), InferenceError> {
+        #[cfg(feature = "v1_28")]
+        if state.has_streams {
+            return analytics_batch::try_for_each_frame(buffer, |mut frame| {
+                let result = self.process_stream_frame(state, &mut frame);
+                let number = frame.stream;
+                result.map_err(|error| InferenceError::Stream { number, error: Box::new(error) })
+            });
+        }
+        self.process(state, buffer)
+    }
+
+    /// Runs the model on a frame of a batch. One that has other references is replaced by a copy.
+    #[cfg(feature = "v1_28")]
+    fn process_stream_frame(
+        &self,
+        state: &mut State,
+        frame: &mut StreamFrame<'_>,
+    ) -> Result<(), InferenceError> {
+        let caps = frame.caps.ok_or(InferenceError::NoCaps)?;
+        let format = VideoInfo::from_caps(caps)?;
+        if state.frame.as_ref() != Some(&format) {
+            self.set_frame(state, &format)?;
+        }
+        self.process(state, frame.make_mut())
+    }
+
+    /// Runs the model on the frame, attaches its outputs, and counts it.
     fn process(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        let result = state.inference.run(buffer);
-        let tensors = match result {
-            Ok(tensors) => tensors,
+        let start = Instant::now();
+        match state.run(buffer) {
             Err(error) if state.is_auto && error.is_of_gpu() => {
                 self.warn_of_cpu(&error);
                 state.replace_gpu()?;
-                state.inference.run(buffer)?
+                state.run(buffer)
             }
-            Err(error) => return Err(error),
-        };
-        for tensor in tensors {
-            custom_meta::attach_from(buffer, tensor, &state.name)?;
-        }
+            result => result,
+        }?;
+        let inference = &state.inference;
+        let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
+        lock(&self.stats).count(provider, uploaded, inference.last_run, start.elapsed());
         Ok(())
     }
 
@@ -334,23 +431,26 @@ impl OrtInference {
 
     /// Posts which model runs where.
     fn post_model(&self, state: &State) {
-        let Inference { model, provider, library, .. } = &state.inference;
+        let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
         let input = &model.input;
         gst::info!(
             CAT,
             imp = self,
-            "{:?} on {} with {library:?}: {input:?}, {} labels, outputs {:?}",
+            "{:?} on {}{} with {library:?}: {input:?}, {} labels, outputs {:?}",
             state.options.model,
             provider.name(),
+            if *has_graph { " as a CUDA graph" } else { "" },
             model.labels.len(),
             model.outputs,
         );
         let structure = gst::Structure::builder("ortinference-model")
             .field("model", state.options.model.display().to_string())
             .field("provider", provider.name())
+            .field("cuda-graph", *has_graph)
             .field("library", library.display().to_string())
             .field("width", input.size[0])
             .field("height", input.size[1])
+            .field("batch", input.batch as u32)
             .field("labels", model.labels.len() as u32)
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
@@ -376,6 +476,13 @@ impl OrtInference {
 }
 
 impl State {
+    /// Runs the model on the frame and attaches its outputs.
+    fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
+        let name = &self.name;
+        self.inference
+            .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))
+    }
+
     /// Opens the model on the CPU.
     fn replace_gpu(&mut self) -> Result<(), InferenceError> {
         let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;

@@ -4,20 +4,25 @@
 //! In: properties. Out: what to run.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::enums::{ChannelOrder, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
 use super::error::StartError;
 use crate::inference::InferenceOptions;
 use crate::inference::model::{Overrides, numbers};
 use crate::output::Labels;
 
 /// The values of the properties.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
     pub model: Option<String>,
     pub library: Option<String>,
     pub provider: Provider,
     pub cuda_device_id: u32,
+    pub cuda_graph: CudaGraph,
+    pub model_instance_id: Option<String>,
+    pub batch_size: u32,
+    pub batch_timeout: u32,
     pub letterbox: OrtInferenceLetterbox,
     pub input_width: u32,
     pub input_height: u32,
@@ -27,6 +32,30 @@ pub(super) struct Settings {
     pub mean: Option<String>,
     pub std: Option<String>,
     pub label_file: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            model: None,
+            library: None,
+            provider: Provider::default(),
+            cuda_device_id: 0,
+            cuda_graph: CudaGraph::default(),
+            model_instance_id: None,
+            batch_size: 0,
+            batch_timeout: 5,
+            letterbox: OrtInferenceLetterbox::default(),
+            input_width: 0,
+            input_height: 0,
+            input_layout: InputLayout::default(),
+            channel_order: ChannelOrder::default(),
+            range: None,
+            mean: None,
+            std: None,
+            label_file: None,
+        }
+    }
 }
 
 impl Settings {
@@ -62,6 +91,10 @@ impl Settings {
             letterbox: self.letterbox.into(),
             labels,
             device: self.cuda_device_id,
+            cuda_graph: self.cuda_graph.into(),
+            instance_id: self.model_instance_id.clone().filter(|id| !id.is_empty()),
+            batch: Some(self.batch_size as usize).filter(|&batch| batch > 0),
+            batch_timeout: Duration::from_millis(self.batch_timeout.into()),
         })
     }
 }

@@ -5,45 +5,53 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use crate::inference::instance::Run;
+
 /// Counts since the element started.
 pub(super) struct Stats {
     /// The provider that ran the last frame.
     provider: &'static str,
     frames: u64,
     bytes_uploaded: u64,
-    /// The number of frames whose outputs have memory.
+    /// The number of runs whose outputs have memory.
     output_sets: u64,
+    /// The sum of the numbers of frames in the runs of the frames.
+    batched: u64,
     /// Nanoseconds per frame.
     time: Histogram<u64>,
+    /// Nanoseconds per run on the GPU.
+    gpu_time: Histogram<u64>,
 }
 
 impl Default for Stats {
     fn default() -> Self {
         const MINUTE: u64 = 60_000_000_000;
+        let times = Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid");
         Self {
             provider: "none",
             frames: 0,
             bytes_uploaded: 0,
             output_sets: 0,
-            time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid"),
+            batched: 0,
+            gpu_time: times.clone(),
+            time: times,
         }
     }
 }
 
 impl Stats {
-    /// Counts a frame, which took `time` in the element.
-    pub fn count(
-        &mut self,
-        provider: &'static str,
-        bytes_uploaded: u64,
-        output_sets: usize,
-        time: Duration,
-    ) {
+    /// Counts a frame, which was in `run` and took `time` in the element.
+    pub fn count(&mut self, provider: &'static str, bytes_uploaded: u64, run: Run, time: Duration) {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.provider = provider;
         self.frames += 1;
         self.bytes_uploaded += bytes_uploaded;
-        self.output_sets = output_sets as u64;
-        self.time.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.output_sets = run.sets as u64;
+        self.batched += run.pictures as u64;
+        self.time.saturating_record(nanoseconds(time));
+        if let Some(gpu_time) = run.gpu_time {
+            self.gpu_time.saturating_record(nanoseconds(gpu_time));
+        }
     }
 
     /// Whether any frame has been counted.
@@ -59,9 +67,13 @@ impl Stats {
             .field("provider", self.provider)
             .field("bytes-uploaded", self.bytes_uploaded)
             .field("output-sets", self.output_sets)
+            .field("batch-mean", self.batched as f64 / self.frames.max(1) as f64)
             .field("time-mean", self.time.mean().round() as u64)
             .field("time-p50", self.time.value_at_quantile(0.5))
             .field("time-p99", self.time.value_at_quantile(0.99))
+            .field("gpu-time-mean", self.gpu_time.mean().round() as u64)
+            .field("gpu-time-p50", self.gpu_time.value_at_quantile(0.5))
+            .field("gpu-time-p99", self.gpu_time.value_at_quantile(0.99))
             .build()
     }
 }

@@ -11,11 +11,16 @@ use super::layout_params::columns_bytes;
 use crate::device::{Device, DeviceBuffer, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
-/// The time for which a thread polls without pause: longer than most launches take, and short
-/// enough that little CPU time is used where the GPU is busy with other work.
+/// The time for which a thread polls without pause: longer than most launches take.
 const SPIN_TIME: Duration = Duration::from_micros(200);
-/// The pause between polls after that.
-const POLL_INTERVAL: Duration = Duration::from_micros(50);
+/// The same where waits take longer on average, because the GPU is busy with other work.
+const SHORT_SPIN_TIME: Duration = Duration::from_micros(20);
+/// The pauses between polls after that: a sixteenth of the time since the wait began, within these bounds.
+const POLL_INTERVAL: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+/// The time between questions to the driver, which take a lock that launches need, too.
+const DRIVER_INTERVAL: Duration = Duration::from_millis(5);
+/// The time after which a launch counts as hung.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The size of results: a header per image, then `capacity` detections per image, of which the first are the image's
 /// survivors, then a row of columns for each detection, then `mask_words` words of masks per image.
@@ -92,13 +97,15 @@ pub(super) struct Results {
     device: Arc<Device>,
     size: ResultSize,
     buffer: PinnedBuffer,
+    /// The running mean of the times of waits.
+    mean_wait: Duration,
 }
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         let size = ResultSize { capacity: 0, images: 1, column_components: 0, mask_words: 0 };
         let buffer = PinnedBuffer::new(device, size.bytes())?;
-        Ok(Self { device: device.clone(), size, buffer })
+        Ok(Self { device: device.clone(), size, buffer, mean_wait: Duration::ZERO })
     }
 
     /// Makes room for results of exactly `size`. The addresses change.
@@ -124,17 +131,19 @@ impl Results {
 
     /// Waits for the results of a launch with `images`.
     ///
-    /// Waits for as long as the launch takes, without a limit of its own. The wait ends with the
-    /// work before the launch, or with an error of the stream: the driver reports a launch that
-    /// cannot end (a lost GPU, another kernel's fault).
+    /// The wait ends with the work before the launch, with an error of the stream (a lost GPU, another kernel's fault), or
+    /// after [`TIME_LIMIT`].
     pub fn wait(&mut self, stream: &Stream, images: u32) -> Result<(), EngineError> {
+        let began = Instant::now();
+        let spin_time = if self.mean_wait < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
         for image in 0..images {
-            poll(self.sequence(image), stream)?;
+            poll(self.sequence(image), stream, began, spin_time)?;
             let header = self.header(image);
             if header.sequence != COMPLETE || header.survivors > self.size.capacity {
                 return Err(EngineError::NoResult);
             }
         }
+        self.mean_wait = (self.mean_wait * 7 + began.elapsed()) / 8;
         Ok(())
     }
 
@@ -246,10 +255,15 @@ fn mask_bytes(words: u32) -> usize {
     words as usize * size_of::<u32>()
 }
 
-/// Waits until the sequence number shows that the image's results are complete: polls without pause
-/// first, then at intervals, for as long as the stream has work and reports no error.
-fn poll(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
-    let began = Instant::now();
+/// Waits until the sequence number shows that the image's results are complete: polls without pause for `spin_time` since
+/// `began`, then at intervals, for as long as the stream has work and reports no error.
+fn poll(
+    sequence: &AtomicU32,
+    stream: &Stream,
+    began: Instant,
+    spin_time: Duration,
+) -> Result<(), EngineError> {
+    let mut asked = began;
     loop {
         for _ in 0..64 {
             if sequence.load(Ordering::Acquire) == COMPLETE {
@@ -257,16 +271,25 @@ fn poll(sequence: &AtomicU32, stream: &Stream) -> Result<(), EngineError> {
             }
             std::hint::spin_loop();
         }
-        if began.elapsed() < SPIN_TIME {
+        let now = Instant::now();
+        let waited = now - began;
+        if waited < spin_time {
             continue;
         }
-        // This is also where errors of the launch are reported.
-        if stream.is_idle()? {
-            return match sequence.load(Ordering::Acquire) {
-                COMPLETE => Ok(()),
-                _ => Err(EngineError::NoResult),
-            };
+        if now - asked >= DRIVER_INTERVAL {
+            asked = now;
+            // This is also where errors of the launch are reported.
+            if stream.is_idle()? {
+                return match sequence.load(Ordering::Acquire) {
+                    COMPLETE => Ok(()),
+                    _ => Err(EngineError::NoResult),
+                };
+            }
+            if waited >= TIME_LIMIT {
+                return Err(EngineError::Hung { seconds: TIME_LIMIT.as_secs() });
+            }
         }
-        thread::sleep(POLL_INTERVAL);
+        let [shortest, longest] = POLL_INTERVAL;
+        thread::sleep((waited / 16).clamp(shortest, longest));
     }
 }

@@ -42,7 +42,7 @@ impl PixelElement {
     }
 }
 
-/// The picture that a model takes; the batch has one.
+/// The pictures that a model takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputSpec {
     /// The name of the model's input.
@@ -51,6 +51,8 @@ pub struct InputSpec {
     pub element: PixelElement,
     /// The order of its dimensions.
     pub layout: InputLayout,
+    /// The number of pictures of a run.
+    pub batch: usize,
     /// Its width and height.
     pub size: [u32; 2],
     /// 3, or 1 for gray.
@@ -73,6 +75,7 @@ impl InputSpec {
     pub fn new(
         name: &str,
         dtype: &ValueType,
+        batch: Option<usize>,
         overrides: &Overrides,
         info: Option<&InfoFile>,
         metadata: &Metadata,
@@ -89,6 +92,7 @@ impl InputSpec {
                 return Err(ModelError::InputType { name: name.to_owned(), found });
             }
         };
+        let batch = batch_size(name, shape, batch)?;
         let (layout, channels) = layout(name, shape, overrides.layout)?;
         let size = size(name, shape, layout, overrides, metadata)?;
         let whole = match element {
@@ -103,6 +107,7 @@ impl InputSpec {
             name: name.to_owned(),
             element,
             layout,
+            batch,
             size,
             channels,
             order: overrides.order.unwrap_or_default(),
@@ -119,6 +124,7 @@ impl InputSpec {
             name: "images".to_owned(),
             element,
             layout: InputLayout::Nchw,
+            batch: 1,
             size,
             channels: 3,
             order: ChannelOrder::Rgb,
@@ -131,17 +137,31 @@ impl InputSpec {
     /// The dimensions of the tensor.
     pub fn shape(&self) -> [i64; 4] {
         let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
+        let batch = self.batch as i64;
         match self.layout {
-            InputLayout::Nchw => [1, channels, height, width],
-            InputLayout::Nhwc => [1, height, width, channels],
+            InputLayout::Nchw => [batch, channels, height, width],
+            InputLayout::Nhwc => [batch, height, width, channels],
         }
     }
 
-    /// The size of the tensor in bytes.
+    /// The size of one picture in bytes.
     pub fn bytes(&self) -> usize {
         self.size.iter().map(|&side| side as usize).product::<usize>()
             * self.channels
             * self.element.size()
+    }
+}
+
+/// The number of pictures of a run.
+fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, ModelError> {
+    let fixed = dims.first().and_then(|&dim| usize::try_from(dim).ok()).filter(|&dim| dim > 0);
+    match (fixed, wanted) {
+        (Some(fixed), Some(wanted)) if fixed != wanted => {
+            let (name, dims) = (name.to_owned(), dims_text(dims));
+            Err(ModelError::OtherBatch { wanted, name, dims })
+        }
+        (Some(fixed), _) => Ok(fixed),
+        (None, wanted) => Ok(wanted.unwrap_or(1)),
     }
 }
 
@@ -153,12 +173,9 @@ fn layout(
 ) -> Result<(InputLayout, usize), ModelError> {
     let wrong =
         |advice| ModelError::InputShape { name: name.to_owned(), dims: dims_text(dims), advice };
-    let &[batch, second, _, fourth] = dims else {
+    let &[_, second, _, fourth] = dims else {
         return Err(wrong(""));
     };
-    if batch > 1 {
-        return Err(wrong("; export the model with a batch of 1"));
-    }
     // A dynamic number of channels is taken for 3.
     let channels = |dim: i64| match dim {
         1 | 3 => Some(dim as usize),
@@ -230,7 +247,7 @@ mod tests {
 
     fn describe(dims: &[i64], overrides: Overrides) -> Result<InputSpec, String> {
         let dtype = tensor(TensorElementType::Float32, dims);
-        InputSpec::new("images", &dtype, &overrides, None, &Metadata::default())
+        InputSpec::new("images", &dtype, None, &overrides, None, &Metadata::default())
             .map_err(|error| error.to_string())
     }
 
@@ -265,13 +282,13 @@ mod tests {
 
     #[test]
     fn other_shapes_and_types_are_no_pictures() {
-        for dims in [&[1, 10][..], &[1, 4, 640, 640], &[4, 3, 640, 640], &[1, -1, -1, -1]] {
+        for dims in [&[1, 10][..], &[1, 4, 640, 640], &[1, -1, -1, -1]] {
             let message = describe(dims, Overrides::default()).unwrap_err();
             assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
         }
         let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
         let result =
-            InputSpec::new("in", &dtype, &Overrides::default(), None, &Metadata::default());
+            InputSpec::new("in", &dtype, None, &Overrides::default(), None, &Metadata::default());
         let message = result.unwrap_err().to_string();
         assert!(message.contains("expected a tensor of f32, f16 or u8"), "{message}");
     }

@@ -9,6 +9,7 @@
 //! file, the model's metadata, its shapes, defaults (RGB, 0 to 1 for floating-point inputs, 0 to 255 for
 //! bytes).
 
+pub mod batch_dimension;
 mod info_file;
 mod input;
 mod metadata;
@@ -170,6 +171,43 @@ pub enum ModelError {
         /// Its dimensions.
         dims: String,
     },
+    /// The user's batch is not the model's.
+    #[error(
+        "batch-size={wanted}, but the model's input {name} has the dimensions {dims}; leave batch-size at 0, or \
+         use a model with that batch or a dynamic one"
+    )]
+    OtherBatch {
+        /// The value of `batch-size`.
+        wanted: usize,
+        /// The name of the input.
+        name: String,
+        /// Its dimensions.
+        dims: String,
+    },
+    /// The model cannot have another batch than 1.
+    #[error(
+        "batch-size={batch}: the model has a batch of 1, and cannot run with another: {problem}; leave batch-size at 0, or \
+         export the model with a dynamic batch"
+    )]
+    OtherThanOne {
+        /// The value of `batch-size`.
+        batch: usize,
+        /// What happened.
+        problem: String,
+    },
+    /// An output is not one of each picture.
+    #[error(
+        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first: \
+         leave batch-size at 0, or export the model with a dynamic batch"
+    )]
+    OutputBatch {
+        /// The name of the output.
+        name: String,
+        /// Its dimensions.
+        dims: String,
+        /// The number of pictures.
+        batch: usize,
+    },
     /// The `.modelinfo` file cannot be used.
     #[error(transparent)]
     InfoFile(#[from] InfoFileError),
@@ -179,12 +217,17 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// Describes the model of `session`, whose file is `path`.
+    /// Describes the model of `session`, whose file is `path`, for runs of `batch` pictures.
     ///
     /// # Errors
-    /// If the model does not take one picture, or gives no tensor that can be read, or the `.modelinfo`
+    /// If the model does not take pictures, or gives no tensor that can be read, or the `.modelinfo`
     /// file is of another model.
-    pub fn new(session: &Session, path: &Path, overrides: &Overrides) -> Result<Self, ModelError> {
+    pub fn new(
+        session: &Session,
+        path: &Path,
+        batch: Option<usize>,
+        overrides: &Overrides,
+    ) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;
         let metadata = Metadata::of(session);
         let inputs = session.inputs();
@@ -200,6 +243,7 @@ impl Model {
             input: InputSpec::new(
                 input.name(),
                 input.dtype(),
+                batch,
                 overrides,
                 info.as_ref(),
                 &metadata,

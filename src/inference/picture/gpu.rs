@@ -2,8 +2,7 @@
 //! Resampling on a GPU, by `kernels/resample.cu`.
 //!
 //! In: a frame, and the address of the model's input. Out: that input, in the order of the stream. The bytes of
-//! a frame in host memory are copied to pinned memory, where the kernel reads the samples that it needs; a
-//! frame in device memory is read where it is.
+//! a frame in host memory are copied to [`Staging`] memory; a frame in device memory is read where it is.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
@@ -25,9 +24,30 @@ const PTX: &CStr = match CStr::from_bytes_with_nul(
     Err(_) => panic!("PTX is text"),
 };
 
-/// A frame's bytes where the GPU can read them.
+/// A frame's bytes where the GPU can read them: in pinned memory, and on a GPU with memory of its own also there. Its
+/// copy engine reads pinned memory at the full rate of the bus, while kernels would wait for single accesses, and keep
+/// their multiprocessors from the model.
 #[derive(Default)]
-pub struct Staging(Option<PinnedBuffer>);
+pub struct Staging {
+    pinned: Option<PinnedBuffer>,
+    device: Option<Arc<DeviceBuffer>>,
+}
+
+/// A frame in staging memory.
+pub struct Staged {
+    /// Without the output.
+    params: ResampleParams,
+    bytes: u64,
+    /// The memory that the samples are in.
+    _device: Option<Arc<DeviceBuffer>>,
+}
+
+impl Staged {
+    /// The number of bytes that the GPU can read of the host's memory.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
 
 /// Resamples frames of one format and size on one GPU.
 pub struct GpuResampler {
@@ -102,31 +122,31 @@ impl GpuResampler {
         Ok(Self { gpu: gpu.clone(), kernel, _constants: memory, params, planes })
     }
 
-    /// Makes the model's input at `output` of a frame in host memory, asynchronously, in the order of the
-    /// stream. Returns the number of bytes that the GPU can read of the host's memory.
+    /// Copies a frame in host memory to where the GPU can read it. The last part of that is asynchronous, in the order of the
+    /// stream.
     ///
     /// # Errors
-    /// If memory cannot be allocated, or the kernel cannot be launched.
-    ///
-    /// # Safety
-    /// `output` must be valid for writes of the input's size, and no work of another stream may access it.
-    /// The last work that was submitted with `staging` must have completed. `planes` must be those of the
-    /// resampler that this was made with, which checks their sizes.
-    pub unsafe fn resample(
+    /// If memory cannot be allocated, or the copy cannot be submitted.
+    pub fn stage(
         &self,
         planes: &[Plane<'_>],
         staging: &mut Staging,
-        output: u64,
-    ) -> Result<u64, DriverError> {
-        let mut params = ResampleParams { output, ..self.params };
+    ) -> Result<Staged, DriverError> {
+        let mut params = self.params;
         let components = params.component_count as usize;
         let is_first = |k: usize| !self.planes[..k].contains(&self.planes[k]);
         let bytes = (0..components).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
-        let pinned = match &mut staging.0 {
+        let device = &self.gpu.device;
+        let pinned = match &mut staging.pinned {
             Some(pinned) if pinned.len() >= bytes => pinned,
-            other => other.insert(PinnedBuffer::new(&self.gpu.device, bytes)?),
+            other => other.insert(PinnedBuffer::new(device, bytes)?),
         };
-        let address = pinned.address();
+        let on_device = match &mut staging.device {
+            _ if device.is_integrated() => None,
+            Some(memory) if memory.len() >= bytes => Some(&*memory),
+            other => Some(&*other.insert(Arc::new(DeviceBuffer::new(device, bytes)?))),
+        };
+        let address = on_device.map_or(pinned.address(), |memory| memory.address());
         let mut rest = pinned.as_mut_slice();
         let mut starts = [0; CHANNELS];
         let mut copied = 0;
@@ -145,10 +165,32 @@ impl GpuResampler {
             params.components[k].samples = address + (starts[k] + plane.offset) as u64;
             params.components[k].row_stride = plane.stride as u32;
         }
-        // SAFETY: the samples are in pinned memory, and the resampler has checked that there are enough. The
+        if let Some(memory) = on_device {
+            self.gpu.stream.upload(pinned, memory, copied)?;
+        }
+        Ok(Staged { params, bytes: copied as u64, _device: on_device.cloned() })
+    }
+
+    /// Makes the model's input at `output` of a staged frame, asynchronously, in the order of the
+    /// stream. Then records `read`, after which the frame is not read any more.
+    ///
+    /// # Errors
+    /// If the kernel cannot be launched.
+    ///
+    /// # Safety
+    /// `output` must be valid for writes of the input's size, and no work of another stream may access it. `frame`
+    /// must be of [`stage`](Self::stage) of this resampler, whose `planes` were those of the resampler that this was made
+    /// with, which checks their sizes; the staging memory must not be written before `read` has completed.
+    pub unsafe fn resample(
+        &self,
+        frame: &Staged,
+        output: u64,
+        read: &OwnedEvent,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the samples are in the staging memory, and the resampler has checked that there are enough. The
         // caller guarantees the output.
-        unsafe { self.launch(params) }?;
-        Ok(copied as u64)
+        unsafe { self.launch(ResampleParams { output, ..frame.params }) }?;
+        self.gpu.stream.record(read)
     }
 
     /// Makes the model's input at `output` of a frame in device memory, asynchronously, in the order of the
@@ -158,7 +200,7 @@ impl GpuResampler {
     /// If the kernel cannot be launched.
     ///
     /// # Safety
-    /// As for [`resample`](Self::resample); and `frame` must exist until `read` has completed.
+    /// `output` as for [`resample`](Self::resample); `frame` must exist until `read` has completed.
     pub unsafe fn resample_on_device(
         &self,
         frame: &DeviceFrame<'_>,

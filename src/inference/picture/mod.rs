@@ -20,6 +20,7 @@
 
 mod cpu;
 mod device_frame;
+mod formats;
 mod frame_format;
 mod gpu;
 mod positions;
@@ -29,7 +30,8 @@ mod table;
 
 pub use cpu::{Rows, resample};
 pub use device_frame::DeviceFrame;
-pub use gpu::{GpuResampler, Staging};
+pub use formats::Formats;
+pub use gpu::{GpuResampler, Staged, Staging};
 #[cfg(feature = "internals")]
 pub use resampler::{BORDER, Plane};
 pub use resampler::{Resampler, Scratch};

@@ -10,9 +10,11 @@ mod numbers;
 mod settings;
 
 use std::mem::{self, Discriminant};
+use std::sync::{Arc, Mutex};
 
 use super::NmsFilter;
 use super::timeout::Timeout;
+use crate::elements::lock;
 use crate::engine::Outcome;
 
 use numbers::{Evidence, NumberContradiction};
@@ -28,11 +30,22 @@ pub(super) struct Contradictions {
     evidence: Evidence,
     /// Started with the first frame that has candidates or rejected anchors.
     started: Option<Timeout>,
-    posted_numbers: Vec<Discriminant<NumberContradiction>>,
-    posted_settings: Vec<Discriminant<SettingContradiction>>,
+    posted: Arc<Mutex<Posted>>,
+}
+
+/// What the element has posted.
+#[derive(Default)]
+struct Posted {
+    numbers: Vec<Discriminant<NumberContradiction>>,
+    settings: Vec<Discriminant<SettingContradiction>>,
 }
 
 impl Contradictions {
+    /// For another stream of the same element.
+    pub fn of_other_stream(&self) -> Self {
+        Self { posted: self.posted.clone(), ..Self::default() }
+    }
+
     /// Begins anew, with other tensors or settings.
     pub fn begin(
         &mut self,
@@ -45,7 +58,7 @@ impl Contradictions {
             self.evidence = Evidence::default();
         }
         for contradiction in settings {
-            if is_first(&mut self.posted_settings, contradiction) {
+            if is_first(&mut lock(&self.posted).settings, contradiction) {
                 gst::element_warning!(
                     element,
                     gst::LibraryError::Settings,
@@ -98,7 +111,7 @@ impl Contradictions {
     }
 
     fn post(&mut self, element: &NmsFilter, contradiction: &NumberContradiction) {
-        if is_first(&mut self.posted_numbers, contradiction) {
+        if is_first(&mut lock(&self.posted).numbers, contradiction) {
             gst::element_warning!(
                 element,
                 gst::StreamError::Format,

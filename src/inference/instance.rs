@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A model that elements share: its session on a thread of its own, and the batches that it runs.
+//!
+//! In: pictures of several elements. Out: for each the tensors of its slot.
+//!
+//! ```text
+//! element:  enter ─► write the picture ─► submit ─► wait for the launch ─► attach the tensors of its slot
+//! thread:   open a batch ─► wait until it is complete ─► run the model ─► open the next
+//! ```
+//!
+//! A batch is complete if it has `batch` pictures, or one of each element that was in one of the last two batches, or if
+//! its first picture has waited for the timeout; and if all its pictures are written. So elements that are paused,
+//! stopped or slower than the others delay a batch twice, by the timeout. An element has one picture in a batch and waits
+//! until the run of that is submitted, so that its frames stay in order. Slots without a picture have what was there
+//! before; nothing reads their tensors.
+//!
+//! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
+//! them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::debug_category::CAT;
+use super::error::InferenceError;
+use super::outputs::{OutputSet, Slot};
+use super::provider::Provider;
+use super::session::{InputMemory, ModelSession, OpenModel};
+use super::{CudaGraph, InferenceOptions};
+use crate::device::Event;
+use crate::input::custom_meta::NewTensor;
+
+/// A model that elements share.
+pub struct Instance {
+    /// What is known of the model.
+    pub model: OpenModel,
+    options: InferenceOptions,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Instances with an id.
+static INSTANCES: Mutex<Vec<(String, Provider, Weak<Instance>)>> = Mutex::new(Vec::new());
+
+/// What the session's thread and the elements share.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// For the session's thread: a picture has been submitted, or an entry has been given up.
+    arrived: Condvar,
+    /// For the elements: a batch has been opened, or launched.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    members: Vec<Option<MemberState>>,
+    batch: Option<Batch>,
+    /// The number of the batch that is open or was last.
+    number: u64,
+    sets: Vec<SetState>,
+    /// Why there will be no other batch.
+    failure: Option<InferenceError>,
+    is_stopped: bool,
+}
+
+/// An element of the instance.
+#[derive(Clone, Copy)]
+struct MemberState {
+    /// The number of the last batch with a picture of the element, or that was open when the element was added; `None`
+    /// if no picture is expected.
+    last: Option<u64>,
+}
+
+/// A batch that takes pictures.
+struct Batch {
+    input: InputMemory,
+    /// The entries of elements.
+    entries: usize,
+    /// Those of them whose picture is submitted.
+    pictures: usize,
+    /// Those of them that were given up.
+    given_up: usize,
+    /// The events of the pictures.
+    written: Vec<Event>,
+    /// When the first element entered.
+    since: Option<Instant>,
+}
+
+/// What elements see of a set.
+struct SetState {
+    slots: Arc<[Slot]>,
+    /// The number of the last batch.
+    number: u64,
+    /// The entries of it that still exist.
+    entries: usize,
+    /// Of its run.
+    result: Result<Run, InferenceError>,
+}
+
+/// A run of the model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run {
+    /// The number of pictures.
+    pub pictures: usize,
+    /// The time that an earlier run took on the GPU, if that is known.
+    pub gpu_time: Option<Duration>,
+    /// The number of runs whose outputs have memory.
+    pub sets: usize,
+}
+
+impl Instance {
+    /// Opens the model on `provider`, or returns the instance with the same id.
+    ///
+    /// # Errors
+    /// If the library, the provider, or the model cannot be used, or the instance has other options.
+    pub fn open(
+        options: &InferenceOptions,
+        provider: Provider,
+    ) -> Result<Arc<Self>, InferenceError> {
+        let Some(id) = &options.instance_id else {
+            return Self::start(options, provider).map(Arc::new);
+        };
+        // Others wait until the model is open.
+        let mut instances = lock(&INSTANCES);
+        instances.retain(|(.., instance)| instance.strong_count() > 0);
+        let at = instances.iter().position(|(other, with, _)| other == id && *with == provider);
+        if let Some(at) = at
+            && let Some(instance) = instances[at].2.upgrade()
+            && lock(&instance.shared.state).failure.is_none()
+        {
+            let differing = options.differing(&instance.options);
+            if !differing.is_empty() {
+                return Err(InferenceError::OtherOptions { id: id.clone(), differing });
+            }
+            return Ok(instance);
+        }
+        let instance = Arc::new(Self::start(options, provider)?);
+        let weak = Arc::downgrade(&instance);
+        match at {
+            Some(at) => instances[at].2 = weak,
+            None => instances.push((id.clone(), provider, weak)),
+        }
+        Ok(instance)
+    }
+
+    fn start(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
+        let shared = Arc::<Shared>::default();
+        let (opened, result) = mpsc::channel();
+        let (of_thread, options) = (shared.clone(), options.clone());
+        let (batch_timeout, for_thread) = (options.batch_timeout, options.clone());
+        let run = move || match open_session(&for_thread, provider) {
+            Ok(session) => {
+                let _ = opened.send(Ok(session.model.clone()));
+                drop(opened);
+                // Elements would wait for a thread that has panicked.
+                let run = AssertUnwindSafe(|| run_batches(session, &of_thread, batch_timeout));
+                if catch_unwind(run).is_err() {
+                    let problem = "the thread of the model has panicked".to_owned();
+                    fail(&of_thread, &InferenceError::Session(problem));
+                }
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        };
+        let thread = thread::Builder::new().name("ortinference".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| {
+            InferenceError::Session(format!("a thread cannot be started: {error}"))
+        })?;
+        let ended = || Err(InferenceError::Session("the thread of the model has ended".to_owned()));
+        let model = result.recv().unwrap_or_else(|_| ended())?;
+        Ok(Self { model, options, shared, thread: Some(thread) })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        lock(&self.shared.state).is_stopped = true;
+        self.shared.arrived.notify_all();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            gst::warning!(CAT, "the thread of a model has panicked");
+        }
+    }
+}
+
+/// An element among those of an instance.
+pub struct Member {
+    instance: Arc<Instance>,
+    index: usize,
+}
+
+impl Member {
+    /// Adds an element.
+    pub fn new(instance: &Arc<Instance>) -> Self {
+        let mut state = lock(&instance.shared.state);
+        let index = match state.members.iter().position(Option::is_none) {
+            Some(index) => index,
+            None => {
+                state.members.push(None);
+                state.members.len() - 1
+            }
+        };
+        state.members[index] = Some(MemberState { last: Some(state.number) });
+        Self { instance: instance.clone(), index }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &OpenModel {
+        &self.instance.model
+    }
+
+    /// No picture is expected until the next one comes: the stream has ended.
+    pub fn pause(&self) {
+        lock(&self.instance.shared.state).members[self.index] = Some(MemberState { last: None });
+        // The batch may wait for this element.
+        self.instance.shared.arrived.notify_all();
+    }
+
+    /// Enters the open batch, for which it waits.
+    ///
+    /// # Errors
+    /// If the model has failed before.
+    pub fn enter(&self) -> Result<Entry<'_>, InferenceError> {
+        let shared = &*self.instance.shared;
+        let capacity = self.instance.model.model.input.batch;
+        let mut state = lock(&shared.state);
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            let number = state.number;
+            let State { batch, members, .. } = &mut *state;
+            if let Some(batch) = batch.as_mut().filter(|batch| batch.entries < capacity) {
+                let entry = Entry {
+                    shared,
+                    number,
+                    input: batch.input,
+                    index: batch.entries,
+                    progress: Progress::Open,
+                };
+                batch.entries += 1;
+                batch.since.get_or_insert_with(Instant::now);
+                members[self.index] = Some(MemberState { last: Some(number) });
+                return Ok(entry);
+            }
+            state = wait(&shared.changed, state);
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        lock(&self.instance.shared.state).members[self.index] = None;
+        // The batch may wait for this element.
+        self.instance.shared.arrived.notify_all();
+    }
+}
+
+/// An entry of a batch: memory for a picture, and then the tensors of that picture. Until it is dropped, no other run
+/// writes the tensors.
+pub struct Entry<'i> {
+    shared: &'i Shared,
+    /// The number of the batch.
+    number: u64,
+    /// The memory of the batch's pictures.
+    pub input: InputMemory,
+    /// The number of the picture.
+    pub index: usize,
+    progress: Progress,
+}
+
+/// How far an entry is.
+enum Progress {
+    Open,
+    Submitted,
+    /// The index of the set, and the picture's slots.
+    Launched(usize, Arc<[Slot]>),
+}
+
+impl Entry<'_> {
+    /// The picture is written, once `written` has completed. Waits until the run is submitted.
+    ///
+    /// # Errors
+    /// If the model fails.
+    pub fn run(&mut self, written: Option<Event>) -> Result<Run, InferenceError> {
+        let mut state = lock(&self.shared.state);
+        if let Some(batch) = &mut state.batch {
+            batch.pictures += 1;
+            batch.written.extend(written);
+        }
+        self.progress = Progress::Submitted;
+        self.shared.arrived.notify_all();
+        loop {
+            let launched = state.sets.iter().position(|set| set.number == self.number);
+            if let Some(index) = launched {
+                let set = &state.sets[index];
+                self.progress = Progress::Launched(index, set.slots.clone());
+                return set.result.clone();
+            }
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            state = wait(&self.shared.changed, state);
+        }
+    }
+
+    /// Calls `attach` with each of the picture's tensors, after [`run`](Self::run).
+    ///
+    /// # Errors
+    /// That of `attach`.
+    pub fn tensors<E>(&self, attach: impl FnMut(&NewTensor) -> Result<(), E>) -> Result<(), E> {
+        match &self.progress {
+            Progress::Launched(_, slots) => lock(&slots[self.index]).iter().try_for_each(attach),
+            Progress::Open | Progress::Submitted => Ok(()),
+        }
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared.state);
+        match self.progress {
+            Progress::Open => {
+                if let Some(batch) = &mut state.batch {
+                    batch.given_up += 1;
+                }
+                self.shared.arrived.notify_all();
+            }
+            Progress::Submitted => {}
+            Progress::Launched(set, _) => state.sets[set].entries -= 1,
+        }
+    }
+}
+
+impl State {
+    /// Whether the batch is complete, but for pictures that are not written yet.
+    fn is_complete(&self, capacity: usize, timeout: Duration) -> bool {
+        let Some(batch) = &self.batch else {
+            return false;
+        };
+        let recent = self.number.saturating_sub(2);
+        let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
+        let expected = self.members.iter().flatten().filter(is_expected).count();
+        let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
+        batch.entries > 0 && (batch.entries >= expected.min(capacity) || has_expired)
+    }
+}
+
+/// Opens the session, with a CUDA graph if that is wanted and possible.
+fn open_session(
+    options: &InferenceOptions,
+    provider: Provider,
+) -> Result<ModelSession, InferenceError> {
+    let graph = |why: InferenceError| InferenceError::Graph { problem: why.to_string() };
+    match (provider, options.cuda_graph) {
+        (Provider::Cuda, CudaGraph::On) => {
+            ModelSession::open(options, provider, true).map_err(graph)
+        }
+        (Provider::Cuda, CudaGraph::Auto) => match ModelSession::open(options, provider, true) {
+            Ok(session) => Ok(session),
+            Err(why) => {
+                // If that is not because of the graph, it is an error again.
+                let session = ModelSession::open(options, provider, false)?;
+                gst::debug!(CAT, "without a CUDA graph: {why}");
+                Ok(session)
+            }
+        },
+        (Provider::Cpu | Provider::TensorRt, CudaGraph::On) => {
+            let problem = format!("provider={} has none", provider.name());
+            Err(InferenceError::Graph { problem })
+        }
+        _ => ModelSession::open(options, provider, false),
+    }
+}
+
+/// Runs batches until the instance is dropped or the model fails.
+fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
+    let mut sets: Vec<OutputSet> = Vec::new();
+    let mut written = Vec::new();
+    for index in (0..session.buffer_count()).cycle() {
+        written.clear();
+        open_batch(shared, session.input(index), written);
+        let Some(batch) = complete_batch(&session, shared, timeout) else {
+            return;
+        };
+        let pictures = batch.pictures;
+        written = batch.written;
+        if pictures == 0 {
+            continue;
+        }
+        let set = match free_set(&session, shared, &mut sets) {
+            Ok(set) => set,
+            Err(error) => return fail(shared, &error),
+        };
+        let result = session.run(index, &sets[set], &written);
+        let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
+        let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
+        let mut state = lock(&shared.state);
+        let slots = sets[set].slots.clone();
+        let (number, entries) = (state.number, pictures);
+        state.sets[set] = SetState { slots, number, entries, result: result.map(run) };
+        drop(state);
+        if let Some(failure) = failure {
+            return fail(shared, &failure);
+        }
+        shared.changed.notify_all();
+    }
+}
+
+/// Ends the batches; elements get the error.
+fn fail(shared: &Shared, error: &InferenceError) {
+    let mut state = lock(&shared.state);
+    state.batch = None;
+    state.failure = Some(error.clone());
+    drop(state);
+    shared.changed.notify_all();
+}
+
+/// The index of a set to which nothing else has a reference.
+fn free_set(
+    session: &ModelSession,
+    shared: &Shared,
+    sets: &mut Vec<OutputSet>,
+) -> Result<usize, InferenceError> {
+    let state = lock(&shared.state);
+    let is_free = |index: &usize| state.sets[*index].entries == 0 && sets[*index].renew();
+    if let Some(free) = (0..sets.len()).find(is_free) {
+        return Ok(free);
+    }
+    drop(state);
+    let set = session.new_set()?;
+    let (slots, result) = (set.slots.clone(), Ok(Run::default()));
+    lock(&shared.state).sets.push(SetState { slots, number: 0, entries: 0, result });
+    sets.push(set);
+    Ok(sets.len() - 1)
+}
+
+/// Opens a batch whose pictures are written to `input`; `written` is empty.
+fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
+    let mut state = lock(&shared.state);
+    state.number += 1;
+    state.batch = Some(Batch { input, entries: 0, pictures: 0, given_up: 0, written, since: None });
+    drop(state);
+    shared.changed.notify_all();
+}
+
+/// Waits until the batch is complete, and closes it; `None` if the instance is dropped.
+fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) -> Option<Batch> {
+    let capacity = session.model.model.input.batch;
+    let mut state = lock(&shared.state);
+    loop {
+        if state.is_stopped {
+            return None;
+        }
+        let is_complete = state.is_complete(capacity, timeout);
+        let is_written = |batch: &Batch| batch.pictures + batch.given_up == batch.entries;
+        if is_complete && state.batch.as_ref().is_some_and(is_written) {
+            return state.batch.take();
+        }
+        let since = state.batch.as_ref().and_then(|batch| batch.since);
+        state = match since.filter(|_| !is_complete) {
+            Some(since) => {
+                let rest = timeout.saturating_sub(since.elapsed());
+                let waited = shared.arrived.wait_timeout(state, rest);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => wait(&shared.arrived, state),
+        };
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session of ONNX Runtime that runs batches of pictures.
+//!
+//! In: a model, a provider, and pictures in the memory of [`IoBuffers`]. Out: the outputs, in an [`OutputSet`].
+//!
+//! ```text
+//!             buffers 0: input ─► model ─► outputs ─┐  copied
+//! pictures ─►                                       ├────────► a set from the pool ─► tensors
+//!             buffers 1: input ─► model ─► outputs ─┘
+//! ```
+//!
+//! On a GPU there are two of them, so that pictures of the next run are made while the model runs. Their addresses
+//! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened. ONNX Runtime keeps
+//! graphs by thread: all methods must be called on the thread that opened the session. The calling thread does not
+//! wait: the memory of the tensors has an event, for which readers wait. On the CPU there is one, and the model
+//! writes the set itself.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session};
+use ort::value::DynTensor;
+
+use super::InferenceOptions;
+use super::debug_category::CAT;
+use super::error::InferenceError;
+use super::library::OnnxRuntime;
+use super::model::{Model, ModelError, batch_dimension};
+use super::outputs::{FixedOutput, OutputSet};
+use super::provider::{self, GpuStream, ModelFile, Provider};
+use super::trial::{self, GRAPH_ID, Trial};
+use crate::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
+use crate::input::model::ModelInfo;
+
+/// What is known of an open model.
+#[derive(Clone)]
+pub struct OpenModel {
+    /// The model's inputs and outputs.
+    pub model: Model,
+    /// What runs it.
+    pub provider: Provider,
+    /// The path of ONNX Runtime's library.
+    pub library: PathBuf,
+    /// Whether each run is the launch of a CUDA graph.
+    pub has_graph: bool,
+    /// The GPU, if its memory has the model's input.
+    pub input_device: Option<Arc<Device>>,
+}
+
+/// A model that runs, on the thread that opened it.
+pub struct ModelSession {
+    // The session is dropped before the stream.
+    session: Session,
+    buffers: Vec<IoBuffers>,
+    allocator: Allocator,
+    outputs: Vec<FixedOutput>,
+    /// The model description that is attached to the tensors.
+    info: gst::Caps,
+    gpu: Option<Arc<GpuStream>>,
+    /// What is known of it.
+    pub model: OpenModel,
+}
+
+/// The memory that the model reads and writes, at addresses that never change.
+pub struct IoBuffers {
+    /// The pictures.
+    input: DynTensor,
+    on_gpu: Option<GpuBuffers>,
+}
+
+/// The parts of them on a GPU.
+struct GpuBuffers {
+    binding: IoBinding,
+    outputs: Vec<DynTensor>,
+    /// With a CUDA graph, names that of the buffers.
+    run_options: RunOptions<NoSelectedOutputs>,
+    began: OwnedEvent,
+    ended: OwnedEvent,
+}
+
+/// Where pictures of the next run are written.
+#[derive(Clone, Copy)]
+pub struct InputMemory {
+    /// The address of the first picture.
+    pub address: u64,
+    /// Completes when the memory may be written, if that is on a GPU. The event exists as long as the session.
+    pub free: Option<Event>,
+}
+
+impl ModelSession {
+    /// Opens the model on `provider`, and runs it once.
+    ///
+    /// # Errors
+    /// If the library, the provider, or the model cannot be used.
+    pub fn open(
+        options: &InferenceOptions,
+        provider: Provider,
+        has_graph: bool,
+    ) -> Result<Self, InferenceError> {
+        let library = OnnxRuntime::load(options.library.as_deref())?;
+        let path = &options.model;
+        check_file(path)?;
+        let gpu = match provider {
+            Provider::Cpu => None,
+            Provider::Cuda | Provider::TensorRt => {
+                let device = Device::open(options.device).map_err(|problem| {
+                    InferenceError::NoGpu { provider: provider.name(), problem }
+                })?;
+                let stream = Stream::new(&device)?;
+                Some(Arc::new(GpuStream { device, stream }))
+            }
+        };
+        let file = with_batch(path, options.batch)?;
+        let for_batch = |error: InferenceError| match (&file.changed, options.batch) {
+            (Some(_), Some(batch)) => {
+                ModelError::OtherThanOne { batch, problem: error.to_string() }.into()
+            }
+            _ => error,
+        };
+        let session = match &gpu {
+            None => provider::open_on_cpu(&library, &file),
+            Some(gpu) => provider::open_on_gpu(&library, &file, provider, gpu, has_graph),
+        };
+        let mut session = session.map_err(for_batch)?;
+        let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
+        if let Some(labels) = &options.labels {
+            model.labels.clone_from(labels);
+        }
+        let allocator = match &gpu {
+            None => Allocator::default(),
+            Some(gpu) => {
+                let info = MemoryInfo::new(
+                    AllocationDevice::CUDA,
+                    gpu.device.ordinal() as i32,
+                    AllocatorType::Device,
+                    MemoryType::Default,
+                );
+                info.and_then(|info| Allocator::new(&session, info)).map_err(failed)?
+            }
+        };
+        let reads_device = gpu.is_some() && !provider::reads_input_on_host(&session)?;
+        let host = Allocator::default();
+        let new_input = || {
+            let allocator = if reads_device { &allocator } else { &host };
+            DynTensor::new(allocator, model.input.element.onnx(), model.input.shape())
+                .map_err(failed)
+        };
+        let input = new_input()?;
+        let mut trial = Trial { session: &mut session, model: &model, provider };
+        let outputs = trial.outputs(&input).map_err(for_batch)?;
+        if file.changed.is_some() {
+            trial.check_batch(&outputs).map_err(for_batch)?;
+        }
+        let mut buffers = vec![IoBuffers { input, on_gpu: None }];
+        if let Some(gpu) = &gpu {
+            buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
+            for (index, buffers) in buffers.iter_mut().enumerate() {
+                let input = (&*model.input.name, &buffers.input);
+                let graph = has_graph.then_some(index);
+                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, input, &outputs, graph)?;
+                buffers.on_gpu = Some(on_gpu);
+            }
+        }
+        let info = ModelInfo {
+            task: model.task.clone(),
+            end2end: model.end2end,
+            keypoints: model.keypoints,
+            ..ModelInfo::default()
+                .with_size(model.input.size)
+                .with_letterbox(options.letterbox)
+                .with_labels(model.labels.iter().cloned())
+        };
+        let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
+        let library = library.path;
+        let mut session = Self {
+            session,
+            buffers,
+            allocator,
+            outputs,
+            info: info.to_caps()?,
+            gpu,
+            model: OpenModel { model, provider, library, has_graph, input_device },
+        };
+        if has_graph {
+            // Captures the graphs, of any input.
+            for buffers in 0..session.buffers.len() {
+                session.run_on_gpu(buffers)?;
+            }
+        }
+        Ok(session)
+    }
+
+    /// How many runs can have their pictures in memory at the same time.
+    pub fn buffer_count(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Where the pictures of the next run on the buffers of this index are written.
+    pub fn input(&mut self, index: usize) -> InputMemory {
+        let buffers = &mut self.buffers[index];
+        // SAFETY: the buffers exist as long as the session.
+        let free = buffers.on_gpu.as_ref().map(|on_gpu| unsafe { on_gpu.ended.event() });
+        InputMemory { address: buffers.input.data_ptr_mut() as u64, free }
+    }
+
+    /// Allocates a set.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
+        let binding = match self.gpu {
+            Some(_) => None,
+            None => {
+                let mut binding = self.session.create_binding().map_err(failed)?;
+                let input = (&self.model.model.input, &self.buffers[0].input);
+                binding.bind_input(&*input.0.name, input.1).map_err(failed)?;
+                Some(binding)
+            }
+        };
+        let batch = self.model.model.input.batch;
+        OutputSet::new(
+            &self.allocator,
+            binding,
+            batch,
+            &self.outputs,
+            &self.info,
+            self.gpu.as_ref(),
+        )
+    }
+
+    /// Runs the model on the pictures in the buffers `index`, and writes `set`. On a GPU the work is submitted; it begins after
+    /// `written`, the events of the pictures. Returns the time that an earlier run took on the GPU, if that is known.
+    ///
+    /// # Errors
+    /// If the model or the GPU fails.
+    pub fn run(
+        &mut self,
+        index: usize,
+        set: &OutputSet,
+        written: &[Event],
+    ) -> Result<Option<Duration>, InferenceError> {
+        let Some(gpu) = self.gpu.clone() else {
+            let binding = set.binding.as_ref().expect("sets of the CPU are bound");
+            let result = self.session.run_binding(binding).map(drop);
+            return match result {
+                Ok(()) => Ok(None),
+                Err(error) => Err(self.run_error(&error)),
+            };
+        };
+        for &event in written {
+            gpu.stream.wait_for(event)?;
+        }
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        let time = on_gpu.ended.since(&on_gpu.began)?;
+        gpu.stream.record(&on_gpu.began)?;
+        self.run_on_gpu(index)?;
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.values) {
+            let row = |value: &DynTensor| DeviceRows {
+                address: value.data_ptr() as u64,
+                pitch: fixed.bytes(),
+            };
+            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the next
+            // run on the buffers is later in the stream.
+            unsafe { gpu.stream.copy_rows(row(from), row(to), fixed.bytes(), 1) }?;
+        }
+        gpu.stream.record(&on_gpu.ended)?;
+        if let Some(ready) = &set.ready {
+            gpu.stream.record(ready)?;
+        }
+        Ok(time)
+    }
+
+    fn run_on_gpu(&mut self, index: usize) -> Result<(), InferenceError> {
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        let result = self.session.run_binding_with_options(&on_gpu.binding, &on_gpu.run_options);
+        match result.map(drop) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.run_error(&error)),
+        }
+    }
+
+    fn run_error(&self, error: &ort::Error) -> InferenceError {
+        trial::run_error(self.model.provider, &self.outputs, error)
+    }
+}
+
+impl GpuBuffers {
+    /// Binds `input`, and memory for `outputs`.
+    fn new(
+        session: &Session,
+        gpu: &GpuStream,
+        allocator: &Allocator,
+        (input_name, input): (&str, &DynTensor),
+        outputs: &[FixedOutput],
+        graph: Option<usize>,
+    ) -> Result<Self, InferenceError> {
+        let mut binding = session.create_binding().map_err(failed)?;
+        binding.bind_input(input_name, input).map_err(failed)?;
+        let mut values = Vec::new();
+        for output in outputs {
+            let mut value = output.allocate(allocator)?;
+            output.bind(&mut binding, &mut value)?;
+            values.push(value);
+        }
+        let mut run_options = RunOptions::new().map_err(failed)?;
+        // The event of an output marks when it may be read.
+        run_options.disable_device_sync().map_err(failed)?;
+        if let Some(graph) = graph {
+            run_options.set(GRAPH_ID, graph.to_string()).map_err(failed)?;
+        }
+        let [began, ended] =
+            [OwnedEvent::with_time(&gpu.device)?, OwnedEvent::with_time(&gpu.device)?];
+        Ok(Self { binding, outputs: values, run_options, began, ended })
+    }
+}
+
+impl Drop for ModelSession {
+    fn drop(&mut self) {
+        // Work that reads or writes the memory of the session.
+        if let Some(gpu) = &self.gpu
+            && let Err(error) = gpu.stream.synchronize()
+        {
+            gst::info!(CAT, "while closing the model: {error}");
+        }
+    }
+}
+
+fn failed(error: ort::Error) -> InferenceError {
+    InferenceError::Session(error.to_string())
+}
+
+/// The model at `path`, if need be with another batch.
+fn with_batch(path: &Path, batch: Option<usize>) -> Result<ModelFile<'_>, InferenceError> {
+    let changed = match batch {
+        Some(batch) if batch > 1 => {
+            let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            })?;
+            batch_dimension::with_batch(&bytes, batch)
+        }
+        _ => None,
+    };
+    Ok(ModelFile { path, changed })
+}
+
+/// # Errors
+/// If `path` is not a regular file that may be read; ONNX Runtime's own messages do not say that.
+fn check_file(path: &Path) -> Result<(), InferenceError> {
+    let problem = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => match File::open(path) {
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        },
+        Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+        Ok(_) => "it is not a regular file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(InferenceError::Model { path: path.to_owned(), problem })
+}

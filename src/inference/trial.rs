@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs of a model when it is opened.
+//!
+//! In: a session. Out: the dimensions of its outputs, which models often have in part only; and whether a model whose
+//! batch was changed computes each picture by itself.
+
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{RunOptions, Session, SessionOutputs};
+use ort::value::{DynTensor, DynTensorValueType, DynValue};
+
+use super::debug_category::CAT;
+use super::error::InferenceError;
+use super::model::{self, Model, ModelError, OutputSpec, PixelElement};
+use super::outputs::FixedOutput;
+use super::provider::Provider;
+use crate::tensor::ElementType;
+
+/// A session to try.
+pub struct Trial<'s> {
+    /// The session.
+    pub session: &'s mut Session,
+    /// Its inputs and outputs.
+    pub model: &'s Model,
+    /// What runs it.
+    pub provider: Provider,
+}
+
+impl Trial<'_> {
+    /// The outputs that have the same dimensions in every run, by a run with `input`.
+    ///
+    /// # Errors
+    /// If the model fails, or an output that is needed depends on the picture, or is not of each picture.
+    pub fn outputs(&mut self, input: &DynTensor) -> Result<Vec<FixedOutput>, InferenceError> {
+        let model = self.model;
+        let outputs = self.run(input, |values| {
+            let of_run = |output: &OutputSpec| fix(model, output, values[&*output.name].shape());
+            let outputs = model.outputs.iter().filter_map(|output| of_run(output).transpose());
+            outputs.collect::<Result<Vec<_>, _>>()
+        })??;
+        match (&outputs[..], &model.outputs[..]) {
+            ([], [first, ..]) => Err(varying(first)),
+            _ => Ok(outputs),
+        }
+    }
+
+    /// Checks that the outputs of a picture do not depend on its place in the batch, and on the other pictures, by two runs
+    /// in which it has other places, beside other pictures.
+    ///
+    /// # Errors
+    /// If the model fails, or they do.
+    pub fn check_batch(&mut self, outputs: &[FixedOutput]) -> Result<(), InferenceError> {
+        let batch = self.model.input.batch;
+        let mut of_run = |run: usize| -> Result<Vec<Vec<f32>>, InferenceError> {
+            let input = &self.model.input;
+            let mut input =
+                DynTensor::new(&Allocator::default(), input.element.onnx(), input.shape())
+                    .map_err(failed)?;
+            for place in 0..batch {
+                // Picture 0 is in place 0, then in place 1; all others are different.
+                let number = if place == run { 0 } else { 1 + place + run * batch };
+                self.write_noise(&mut input, place, number as u64);
+            }
+            self.run(&input, |values| {
+                let of_picture = |fixed: &FixedOutput| {
+                    let numbers = numbers(&values[&*fixed.output.name], fixed);
+                    let len = numbers.len() / batch;
+                    numbers[run * len..(run + 1) * len].to_vec()
+                };
+                outputs.iter().map(of_picture).collect()
+            })
+        };
+        let (first, second) = (of_run(0)?, of_run(1)?);
+        for ((fixed, first), second) in outputs.iter().zip(&first).zip(&second) {
+            if !are_close(first, second) {
+                let problem = format!(
+                    "the output {} of a picture depends on the other pictures of the batch",
+                    fixed.output.name
+                );
+                return Err(InferenceError::Session(problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the model on `input`, without a CUDA graph. Returns the result of `read` for the outputs in host memory.
+    fn run<R>(
+        &mut self,
+        input: &DynTensor,
+        read: impl FnOnce(&SessionOutputs<'_>) -> R,
+    ) -> Result<R, InferenceError> {
+        let provider = self.provider;
+        let mut binding = self.session.create_binding().map_err(failed)?;
+        binding.bind_input(&*self.model.input.name, input).map_err(failed)?;
+        let host =
+            MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+                .map_err(failed)?;
+        for output in &self.model.outputs {
+            binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
+        }
+        let mut run_options = RunOptions::new().map_err(failed)?;
+        run_options.set(GRAPH_ID, "-1").map_err(failed)?;
+        let values = self.session.run_binding_with_options(&binding, &run_options);
+        values.map(|values| read(&values)).map_err(|error| run_error(provider, &[], &error))
+    }
+
+    /// Writes picture `number`, of noise, to a place in the batch.
+    fn write_noise(&self, input: &mut DynTensor, place: usize, number: u64) {
+        let spec = &self.model.input;
+        let bytes = spec.bytes();
+        // SAFETY: the input is a tensor of the model's batch in host memory.
+        let picture = unsafe {
+            let first = input.data_ptr_mut().cast::<u8>().add(place * bytes);
+            std::slice::from_raw_parts_mut(first, bytes)
+        };
+        // A linear congruential generator: Knuth, The Art of Computer Programming, volume 2, 3.3.4.
+        let mut state = number;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        let [black, white] = spec.ranges[0].map(|end| end as f32);
+        let mut value = || black + (white - black) * f32::from(next()) / 255.0;
+        match spec.element {
+            PixelElement::F32 => {
+                picture
+                    .chunks_exact_mut(4)
+                    .for_each(|to| to.copy_from_slice(&value().to_ne_bytes()));
+            }
+            PixelElement::F16 => picture.chunks_exact_mut(2).for_each(|to| {
+                to.copy_from_slice(&half::f16::from_f32(value()).to_ne_bytes());
+            }),
+            PixelElement::U8 => picture.fill_with(next),
+        }
+    }
+}
+
+/// The output with these dimensions in a run; `None` if it is not attached.
+fn fix(
+    model: &Model,
+    output: &OutputSpec,
+    shape: &[i64],
+) -> Result<Option<FixedOutput>, InferenceError> {
+    let sides: Vec<usize> = shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
+    let batch = model.input.batch;
+    // The first dimension is the batch.
+    let is_same =
+        |(index, (&dim, &side)): (usize, (&i64, &usize))| dim >= 0 || (index == 0 && side == batch);
+    let is_certain = output.dims.iter().zip(&sides).enumerate().all(is_same);
+    let is_of_each_picture = batch == 1 || sides.first() == Some(&batch);
+    if !sides.contains(&0) && (is_certain || !output.is_optional()) && is_of_each_picture {
+        return Ok(Some(FixedOutput { output: output.clone(), shape: sides }));
+    }
+    if !output.is_optional() && !is_of_each_picture {
+        let (name, dims) = (output.name.clone(), model::dims_text(shape));
+        return Err(ModelError::OutputBatch { name, batch, dims }.into());
+    }
+    if !output.is_optional() {
+        return Err(varying(output));
+    }
+    let (name, dims) = (&output.name, model::dims_text(&output.dims));
+    gst::info!(CAT, "output {name} is not attached: its dimensions {dims} depend on the picture");
+    Ok(None)
+}
+
+/// The numbers of an output of a floating-point type, in host memory; of another type none.
+fn numbers(value: &DynValue, fixed: &FixedOutput) -> Vec<f32> {
+    let count: usize = fixed.shape.iter().product();
+    let Ok(value) = value.view().downcast::<DynTensorValueType>() else {
+        return Vec::new();
+    };
+    let data = value.data_ptr();
+    match fixed.output.element {
+        ElementType::F32 => {
+            // SAFETY: the output has this type and as many elements, in host memory.
+            unsafe { std::slice::from_raw_parts(data.cast::<f32>(), count) }.to_vec()
+        }
+        ElementType::F16 => {
+            // SAFETY: as above.
+            let halves = unsafe { std::slice::from_raw_parts(data.cast::<half::f16>(), count) };
+            halves.iter().map(|half| half.to_f32()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether numbers of two runs are equal but for rounding: kernels can add in another order at another place.
+fn are_close(a: &[f32], b: &[f32]) -> bool {
+    let scale = a.iter().chain(b).fold(0.0f32, |max, number| max.max(number.abs()));
+    a.iter().zip(b).all(|(a, b)| a == b || (a - b).abs() <= 0.02 * scale)
+}
+
+fn failed(error: ort::Error) -> InferenceError {
+    InferenceError::Session(error.to_string())
+}
+
+/// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.
+pub const GRAPH_ID: &str = "gpu_graph_id";
+
+fn varying(output: &OutputSpec) -> InferenceError {
+    let dims = model::dims_text(&output.dims);
+    ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
+}
+
+/// A failed run. ONNX Runtime refuses memory of other dimensions than an output has.
+pub fn run_error(
+    provider: Provider,
+    outputs: &[FixedOutput],
+    error: &ort::Error,
+) -> InferenceError {
+    let problem = error.to_string();
+    let dynamic = outputs.iter().find(|fixed| fixed.output.dims.iter().any(|&side| side < 0));
+    match dynamic {
+        Some(fixed) if problem.to_lowercase().contains("shape") => varying(&fixed.output),
+        _ => InferenceError::Run { provider: provider.name(), problem },
+    }
+}

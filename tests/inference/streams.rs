@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Several streams on one buffer, behind `analyticscombiner`: models before and behind it.
+
+use crate::detections::{Region, regions};
+use crate::element::{self, has_onnx_runtime, ids};
+use crate::support::onnx::constant;
+use crate::support::{batches, data, pipeline};
+
+const FACES: &str = "data/models/version-RFB-320.onnx";
+const OBJECTS: &str = "data/models/yolov8n_int8_320.onnx";
+
+/// Sources of real frames, of other sizes, formats and lengths; `None`, which is reported as a skip, without the files.
+fn sources() -> Option<[String; 3]> {
+    let file = |name: &str| Some(format!("filesrc location={}", data::path(name)?.display()));
+    Some([
+        format!(
+            "{} ! decodebin ! identity eos-after=10 ! videoconvert ! videoscale ! video/x-raw,format=I420,width=960,height=540",
+            file("data/videos/towncentre_96f_1080p.mp4")?
+        ),
+        format!(
+            "{} ! decodebin ! imagefreeze num-buffers=7 ! videoconvert ! videoscale
+               ! video/x-raw,format=RGB,width=800,height=600,framerate=5/1",
+            file("data/images/crowd_selfie.jpg")?
+        ),
+        format!(
+            "{} ! decodebin ! imagefreeze num-buffers=6 ! videoconvert ! videoscale
+               ! video/x-raw,format=GRAY8,width=480,height=640,framerate=10/1",
+            file("data/images/street.png")?
+        ),
+    ])
+}
+
+/// `ortinference` with this model; `None`, which is reported as a skip, without the file.
+fn inference(model: &str) -> Option<String> {
+    Some(format!("ortinference provider=cpu model={}", data::path(model)?.display()))
+}
+
+/// The regions of each frame that arrives at each of these sinks.
+fn run(description: &str, sinks: &[&str]) -> Vec<Vec<Vec<Region>>> {
+    batches::init();
+    let pipeline = pipeline::parse(description);
+    let seen: Vec<_> = sinks.iter().map(|sink| pipeline::watch(&pipeline, sink, regions)).collect();
+    let ended = pipeline::run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]), "{description}");
+    seen.iter().map(|seen| std::mem::take(&mut *seen.lock().unwrap())).collect()
+}
+
+/// Asserts that streams behind a combiner, with `before` before it and `behind` between it and `nmsfilter`, have the
+/// regions that they have with the elements of `alone` and an `nmsfilter` each.
+fn equal_those_alone(before: [&str; 3], behind: &str, alone: [&str; 3]) {
+    let Some(sources) = sources() else { return };
+    let expected = sources.iter().zip(alone).map(|(source, inference)| {
+        let description = format!("{source} ! {inference} ! nmsfilter ! fakesink name=out");
+        run(&description, &["out"]).remove(0)
+    });
+    let expected: Vec<_> = expected.collect();
+    let inputs = sources.iter().zip(before).enumerate().map(|(index, (source, inference))| {
+        format!("{source} ! {inference} ! queue ! c.sink_{index}  ")
+    });
+    let description = format!(
+        "{} analyticscombiner name=c batch-duration=200000000 ! {behind} ! nmsfilter ! analyticssplitter name=s
+           s.src_0_0 ! queue ! fakesink name=out0
+           s.src_0_1 ! queue ! fakesink name=out1
+           s.src_0_2 ! queue ! fakesink name=out2",
+        inputs.collect::<String>()
+    );
+    let has_regions = |stream: &&Vec<Vec<Region>>| stream.iter().all(|frame| !frame.is_empty());
+    assert!(expected.iter().filter(has_regions).count() > 1, "{expected:?}");
+    let found = run(&description, &["out0", "out1", "out2"]);
+    for (stream, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert_eq!(found.len(), expected.len(), "stream {stream}");
+        for (frame, (found, expected)) in found.iter().zip(expected).enumerate() {
+            assert_eq!(found, expected, "stream {stream}, frame {frame}");
+        }
+    }
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [10, 7, 6]);
+}
+
+#[test]
+fn models_before_a_combiner_are_each_decoded() {
+    let (Some(faces), Some(objects)) = (inference(FACES), inference(OBJECTS)) else { return };
+    if has_onnx_runtime() {
+        let models = [&*objects, &faces, &objects];
+        equal_those_alone(models, "identity", models);
+    }
+}
+
+#[test]
+fn one_model_behind_a_combiner_infers_all_streams() {
+    let Some(objects) = inference(OBJECTS) else { return };
+    if has_onnx_runtime() {
+        equal_those_alone(["identity"; 3], &objects, [&*objects; 3]);
+    }
+}
+
+#[test]
+fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = element::file(&constant([1, 3, 48, 64], "found", &[1, 4], &[8.0, 4.0, 8.0, 0.9]));
+    let description = format!(
+        "videotestsrc num-buffers=9 ! video/x-raw,width=64,height=48,framerate=10/1 ! tee name=t
+           t. ! queue ! fakesink name=held
+           t. ! queue ! c.sink_0
+         audiotestsrc num-buffers=9 ! queue ! c.sink_1
+         analyticscombiner name=c ! ortinference provider=cpu model={} ! analyticssplitter name=s
+           s.src_0_0 ! queue ! fakesink name=video
+           s.src_0_1 ! queue ! fakesink name=audio",
+        model.display()
+    );
+    batches::init();
+    let pipeline = pipeline::parse(&description);
+    let held = pipeline::watch(&pipeline, "held", |buffer| -> gst::Buffer {
+        // SAFETY: the buffer is valid. The reference keeps it shared.
+        unsafe { gst::glib::translate::from_glib_none(buffer.as_ptr()) }
+    });
+    let seen = ["video", "audio"].map(|sink| pipeline::watch(&pipeline, sink, ids));
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.error, None);
+    let held = held.lock().unwrap();
+    assert!(held.len() == 9 && held.iter().all(|buffer| ids(buffer).is_empty()));
+    assert_eq!(*seen[0].lock().unwrap(), vec![vec!["onnx/found".to_owned()]; 9]);
+    assert_eq!(*seen[1].lock().unwrap(), vec![Vec::<String>::new(); 9]);
+}
