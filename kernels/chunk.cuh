@@ -14,9 +14,16 @@
 // Suppressors are survivors; with method=map-reduce, all candidates.
 //
 // In the order of positions each LEAF_CANDIDATES candidates of a chunk are a leaf: a box that bounds them,
-// and a mask of their classes. Candidates are compared with those of a leaf where the bounds of both
-// leaves intersect. Bounds are those of shrunk boxes (proxy_box.cuh), which intersect where boxes
-// conflict.
+// and a mask of their classes. A block has the candidates of a leaf in shared memory (LeafTile); its warps
+// visit the leaves whose bounds intersect those of its own, with a candidate of such a leaf in each lane:
+//
+//   for each leaf whose bounds intersect those of the tile
+//       for each candidate q of the tile
+//           if the shrunk boxes of q and of the lane's candidate intersect, add q to the lane's pairs
+//       for each of the lane's pairs
+//           test it exactly
+//
+// Bounds are those of shrunk boxes (proxy_box.cuh), which intersect where boxes conflict.
 #pragma once
 
 #include "proxy_box.cuh"
@@ -78,16 +85,6 @@ struct LeafCandidate {
         rank = workspace.leaf_rank[at];
         class_index = workspace.leaf_class[at];
     }
-
-    // That of another lane.
-    DEVICE LeafCandidate(const LeafCandidate &of, uint32_t lane) {
-        const auto shuffle = [&](float value) {
-            return __uint_as_float(__shfl_sync(ALL_LANES, __float_as_uint(value), lane));
-        };
-        box = float4{shuffle(of.box.x), shuffle(of.box.y), shuffle(of.box.z), shuffle(of.box.w)};
-        rank = __shfl_sync(ALL_LANES, of.rank, lane);
-        class_index = __shfl_sync(ALL_LANES, of.class_index, lane);
-    }
 };
 
 // Leaves, with a mask of candidates for each, and the warp's part of them: every `parts`th, because leaves
@@ -98,9 +95,9 @@ struct LeafRange {
     uint32_t part, parts;
 };
 
-// Calls `visit` for each leaf of which candidates in its mask can conflict with those in the region, with
-// all candidates and the mask of these, until it returns false. `lowest` is the rule with the lowest
-// threshold. All lanes call it.
+// Calls `visit` for each leaf of which candidates in its mask can conflict with those in the region, with the
+// lane's candidate of it, the shrunk box of this, and whether it can, until `visit` returns false. `lowest` is
+// the rule with the lowest threshold. All lanes call it.
 template <typename Visit>
 DEVICE void visit_leaves(const Workspace &workspace, const LeafRange &range, const Region &region,
                          const OverlapRule &lowest, const Visit &visit) {
@@ -117,51 +114,70 @@ DEVICE void visit_leaves(const Workspace &workspace, const LeafRange &range, con
             hits &= hits - 1;
             const LeafCandidate candidate(workspace, uint32_t(from) + hit * range.parts);
             const uint32_t in_mask = __shfl_sync(ALL_LANES, mask, hit);
+            const float4 shrunk = shrunk_box(candidate.box, lowest);
             const bool can_conflict =
                 (in_mask >> lane_index() & 1) != 0 &&
                 (class_bit(candidate.class_index, lowest) & region.classes) != 0 &&
-                regions_intersect(shrunk_box(candidate.box, lowest), region.bounds);
-            const uint32_t left = __ballot_sync(ALL_LANES, can_conflict);
-            if (left != 0 && !visit(candidate, left)) {
+                regions_intersect(shrunk, region.bounds);
+            if (__any_sync(ALL_LANES, can_conflict) && !visit(candidate, shrunk, can_conflict)) {
                 return;
             }
         }
     }
 }
 
-// Calls `visit` with each candidate of a leaf whose bit is set in `mask`. All lanes call it.
-template <typename Visit>
-DEVICE void visit_candidates(const LeafCandidate &candidates, uint32_t mask, const Visit &visit) {
-    while (mask != 0) {
-        visit(LeafCandidate(candidates, __ffs(mask) - 1));
-        mask &= mask - 1;
+// The candidates of a leaf, in shared memory.
+struct LeafTile {
+    float4 box[LEAF_CANDIDATES], shrunk[LEAF_CANDIDATES];
+    uint32_t rank[LEAF_CANDIDATES], class_index[LEAF_CANDIDATES];
+
+    // Stores the lane's. The lanes of one warp call it.
+    DEVICE void store(const float4 &own, const float4 &own_shrunk, uint32_t own_rank,
+                      uint32_t own_class) {
+        const uint32_t lane = lane_index();
+        box[lane] = own;
+        shrunk[lane] = own_shrunk;
+        rank[lane] = own_rank;
+        class_index[lane] = own_class;
     }
-}
 
-// Whether the candidates conflict, where `higher` outranks the other.
-DEVICE bool conflicts(const LeafCandidate &higher, const float4 &box, uint32_t class_index,
-                      const OverlapRule &rule) {
-    return boxes_conflict(higher.box, box, rule) &&
-           classes_conflict(higher.class_index, class_index, rule);
-}
-
-// The candidates of a leaf that the block's warps have found to be suppressed, a bit per lane.
-struct SuppressedLanes {
-    uint32_t lanes;
-
-    // Adds those of this warp. Returns those of all warps. All lanes call it.
-    DEVICE uint32_t add(bool is_suppressed) {
-        const uint32_t own = __ballot_sync(ALL_LANES, is_suppressed);
-        uint32_t all = 0;
-        if (lane_index() == 0) {
-            all = atomicOr(&lanes, own) | own;
+    // Those in the mask `wanted` whose shrunk boxes intersect this one.
+    DEVICE uint32_t intersecting(uint32_t wanted, const float4 &other) const {
+        uint32_t found = 0;
+#pragma unroll 1
+        for (uint32_t first = 0; first < LEAF_CANDIDATES; first += TESTS) {
+            if ((wanted >> first & ((1u << TESTS) - 1)) == 0) {
+                continue;
+            }
+            uint32_t of_these = 0;
+#pragma unroll
+            for (uint32_t k = 0; k < TESTS; k++) {
+                of_these |= regions_intersect(shrunk[first + k], other) ? 1u << k : 0;
+            }
+            found |= of_these << first;
         }
-        return __shfl_sync(ALL_LANES, all, 0);
+        return found & wanted;
     }
+
+    static constexpr uint32_t TESTS = 8; // without a branch
+};
+
+// Whether the candidate conflicts with candidate `q` of the tile, which it outranks.
+DEVICE bool conflicts(const LeafCandidate &higher, const LeafTile &tile, uint32_t q,
+                      const KernelParams &params, const OverlapRule &lowest) {
+    OverlapRule rule = lowest;
+    rule.set_class(params, tile.class_index[q]);
+    return boxes_conflict(higher.box, tile.box[q], rule) &&
+           classes_conflict(higher.class_index, tile.class_index[q], rule);
+}
+
+struct FilterTile {
+    LeafTile leaf;
+    uint32_t suppressed; // a bit for each candidate of the leaf
 };
 
 KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t stride, uint32_t chunk) {
-    BLOCK_SHARED(SuppressedLanes, suppressed);
+    BLOCK_SHARED(FilterTile, shared);
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     if (!is_sorted(header)) {
@@ -181,10 +197,6 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
     const uint32_t lane = lane_index(), warp = warp_index();
     const uint32_t leaf_first = sort.leaf_first[chunk], leaf_end = sort.leaf_first[chunk + 1];
     for (uint32_t leaf = leaf_first + blockIdx.x; leaf < leaf_end; leaf += gridDim.x) {
-        if (threadIdx.x == 0) {
-            suppressed.lanes = 0;
-        }
-        __syncthreads();
         const OverlapRule lowest(header->params);
         const uint32_t position =
             sort.chunk_first[chunk] + (leaf - leaf_first) * LEAF_CANDIDATES + lane;
@@ -201,22 +213,36 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
         const float4 shrunk = shrunk_box(box, lowest);
         const uint32_t classes = exists ? class_bit(class_index, lowest) : 0;
         const Region region = {bounds_of_warp(shrunk, exists), warp_or(classes)};
-        OverlapRule rule = lowest;
-        rule.set_class(header->params, class_index);
         const uint32_t candidates = __ballot_sync(ALL_LANES, exists);
-        uint32_t done = 0;
+        if (warp == 0) {
+            shared.leaf.store(box, shrunk, rank, class_index);
+            shared.suppressed = 0;
+        }
+        __syncthreads();
+        uint32_t left = candidates;
         visit_leaves(workspace, {workspace.leaf_suppressors, 0, leaf_first, warp, CHUNK_WARPS}, region,
-                     lowest, [&](const LeafCandidate &higher, uint32_t mask) {
-                         bool is_suppressed = false;
-                         visit_candidates(higher, mask, [&](const LeafCandidate &one) {
-                             is_suppressed |= conflicts(one, box, class_index, rule);
-                         });
-                         done = suppressed.add(exists && is_suppressed);
-                         return done != candidates;
+                     lowest,
+                     [&](const LeafCandidate &higher, const float4 &its_shrunk, bool can_conflict) {
+                         uint32_t pairs =
+                             can_conflict ? shared.leaf.intersecting(left, its_shrunk) : 0;
+                         uint32_t found = 0;
+                         for (; pairs != 0; pairs &= pairs - 1) {
+                             const uint32_t q = __ffs(pairs) - 1;
+                             if (conflicts(higher, shared.leaf, q, header->params, lowest)) {
+                                 found |= 1u << q;
+                             }
+                         }
+                         const uint32_t own = warp_or(found);
+                         uint32_t of_all_warps = 0;
+                         if (lane == 0) {
+                             of_all_warps = atomicOr(&shared.suppressed, own) | own;
+                         }
+                         left = candidates & ~__shfl_sync(ALL_LANES, of_all_warps, 0);
+                         return left != 0;
                      });
         __syncthreads();
         if (warp == 0) {
-            const bool is_suppressed = exists && (suppressed.lanes >> lane & 1);
+            const bool is_suppressed = exists && (shared.suppressed >> lane & 1);
             const bool is_left = exists && !is_suppressed;
             const bool is_member = method == MAP_REDUCE ? exists : is_left;
             const uint64_t at = uint64_t(leaf) * LEAF_CANDIDATES + lane;
@@ -230,11 +256,11 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
             }
             const float4 bounds = bounds_of_warp(shrunk, is_member);
             const uint32_t of_members = warp_or(is_member ? classes : 0);
-            const uint32_t left = __ballot_sync(ALL_LANES, is_left);
+            const uint32_t of_left = __ballot_sync(ALL_LANES, is_left);
             if (lane == 0) {
                 workspace.leaf_bounds[leaf] = bounds;
                 workspace.leaf_classes[leaf] = of_members;
-                workspace.leaf_candidates[leaf] = left;
+                workspace.leaf_candidates[leaf] = of_left;
                 workspace.leaf_suppressors[leaf] = method == MAP_REDUCE ? candidates : 0;
             }
         }
@@ -242,11 +268,13 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
     }
 }
 
+struct MapTile {
+    LeafTile leaf;
+    ConflictList conflicts[LEAF_CANDIDATES];
+};
+
 KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t stride, uint32_t chunk) {
-    struct Lists {
-        ConflictList of[LEAF_CANDIDATES];
-    };
-    BLOCK_SHARED(Lists, lists);
+    BLOCK_SHARED(MapTile, shared);
     grid_dependency_wait();
     Header *const header = image_header<true>(workspaces, stride);
     const uint32_t method = header->params.method;
@@ -264,39 +292,43 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
         if (queries == 0) {
             continue;
         }
-        if (threadIdx.x < LEAF_CANDIDATES) {
-            lists.of[threadIdx.x].count = 0;
+        const OverlapRule lowest(header->params);
+        if (warp == 0) {
+            const LeafCandidate own(workspace, leaf);
+            shared.leaf.store(own.box, shrunk_box(own.box, lowest), own.rank, own.class_index);
+            shared.conflicts[lane].count = 0;
         }
         __syncthreads();
-        const OverlapRule lowest(header->params);
-        OverlapRule rule = lowest;
-        const LeafCandidate own(workspace, leaf);
-        rule.set_class(header->params, own.class_index);
-        bool is_query = queries >> lane & 1;
         const Region region = {workspace.leaf_bounds[leaf], workspace.leaf_classes[leaf]};
+        uint32_t left = queries;
         visit_leaves(workspace, {masks, leaf_first, leaf_end, warp, CHUNK_WARPS}, region, lowest,
-                     [&](const LeafCandidate &higher, uint32_t mask) {
-                         visit_candidates(higher, mask, [&](const LeafCandidate &one) {
-                             if (is_query && one.rank < own.rank &&
-                                 conflicts(one, own.box, own.class_index, rule)) {
-                                 ConflictList &list = lists.of[lane];
+                     [&](const LeafCandidate &higher, const float4 &its_shrunk, bool can_conflict) {
+                         uint32_t pairs =
+                             can_conflict ? shared.leaf.intersecting(left, its_shrunk) : 0;
+                         uint32_t found = 0;
+                         for (; pairs != 0; pairs &= pairs - 1) {
+                             const uint32_t q = __ffs(pairs) - 1;
+                             if (higher.rank < shared.leaf.rank[q] &&
+                                 conflicts(higher, shared.leaf, q, header->params, lowest)) {
+                                 ConflictList &list = shared.conflicts[q];
                                  const uint32_t at = atomicAdd(&list.count, 1u);
                                  if (at < CONFLICT_LIST_CAPACITY) {
-                                     list.slots[at] = one.rank;
+                                     list.slots[at] = higher.rank;
                                  }
-                                 // One conflict is enough.
-                                 is_query = method != MAP_REDUCE;
+                                 found |= 1u << q;
                              }
-                         });
-                         return __any_sync(ALL_LANES, is_query);
+                         }
+                         // One conflict is enough.
+                         left &= method == MAP_REDUCE ? ~warp_or(found) : ~0u;
+                         return left != 0;
                      });
         __syncthreads();
         if (warp == 0) {
             const bool is_candidate = queries >> lane & 1;
-            const bool survives = is_candidate && lists.of[lane].count == 0;
+            const bool survives = is_candidate && shared.conflicts[lane].count == 0;
             if (survives || (is_candidate && method == MAP_REDUCE)) {
                 const uint32_t kind = survives ? Decision::SURVIVES : Decision::SUPPRESSED;
-                workspace.decision_by_rank[own.rank] = Decision::encode(kind, 1).bits;
+                workspace.decision_by_rank[shared.leaf.rank[lane]] = Decision::encode(kind, 1).bits;
             }
             const uint32_t survivors = __ballot_sync(ALL_LANES, survives);
             if (lane == 0 && method != MAP_REDUCE) {
@@ -305,13 +337,13 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
         }
         // Eight threads copy a list.
         const uint32_t query = threadIdx.x / CHUNK_WARPS;
-        const uint32_t count = lists.of[query].count;
-        const uint32_t rank = workspace.leaf_rank[uint64_t(leaf) * LEAF_CANDIDATES + query];
+        const uint32_t count = shared.conflicts[query].count;
+        const uint32_t rank = shared.leaf.rank[query];
         if ((queries >> query & 1) != 0 && count != 0 && method != MAP_REDUCE) {
             const uint32_t words = min(count, CONFLICT_LIST_CAPACITY);
             ConflictList &to = workspace.conflicts[rank];
             for (uint32_t i = threadIdx.x % CHUNK_WARPS; i < words; i += CHUNK_WARPS) {
-                to.slots[i] = lists.of[query].slots[i];
+                to.slots[i] = shared.conflicts[query].slots[i];
             }
             if (threadIdx.x % CHUNK_WARPS == 0) {
                 to.count = count;

@@ -41,9 +41,11 @@ DEVICE uint32_t ChunkConflicts::wait_for_all(const Workspace &workspace, uint32_
     uint32_t kind = Decision::UNDECIDED;
     for (uint32_t spin_limit = 1; kind == Decision::UNDECIDED; spin_limit = SPIN_LIMIT) {
         kind = Decision::SURVIVES;
-        visit_leaves(workspace, range, region, lowest, [&](const LeafCandidate &higher, uint32_t mask) {
-            const bool conflict = (mask >> lane_index() & 1) != 0 && higher.rank < rank &&
-                                  conflicts(higher, own.box, own.class_index, rule);
+        visit_leaves(workspace, range, region, lowest,
+                     [&](const LeafCandidate &higher, const float4 &, bool can_conflict) {
+            const bool conflict = can_conflict && higher.rank < rank &&
+                                  boxes_conflict(higher.box, own.box, rule) &&
+                                  classes_conflict(higher.class_index, own.class_index, rule);
             const uint32_t *const decisions[1] = {
                 &workspace.decision_by_rank[conflict ? higher.rank : rank]};
             if (!__any_sync(ALL_LANES, conflict)) {

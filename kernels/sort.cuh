@@ -15,8 +15,10 @@
 //
 // The order by rank is cut into chunks (chunk.cuh) at the buckets nearest to the wanted sizes. The key of
 // the order by position is, from the upper bits on: the chunk; bits of the class, unless all classes
-// conflict; the logarithm of the size; the place of the box's center on a Z-order curve; and the slot. The
+// conflict; the logarithm of the size; the place of the box's center on a Hilbert curve; and the slot. The
 // coordinates on the curve are quantiles of the sample, so that any distribution of boxes uses all of it.
+// Neighbors on a Hilbert curve are neighbors in the plane. It begins and ends at an edge of the plane; every
+// other size has it backwards, so that the last boxes of a size are close to the first of the next.
 #pragma once
 
 #include "workspace.cuh"
@@ -55,12 +57,22 @@ DEVICE uint32_t bucket_of(const uint64_t *splitters, uint32_t buckets, uint64_t 
     return bucket;
 }
 
-// Bit i becomes bit 2 * i.
-DEVICE uint32_t spread_bits(uint32_t bits) {
-    bits = (bits | bits << 8) & 0x00ff00ffu;
-    bits = (bits | bits << 4) & 0x0f0f0f0fu;
-    bits = (bits | bits << 2) & 0x33333333u;
-    return (bits | bits << 1) & 0x55555555u;
+// The place on a Hilbert curve through a square of SORT_BUCKETS columns and rows.
+DEVICE uint32_t hilbert_place(uint32_t column, uint32_t row) {
+    uint32_t place = 0;
+#pragma unroll
+    for (uint32_t side = SORT_BUCKETS / 2; side != 0; side /= 2) {
+        const bool is_right = (column & side) != 0, is_lower = (row & side) != 0;
+        // The quarters in the order upper left, lower left, lower right, upper right.
+        place = place * 4 + (is_right ? (is_lower ? 2 : 3) : (is_lower ? 1 : 0));
+        if (!is_lower) {
+            // In the upper quarters the curve is mirrored at a diagonal.
+            const uint32_t mirror = is_right ? SORT_BUCKETS - 1 : 0, x = column ^ mirror;
+            column = row ^ mirror;
+            row = x;
+        }
+    }
+    return place;
 }
 
 // Twice the logarithm of the longer side to base 16, from 0 to 31.
@@ -131,8 +143,9 @@ DEVICE uint64_t position_key(const Workspace &workspace, const SortSample &sampl
     const uint32_t class_index =
         workspace.header->params.class_agnostic ? 0 : workspace.candidate_class[slot];
     const uint64_t chunk = bucket_chunk(workspace.header, candidates, rank_bucket);
-    const uint32_t curve = spread_bits(column) | spread_bits(row) << 1;
-    return chunk << 61 | uint64_t(class_index & 15) << 57 | uint64_t(size_level(box)) << 52 |
+    const uint32_t level = size_level(box), place = hilbert_place(column, row);
+    const uint32_t curve = level % 2 == 0 ? place : SORT_BUCKETS * SORT_BUCKETS - 1 - place;
+    return chunk << 61 | uint64_t(class_index & 15) << 57 | uint64_t(level) << 52 |
            uint64_t(curve) << 32 | slot;
 }
 static_assert(MAX_CHUNKS <= 8 && SORT_BUCKETS <= 1 << 10, "the bits of the position key");

@@ -96,7 +96,7 @@ static void load(const std::string &folder, int major) {
 }
 
 // The limits of src/engine/cuda/interface.rs.
-static const uint32_t SORT_LIMIT = 6144, FIRST_CHUNK = 16384;
+static const uint32_t SORT_LIMIT = 16384, FIRST_CHUNK = 32768;
 
 // `follows`: it is not the first kernel, and is launched with programmatic dependency.
 static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters,

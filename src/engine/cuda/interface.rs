@@ -31,7 +31,7 @@ impl SortLimits {
     /// None: for oriented boxes.
     pub const NEVER: Self = Self { limit: u32::MAX, ..Self::DEFAULT };
     /// From where on that takes less time.
-    pub const DEFAULT: Self = Self { limit: 6144, first_chunk: 16_384 };
+    pub const DEFAULT: Self = Self { limit: 16_384, first_chunk: 32_768 };
 }
 
 /// The element type of a tensor, and its number in tables of decode kernels.
