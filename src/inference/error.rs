@@ -168,6 +168,11 @@ impl InferenceError {
         }
     }
 
+    /// A failure of ONNX Runtime other than those of a run, of a file, or of a provider.
+    pub fn session(error: ort::Error) -> Self {
+        Self::Session(error.to_string())
+    }
+
     /// A failure of `provider` that ONNX Runtime reports.
     pub fn provider(provider: Provider, error: &ort::Error) -> Self {
         let message = error.to_string();

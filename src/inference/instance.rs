@@ -148,14 +148,14 @@ impl Instance {
     fn start(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
         let shared = Arc::<Shared>::default();
         let (opened, result) = mpsc::channel();
-        let (of_thread, options) = (shared.clone(), options.clone());
-        let (batch_timeout, for_thread) = (options.batch_timeout, options.clone());
+        let (of_thread, for_thread) = (shared.clone(), options.clone());
         let run = move || match open_session(&for_thread, provider) {
             Ok(session) => {
                 let _ = opened.send(Ok(session.model.clone()));
                 drop(opened);
                 // Elements would wait for a thread that has panicked.
-                let run = AssertUnwindSafe(|| run_batches(session, &of_thread, batch_timeout));
+                let timeout = for_thread.batch_timeout;
+                let run = AssertUnwindSafe(|| run_batches(session, &of_thread, timeout));
                 if catch_unwind(run).is_err() {
                     let problem = "the thread of the model has panicked".to_owned();
                     fail(&of_thread, &InferenceError::Session(problem));
@@ -169,7 +169,7 @@ impl Instance {
         })?;
         let ended = || Err(InferenceError::Session("the thread of the model has ended".to_owned()));
         let model = result.recv().unwrap_or_else(|_| ended())?;
-        Ok(Self { model, options, shared, thread: Some(thread) })
+        Ok(Self { model, options: options.clone(), shared, thread: Some(thread) })
     }
 }
 
@@ -177,10 +177,9 @@ impl Drop for Instance {
     fn drop(&mut self) {
         lock(&self.shared.state).is_stopped = true;
         self.shared.arrived.notify_all();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            gst::warning!(CAT, "the thread of a model has panicked");
+        if let Some(thread) = self.thread.take() {
+            // Elements have the error of a thread that has panicked.
+            let _ = thread.join();
         }
     }
 }
@@ -397,10 +396,11 @@ fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
         let result = session.run(index, &sets[set], &written);
         let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
         let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
+        let result = result.map(run);
         let mut state = lock(&shared.state);
-        let slots = sets[set].slots.clone();
-        let (number, entries) = (state.number, pictures);
-        state.sets[set] = SetState { slots, number, entries, result: result.map(run) };
+        let number = state.number;
+        let of_set = &mut state.sets[set];
+        (of_set.number, of_set.entries, of_set.result) = (number, pictures, result);
         drop(state);
         if let Some(failure) = failure {
             return fail(shared, &failure);

@@ -35,7 +35,7 @@ impl FixedOutput {
     /// If it cannot be allocated.
     pub fn allocate(&self, allocator: &Allocator) -> Result<DynTensor, InferenceError> {
         DynTensor::new(allocator, self.output.onnx(), self.shape.as_slice())
-            .map_err(|error| InferenceError::Session(error.to_string()))
+            .map_err(InferenceError::session)
     }
 
     /// Binds `value` as the memory of the output.
@@ -47,9 +47,7 @@ impl FixedOutput {
         binding: &mut IoBinding,
         value: &mut DynTensor,
     ) -> Result<(), InferenceError> {
-        binding
-            .bind_output(&*self.output.name, value)
-            .map_err(|error| InferenceError::Session(error.to_string()))
+        binding.bind_output(&*self.output.name, value).map_err(InferenceError::session)
     }
 
     /// Its size in bytes.

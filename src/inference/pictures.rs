@@ -149,8 +149,9 @@ impl Pictures {
     /// If the frame cannot be read, or the GPU fails.
     ///
     /// # Safety
-    /// `input` must be memory of the model's input, with room for the picture, where `new` was given; nothing else
-    /// may access the picture's part from when `input` is free until the run for which it is written.
+    /// `input` must be memory of the model's input, with room for the picture, on the device that `new` was given, or
+    /// the host. Nothing else may access the picture's part from when `input` is free until the run for which it is
+    /// written.
     pub unsafe fn write(
         &mut self,
         prepared: Prepared<'_>,

@@ -114,7 +114,7 @@ fn open(
 ) -> Result<Session, InferenceError> {
     let mut builder = Session::builder(&library.environment)
         .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?))
-        .map_err(|error| InferenceError::Session(error.to_string()))?;
+        .map_err(InferenceError::session)?;
     if !providers.is_empty() {
         builder = builder
             .with_execution_providers(providers)
@@ -149,7 +149,7 @@ pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
         let status = (ort::api().SessionGetMemoryInfoForInputs)(session.ptr(), &mut memory, 1);
         ort::Error::result_from_status(status)
     };
-    result.map_err(|error| InferenceError::Session(error.to_string()))?;
+    result.map_err(InferenceError::session)?;
     let mut device = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;
     if !memory.is_null() {
         // SAFETY: the session owns the description, and `device` is valid for writes.

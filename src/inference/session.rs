@@ -31,7 +31,7 @@ use super::library::OnnxRuntime;
 use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
 use super::provider::{self, GpuStream, ModelFile, Provider};
-use super::trial::{self, GRAPH_ID, Trial};
+use super::trial::{GRAPH_ID, Trial, run_error};
 use crate::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 use crate::input::model::ModelInfo;
 
@@ -138,7 +138,8 @@ impl ModelSession {
                     AllocatorType::Device,
                     MemoryType::Default,
                 );
-                info.and_then(|info| Allocator::new(&session, info)).map_err(failed)?
+                info.and_then(|info| Allocator::new(&session, info))
+                    .map_err(InferenceError::session)?
             }
         };
         let reads_device = gpu.is_some() && !provider::reads_input_on_host(&session)?;
@@ -146,7 +147,7 @@ impl ModelSession {
         let new_input = || {
             let allocator = if reads_device { &allocator } else { &host };
             DynTensor::new(allocator, model.input.element.onnx(), model.input.shape())
-                .map_err(failed)
+                .map_err(InferenceError::session)
         };
         let input = new_input()?;
         let mut trial = Trial { session: &mut session, model: &model, provider };
@@ -214,9 +215,9 @@ impl ModelSession {
         let binding = match self.gpu {
             Some(_) => None,
             None => {
-                let mut binding = self.session.create_binding().map_err(failed)?;
+                let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
                 let input = (&self.model.model.input, &self.buffers[0].input);
-                binding.bind_input(&*input.0.name, input.1).map_err(failed)?;
+                binding.bind_input(&*input.0.name, input.1).map_err(InferenceError::session)?;
                 Some(binding)
             }
         };
@@ -244,11 +245,8 @@ impl ModelSession {
     ) -> Result<Option<Duration>, InferenceError> {
         let Some(gpu) = self.gpu.clone() else {
             let binding = set.binding.as_ref().expect("sets of the CPU are bound");
-            let result = self.session.run_binding(binding).map(drop);
-            return match result {
-                Ok(()) => Ok(None),
-                Err(error) => Err(self.run_error(&error)),
-            };
+            let result = self.session.run_binding(binding).map(|_| None);
+            return result.map_err(|error| run_error(self.model.provider, &self.outputs, &error));
         };
         for &event in written {
             gpu.stream.wait_for(event)?;
@@ -277,14 +275,8 @@ impl ModelSession {
     fn run_on_gpu(&mut self, index: usize) -> Result<(), InferenceError> {
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         let result = self.session.run_binding_with_options(&on_gpu.binding, &on_gpu.run_options);
-        match result.map(drop) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.run_error(&error)),
-        }
-    }
-
-    fn run_error(&self, error: &ort::Error) -> InferenceError {
-        trial::run_error(self.model.provider, &self.outputs, error)
+        let result = result.map(drop);
+        result.map_err(|error| run_error(self.model.provider, &self.outputs, &error))
     }
 }
 
@@ -298,19 +290,19 @@ impl GpuBuffers {
         outputs: &[FixedOutput],
         graph: Option<usize>,
     ) -> Result<Self, InferenceError> {
-        let mut binding = session.create_binding().map_err(failed)?;
-        binding.bind_input(input_name, input).map_err(failed)?;
+        let mut binding = session.create_binding().map_err(InferenceError::session)?;
+        binding.bind_input(input_name, input).map_err(InferenceError::session)?;
         let mut values = Vec::new();
         for output in outputs {
             let mut value = output.allocate(allocator)?;
             output.bind(&mut binding, &mut value)?;
             values.push(value);
         }
-        let mut run_options = RunOptions::new().map_err(failed)?;
+        let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
         // The event of an output marks when it may be read.
-        run_options.disable_device_sync().map_err(failed)?;
+        run_options.disable_device_sync().map_err(InferenceError::session)?;
         if let Some(graph) = graph {
-            run_options.set(GRAPH_ID, graph.to_string()).map_err(failed)?;
+            run_options.set(GRAPH_ID, graph.to_string()).map_err(InferenceError::session)?;
         }
         let [began, ended] =
             [OwnedEvent::with_time(&gpu.device)?, OwnedEvent::with_time(&gpu.device)?];
@@ -327,10 +319,6 @@ impl Drop for ModelSession {
             gst::info!(CAT, "while closing the model: {error}");
         }
     }
-}
-
-fn failed(error: ort::Error) -> InferenceError {
-    InferenceError::Session(error.to_string())
 }
 
 /// The model at `path`, if need be with another batch.

@@ -54,7 +54,7 @@ impl Trial<'_> {
             let input = &self.model.input;
             let mut input =
                 DynTensor::new(&Allocator::default(), input.element.onnx(), input.shape())
-                    .map_err(failed)?;
+                    .map_err(InferenceError::session)?;
             for place in 0..batch {
                 // Picture 0 is in place 0, then in place 1; all others are different.
                 let number = if place == run { 0 } else { 1 + place + run * batch };
@@ -89,16 +89,16 @@ impl Trial<'_> {
         read: impl FnOnce(&SessionOutputs<'_>) -> R,
     ) -> Result<R, InferenceError> {
         let provider = self.provider;
-        let mut binding = self.session.create_binding().map_err(failed)?;
-        binding.bind_input(&*self.model.input.name, input).map_err(failed)?;
+        let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
+        binding.bind_input(&*self.model.input.name, input).map_err(InferenceError::session)?;
         let host =
             MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
-                .map_err(failed)?;
+                .map_err(InferenceError::session)?;
         for output in &self.model.outputs {
-            binding.bind_output_to_device(&*output.name, &host).map_err(failed)?;
+            binding.bind_output_to_device(&*output.name, &host).map_err(InferenceError::session)?;
         }
-        let mut run_options = RunOptions::new().map_err(failed)?;
-        run_options.set(GRAPH_ID, "-1").map_err(failed)?;
+        let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
+        run_options.set(GRAPH_ID, "-1").map_err(InferenceError::session)?;
         let values = self.session.run_binding_with_options(&binding, &run_options);
         values.map(|values| read(&values)).map_err(|error| run_error(provider, &[], &error))
     }
@@ -152,16 +152,19 @@ fn fix(
     if !sides.contains(&0) && (is_certain || !output.is_optional()) && is_of_each_picture {
         return Ok(Some(FixedOutput { output: output.clone(), shape: sides }));
     }
-    if !output.is_optional() && !is_of_each_picture {
+    if output.is_optional() {
+        let (name, dims) = (&output.name, model::dims_text(&output.dims));
+        gst::info!(
+            CAT,
+            "output {name} is not attached: its dimensions {dims} depend on the picture"
+        );
+        Ok(None)
+    } else if is_of_each_picture {
+        Err(varying(output))
+    } else {
         let (name, dims) = (output.name.clone(), model::dims_text(shape));
-        return Err(ModelError::OutputBatch { name, batch, dims }.into());
+        Err(ModelError::OutputBatch { name, batch, dims }.into())
     }
-    if !output.is_optional() {
-        return Err(varying(output));
-    }
-    let (name, dims) = (&output.name, model::dims_text(&output.dims));
-    gst::info!(CAT, "output {name} is not attached: its dimensions {dims} depend on the picture");
-    Ok(None)
 }
 
 /// The numbers of an output of a floating-point type, in host memory; of another type none.
@@ -189,10 +192,6 @@ fn numbers(value: &DynValue, fixed: &FixedOutput) -> Vec<f32> {
 fn are_close(a: &[f32], b: &[f32]) -> bool {
     let scale = a.iter().chain(b).fold(0.0f32, |max, number| max.max(number.abs()));
     a.iter().zip(b).all(|(a, b)| a == b || (a - b).abs() <= 0.02 * scale)
-}
-
-fn failed(error: ort::Error) -> InferenceError {
-    InferenceError::Session(error.to_string())
 }
 
 /// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.

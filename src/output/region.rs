@@ -175,16 +175,18 @@ impl FrameRegions {
 
     /// The index, the size and the regions of each frame, also of those without a region.
     pub fn frames(&self) -> impl Iterator<Item = (usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames.iter().map(|frame| {
-            let Frame { index, size, regions, details, has_visibility } = frame;
-            (*index, *size, self.range(regions.clone(), details.clone(), *has_visibility))
-        })
+        self.frames.iter().map(|frame| self.of_frame(frame))
     }
 
     /// The same of the frame with this position among them.
     #[cfg(feature = "v1_28")]
     pub fn frame(&self, position: usize) -> Option<(usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames().nth(position)
+        self.frames.get(position).map(|frame| self.of_frame(frame))
+    }
+
+    fn of_frame(&self, frame: &Frame) -> (usize, [u32; 2], DetailedRegions<'_>) {
+        let Frame { index, size, regions, details, has_visibility } = frame;
+        (*index, *size, self.range(regions.clone(), details.clone(), *has_visibility))
     }
 
     fn range(

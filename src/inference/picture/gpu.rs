@@ -24,9 +24,9 @@ const PTX: &CStr = match CStr::from_bytes_with_nul(
     Err(_) => panic!("PTX is text"),
 };
 
-/// A frame's bytes where the GPU can read them: in pinned memory, and on a GPU with memory of its own also there. Its
-/// copy engine reads pinned memory at the full rate of the bus, while kernels would wait for single accesses, and keep
-/// their multiprocessors from the model.
+/// A frame's bytes where the GPU can read them: in pinned memory, and on a discrete GPU also in device memory. A copy
+/// engine reads pinned memory at the full rate of the bus. Kernels that read it wait for each access, and occupy
+/// multiprocessors that the model needs.
 #[derive(Default)]
 pub struct Staging {
     pinned: Option<PinnedBuffer>,
