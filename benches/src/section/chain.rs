@@ -20,7 +20,8 @@ use crate::report::Table;
 
 pub const SECTION: Section = Section {
     name: "chain",
-    about: "streams through ortinference and nmsfilter, beside the model alone (NMSFILTER_BENCH_MODEL: another one)",
+    about: "streams through ortinference and nmsfilter, beside the model alone (NMSFILTER_BENCH_MODEL: another one, \
+            NMSFILTER_BENCH_DECODER: properties of nmsfilter for it)",
     run,
 };
 
@@ -36,6 +37,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     };
     let model = std::env::var_os("NMSFILTER_BENCH_MODEL").map(PathBuf::from);
     let model = model.unwrap_or_else(|| data.join("data/models/version-RFB-640.onnx"));
+    let decoder = std::env::var("NMSFILTER_BENCH_DECODER").unwrap_or_default();
     let picture = data.join("data/oscars/oscars.png");
     let time = bench.budget * 10;
     // Latencies are from the sink pad of ortinference to the source pad of nmsfilter: the queue between them is full.
@@ -78,7 +80,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
         for (name, properties, batch) in chains {
             let name = format!("{streams} streams{name}");
-            let chain = Chain { streams, properties, model: &model, picture: &picture };
+            let chain =
+                Chain { streams, properties, model: &model, decoder: &decoder, picture: &picture };
             match chain.run(time) {
                 Ok(found) => table.row([
                     name,
@@ -142,6 +145,8 @@ struct Chain<'c> {
     streams: usize,
     properties: &'c str,
     model: &'c Path,
+    /// Properties of `nmsfilter`.
+    decoder: &'c str,
     picture: &'c Path,
 }
 
@@ -153,6 +158,15 @@ struct Found {
     batch: f64,
     /// Processor time by time.
     cores: f64,
+}
+
+/// A pipeline that is stopped when it is dropped.
+struct Running(gst::Pipeline);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.set_state(gst::State::Null);
+    }
 }
 
 /// What a stream's probes share.
@@ -172,10 +186,11 @@ impl Chain<'_> {
                 "filesrc location={} ! decodebin ! videoconvert ! video/x-raw,format=I420 ! imagefreeze
                    ! ortinference name=inference{index} model={} {}
                    ! queue max-size-buffers=3 max-size-bytes=0
-                   ! nmsfilter name=nms{index} keep-tensors=false ! fakesink sync=false async=false ",
+                   ! nmsfilter name=nms{index} keep-tensors=false {} ! fakesink sync=false async=false ",
                 self.picture.display(),
                 self.model.display(),
                 self.properties,
+                self.decoder,
             )
         };
         let description: String = (0..self.streams).map(stream).collect();
@@ -206,12 +221,18 @@ impl Chain<'_> {
             });
             passed.push(of_stream);
         }
+        // Also after an error.
+        let pipeline = Running(pipeline);
+        let pipeline = &pipeline.0;
         pipeline.set_state(gst::State::Playing)?;
         let bus = pipeline.bus().context("a pipeline has a bus")?;
         let wait = |time: Duration| match bus
             .timed_pop_filtered(gst::ClockTime::try_from(time)?, &[gst::MessageType::Error])
         {
-            Some(message) => Err(anyhow!("{:?}", message.structure())),
+            Some(message) => Err(match message.view() {
+                gst::MessageView::Error(error) => anyhow!("{}", error.error()),
+                _ => anyhow!("no frame"),
+            }),
             None => Ok(()),
         };
         let is_running =
