@@ -31,7 +31,7 @@ impl DeviceBuffer {
         let mut address = 0;
         // SAFETY: `address` is valid for writes; `drop` frees the allocation. An allocation of 0
         // bytes would be an error.
-        unsafe { device.enter_to_allocate()?.cuMemAlloc_v2(&mut address, len.max(1)) }?;
+        unsafe { device.enter()?.cuMemAlloc_v2(&mut address, len.max(1)) }?;
         Ok(Self { device: device.clone(), address, len })
     }
 
@@ -53,7 +53,7 @@ impl DeviceBuffer {
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        if let Ok(driver) = self.device.enter_to_allocate() {
+        if let Ok(driver) = self.device.enter() {
             // SAFETY: the address was returned by `cuMemAlloc_v2` in this context, and is freed
             // once. `cuMemFree` waits for work that uses the memory.
             let _ = unsafe { driver.cuMemFree_v2(self.address) };
@@ -83,7 +83,7 @@ impl PinnedBuffer {
     /// # Errors
     /// If the driver cannot allocate or map the memory.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, DriverError> {
-        let driver = device.enter_to_allocate()?;
+        let driver = device.enter()?;
         let mut host: *mut c_void = null_mut();
         // SAFETY: `host` is valid for writes; `drop` frees the allocation.
         unsafe { driver.cuMemHostAlloc(&mut host, len.max(1), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
@@ -127,7 +127,7 @@ impl PinnedBuffer {
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
-        if let Ok(driver) = self.device.enter_to_allocate() {
+        if let Ok(driver) = self.device.enter() {
             // SAFETY: the address was returned by `cuMemHostAlloc` in this context, and is freed
             // once. `cuMemFreeHost` waits for work that uses the memory.
             let _ = unsafe { driver.cuMemFreeHost(self.host.as_ptr().cast()) };

@@ -189,25 +189,23 @@ impl Device {
     /// Makes this device's context current on the calling thread, and returns the driver as a guard. When the
     /// guard is dropped, the previous context is current again.
     ///
+    /// The thread's capture mode is relaxed meanwhile. While another thread captures a stream in global mode, as ONNX
+    /// Runtime does, the driver refuses calls that allocate, free or wait in any other mode, and the capture fails.
+    ///
     /// # Errors
     /// If the context cannot be made current.
     pub(crate) fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
         // SAFETY: the context is valid, because `self` retains it. The guard pops it.
         unsafe { self.driver.cuCtxPushCurrent_v2(self.context) }?;
-        Ok(ContextGuard { device: self, thread: std::marker::PhantomData })
+        let mode = exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
+        Ok(ContextGuard { device: self, mode, thread: std::marker::PhantomData })
     }
 
-    /// [`enter`](Self::enter) for calls that allocate or free memory or load code. While another thread captures a stream
-    /// in global mode, as ONNX Runtime does, the driver would refuse them, and the capture would fail.
-    ///
-    /// # Errors
-    /// If the context cannot be made current.
-    pub(crate) fn enter_to_allocate(&self) -> Result<AllocationGuard<'_>, DriverError> {
-        let context = self.enter()?;
-        Ok(AllocationGuard {
-            previous: exchange_capture_mode(&context, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED),
-            context,
-        })
+    /// Makes the calling thread's capture mode relaxed, as [`enter`](Self::enter) does, from now on: for libraries that call
+    /// the driver by themselves.
+    #[cfg(feature = "onnxruntime")]
+    pub(crate) fn relax_capture_mode(&self) {
+        exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
     }
 }
 
@@ -216,28 +214,6 @@ fn exchange_capture_mode(driver: &Driver, mut mode: CaptureMode) -> Option<Captu
     // SAFETY: `mode` is valid for reads and writes.
     let result = unsafe { driver.cuThreadExchangeStreamCaptureMode(&mut mode) };
     result.is_some_and(|result| result.is_ok()).then_some(mode)
-}
-
-/// The driver, as [`Device::enter_to_allocate`] returns it. When it is dropped, the thread's mode is that of before.
-pub(crate) struct AllocationGuard<'a> {
-    previous: Option<CaptureMode>,
-    context: ContextGuard<'a>,
-}
-
-impl std::ops::Deref for AllocationGuard<'_> {
-    type Target = Driver;
-
-    fn deref(&self) -> &Driver {
-        &self.context
-    }
-}
-
-impl Drop for AllocationGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(previous) = self.previous {
-            exchange_capture_mode(&self.context, previous);
-        }
-    }
 }
 
 /// [`Device::enter`] for this repository's benchmarks.
@@ -274,6 +250,8 @@ impl fmt::Debug for Device {
 /// The driver, while a device's context is current on this thread.
 pub struct ContextGuard<'a> {
     device: &'a Device,
+    /// The thread's capture mode of before; `None` if the driver has none.
+    mode: Option<CaptureMode>,
     /// Makes the guard neither `Send` nor `Sync`: a context is current on one thread.
     thread: std::marker::PhantomData<*const ()>,
 }
@@ -288,6 +266,9 @@ impl std::ops::Deref for ContextGuard<'_> {
 
 impl Drop for ContextGuard<'_> {
     fn drop(&mut self) {
+        if let Some(mode) = self.mode {
+            exchange_capture_mode(self, mode);
+        }
         // SAFETY: `enter` pushed the context on this thread, and the guard cannot be sent to another one.
         let _ = unsafe { self.device.driver.cuCtxPopCurrent_v2(&mut null_mut()) };
     }

@@ -42,7 +42,7 @@ impl Module {
         let mut handle = null_mut();
         // SAFETY: `handle` is valid for writes, and the image is text with a terminating zero; `drop`
         // unloads the module.
-        unsafe { device.enter_to_allocate()?.cuModuleLoadData(&mut handle, ptx.as_ptr().cast()) }?;
+        unsafe { device.enter()?.cuModuleLoadData(&mut handle, ptx.as_ptr().cast()) }?;
         Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
     }
 
@@ -54,7 +54,7 @@ impl Module {
         let mut function = null_mut();
         // SAFETY: `function` is valid for writes, the module is loaded, and the name is a C string.
         unsafe {
-            let driver = self.0.device.enter_to_allocate()?;
+            let driver = self.0.device.enter()?;
             driver.cuModuleGetFunction(&mut function, self.0.handle, name.as_ptr())?;
         }
         Ok(Kernel { module: self.clone(), function })
@@ -63,7 +63,7 @@ impl Module {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if let Ok(driver) = self.device.enter_to_allocate() {
+        if let Ok(driver) = self.device.enter() {
             // SAFETY: the module was loaded in this context and is unloaded once. `Kernel::launch`
             // requires that its kernels have completed.
             let _ = unsafe { driver.cuModuleUnload(self.handle) };

@@ -148,7 +148,7 @@ impl Graph {
             params: LaunchParams::default(),
             images: config.images,
         };
-        let driver = device.enter_to_allocate()?;
+        let driver = device.enter()?;
         // SAFETY: the addresses are those of handles; `drop` destroys both.
         unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
         for kernel in config.kernels() {
@@ -416,7 +416,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        if let Ok(driver) = self.kernels.device().enter_to_allocate() {
+        if let Ok(driver) = self.kernels.device().enter() {
             // SAFETY: the handles are owned, and the engine has waited for what it launched. Null
             // handles are not destroyed.
             unsafe {
