@@ -16,7 +16,7 @@ use ort::value::DynTensor;
 use super::error::InferenceError;
 use super::model::OutputSpec;
 use super::provider::GpuStream;
-use crate::device::OwnedEvent;
+use crate::device::{DeviceBuffer, OwnedEvent};
 use crate::input::cuda_memory;
 use crate::input::custom_meta::NewTensor;
 
@@ -60,10 +60,29 @@ impl FixedOutput {
 /// The tensors of one picture. The lock is held while they are attached.
 pub type Slot = Mutex<Vec<NewTensor>>;
 
+/// The memory of an output in a set.
+#[derive(Clone)]
+pub enum OutputMemory {
+    /// That of ONNX Runtime's allocator, which it binds.
+    Host(Arc<DynTensor>),
+    /// Not that of ONNX Runtime's allocator: CUDA graphs write to memory which that has given and taken back before.
+    Device(Arc<DeviceBuffer>),
+}
+
+impl OutputMemory {
+    /// The address of the first byte.
+    pub fn address(&self) -> u64 {
+        match self {
+            Self::Host(value) => value.data_ptr() as u64,
+            Self::Device(buffer) => buffer.address(),
+        }
+    }
+}
+
 /// Memory for the outputs of one run.
 pub struct OutputSet {
-    /// The memory of each output.
-    pub values: Vec<Arc<DynTensor>>,
+    /// That of each output.
+    pub memory: Vec<OutputMemory>,
     /// Binds the memory to a session that writes it directly, on the CPU.
     pub binding: Option<IoBinding>,
     /// For each picture of the batch, the outputs as tensors to attach.
@@ -78,7 +97,6 @@ impl OutputSet {
     /// # Errors
     /// If memory cannot be allocated.
     pub fn new(
-        allocator: &Allocator,
         mut binding: Option<IoBinding>,
         batch: usize,
         outputs: &[FixedOutput],
@@ -87,34 +105,41 @@ impl OutputSet {
     ) -> Result<Self, InferenceError> {
         let ready = gpu.map(|gpu| OwnedEvent::new(&gpu.device)).transpose()?.map(Arc::new);
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
-        let mut values = Vec::new();
+        let mut memory = Vec::new();
         for fixed in outputs {
-            let mut value = fixed.allocate(allocator)?;
-            if let Some(binding) = &mut binding {
-                fixed.bind(binding, &mut value)?;
-            }
-            let value = Arc::new(value);
+            let of_output = match gpu {
+                Some(gpu) => {
+                    OutputMemory::Device(Arc::new(DeviceBuffer::new(&gpu.device, fixed.bytes())?))
+                }
+                None => {
+                    let mut value = fixed.allocate(&Allocator::default())?;
+                    if let Some(binding) = &mut binding {
+                        fixed.bind(binding, &mut value)?;
+                    }
+                    OutputMemory::Host(Arc::new(value))
+                }
+            };
             let len = fixed.bytes() / batch;
             let mut shape = fixed.shape.clone();
             if batch > 1 {
                 shape[0] = 1;
             }
             for (index, slot) in slots.iter_mut().enumerate() {
-                let memory = Elements { value: value.clone(), offset: index * len, len };
-                let memory = match (gpu, &ready) {
-                    (Some(gpu), Some(ready)) => memory.on_device(gpu, ready),
-                    _ => gst::Memory::from_slice(memory),
+                let elements = Elements { memory: of_output.clone(), offset: index * len, len };
+                let elements = match (gpu, &ready) {
+                    (Some(gpu), Some(ready)) => elements.on_device(gpu, ready),
+                    _ => gst::Memory::from_slice(elements),
                 };
                 let mut data = gst::Buffer::new();
-                data.get_mut().expect("the buffer is new").append_memory(memory);
+                data.get_mut().expect("the buffer is new").append_memory(elements);
                 let output = &fixed.output;
                 let tensor = NewTensor::new(&output.id, output.element, &shape, data)?;
                 slot.push(tensor.with_model(model.clone()));
             }
-            values.push(value);
+            memory.push(of_output);
         }
         let slots = slots.into_iter().map(Mutex::new).collect();
-        Ok(Self { values, binding, slots, ready })
+        Ok(Self { memory, binding, slots, ready })
     }
 
     /// Whether nothing else has a reference to the tensors, so that they may be written again. What readers
@@ -146,9 +171,9 @@ fn is_sole_owner(buffer: &mut gst::BufferRef) -> bool {
     references == 1
 }
 
-/// The elements of an output for one picture, in the memory of ONNX Runtime's allocator.
+/// The elements of an output for one picture.
 struct Elements {
-    value: Arc<DynTensor>,
+    memory: OutputMemory,
     /// The byte of the first one.
     offset: usize,
     len: usize,
@@ -156,7 +181,7 @@ struct Elements {
 
 impl Elements {
     fn on_device(self, gpu: &Arc<GpuStream>, ready: &Arc<OwnedEvent>) -> gst::Memory {
-        let (address, len) = (self.value.data_ptr() as u64 + self.offset as u64, self.len);
+        let (address, len) = (self.memory.address() + self.offset as u64, self.len);
         // SAFETY: the memory owns a reference to the event.
         let event = unsafe { ready.event() };
         let keep = (self, ready.clone(), gpu.clone());
@@ -174,7 +199,7 @@ impl AsRef<[u8]> for Elements {
         // SAFETY: the allocation has `offset + len` initialized bytes (`DynTensor::new` sets them to zero). They are
         // written only while nothing else has a reference to the `GstMemory` (`renew`).
         unsafe {
-            let first = self.value.data_ptr().cast::<u8>().add(self.offset);
+            let first = (self.memory.address() as *const u8).add(self.offset);
             std::slice::from_raw_parts(first, self.len)
         }
     }

@@ -22,9 +22,10 @@ pub struct Pictures {
     input: InputSpec,
     letterbox: Letterbox,
     table: Table,
+    // Dropped before the memory that its work reads, for which it waits.
+    on_gpu: Option<PicturesOnGpu>,
     resamplers: Formats<Resamplers>,
     rows: Rows,
-    on_gpu: Option<PicturesOnGpu>,
     /// The bytes that the GPU can read of the last frame, if that is in host memory.
     pub uploaded: u64,
 }

@@ -55,7 +55,6 @@ pub struct ModelSession {
     // The session is dropped before the stream.
     session: Session,
     buffers: Vec<IoBuffers>,
-    allocator: Allocator,
     outputs: Vec<FixedOutput>,
     /// The model description that is attached to the tensors.
     info: gst::Caps,
@@ -109,6 +108,8 @@ impl ModelSession {
                 let device = Device::open(options.device).map_err(|problem| {
                     InferenceError::NoGpu { provider: provider.name(), problem }
                 })?;
+                // Another model's thread may capture its graph while ONNX Runtime allocates in this one.
+                device.relax_capture_mode();
                 let stream = Stream::new(&device)?;
                 Some(Arc::new(GpuStream { device, stream }))
             }
@@ -179,7 +180,6 @@ impl ModelSession {
         let mut session = Self {
             session,
             buffers,
-            allocator,
             outputs,
             info: info.to_caps()?,
             gpu,
@@ -222,14 +222,7 @@ impl ModelSession {
             }
         };
         let batch = self.model.model.input.batch;
-        OutputSet::new(
-            &self.allocator,
-            binding,
-            batch,
-            &self.outputs,
-            &self.info,
-            self.gpu.as_ref(),
-        )
+        OutputSet::new(binding, batch, &self.outputs, &self.info, self.gpu.as_ref())
     }
 
     /// Runs the model on the pictures in the buffers `index`, and writes `set`. On a GPU the work is submitted; it begins after
@@ -256,14 +249,12 @@ impl ModelSession {
         gpu.stream.record(&on_gpu.began)?;
         self.run_on_gpu(index)?;
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-        for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.values) {
-            let row = |value: &DynTensor| DeviceRows {
-                address: value.data_ptr() as u64,
-                pitch: fixed.bytes(),
-            };
+        for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
+            let rows = |address: u64| DeviceRows { address, pitch: fixed.bytes() };
+            let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
             // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the next
             // run on the buffers is later in the stream.
-            unsafe { gpu.stream.copy_rows(row(from), row(to), fixed.bytes(), 1) }?;
+            unsafe { gpu.stream.copy_rows(from, to, fixed.bytes(), 1) }?;
         }
         gpu.stream.record(&on_gpu.ended)?;
         if let Some(ready) = &set.ready {

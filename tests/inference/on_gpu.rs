@@ -4,7 +4,8 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
 
 use gst::prelude::*;
 use gstnmsfilter::cuda::{Device, Module, Stream};
@@ -16,8 +17,8 @@ use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, region
 use crate::element::{self, Tensor, file, has_onnx_runtime, tensors};
 use crate::frames::{self, Picture};
 use crate::support::data;
-use crate::support::onnx::{Element, identity};
-use crate::support::pipeline::{parse, run, watch};
+use crate::support::onnx::{self, Element, Node, OnnxModel, identity};
+use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::process::resident;
 use crate::support::skip::skip;
 
@@ -355,5 +356,71 @@ fn another_model_runs_after_ready() {
         let seen = watch(&pipeline, "inference", element::ids);
         assert_eq!(run(&pipeline).error, None);
         assert_eq!(seen.lock().unwrap()[0].len(), if turn % 2 == 0 { 2 } else { 1 });
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn models_with_graphs_open_at_the_same_time() {
+    if !has_cuda() {
+        return;
+    }
+    let start = Arc::new(Barrier::new(8));
+    let threads = (0..8).map(|_| {
+        let start = start.clone();
+        thread::spawn(move || {
+            let model = file(&identity([1, 3, 12, 16], Element::F32));
+            for _ in 0..5 {
+                let inference = element::inference(&model, "provider=cuda cuda-graph=on");
+                let pipeline = parse(&format!(
+                    "videotestsrc num-buffers=20 ! video/x-raw,format=RGB,width=16,height=12 ! {inference} ! fakesink"
+                ));
+                start.wait();
+                assert_eq!(run(&pipeline).error, None);
+            }
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("the model runs with a graph"));
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn tensors_that_are_kept_are_not_changed_by_later_runs() {
+    if !has_cuda() {
+        return;
+    }
+    // The model has intermediate results of the output's size, and gives back what it takes.
+    let dims = [1, 3, 12, 16];
+    let mut model = OnnxModel::new()
+        .input("input", Element::F32, dims)
+        .initializer("2", &onnx::Tensor::f32(&[1], &[2.0]))
+        .initializer("half", &onnx::Tensor::f32(&[1], &[0.5]));
+    let names = ["input", "a", "b", "c", "d", "e", "output"];
+    for (index, pair) in names.windows(2).enumerate() {
+        let factor = if index % 2 == 0 { "2" } else { "half" };
+        model = model.node(Node::new("Mul", &[pair[0], factor], &[pair[1]]));
+    }
+    let model = file(&model.output("output", Element::F32, dims));
+    let inference = element::inference(&model, "provider=cuda cuda-graph=on range=0,255");
+    let pipeline = parse(&format!(
+        "videotestsrc name=in num-buffers=40 ! video/x-raw,format=RGB,width=16,height=12 ! {inference} ! fakesink"
+    ));
+    let picture = |offset: u64| Picture::solid([16, 12], [offset as u8, 7, 255 - offset as u8]);
+    intercept(&pipeline, "in", move |buffer| {
+        frames::write(buffer, &picture(buffer.offset()));
+    });
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let pad = pipeline.by_name("inference").unwrap().static_pad("src").unwrap();
+    let to = kept.clone();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        to.lock().unwrap().push(info.buffer().expect("it is a probe for buffers").clone());
+        gst::PadProbeReturn::Ok
+    });
+    assert_eq!(run(&pipeline).error, None);
+    let kept = kept.lock().unwrap();
+    assert_eq!(kept.len(), 40);
+    for buffer in kept.iter() {
+        assert_eq!(Picture::of_planes(&tensors(buffer)[0]), picture(buffer.offset()));
     }
 }
