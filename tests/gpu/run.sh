@@ -20,12 +20,14 @@
 #   batch      times of batches only; needs nvcc
 #   counts     times of 1000 to 1,000,000 candidates; needs nvcc
 #   pipelines  time per frame of the element in a pipeline, from host and device memory
+#   occupied   the same with 1 to 16 multiprocessors that are free; needs nvcc
+#   load       the same beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc
 #   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
 #              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions, sanitize and speed need nvcc, too.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,27s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,29s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -224,6 +226,40 @@ pipelines() {
                     sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p50=(guint64)[0-9]*, time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
             done
         done
+    done
+}
+
+# paced NAME=VALUE...: time per frame of 500 frames at 50 a second in a process with these variables.
+paced() {
+    env GST_PLUGIN_PATH="$folder" "$@" $with gst-launch-1.0 -m crowdtestsrc num-buffers=500 decoder=yolov8 memory=cuda \
+        ! video/x-raw,framerate=50/1 ! nmsfilter backend=cuda ! fakesink sync=true 2>&1 |
+        sed -n 's/.*time-p50=(guint64)\([0-9]*\), time-p99=(guint64)\([0-9]*\).*/p50 \1 ns, p99 \2 ns/p' | tail -1
+}
+
+# preload NAME: builds the library NAME of the folder for LD_PRELOAD.
+preload() {
+    if ! nvcc -O2 -arch=native -Xcompiler -fPIC -shared "$folder/$1.cu" -o "$work/$1.so" -lcudart; then
+        echo "$1: FAILED: expected $1.cu in the folder, from NMSFILTER_TEST_DATA/tools, and nvcc"
+        failed+=("$1")
+        return 1
+    fi
+}
+
+occupied() {
+    local free
+    preload gpu-occupy || return
+    for free in 1 2 4 8 16; do
+        # Most of the ten seconds.
+        echo "$free multiprocessors: $(paced LD_PRELOAD="$work/gpu-occupy.so" FREE_SM=$free WAIT_MS=3000 HOLD_S=8)"
+    done
+}
+
+load() {
+    local us
+    preload gpu-filler || return
+    echo "no load: $(paced)"
+    for us in 20 50 200 1000; do
+        echo "kernels of $us us: $(paced LD_PRELOAD="$work/gpu-filler.so" FILL_US=$us)"
     done
 }
 

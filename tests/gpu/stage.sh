@@ -7,8 +7,8 @@
 # FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugins, the stand-ins for DeepStream's
 # libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
 # (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
-# models, pictures and videos of NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), and
-# GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
+# models, pictures and videos of NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy a
+# GPU, and GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
 # Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
 # tests/gpu/run.sh.
 set -euo pipefail
@@ -64,6 +64,9 @@ for kind in recorded models images videos oscars; do
         find "$data/data/$kind" -type f -size -4097k -exec cp --parents --no-preserve=mode -t "$folder/data" {} +
 done
 du -sh "$folder/data"
+for tool in gpu-occupy gpu-filler; do
+    [ ! -e "$data/tools/$tool.cu" ] || cp --no-preserve=mode "$data/tools/$tool.cu" "$folder"
+done
 # The paths at which the programs expect the checkout and a folder to write to.
 echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
