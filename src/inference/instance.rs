@@ -8,11 +8,11 @@
 //! thread:   open a batch ─► wait until it is complete ─► run the model ─► open the next
 //! ```
 //!
-//! A batch is complete if it has `batch` pictures, or one of each element that was in one of the last two batches, or if
+//! A batch is complete if it has `batch` pictures, or an entry of each element that was in one of the last two batches, or if
 //! its first picture has waited for the timeout; and if all its pictures are written. So elements that are paused,
-//! stopped or slower than the others delay a batch twice, by the timeout. An element has one picture in a batch and waits
+//! stopped or slower than the others delay a batch twice, by the timeout. An element has one entry in a batch and waits
 //! until the run of that is submitted, so that its frames stay in order. Slots without a picture have what was there
-//! before; nothing reads their tensors.
+//! before; nothing reads their tensors. An element whose buffers have several frames enters with several pictures.
 //!
 //! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
 //! them.
@@ -68,8 +68,8 @@ struct State {
 /// An element of the instance.
 #[derive(Clone, Copy)]
 struct MemberState {
-    /// The number of the last batch with a picture of the element, or that was open when the element was added; `None`
-    /// if no picture is expected.
+    /// The number of the last batch with an entry of the element, or that was open when the element was added; `None`
+    /// if none is expected.
     last: Option<u64>,
 }
 
@@ -78,10 +78,14 @@ struct Batch {
     input: InputMemory,
     /// The entries of elements.
     entries: usize,
-    /// Those of them whose picture is submitted.
-    pictures: usize,
+    /// Those of them whose pictures are submitted.
+    submitted: usize,
     /// Those of them that were given up.
     given_up: usize,
+    /// The places of pictures that entries have.
+    places: usize,
+    /// The pictures that are submitted.
+    pictures: usize,
     /// The events of the pictures.
     written: Vec<Event>,
     /// When the first element entered.
@@ -149,13 +153,13 @@ impl Instance {
         let shared = Arc::<Shared>::default();
         let (opened, result) = mpsc::channel();
         let (of_thread, for_thread) = (shared.clone(), options.clone());
+        let timeout = options.batch_timeout;
         let run = move || match open_session(&for_thread, provider) {
-            Ok(session) => {
+            Ok(mut session) => {
                 let _ = opened.send(Ok(session.model.clone()));
                 drop(opened);
                 // Elements would wait for a thread that has panicked.
-                let timeout = for_thread.batch_timeout;
-                let run = AssertUnwindSafe(|| run_batches(session, &of_thread, timeout));
+                let run = AssertUnwindSafe(|| run_batches(&mut session, &of_thread, timeout));
                 if catch_unwind(run).is_err() {
                     let problem = "the thread of the model has panicked".to_owned();
                     fail(&of_thread, &InferenceError::Session(problem));
@@ -217,11 +221,11 @@ impl Member {
         self.instance.shared.arrived.notify_all();
     }
 
-    /// Enters the open batch, for which it waits.
+    /// Enters the open batch, for which it waits, with `wanted` pictures or as many as there is room for, at least one.
     ///
     /// # Errors
     /// If the model has failed before.
-    pub fn enter(&self) -> Result<Entry<'_>, InferenceError> {
+    pub fn enter(&self, wanted: usize) -> Result<Entry<'_>, InferenceError> {
         let shared = &*self.instance.shared;
         let capacity = self.instance.model.model.input.batch;
         let mut state = lock(&shared.state);
@@ -231,15 +235,18 @@ impl Member {
             }
             let number = state.number;
             let State { batch, members, .. } = &mut *state;
-            if let Some(batch) = batch.as_mut().filter(|batch| batch.entries < capacity) {
+            if let Some(batch) = batch.as_mut().filter(|batch| batch.places < capacity) {
+                let pictures = wanted.clamp(1, capacity - batch.places);
                 let entry = Entry {
                     shared,
                     number,
                     input: batch.input,
-                    index: batch.entries,
+                    first: batch.places,
+                    pictures,
                     progress: Progress::Open,
                 };
                 batch.entries += 1;
+                batch.places += pictures;
                 batch.since.get_or_insert_with(Instant::now);
                 members[self.index] = Some(MemberState { last: Some(number) });
                 return Ok(entry);
@@ -257,16 +264,18 @@ impl Drop for Member {
     }
 }
 
-/// An entry of a batch: memory for a picture, and then the tensors of that picture. Until it is dropped, no other run
-/// writes the tensors.
+/// An entry of a batch: memory for pictures, and then the tensors of each. Until it is dropped, no other run writes the
+/// tensors.
 pub struct Entry<'i> {
     shared: &'i Shared,
     /// The number of the batch.
     number: u64,
     /// The memory of the batch's pictures.
     pub input: InputMemory,
-    /// The number of the picture.
-    pub index: usize,
+    /// The number of the first picture.
+    pub first: usize,
+    /// How many there are.
+    pub pictures: usize,
     progress: Progress,
 }
 
@@ -274,19 +283,20 @@ pub struct Entry<'i> {
 enum Progress {
     Open,
     Submitted,
-    /// The index of the set, and the picture's slots.
+    /// The index of the set, and its slots.
     Launched(usize, Arc<[Slot]>),
 }
 
 impl Entry<'_> {
-    /// The picture is written, once `written` has completed. Waits until the run is submitted.
+    /// The pictures are written, once `written` has completed. Waits until the run is submitted.
     ///
     /// # Errors
     /// If the model fails.
     pub fn run(&mut self, written: Option<Event>) -> Result<Run, InferenceError> {
         let mut state = lock(&self.shared.state);
         if let Some(batch) = &mut state.batch {
-            batch.pictures += 1;
+            batch.submitted += 1;
+            batch.pictures += self.pictures;
             batch.written.extend(written);
         }
         self.progress = Progress::Submitted;
@@ -305,13 +315,23 @@ impl Entry<'_> {
         }
     }
 
-    /// Calls `attach` with each of the picture's tensors, after [`run`](Self::run).
+    /// Calls `attach` with each tensor of the entry's picture number `index`, after [`run`](Self::run).
     ///
     /// # Errors
     /// That of `attach`.
-    pub fn tensors<E>(&self, attach: impl FnMut(&NewTensor) -> Result<(), E>) -> Result<(), E> {
+    ///
+    /// # Panics
+    /// If there are not so many pictures.
+    pub fn tensors<E>(
+        &self,
+        index: usize,
+        attach: impl FnMut(&NewTensor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        assert!(index < self.pictures, "the entry has {} pictures", self.pictures);
         match &self.progress {
-            Progress::Launched(_, slots) => lock(&slots[self.index]).iter().try_for_each(attach),
+            Progress::Launched(_, slots) => {
+                lock(&slots[self.first + index]).iter().try_for_each(attach)
+            }
             Progress::Open | Progress::Submitted => Ok(()),
         }
     }
@@ -343,7 +363,8 @@ impl State {
         let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
         let expected = self.members.iter().flatten().filter(is_expected).count();
         let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
-        batch.entries > 0 && (batch.entries >= expected.min(capacity) || has_expired)
+        let is_full = batch.places >= capacity || batch.entries >= expected;
+        batch.entries > 0 && (is_full || has_expired)
     }
 }
 
@@ -375,21 +396,21 @@ fn open_session(
 }
 
 /// Runs batches until the instance is dropped or the model fails.
-fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
+fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
     let mut sets: Vec<OutputSet> = Vec::new();
     let mut written = Vec::new();
     for index in (0..session.buffer_count()).cycle() {
         written.clear();
         open_batch(shared, session.input(index), written);
-        let Some(batch) = complete_batch(&session, shared, timeout) else {
+        let Some(batch) = complete_batch(session, shared, timeout) else {
             return;
         };
-        let pictures = batch.pictures;
+        let Batch { pictures, submitted, .. } = batch;
         written = batch.written;
         if pictures == 0 {
             continue;
         }
-        let set = match free_set(&session, shared, &mut sets) {
+        let set = match free_set(session, shared, &mut sets) {
             Ok(set) => set,
             Err(error) => return fail(shared, &error),
         };
@@ -400,7 +421,7 @@ fn run_batches(mut session: ModelSession, shared: &Shared, timeout: Duration) {
         let mut state = lock(&shared.state);
         let number = state.number;
         let of_set = &mut state.sets[set];
-        (of_set.number, of_set.entries, of_set.result) = (number, pictures, result);
+        (of_set.number, of_set.entries, of_set.result) = (number, submitted, result);
         drop(state);
         if let Some(failure) = failure {
             return fail(shared, &failure);
@@ -441,7 +462,16 @@ fn free_set(
 fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     let mut state = lock(&shared.state);
     state.number += 1;
-    state.batch = Some(Batch { input, entries: 0, pictures: 0, given_up: 0, written, since: None });
+    state.batch = Some(Batch {
+        input,
+        entries: 0,
+        submitted: 0,
+        given_up: 0,
+        places: 0,
+        pictures: 0,
+        written,
+        since: None,
+    });
     drop(state);
     shared.changed.notify_all();
 }
@@ -455,7 +485,7 @@ fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) ->
             return None;
         }
         let is_complete = state.is_complete(capacity, timeout);
-        let is_written = |batch: &Batch| batch.pictures + batch.given_up == batch.entries;
+        let is_written = |batch: &Batch| batch.submitted + batch.given_up == batch.entries;
         if is_complete && state.batch.as_ref().is_some_and(is_written) {
             return state.batch.take();
         }

@@ -13,10 +13,12 @@
 //!
 //! [`library`] finds ONNX Runtime, [`provider`] makes sessions, [`model`] has a model's inputs and
 //! outputs, [`picture`] and [`pictures`] make its input, [`session`] runs it (`trial` first), [`outputs`] has the memory of its results,
-//! and with [`instance`] several elements share it.
+//! and with [`instance`] several elements share it. `frames_run` is a run for several frames on one buffer.
 
 pub(crate) mod debug_category;
 pub mod error;
+#[cfg(feature = "v1_28")]
+pub mod frames_run;
 pub mod instance;
 pub mod library;
 pub mod model;
@@ -33,6 +35,8 @@ use std::time::Duration;
 use crate::geometry::Letterbox;
 use crate::input::custom_meta::NewTensor;
 use error::InferenceError;
+#[cfg(feature = "v1_28")]
+use frames_run::FramesRun;
 use instance::{Instance, Member, Run};
 use model::Overrides;
 use pictures::Pictures;
@@ -160,11 +164,22 @@ impl Inference {
         mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor) -> Result<(), InferenceError>,
     ) -> Result<(), InferenceError> {
         let prepared = self.pictures.prepare(frame)?;
-        let mut entry = self.member.enter()?;
+        let mut entry = self.member.enter(1)?;
         // SAFETY: the input is that of the model, which `pictures` was made for. The entry is of this element, and its run
         // begins after `Entry::run` is called.
-        let written = unsafe { self.pictures.write(prepared, entry.input, entry.index) }?;
+        let written = unsafe { self.pictures.write(prepared, entry.input, entry.first) }?;
         self.last_run = entry.run(written)?;
-        entry.tensors(|tensor| attach(frame, tensor))
+        entry.tensors(0, |tensor| attach(frame, tensor))
+    }
+
+    /// A run for as many of `wanted` frames as the batch has room for, at least one.
+    ///
+    /// # Errors
+    /// If the model has failed before.
+    #[cfg(feature = "v1_28")]
+    pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
+        let Self { pictures, member, last_run } = self;
+        let entry = member.enter(wanted)?;
+        Ok(FramesRun { pictures, entry, last_run, written: None, frames: 0 })
     }
 }

@@ -159,6 +159,12 @@ impl<F> fmt::Debug for ImagesOfFrames<'_, F> {
     }
 }
 
+/// The number of frames of the batch on `buffer`.
+#[cfg(feature = "onnxruntime")]
+pub fn frame_count(buffer: &gst::BufferRef) -> usize {
+    buffer.meta::<AnalyticsBatchMeta>().map_or(0, |batch| frames(&batch).count())
+}
+
 /// Calls `process` for each frame of the batch on `buffer`, in the order of the streams and of their objects. Streams of
 /// other media, and events, are left as they are. Does not allocate.
 ///

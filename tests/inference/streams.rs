@@ -2,8 +2,9 @@
 //! Several streams on one buffer, behind `analyticscombiner`: models before and behind it.
 
 use crate::detections::{Region, regions};
-use crate::element::{self, has_onnx_runtime, ids};
-use crate::support::onnx::constant;
+use crate::element::{self, has_onnx_runtime, ids, tensors};
+use crate::frames::{self, Picture};
+use crate::support::onnx::{Element, constant, identity};
 use crate::support::{batches, data, pipeline};
 
 const FACES: &str = "data/models/version-RFB-320.onnx";
@@ -91,6 +92,60 @@ fn one_model_behind_a_combiner_infers_all_streams() {
     if has_onnx_runtime() {
         equal_those_alone(["identity"; 3], &objects, [&*objects; 3]);
     }
+}
+
+#[test]
+fn frames_on_one_buffer_are_run_together() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    // The model gives back what it takes. A buffer has six frames: a run has four of them, the next two.
+    let model = element::file(&identity("n,3,12,16", Element::F32));
+    let streams = [[16, 12], [32, 24], [16, 12]];
+    let sources = streams.iter().enumerate().map(|(stream, [width, height])| {
+        format!(
+            "videotestsrc name=in{stream} num-buffers=10 ! video/x-raw,format=RGB,width={width},height={height},framerate=10/1
+               ! queue ! c.sink_{stream} s.src_0_{stream} ! queue ! fakesink name=out{stream} "
+        )
+    });
+    let description = format!(
+        "analyticscombiner name=c batch-duration=200000000
+           ! ortinference name=inference provider=cpu range=0,255 batch-size=4 model={} ! analyticssplitter name=s {}",
+        model.display(),
+        sources.collect::<String>()
+    );
+    batches::init();
+    let pipeline = pipeline::parse(&description);
+    let color = |stream: usize, frame: u64| [frame as u8 * 20, stream as u8 * 100, 7];
+    for (stream, size) in streams.into_iter().enumerate() {
+        pipeline::intercept(&pipeline, &format!("in{stream}"), move |buffer| {
+            frames::write(buffer, &Picture::solid(size, color(stream, buffer.offset())));
+        });
+    }
+    let seen = [0, 1, 2].map(|stream| {
+        pipeline::watch(&pipeline, &format!("out{stream}"), |buffer| {
+            (buffer.offset(), Picture::of_planes(&tensors(buffer)[0]))
+        })
+    });
+    let ended = pipeline::run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    for (stream, seen) in seen.iter().enumerate() {
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 10, "stream {stream}");
+        for (index, (offset, picture)) in seen.iter().enumerate() {
+            assert_eq!(*offset, index as u64, "stream {stream}");
+            assert_eq!(
+                *picture,
+                Picture::solid([16, 12], color(stream, *offset)),
+                "stream {stream}"
+            );
+        }
+    }
+    let stats = element::stats(&pipeline);
+    assert_eq!(stats.get::<u64>("frames").unwrap(), 30);
+    // The mean over frames: (4 x 4 + 2 x 2) / 6.
+    let mean: f64 = stats.get("batch-mean").unwrap();
+    assert!((mean - 20.0 / 6.0).abs() < 1e-9, "{mean}");
 }
 
 #[test]

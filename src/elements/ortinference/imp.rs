@@ -4,6 +4,8 @@
 //! In: frames, and properties. Out: the same buffers with tensors; messages and `stats`.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
+#[cfg(feature = "v1_28")]
+use std::ops::Range;
 use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
@@ -251,14 +253,6 @@ impl BaseTransformImpl for OrtInference {
             .open(&settings)
             .map_err(|error| error.message(&property::non_default(self.obj().upcast_ref())))?;
         self.post_model(&state);
-        if let (Some(batch @ 2..), None) = (state.options.batch, &state.options.instance_id) {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
-                     has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
-            );
-        }
         *lock(&self.state) = Some(state);
         Ok(())
     }
@@ -279,6 +273,9 @@ impl BaseTransformImpl for OrtInference {
         }
         let frame = VideoInfo::from_caps(incaps)?;
         if let Some(state) = lock(&self.state).as_mut() {
+            if state.frame.is_none() {
+                self.warn_of_batch(&state.options);
+            }
             let result = self.set_frame(state, &frame);
             result.map_err(|error| gst::loggable_error!(CAT, "{incaps}: {error}"))?;
             let model = state.inference.model().model.input.size;
@@ -375,28 +372,40 @@ impl OrtInference {
     ) -> Result<(), InferenceError> {
         #[cfg(feature = "v1_28")]
         if state.has_streams {
-            return analytics_batch::try_for_each_frame(buffer, |mut frame| {
-                let result = self.process_stream_frame(state, &mut frame);
-                let number = frame.stream;
-                result.map_err(|error| InferenceError::Stream { number, error: Box::new(error) })
-            });
+            return self.process_streams(state, buffer);
         }
         self.process(state, buffer)
     }
 
-    /// Runs the model on a frame of a batch. One that has other references is replaced by a copy.
+    /// Runs the model on the frames of a batch, as many at a time as its own batch has, and counts them.
     #[cfg(feature = "v1_28")]
-    fn process_stream_frame(
+    fn process_streams(
         &self,
         state: &mut State,
-        frame: &mut StreamFrame<'_>,
+        buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        let caps = frame.caps.ok_or(InferenceError::NoCaps)?;
-        let format = VideoInfo::from_caps(caps)?;
-        if state.frame.as_ref() != Some(&format) {
-            self.set_frame(state, &format)?;
+        let frames = analytics_batch::frame_count(buffer);
+        let mut done = 0;
+        while done < frames {
+            let start = Instant::now();
+            let (taken, uploaded) = match state.run_streams(buffer, done..frames) {
+                Err(error) if state.is_auto && error.is_of_gpu() => {
+                    self.warn_of_cpu(&error);
+                    state.replace_gpu()?;
+                    state.run_streams(buffer, done..frames)
+                }
+                result => result,
+            }?;
+            let inference = &state.inference;
+            let (provider, run) = (inference.model().provider.name(), inference.last_run);
+            let time = start.elapsed() / taken as u32;
+            for index in 0..taken {
+                let uploaded = if index == 0 { uploaded } else { 0 };
+                lock(&self.stats).count(provider, uploaded, run, time);
+            }
+            done += taken;
         }
-        self.process(state, frame.make_mut())
+        Ok(())
     }
 
     /// Runs the model on the frame, attaches its outputs, and counts it.
@@ -418,6 +427,18 @@ impl OrtInference {
         let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
         lock(&self.stats).count(provider, uploaded, inference.last_run, start.elapsed());
         Ok(())
+    }
+
+    /// A batch of which only one place is used takes long.
+    fn warn_of_batch(&self, options: &InferenceOptions) {
+        if let (Some(batch @ 2..), None) = (options.batch, &options.instance_id) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
+                     has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
+            );
+        }
     }
 
     fn warn_of_cpu(&self, why: &InferenceError) {
@@ -483,6 +504,32 @@ impl State {
             .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))
     }
 
+    /// Runs the model once on frames of a batch, of those in `frames` as many as it takes, and attaches the outputs.
+    /// Frames with other references are replaced by copies. Returns the number of frames, and the bytes that were
+    /// uploaded.
+    #[cfg(feature = "v1_28")]
+    fn run_streams(
+        &mut self,
+        buffer: &mut gst::BufferRef,
+        frames: Range<usize>,
+    ) -> Result<(usize, u64), InferenceError> {
+        let mut run = self.inference.frames_run(frames.len())?;
+        let taken = run.capacity();
+        let chosen = frames.start..frames.start + taken;
+        let mut uploaded = 0;
+        for_each_frame(buffer, &chosen, |_, frame| {
+            let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
+            uploaded += run.write(&format, frame.buffer())?;
+            Ok(())
+        })?;
+        run.run()?;
+        for_each_frame(buffer, &chosen, |index, frame| {
+            let frame = frame.make_mut();
+            run.tensors(index, |tensor| Ok(custom_meta::attach_from(frame, tensor, &self.name)?))
+        })?;
+        Ok((taken, uploaded))
+    }
+
     /// Opens the model on the CPU.
     fn replace_gpu(&mut self) -> Result<(), InferenceError> {
         let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;
@@ -493,4 +540,24 @@ impl State {
         self.is_auto = false;
         Ok(())
     }
+}
+
+/// Calls `process` with each of the chosen frames of a batch, and its number among them. Errors name the stream.
+#[cfg(feature = "v1_28")]
+fn for_each_frame(
+    buffer: &mut gst::BufferRef,
+    chosen: &Range<usize>,
+    mut process: impl FnMut(usize, &mut StreamFrame<'_>) -> Result<(), InferenceError>,
+) -> Result<(), InferenceError> {
+    let mut number = 0;
+    analytics_batch::try_for_each_frame(buffer, |mut frame| {
+        let index = number;
+        number += 1;
+        if !chosen.contains(&index) {
+            return Ok(());
+        }
+        let stream = frame.stream;
+        process(index - chosen.start, &mut frame)
+            .map_err(|error| InferenceError::Stream { number: stream, error: Box::new(error) })
+    })
 }
