@@ -43,6 +43,10 @@ pub struct Instance {
 /// Instances with an id.
 static INSTANCES: Mutex<Vec<(String, Provider, Weak<Instance>)>> = Mutex::new(Vec::new());
 
+/// Held while a session is opened or closed: ONNX Runtime can crash if that happens in several threads
+/// (microsoft/onnxruntime#26610, #27089).
+static SESSIONS: Mutex<()> = Mutex::new(());
+
 /// What the session's thread and the elements share.
 #[derive(Default)]
 struct Shared {
@@ -153,8 +157,12 @@ impl Instance {
         let shared = Arc::<Shared>::default();
         let (opened, result) = mpsc::channel();
         let (of_thread, for_thread) = (shared.clone(), options.clone());
+        let open = move || {
+            let _others_wait = lock(&SESSIONS);
+            open_session(&for_thread, provider)
+        };
         let timeout = options.batch_timeout;
-        let run = move || match open_session(&for_thread, provider) {
+        let run = move || match open() {
             Ok(mut session) => {
                 let _ = opened.send(Ok(session.model.clone()));
                 drop(opened);
@@ -164,6 +172,8 @@ impl Instance {
                     let problem = "the thread of the model has panicked".to_owned();
                     fail(&of_thread, &InferenceError::Session(problem));
                 }
+                let _others_wait = lock(&SESSIONS);
+                drop(session);
             }
             Err(error) => drop(opened.send(Err(error))),
         };
