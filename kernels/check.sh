@@ -41,5 +41,5 @@ built=${CARGO_TARGET_DIR:-../target}/scenes
 CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo build --quiet --locked --no-default-features --example scenes --target-dir "$built"
 "$built/debug/examples/scenes" "$work/small" 1 150
 "$work/check" "$work/small"
-"$built/debug/examples/scenes" "$work/large" 1000 4 6000
+"$built/debug/examples/scenes" "$work/large" 1000 2 6000
 "$work/check" "$work/large"
