@@ -97,6 +97,9 @@
 // about CHUNK_GROWTH times as many candidates in all.
 #define CHUNK_GROWTH 8
 #define MAX_CHUNKS 8
+// The defaults of KernelParams::sort_limit, above which sorting takes less time, and first_chunk.
+#define SORT_LIMIT 16384u
+#define FIRST_CHUNK 32768u
 
 // The greatest length of a box's side, in pixels (src/engine/mod.rs).
 #define MAX_BOX_SIDE 1.0e9f

@@ -5,8 +5,8 @@
 //   ./bench kernels/ptx WINDOWS.csv SCENES [scenes at most] [check|batch|counts]
 //
 // It runs the PTX that the plugin embeds. `check` skips all measurements, `batch` all but those of
-// batches, `counts` all but those of counts.h. WINDOWS.csv has a line `x,y,side,score` for each of the paper's windows. SCENES is a
-// file that examples/scenes.rs has written. Prints what differs from the expected results, then
+// batches, `counts` all but those of counts.h. WINDOWS.csv has a line `x,y,side,score` for each of the
+// paper's windows. SCENES is a file that examples/scenes.rs has written. Prints what differs from the expected results, then
 // tables.
 //
 // Scenes are compared with the results of engine::Reference that the file has, every other one with
@@ -94,9 +94,6 @@ static void load(const std::string &folder, int major) {
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_map, papers, "paper_map"));
     CHECK_DRIVER(cuModuleGetFunction(&kernels.paper_reduce, papers, "paper_reduce"));
 }
-
-// The limits of src/engine/cuda/interface.rs.
-static const uint32_t SORT_LIMIT = 16384, FIRST_CHUNK = 32768;
 
 // `follows`: it is not the first kernel, and is launched with programmatic dependency.
 static void launch(CUfunction kernel, dim3 blocks, dim3 threads, std::vector<void *> parameters,

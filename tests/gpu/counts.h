@@ -82,8 +82,8 @@ static bool measure() {
     }
     printf("\n");
     for (bool is_clustered : {true, false}) {
-        for (uint32_t n : {1000u, 2000u, 4000u, 5000u, 6000u, 8400u, 10000u, 12000u, 16000u, 20000u, 30000u, 100000u,
-                           300000u, 1000000u}) {
+        for (uint32_t n : {1000u, 2000u, 4000u, 5000u, 6000u, 8400u, 10000u, 12000u, 16000u, 20000u,
+                           30000u, 100000u, 300000u, 1000000u}) {
             const OnDevice<float> rows(scene(is_clustered, n));
             const int repeats = n <= 30000 ? 20 : n <= 100000 ? 6 : 3;
             KernelParams params = params_of_rows(rows.at, n, 5, CORNERS);

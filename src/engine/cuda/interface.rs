@@ -490,6 +490,8 @@ mod tests {
             ("CHUNK_THREADS", CHUNK_THREADS as usize),
             ("CHUNK_GROWTH", CHUNK_GROWTH as usize),
             ("MAX_CHUNKS", MAX_CHUNKS as usize),
+            ("SORT_LIMIT", SortLimits::DEFAULT.limit as usize),
+            ("FIRST_CHUNK", SortLimits::DEFAULT.first_chunk as usize),
             ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
