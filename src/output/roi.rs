@@ -47,21 +47,17 @@ use crate::decoder::layout::MAX_COLUMN_COMPONENTS;
 use crate::detail::Point;
 use crate::geometry::OrientedBox;
 
-/// The fields of `detection` that differ from region to region.
+/// The fields of `detection` that differ from region to region, all of type double.
 static NUMBERS: LazyLock<[glib::Quark; 5]> =
     LazyLock::new(|| ["confidence", "x_min", "y_min", "x_max", "y_max"].map(glib::Quark::from));
 
 /// The structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer read.
 pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
-    gst::Structure::builder("detection")
+    let of_class = gst::Structure::builder("detection")
         .field("label_id", class as i32)
         .field("label", label.as_str())
-        .field("confidence", 0.0)
-        .field("x_min", 0.0)
-        .field("y_min", 0.0)
-        .field("x_max", 0.0)
-        .field("y_max", 0.0)
-        .build()
+        .build();
+    with_values(&of_class, [0.0; 5])
 }
 
 /// The id after the greatest id of a region of interest on `buffer`, of which a negative one does not count; 0
