@@ -352,14 +352,7 @@ impl OrtInference {
 
     /// Sets the format of the following frames.
     fn set_frame(&self, state: &mut State, frame: &VideoInfo) -> Result<(), InferenceError> {
-        let result = match state.inference.set_frame(frame) {
-            Err(error) if state.is_auto && error.is_of_gpu() => {
-                self.warn_of_cpu(&error);
-                state.frame = Some(frame.clone());
-                state.replace_gpu()
-            }
-            result => result,
-        };
+        let result = self.or_on_cpu(state, |state| state.inference.set_frame(frame));
         state.frame = result.is_ok().then(|| frame.clone());
         result
     }
@@ -388,14 +381,8 @@ impl OrtInference {
         let mut done = 0;
         while done < frames {
             let start = Instant::now();
-            let (taken, uploaded) = match state.run_streams(buffer, done..frames) {
-                Err(error) if state.is_auto && error.is_of_gpu() => {
-                    self.warn_of_cpu(&error);
-                    state.replace_gpu()?;
-                    state.run_streams(buffer, done..frames)
-                }
-                result => result,
-            }?;
+            let (taken, uploaded) =
+                self.or_on_cpu(state, |state| state.run_streams(buffer, done..frames))?;
             let inference = &state.inference;
             let (provider, run) = (inference.model().provider.name(), inference.last_run);
             let time = start.elapsed() / taken as u32;
@@ -415,18 +402,27 @@ impl OrtInference {
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
         let start = Instant::now();
-        match state.run(buffer) {
-            Err(error) if state.is_auto && error.is_of_gpu() => {
-                self.warn_of_cpu(&error);
-                state.replace_gpu()?;
-                state.run(buffer)
-            }
-            result => result,
-        }?;
+        self.or_on_cpu(state, |state| state.run(buffer))?;
         let inference = &state.inference;
         let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
         lock(&self.stats).count(provider, uploaded, inference.last_run, start.elapsed());
         Ok(())
+    }
+
+    /// Calls `act`, and once more with the model on the CPU, if the GPU fails and the CPU may replace it.
+    fn or_on_cpu<T>(
+        &self,
+        state: &mut State,
+        mut act: impl FnMut(&mut State) -> Result<T, InferenceError>,
+    ) -> Result<T, InferenceError> {
+        match act(state) {
+            Err(error) if state.is_auto && error.is_of_gpu() => {
+                self.warn_of_cpu(&error);
+                state.replace_gpu()?;
+                act(state)
+            }
+            result => result,
+        }
     }
 
     /// A batch of which only one place is used takes long.
