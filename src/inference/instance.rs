@@ -8,11 +8,12 @@
 //! thread:   open a batch ─► wait until it is complete ─► run the model ─► open the next
 //! ```
 //!
-//! A batch is complete if it has `batch` pictures, or an entry of each element that was in one of the last two batches, or if
-//! its first picture has waited for the timeout; and if all its pictures are written. So elements that are paused,
-//! stopped or slower than the others delay a batch twice, by the timeout. An element has one entry in a batch and waits
-//! until the run of that is submitted, so that its frames stay in order. Slots without a picture have what was there
-//! before; nothing reads their tensors. An element whose buffers have several frames enters with several pictures.
+//! A batch is complete if it has `batch` pictures, or an entry of each element that was in one of the last two
+//! batches, or if its first picture has waited for the timeout; and if all its pictures are written. So elements that
+//! are paused, stopped or slower than the others delay a batch twice, by the timeout. An element has one entry in a
+//! batch and waits until the run of that is submitted, so that its frames stay in order. Slots without a picture have
+//! what was there before; nothing reads their tensors. An element whose buffers have several frames enters with
+//! several pictures.
 //!
 //! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
 //! them.
