@@ -6,8 +6,7 @@
 //! them. What the file states of the dimensions of outputs and of intermediate values is removed, so that ONNX Runtime
 //! computes them. Other nodes can hold for a batch of 1 only: the caller checks the result.
 //!
-//! An ONNX file is a message in the encoding of Protocol Buffers, of which only these fields are read
-//! ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
+//! Only these fields are read ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
 //!
 //! ```text
 //! ModelProto: graph = 7
@@ -23,6 +22,8 @@
 //! ```
 
 use std::collections::HashSet;
+
+use super::protobuf::{Field, field, fields, replace_first, write_message, write_varint};
 
 /// The model with `batch` in place of 1 as the first dimension of its input; `None` if it has another number of inputs,
 /// or another first dimension, or the bytes are no model.
@@ -154,91 +155,6 @@ fn is_int64(tensor: &[Field<'_>]) -> bool {
 
 /// The tag of the varint `dim_value`.
 const DIM_VALUE: u8 = 1 << 3;
-
-/// A field of a message.
-struct Field<'m> {
-    number: u64,
-    /// With its tag.
-    whole: &'m [u8],
-    /// The bytes of a message or a string; empty for a number.
-    contents: &'m [u8],
-}
-
-/// The fields of a message; `None` if the bytes are none.
-fn fields(message: &[u8]) -> Option<Vec<Field<'_>>> {
-    let mut fields = Vec::new();
-    let mut rest = message;
-    while !rest.is_empty() {
-        let begin = rest;
-        let tag = read_varint(&mut rest)?;
-        let mut contents: &[u8] = &[];
-        match tag & 7 {
-            0 => drop(read_varint(&mut rest)?),
-            1 => rest = rest.get(8..)?,
-            2 => {
-                let len = usize::try_from(read_varint(&mut rest)?).ok()?;
-                contents = rest.get(..len)?;
-                rest = &rest[len..];
-            }
-            5 => rest = rest.get(4..)?,
-            _ => return None,
-        }
-        let whole = &begin[..begin.len() - rest.len()];
-        fields.push(Field { number: tag >> 3, whole, contents });
-    }
-    Some(fields)
-}
-
-/// The contents of the first field of this number.
-fn field(message: &[u8], number: u64) -> Option<&[u8]> {
-    fields(message)?.into_iter().find(|field| field.number == number).map(|field| field.contents)
-}
-
-/// The message with `contents` in the field that `path` leads to, by the first field of each number.
-fn replace_first(message: &[u8], path: &[u64], contents: &[u8]) -> Option<Vec<u8>> {
-    let Some((&number, path)) = path.split_first() else {
-        return Some(contents.to_vec());
-    };
-    let mut changed = Vec::with_capacity(message.len() + contents.len());
-    let mut is_first = true;
-    for part in fields(message)? {
-        if part.number == number && is_first {
-            write_message(&mut changed, number, &replace_first(part.contents, path, contents)?);
-            is_first = false;
-        } else {
-            changed.extend_from_slice(part.whole);
-        }
-    }
-    (!is_first).then_some(changed)
-}
-
-fn write_message(to: &mut Vec<u8>, number: u64, contents: &[u8]) {
-    write_varint(to, number << 3 | 2);
-    write_varint(to, contents.len() as u64);
-    to.extend_from_slice(contents);
-}
-
-/// Numbers in groups of 7 bits, the lowest first; all but the last have bit 7.
-fn write_varint(to: &mut Vec<u8>, mut number: u64) {
-    while number >= 128 {
-        to.push(number as u8 | 128);
-        number >>= 7;
-    }
-    to.push(number as u8);
-}
-
-fn read_varint(from: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = from.split_first()?;
-        *from = rest;
-        number |= u64::from(byte & 127) << shift;
-        if byte < 128 {
-            return Some(number);
-        }
-    }
-    None
-}
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,7 @@ mod metadata;
 mod names;
 pub mod numbers;
 mod output;
+mod protobuf;
 
 use std::path::Path;
 
