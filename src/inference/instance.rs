@@ -18,13 +18,16 @@
 //! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
 //! them.
 
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::debug_category::CAT;
 use super::error::InferenceError;
+use super::model::varying_nodes::varying_node;
 use super::outputs::{OutputSet, Slot};
 use super::provider::Provider;
 use super::session::{InputMemory, ModelSession, OpenModel};
@@ -384,26 +387,34 @@ fn open_session(
     options: &InferenceOptions,
     provider: Provider,
 ) -> Result<ModelSession, InferenceError> {
-    let graph = |why: InferenceError| InferenceError::Graph { problem: why.to_string() };
+    let with_graph = || match varying_node_of(&options.model) {
+        Some(node) => Err(format!(
+            "the outputs of the model's node {node} have sizes that depend on the picture"
+        )),
+        None => ModelSession::open(options, provider, true).map_err(|why| why.to_string()),
+    };
     match (provider, options.cuda_graph) {
         (Provider::Cuda, CudaGraph::On) => {
-            ModelSession::open(options, provider, true).map_err(graph)
+            with_graph().map_err(|problem| InferenceError::Graph { problem })
         }
-        (Provider::Cuda, CudaGraph::Auto) => match ModelSession::open(options, provider, true) {
-            Ok(session) => Ok(session),
-            Err(why) => {
-                // If that is not because of the graph, it is an error again.
-                let session = ModelSession::open(options, provider, false)?;
-                gst::debug!(CAT, "without a CUDA graph: {why}");
-                Ok(session)
-            }
-        },
+        (Provider::Cuda, CudaGraph::Auto) => with_graph().or_else(|why| {
+            // If that is not because of the graph, it is an error again.
+            let session = ModelSession::open(options, provider, false)?;
+            gst::debug!(CAT, "without a CUDA graph: {why}");
+            Ok(session)
+        }),
         (Provider::Cpu | Provider::TensorRt, CudaGraph::On) => {
             let problem = format!("provider={} has none", provider.name());
             Err(InferenceError::Graph { problem })
         }
         _ => ModelSession::open(options, provider, false),
     }
+}
+
+/// The type of a node of the model at `path` with outputs of varying size, which no graph can have.
+fn varying_node_of(path: &Path) -> Option<&'static str> {
+    // Whether the file can be read is checked when it is opened.
+    path.is_file().then(|| fs::read(path).ok()).flatten().and_then(|model| varying_node(&model))
 }
 
 /// Runs batches until the instance is dropped or the model fails.

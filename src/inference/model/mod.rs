@@ -17,6 +17,7 @@ mod names;
 pub mod numbers;
 mod output;
 mod protobuf;
+pub mod varying_nodes;
 
 use std::path::Path;
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nodes whose outputs have as many elements as a condition is true for, as of the pixels of a picture.
+//!
+//! In: the bytes of an ONNX file. Out: the type of such a node. ONNX Runtime captures them in CUDA graphs: their kernels
+//! copy the number of elements to the host, which a capture does not wait for, and the graph then writes to memory that was
+//! not allocated.
+//!
+//! Only these fields are read ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
+//!
+//! ```text
+//! ModelProto: graph = 7, functions = 25 (FunctionProto)
+//! GraphProto: node = 1 (NodeProto)
+//! FunctionProto: node = 7
+//! NodeProto: op_type = 4, attribute = 5 (AttributeProto)
+//! AttributeProto: g = 6 (GraphProto), graphs = 11
+//! ```
+
+use super::protobuf::{field, fields};
+
+/// The types of nodes ([operators](https://onnx.ai/onnx/operators/)).
+const TYPES: [&str; 4] = ["Compress", "NonMaxSuppression", "NonZero", "Unique"];
+
+/// The type of a node whose outputs have sizes that depend on the picture; `None` if there is none, or the bytes are no
+/// model.
+pub fn varying_node(model: &[u8]) -> Option<&'static str> {
+    let parts = fields(model)?;
+    let of = |number| parts.iter().filter(move |part| part.number == number);
+    let in_graph = of(7).find_map(|graph| among_nodes(graph.contents, 1));
+    in_graph.or_else(|| of(25).find_map(|function| among_nodes(function.contents, 7)))
+}
+
+/// The same for the nodes in the field `number` of a message, and for the graphs that they have as attributes.
+fn among_nodes(message: &[u8], number: u64) -> Option<&'static str> {
+    let nodes = fields(message)?.into_iter().filter(|part| part.number == number);
+    nodes.map(|node| node.contents).find_map(|node| {
+        let is_type = |name: &&&str| field(node, 4) == Some(name.as_bytes());
+        TYPES.iter().find(is_type).copied().or_else(|| {
+            let attributes = fields(node)?.into_iter().filter(|part| part.number == 5);
+            let parts = attributes.filter_map(|attribute| fields(attribute.contents)).flatten();
+            let mut graphs = parts.filter(|part| matches!(part.number, 6 | 11));
+            graphs.find_map(|graph| among_nodes(graph.contents, 1))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::protobuf::write_message;
+    use super::*;
+
+    /// A message with these fields.
+    fn message(parts: &[(u64, &[u8])]) -> Vec<u8> {
+        let mut message = Vec::new();
+        parts.iter().for_each(|(number, contents)| write_message(&mut message, *number, contents));
+        message
+    }
+
+    #[test]
+    fn nodes_are_found_in_the_graph_in_graphs_of_nodes_and_in_functions() {
+        let conv = message(&[(1, b"input"), (4, b"Conv")]);
+        let non_zero = message(&[(1, b"a"), (3, b"the NonZero"), (4, b"NonZero")]);
+        let body = message(&[(1, &conv), (1, &non_zero)]);
+        let branch = message(&[(4, b"If"), (5, &message(&[(1, b"then_branch"), (6, &body)]))]);
+        let with = |nodes: &[(u64, &[u8])]| message(&[(7, &message(nodes))]);
+        assert_eq!(varying_node(&with(&[(1, &conv)])), None);
+        assert_eq!(varying_node(&with(&[(1, &conv), (1, &non_zero)])), Some("NonZero"));
+        assert_eq!(varying_node(&with(&[(1, &branch)])), Some("NonZero"));
+        let function = message(&[(7, &message(&[(4, b"Compress")]))]);
+        let with_function = [with(&[(1, &conv)]), message(&[(25, &function)])].concat();
+        assert_eq!(varying_node(&with_function), Some("Compress"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_model_have_none() {
+        let mut random = fastrand::Rng::with_seed(26);
+        for _ in 0..10_000 {
+            let bytes: Vec<u8> = (0..random.usize(..64)).map(|_| random.u8(..)).collect();
+            assert_eq!(varying_node(&bytes), None);
+        }
+    }
+}
