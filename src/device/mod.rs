@@ -207,6 +207,16 @@ impl Device {
     pub(crate) fn relax_capture_mode(&self) {
         exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
     }
+
+    /// Calls `capture` in a thread with a relaxed mode, in global mode: calls that a graph cannot have are then errors,
+    /// which a library relies on.
+    #[cfg(feature = "onnxruntime")]
+    pub(crate) fn in_global_capture_mode<R>(&self, capture: impl FnOnce() -> R) -> R {
+        exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL);
+        let result = capture();
+        self.relax_capture_mode();
+        result
+    }
 }
 
 /// Sets the calling thread's mode, and returns the one before; `None` if the driver cannot.

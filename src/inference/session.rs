@@ -10,10 +10,10 @@
 //! ```
 //!
 //! On a GPU there are two of them, so that pictures of the next run are made while the model runs. Their addresses
-//! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened. ONNX Runtime keeps
-//! graphs by thread: all methods must be called on the thread that opened the session. The calling thread does not
-//! wait: the memory of the tensors has an event, for which readers wait. On the CPU there is one, and the model
-//! writes the set itself.
+//! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened, and compared with
+//! a run without a graph. ONNX Runtime keeps graphs by thread: all methods must be called on the thread that opened the
+//! session. The calling thread does not wait: the memory of the tensors has an event, for which readers wait. On the CPU
+//! there is one, and the model writes the set itself.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use super::library::OnnxRuntime;
 use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
 use super::provider::{self, GpuStream, ModelFile, Provider};
-use super::trial::{GRAPH_ID, Trial, run_error};
+use super::trial::{GRAPH_ID, Sample, Trial, run_error};
 use crate::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 use crate::input::model::ModelInfo;
 
@@ -156,6 +156,7 @@ impl ModelSession {
         if file.changed.is_some() {
             trial.check_batch(&outputs).map_err(for_batch)?;
         }
+        let sample = has_graph.then(|| trial.sample(&outputs, |place| place)).transpose()?;
         let mut buffers = vec![IoBuffers { input, on_gpu: None }];
         if let Some(gpu) = &gpu {
             buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
@@ -185,13 +186,59 @@ impl ModelSession {
             gpu,
             model: OpenModel { model, provider, library, has_graph, input_device },
         };
-        if has_graph {
-            // Captures the graphs, of any input.
-            for buffers in 0..session.buffers.len() {
-                session.run_on_gpu(buffers)?;
-            }
+        if let Some(sample) = sample {
+            session.capture_graphs(&sample)?;
         }
         Ok(session)
+    }
+
+    /// Captures the graphs, and checks that they give what a run without one gives.
+    ///
+    /// # Errors
+    /// If ONNX Runtime cannot capture the model, or they do not.
+    fn capture_graphs(&mut self, sample: &Sample) -> Result<(), InferenceError> {
+        let gpu = self.gpu.clone().expect("it is on the GPU");
+        let mut all = 0..self.buffers.len();
+        let capture = || all.clone().try_for_each(|index| self.run_on_gpu(index));
+        gpu.device.in_global_capture_mode(capture)?;
+        all.try_for_each(|index| {
+            self.write_input(index, &gpu, sample)?;
+            self.run_on_gpu(index)?;
+            let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+            for (number, (fixed, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate() {
+                let mut bytes = vec![0; fixed.bytes()];
+                // SAFETY: the output has as many bytes, in the memory of the GPU.
+                unsafe { gpu.stream.download(value.data_ptr() as u64, &mut bytes) }?;
+                if !sample.is_output(number, fixed, &bytes) {
+                    let name = &fixed.output.name;
+                    let problem = format!("the output {name} is another one with a CUDA graph");
+                    return Err(InferenceError::Session(problem));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the pictures of the sample to the buffers `index`.
+    fn write_input(
+        &mut self,
+        index: usize,
+        gpu: &GpuStream,
+        sample: &Sample,
+    ) -> Result<(), InferenceError> {
+        let spec = &self.model.model.input;
+        let len = spec.bytes() * spec.batch;
+        // SAFETY: the sample has as many bytes, in host memory.
+        let pictures =
+            unsafe { std::slice::from_raw_parts(sample.input.data_ptr().cast::<u8>(), len) };
+        let to = self.buffers[index].input.data_ptr_mut();
+        match &self.model.input_device {
+            // SAFETY: the input has as many bytes, in the memory of the GPU, and lives as long as the stream.
+            Some(_) => unsafe { gpu.stream.write(pictures, to as u64) }?,
+            // SAFETY: the input has as many bytes, in host memory that no run reads.
+            None => unsafe { to.cast::<u8>().copy_from(pictures.as_ptr(), len) },
+        }
+        Ok(())
     }
 
     /// How many runs can have their pictures in memory at the same time.

@@ -50,28 +50,19 @@ impl Trial<'_> {
     /// If the model fails, or they do.
     pub fn check_batch(&mut self, outputs: &[FixedOutput]) -> Result<(), InferenceError> {
         let batch = self.model.input.batch;
-        let mut of_run = |run: usize| -> Result<Vec<Vec<f32>>, InferenceError> {
-            let input = &self.model.input;
-            let mut input =
-                DynTensor::new(&Allocator::default(), input.element.onnx(), input.shape())
-                    .map_err(InferenceError::session)?;
-            for place in 0..batch {
-                // Picture 0 is in place 0, then in place 1; all others are different.
-                let number = if place == run { 0 } else { 1 + place + run * batch };
-                self.write_noise(&mut input, place, number as u64);
-            }
-            self.run(&input, |values| {
-                let of_picture = |fixed: &FixedOutput| {
-                    let numbers = numbers(&values[&*fixed.output.name], fixed);
-                    let len = numbers.len() / batch;
-                    numbers[run * len..(run + 1) * len].to_vec()
-                };
-                outputs.iter().map(of_picture).collect()
-            })
+        let mut of_run = |run: usize| {
+            // Picture 0 is in place 0, then in place 1; all others are different.
+            let number = |place| if place == run { 0 } else { 1 + place + run * batch };
+            self.sample(outputs, number)
         };
         let (first, second) = (of_run(0)?, of_run(1)?);
-        for ((fixed, first), second) in outputs.iter().zip(&first).zip(&second) {
-            if !are_close(first, second) {
+        for (index, fixed) in outputs.iter().enumerate() {
+            let of_picture = |sample: &Sample, place: usize| {
+                let numbers = &sample.outputs[index];
+                let len = numbers.len() / batch;
+                numbers[place * len..][..len].to_vec()
+            };
+            if !are_close(&of_picture(&first, 0), &of_picture(&second, 1)) {
                 let problem = format!(
                     "the output {} of a picture depends on the other pictures of the batch",
                     fixed.output.name
@@ -80,6 +71,29 @@ impl Trial<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Runs the model on noise: on picture `number(place)` in each place of the batch.
+    ///
+    /// # Errors
+    /// If the model fails.
+    pub fn sample(
+        &mut self,
+        outputs: &[FixedOutput],
+        number: impl Fn(usize) -> usize,
+    ) -> Result<Sample, InferenceError> {
+        let spec = &self.model.input;
+        let mut input = DynTensor::new(&Allocator::default(), spec.element.onnx(), spec.shape())
+            .map_err(InferenceError::session)?;
+        for place in 0..spec.batch {
+            self.write_noise(&mut input, place, number(place) as u64);
+        }
+        let outputs = self.run(&input, |values| {
+            let of_run =
+                |fixed: &FixedOutput| numbers(fixed, &bytes(fixed, &values[&*fixed.output.name]));
+            outputs.iter().map(of_run).collect()
+        })?;
+        Ok(Sample { input, outputs })
     }
 
     /// Runs the model on `input`, without a CUDA graph. Returns the result of `read` for the outputs in host memory.
@@ -167,22 +181,37 @@ fn fix(
     }
 }
 
-/// The numbers of an output of a floating-point type, in host memory; of another type none.
-fn numbers(value: &DynValue, fixed: &FixedOutput) -> Vec<f32> {
-    let count: usize = fixed.shape.iter().product();
+/// A batch of pictures of noise, and what the model makes of it.
+pub struct Sample {
+    /// The pictures, in host memory.
+    pub input: DynTensor,
+    /// The numbers of each output of a floating-point type, of the others none.
+    outputs: Vec<Vec<f32>>,
+}
+
+impl Sample {
+    /// Whether output number `index` has these bytes in another run on the pictures, but for rounding.
+    pub fn is_output(&self, index: usize, fixed: &FixedOutput, bytes: &[u8]) -> bool {
+        are_close(&self.outputs[index], &numbers(fixed, bytes))
+    }
+}
+
+/// The bytes of an output in host memory.
+fn bytes(fixed: &FixedOutput, value: &DynValue) -> Vec<u8> {
     let Ok(value) = value.view().downcast::<DynTensorValueType>() else {
         return Vec::new();
     };
-    let data = value.data_ptr();
+    // SAFETY: the output has as many bytes, in host memory.
+    unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), fixed.bytes()) }.to_vec()
+}
+
+/// The numbers of an output of a floating-point type; of another type none.
+fn numbers(fixed: &FixedOutput, bytes: &[u8]) -> Vec<f32> {
+    let (singles, halves) = (bytes.as_chunks::<4>().0, bytes.as_chunks::<2>().0);
     match fixed.output.element {
-        ElementType::F32 => {
-            // SAFETY: the output has this type and as many elements, in host memory.
-            unsafe { std::slice::from_raw_parts(data.cast::<f32>(), count) }.to_vec()
-        }
+        ElementType::F32 => singles.iter().map(|&single| f32::from_ne_bytes(single)).collect(),
         ElementType::F16 => {
-            // SAFETY: as above.
-            let halves = unsafe { std::slice::from_raw_parts(data.cast::<half::f16>(), count) };
-            halves.iter().map(|half| half.to_f32()).collect()
+            halves.iter().map(|&half| half::f16::from_ne_bytes(half).to_f32()).collect()
         }
         _ => Vec::new(),
     }
@@ -190,8 +219,11 @@ fn numbers(value: &DynValue, fixed: &FixedOutput) -> Vec<f32> {
 
 /// Whether numbers of two runs are equal but for rounding: kernels can add in another order at another place.
 fn are_close(a: &[f32], b: &[f32]) -> bool {
-    let scale = a.iter().chain(b).fold(0.0f32, |max, number| max.max(number.abs()));
-    a.iter().zip(b).all(|(a, b)| a == b || (a - b).abs() <= 0.02 * scale)
+    let finite = a.iter().chain(b).filter(|number| number.is_finite());
+    let scale = finite.fold(0.0f32, |max, number| max.max(number.abs()));
+    let is_close =
+        |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 0.02 * scale;
+    a.len() == b.len() && a.iter().zip(b).all(is_close)
 }
 
 /// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.

@@ -16,8 +16,9 @@ use crate::alone;
 use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, regions};
 use crate::element::{self, Tensor, file, has_onnx_runtime, tensors};
 use crate::frames::{self, Picture};
+use crate::messages;
 use crate::support::data;
-use crate::support::onnx::{self, Element, Node, OnnxModel, identity};
+use crate::support::onnx::{self, Element, Node, OnnxModel, identity, varying_output};
 use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::process::resident;
 use crate::support::skip::skip;
@@ -423,4 +424,33 @@ fn tensors_that_are_kept_are_not_changed_by_later_runs() {
     for buffer in kept.iter() {
         assert_eq!(Picture::of_planes(&tensors(buffer)[0]), picture(buffer.offset()));
     }
+}
+
+/// A node whose outputs vary in size would write to memory that its graph does not have, and after that nothing runs on the
+/// GPU in this process. Random numbers would be the same in each run.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_model_that_a_graph_would_change_has_none() {
+    if !has_cuda() {
+        return;
+    }
+    let dims = [1, 3, 12, 16];
+    let random = OnnxModel::new()
+        .input("input", Element::F32, dims)
+        .node(Node::new("RandomUniformLike", &["input"], &["noise"]))
+        .node(Node::new("Add", &["input", "noise"], &["output"]))
+        .output("output", Element::F32, dims);
+    for (model, problem) in [
+        (varying_output(dims), "the outputs of the model's node NonZero have sizes"),
+        (random, "the output output is another one with a CUDA graph"),
+    ] {
+        let model = file(&model);
+        let on = format!("model={} provider=cuda cuda-graph=on", model.display());
+        let error = messages::error(&on);
+        assert!(error.starts_with("cuda-graph=on: ") && error.contains(problem), "{error}");
+    }
+    let model = file(&identity(dims, Element::F32));
+    let inference = element::inference(&model, "provider=cuda cuda-graph=on");
+    let picture = frames::pipeline_of(&Picture::random([16, 12], 7), 3, &inference);
+    assert_eq!(element::run_pipeline(&picture).len(), 3, "the GPU still works");
 }
