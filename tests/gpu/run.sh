@@ -90,9 +90,8 @@ inference() {
     if [ -z "${NMSFILTER_TEST_PYTHON-}" ] && python3 -c 'import numpy, onnxruntime' 2>/dev/null; then
         export NMSFILTER_TEST_PYTHON=python3
     fi
-    # The pipelines need elements that are not in every GStreamer of a GPU machine. One test at a time: with sixteen the
-    # process fails on a GPU, for a reason that is not known (a segmentation fault, or an illegal address).
-    NMSFILTER_TEST_PROVIDER=cuda program inference --skip pipelines:: --test-threads 1
+    # The pipelines need elements that are not in every GStreamer of a GPU machine.
+    NMSFILTER_TEST_PROVIDER=cuda program inference --skip pipelines::
 }
 
 deepstream() {
