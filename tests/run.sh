@@ -183,9 +183,9 @@ more_on_host() {
         --features gstreamer --lib --target-dir "$target/check" || true
     step "the core without GStreamer: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked \
         --no-default-features --lib --target-dir "$target/check" || true
-    # Not for its figures: a test machine is busy, and this is not a release build. --workspace: with the features
-    # of the tests, so that only nmsbench itself is compiled.
-    step "nmsbench: cargo build" cargo build --locked --workspace --bins "${features[@]}" || true
+    # Not for its figures: a test machine is busy, and this is not a release build. --workspace --tests: with the features
+    # of the tests' dependencies, so that what was compiled for them is used.
+    step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests "${features[@]}" || true
     step "$host: nmsbench --quick" "$target/debug/nmsbench" --quick --out "$target/nmsbench" || true
     # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
@@ -208,7 +208,7 @@ with_python() {
 
 # What the documents tell a user to type.
 documents() {
-    cargo build --locked --workspace --lib --bins "${features[@]}" && tests/documents.py "$target/debug"
+    cargo build --locked --workspace --lib --bins --tests "${features[@]}" && tests/documents.py "$target/debug"
 }
 
 # README's ways to install; what is installed is used in a Debian root where nothing of this tree is.
