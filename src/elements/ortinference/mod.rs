@@ -14,6 +14,7 @@ mod enums;
 mod error;
 mod imp;
 mod settings;
+mod state;
 mod stats;
 
 use gst::glib;

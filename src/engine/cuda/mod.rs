@@ -14,6 +14,8 @@
 //! Images with more candidates than [`SortLimits::limit`] need further kernels. These are in a graph of their own,
 //! which is launched while the batch before had such an image, so that other images do not take longer.
 
+mod batch;
+mod enqueued;
 mod graph;
 mod graphs;
 mod inputs;
@@ -35,16 +37,18 @@ use super::validate::{check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params,
 };
-use crate::decoder::{Field, Layout, PlainLayout};
-use crate::device::{DeviceError, Driver, DriverError, ForeignStream, OwnedEvent, Stream};
+use crate::decoder::{Layout, PlainLayout};
+use crate::device::{DeviceError, Driver, ForeignStream, Stream};
 use crate::tensor::TensorView;
+use batch::Batch;
+use enqueued::Enqueued;
 use graph::{GraphConfig, LaunchParams};
 use graphs::{CAPACITY_STEP, Graphs};
 use inputs::{InputMemory, Inputs, Provided};
-use interface::{ClassRule, KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
-use kernels::{DecodeKernel, Kernels};
+use interface::{ClassRule, SortLimits, Source};
+use kernels::Kernels;
 use layout_params::{ColumnParams, LayoutParams};
-use mask_params::{MaskKernel, MaskParams, mask_capacity};
+use mask_params::{MaskKernel, mask_capacity};
 use results::{DeviceResults, ResultSize, Results};
 use upload::{Cached, PriorTable, UploadStream};
 
@@ -499,119 +503,6 @@ impl OnDevice {
             time: Duration::from_nanos(nanoseconds.into()),
         };
         Ok(most)
-    }
-}
-
-/// The tensors and parameters of a run.
-struct Batch<'b> {
-    source: Source,
-    layout: &'b Layout,
-    /// The plain layout that is equal to `layout`.
-    plain: Option<&'b PlainLayout>,
-    params: &'b Params,
-    /// Which images have their candidates sorted.
-    sort: SortLimits,
-    launch: LaunchParams,
-    /// The number of bytes that are uploaded.
-    uploaded: u64,
-}
-
-impl Batch<'_> {
-    /// `validate` has bounded the numbers of images and of anchors by 32 bits.
-    fn images(&self) -> u32 {
-        self.layout.images as u32
-    }
-
-    fn anchors(&self) -> u32 {
-        self.layout.anchors() as u32
-    }
-
-    /// The most candidates that an image can have. `validate` has bounded the number of pairs, too.
-    fn greatest_candidates(&self) -> u32 {
-        match is_multi_label(self.layout, self.params) {
-            true => self.anchors() * self.layout.score.components as u32,
-            false => self.anchors(),
-        }
-    }
-
-    /// The graph for `capacity` candidates of an image, without masks.
-    fn config(&self, capacity: u32) -> GraphConfig {
-        GraphConfig {
-            capacity,
-            images: self.images(),
-            sort: self.sort,
-            decode: match self.plain {
-                Some(plain) => {
-                    let fields = [plain.boxes, plain.scores];
-                    let precision =
-                        |of: Field| Precision::of(self.source.tensor(of.tensor).element);
-                    DecodeKernel::Plain(fields.map(precision))
-                }
-                None if self.layout.is_oriented() => DecodeKernel::Oriented,
-                None => DecodeKernel::Layout,
-            },
-            multi_label: is_multi_label(self.layout, self.params),
-            column_components: self.layout.column_components() as u32,
-            masks: None,
-            mask_words: 0,
-        }
-    }
-
-    /// The parameters for the memory of a graph per image: for candidates, and for words of masks.
-    fn with_memory(&mut self, memory: Memory, mask_words: u32) -> &LaunchParams {
-        let Self { source, layout, params, .. } = self;
-        self.launch.kernel = match self.plain {
-            Some(plain) => KernelParams::new(source, plain, params, memory),
-            None => KernelParams::of_layout(source, layout, params, memory),
-        };
-        if let Some(prototypes) = &layout.prototypes {
-            self.launch.masks = MaskParams::new(source, layout, prototypes, params, mask_words);
-        }
-        &self.launch
-    }
-}
-
-/// The runs that were enqueued and not waited for.
-#[derive(Debug, Default)]
-struct Enqueued {
-    /// Recorded after the last of them.
-    event: Option<OwnedEvent>,
-    is_pending: bool,
-}
-
-impl Enqueued {
-    /// The event, if there are any.
-    fn pending(&self) -> Option<&OwnedEvent> {
-        self.event.as_ref().filter(|_| self.is_pending)
-    }
-
-    /// Makes later work of `stream` wait for them.
-    fn hold_back(&self, stream: &Stream) -> Result<(), DriverError> {
-        match self.pending() {
-            // SAFETY: the driver frees the event after the work that waits for it.
-            Some(event) => stream.wait_for(unsafe { event.event() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Waits for them.
-    fn synchronize(&mut self) -> Result<(), DriverError> {
-        if let Some(event) = self.pending() {
-            event.synchronize()?;
-            self.is_pending = false;
-        }
-        Ok(())
-    }
-
-    /// Adds the work of `stream`.
-    fn record(&mut self, stream: &Stream) -> Result<(), DriverError> {
-        if self.event.is_none() {
-            self.event = Some(OwnedEvent::new(stream.device())?);
-        }
-        let event = self.event.as_ref().expect("just made");
-        stream.record(event)?;
-        self.is_pending = true;
-        Ok(())
     }
 }
 

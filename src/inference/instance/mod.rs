@@ -18,20 +18,17 @@
 //! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
 //! them.
 
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+mod thread;
+
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::debug_category::CAT;
+use super::InferenceOptions;
 use super::error::InferenceError;
-use super::model::varying_nodes::varying_node;
-use super::outputs::{OutputSet, Slot};
+use super::outputs::Slot;
 use super::provider::Provider;
-use super::session::{InputMemory, ModelSession, OpenModel};
-use super::{CudaGraph, InferenceOptions};
+use super::session::{InputMemory, OpenModel};
 use crate::device::Event;
 use crate::input::custom_meta::NewTensor;
 
@@ -46,10 +43,6 @@ pub struct Instance {
 
 /// Instances with an id.
 static INSTANCES: Mutex<Vec<(String, Provider, Weak<Instance>)>> = Mutex::new(Vec::new());
-
-/// Held while a session is opened or closed: ONNX Runtime can crash if that happens in several threads
-/// (microsoft/onnxruntime#26610, #27089).
-static SESSIONS: Mutex<()> = Mutex::new(());
 
 /// What the session's thread and the elements share.
 #[derive(Default)]
@@ -161,27 +154,8 @@ impl Instance {
         let shared = Arc::<Shared>::default();
         let (opened, result) = mpsc::channel();
         let (of_thread, for_thread) = (shared.clone(), options.clone());
-        let open = move || {
-            let _others_wait = lock(&SESSIONS);
-            open_session(&for_thread, provider)
-        };
-        let timeout = options.batch_timeout;
-        let run = move || match open() {
-            Ok(mut session) => {
-                let _ = opened.send(Ok(session.model.clone()));
-                drop(opened);
-                // Elements would wait for a thread that has panicked.
-                let run = AssertUnwindSafe(|| run_batches(&mut session, &of_thread, timeout));
-                if catch_unwind(run).is_err() {
-                    let problem = "the thread of the model has panicked".to_owned();
-                    fail(&of_thread, &InferenceError::Session(problem));
-                }
-                let _others_wait = lock(&SESSIONS);
-                drop(session);
-            }
-            Err(error) => drop(opened.send(Err(error))),
-        };
-        let thread = thread::Builder::new().name("ortinference".to_owned()).spawn(run);
+        let run = move || thread::run(&for_thread, provider, &of_thread, opened);
+        let thread = Builder::new().name("ortinference".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             InferenceError::Session(format!("a thread cannot be started: {error}"))
         })?;
@@ -364,162 +338,6 @@ impl Drop for Entry<'_> {
             Progress::Submitted => {}
             Progress::Launched(set, _) => state.sets[set].entries -= 1,
         }
-    }
-}
-
-impl State {
-    /// Whether the batch is complete, but for pictures that are not written yet.
-    fn is_complete(&self, capacity: usize, timeout: Duration) -> bool {
-        let Some(batch) = &self.batch else {
-            return false;
-        };
-        let recent = self.number.saturating_sub(2);
-        let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
-        let expected = self.members.iter().flatten().filter(is_expected).count();
-        let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
-        let is_full = batch.places >= capacity || batch.entries >= expected;
-        batch.entries > 0 && (is_full || has_expired)
-    }
-}
-
-/// Opens the session, with a CUDA graph if that is wanted and possible.
-fn open_session(
-    options: &InferenceOptions,
-    provider: Provider,
-) -> Result<ModelSession, InferenceError> {
-    let with_graph = || match varying_node_of(&options.model) {
-        Some(node) => Err(format!(
-            "the outputs of the model's node {node} have sizes that depend on the picture"
-        )),
-        None => ModelSession::open(options, provider, true).map_err(|why| why.to_string()),
-    };
-    match (provider, options.cuda_graph) {
-        (Provider::Cuda, CudaGraph::On) => {
-            with_graph().map_err(|problem| InferenceError::Graph { problem })
-        }
-        (Provider::Cuda, CudaGraph::Auto) => with_graph().or_else(|why| {
-            // If that is not because of the graph, it is an error again.
-            let session = ModelSession::open(options, provider, false)?;
-            gst::debug!(CAT, "without a CUDA graph: {why}");
-            Ok(session)
-        }),
-        (Provider::Cpu | Provider::TensorRt, CudaGraph::On) => {
-            let problem = format!("provider={} has none", provider.name());
-            Err(InferenceError::Graph { problem })
-        }
-        _ => ModelSession::open(options, provider, false),
-    }
-}
-
-/// The type of a node of the model at `path` with outputs of varying size, which no graph can have.
-fn varying_node_of(path: &Path) -> Option<&'static str> {
-    // Whether the file can be read is checked when it is opened.
-    path.is_file().then(|| fs::read(path).ok()).flatten().and_then(|model| varying_node(&model))
-}
-
-/// Runs batches until the instance is dropped or the model fails.
-fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
-    let mut sets: Vec<OutputSet> = Vec::new();
-    let mut written = Vec::new();
-    for index in (0..session.buffer_count()).cycle() {
-        written.clear();
-        open_batch(shared, session.input(index), written);
-        let Some(batch) = complete_batch(session, shared, timeout) else {
-            return;
-        };
-        let Batch { pictures, submitted, .. } = batch;
-        written = batch.written;
-        if pictures == 0 {
-            continue;
-        }
-        let set = match free_set(session, shared, &mut sets) {
-            Ok(set) => set,
-            Err(error) => return fail(shared, &error),
-        };
-        let result = session.run(index, &sets[set], &written);
-        let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
-        let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
-        let result = result.map(run);
-        let mut state = lock(&shared.state);
-        let number = state.number;
-        let of_set = &mut state.sets[set];
-        (of_set.number, of_set.entries, of_set.result) = (number, submitted, result);
-        drop(state);
-        if let Some(failure) = failure {
-            return fail(shared, &failure);
-        }
-        shared.changed.notify_all();
-    }
-}
-
-/// Ends the batches; elements get the error.
-fn fail(shared: &Shared, error: &InferenceError) {
-    let mut state = lock(&shared.state);
-    state.batch = None;
-    state.failure = Some(error.clone());
-    drop(state);
-    shared.changed.notify_all();
-}
-
-/// The index of a set to which nothing else has a reference.
-fn free_set(
-    session: &ModelSession,
-    shared: &Shared,
-    sets: &mut Vec<OutputSet>,
-) -> Result<usize, InferenceError> {
-    let state = lock(&shared.state);
-    let is_free = |index: &usize| state.sets[*index].entries == 0 && sets[*index].renew();
-    if let Some(free) = (0..sets.len()).find(is_free) {
-        return Ok(free);
-    }
-    drop(state);
-    let set = session.new_set()?;
-    let (slots, result) = (set.slots.clone(), Ok(Run::default()));
-    lock(&shared.state).sets.push(SetState { slots, number: 0, entries: 0, result });
-    sets.push(set);
-    Ok(sets.len() - 1)
-}
-
-/// Opens a batch whose pictures are written to `input`; `written` is empty.
-fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
-    let mut state = lock(&shared.state);
-    state.number += 1;
-    state.batch = Some(Batch {
-        input,
-        entries: 0,
-        submitted: 0,
-        given_up: 0,
-        places: 0,
-        pictures: 0,
-        written,
-        since: None,
-    });
-    drop(state);
-    shared.changed.notify_all();
-}
-
-/// Waits until the batch is complete, and closes it; `None` if the instance is dropped.
-fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) -> Option<Batch> {
-    let capacity = session.model.model.input.batch;
-    let mut state = lock(&shared.state);
-    loop {
-        if state.is_stopped {
-            return None;
-        }
-        let is_complete = state.is_complete(capacity, timeout);
-        let is_written = |batch: &Batch| batch.submitted + batch.given_up == batch.entries;
-        if is_complete && state.batch.as_ref().is_some_and(is_written) {
-            return state.batch.take();
-        }
-        let since = state.batch.as_ref().and_then(|batch| batch.since);
-        state = match since.filter(|_| !is_complete) {
-            Some(since) => {
-                let rest = timeout.saturating_sub(since.elapsed());
-                let waited = shared.arrived.wait_timeout(state, rest);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => wait(&shared.arrived, state),
-        };
     }
 }
 
