@@ -9,9 +9,9 @@ build_asan() {
     source pipelines/setup.sh
     mapfile -t features < <(setup_features)
     host=$(rustc -vV | sed -n 's/^host: //p')
-    # Less optimization, since AddressSanitizer's checks are compiled for long.
+    # Less optimization, and checks that are calls: inline ones are compiled for twice as long, and a fifth faster.
     CARGO_PROFILE_DEV_OPT_LEVEL=1 RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
-        RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address -Clink-arg=-Wl,--export-dynamic" \
+        RUSTFLAGS="${RUSTFLAGS-} -Zsanitizer=address -Cllvm-args=-asan-instrumentation-with-call-threshold=0 -Clink-arg=-Wl,--export-dynamic" \
         cargo build --locked --package nmsfuzz --package nmsfilter-tests --bin nmsfuzz --test deepstream --test frames \
         --target "$host" "${features[@]}" --message-format=json-render-diagnostics >"$asan_messages"
 }
