@@ -3,13 +3,14 @@
 # run.sh [--all]: lints and tests on this machine's GStreamer, in less than 10 minutes on two cores. Run it as
 # root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04; it installs what is missing.
 #
-# --all adds, in less than 30 minutes: documentation, the other configurations of the build, benchmarks, the
-# fuzzer and DeepStream's metadata under AddressSanitizer, meson; without a GPU, what can be known of the CUDA
-# engine: what is checked in is what the kernels' sources give, they compile for every GPU, and with a driver
-# that emulates one on the host (kernels/emulate) all tests pass on backend=cuda, too; and the tests that need
-# GStreamer on 1.26 and 1.28, in small Debian roots. The roots are kept in the user's cache folder
-# (NMSFILTER_CACHE), what is built in them under target/. They are made from the Debian mirror
-# NMSFILTER_DEBIAN_MIRROR or, where that is unset, from the one that apt uses here or Debian's own.
+# --all adds, in 25 minutes, and 40 where nothing is kept of runs before: documentation, the other
+# configurations of the build, benchmarks, the fuzzer and DeepStream's metadata under AddressSanitizer, meson;
+# without a GPU, what can be known of the CUDA engine: what is checked in is what the kernels' sources give,
+# they compile for every GPU, and with a driver that emulates one on the host (kernels/emulate) all tests pass
+# on backend=cuda, too; and the tests that need GStreamer on 1.26 and 1.28, in small Debian roots. The roots
+# are kept in the user's cache folder (NMSFILTER_CACHE), what is built in them under target/. They are made
+# from the Debian mirror NMSFILTER_DEBIAN_MIRROR or, where that is unset, from the one that apt uses here or
+# Debian's own.
 #
 # NMSFILTER_TEST_DATA names the folder of inputs that are not part of the project (../shared beside
 # the checkout, unless set). Without it everything runs that needs no picture, video or model.

@@ -51,7 +51,10 @@ impl Provider {
 pub enum CudaGraph {
     /// If it can.
     #[default]
-    #[enum_value(name = "Auto: where all nodes of the model run on the GPU", nick = "auto")]
+    #[enum_value(
+        name = "Auto: where all nodes of the model run on the GPU, and none has outputs of varying size",
+        nick = "auto"
+    )]
     Auto = 0,
     /// Or an error.
     #[enum_value(name = "On, or an error", nick = "on")]
