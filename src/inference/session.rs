@@ -198,10 +198,10 @@ impl ModelSession {
     /// If ONNX Runtime cannot capture the model, or they do not.
     fn capture_graphs(&mut self, sample: &Sample) -> Result<(), InferenceError> {
         let gpu = self.gpu.clone().expect("it is on the GPU");
-        let mut all = 0..self.buffers.len();
-        let capture = || all.clone().try_for_each(|index| self.run_on_gpu(index));
+        let count = self.buffers.len();
+        let capture = || (0..count).try_for_each(|index| self.run_on_gpu(index));
         gpu.device.in_global_capture_mode(capture)?;
-        all.try_for_each(|index| {
+        for index in 0..count {
             self.write_input(index, &gpu, sample)?;
             self.run_on_gpu(index)?;
             let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
@@ -215,8 +215,8 @@ impl ModelSession {
                     return Err(InferenceError::Session(problem));
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Writes the pictures of the sample to the buffers `index`.

@@ -90,7 +90,7 @@ impl Trial<'_> {
         }
         let outputs = self.run(&input, |values| {
             let of_run =
-                |fixed: &FixedOutput| numbers(fixed, &bytes(fixed, &values[&*fixed.output.name]));
+                |fixed: &FixedOutput| numbers(fixed, bytes(fixed, &values[&*fixed.output.name]));
             outputs.iter().map(of_run).collect()
         })?;
         Ok(Sample { input, outputs })
@@ -197,12 +197,12 @@ impl Sample {
 }
 
 /// The bytes of an output in host memory.
-fn bytes(fixed: &FixedOutput, value: &DynValue) -> Vec<u8> {
-    let Ok(value) = value.view().downcast::<DynTensorValueType>() else {
-        return Vec::new();
+fn bytes<'v>(fixed: &FixedOutput, value: &'v DynValue) -> &'v [u8] {
+    let Ok(tensor) = value.view().downcast::<DynTensorValueType>() else {
+        return &[];
     };
-    // SAFETY: the output has as many bytes, in host memory.
-    unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), fixed.bytes()) }.to_vec()
+    // SAFETY: the output has as many bytes, in host memory, as long as `value` exists.
+    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), fixed.bytes()) }
 }
 
 /// The numbers of an output of a floating-point type; of another type none.

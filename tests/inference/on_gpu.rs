@@ -451,6 +451,6 @@ fn a_model_that_a_graph_would_change_has_none() {
     }
     let model = file(&identity(dims, Element::F32));
     let inference = element::inference(&model, "provider=cuda cuda-graph=on");
-    let picture = frames::pipeline_of(&Picture::random([16, 12], 7), 3, &inference);
-    assert_eq!(element::run_pipeline(&picture).len(), 3, "the GPU still works");
+    let pipeline = frames::pipeline_of(&Picture::random([16, 12], 7), 3, &inference);
+    assert_eq!(element::run_pipeline(&pipeline).len(), 3, "the GPU still works");
 }

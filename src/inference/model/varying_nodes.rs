@@ -15,7 +15,7 @@
 //! AttributeProto: g = 6 (GraphProto), graphs = 11
 //! ```
 
-use super::protobuf::{field, fields};
+use super::protobuf::fields;
 
 /// The types of nodes ([operators](https://onnx.ai/onnx/operators/)).
 const TYPES: [&str; 4] = ["Compress", "NonMaxSuppression", "NonZero", "Unique"];
@@ -33,11 +33,12 @@ pub fn varying_node(model: &[u8]) -> Option<&'static str> {
 fn among_nodes(message: &[u8], number: u64) -> Option<&'static str> {
     let nodes = fields(message)?.into_iter().filter(|part| part.number == number);
     nodes.map(|node| node.contents).find_map(|node| {
-        let is_type = |name: &&&str| field(node, 4) == Some(name.as_bytes());
+        let parts = fields(node)?;
+        let of = |number| parts.iter().filter(move |part| part.number == number);
+        let is_type = |name: &&&str| of(4).any(|part| part.contents == name.as_bytes());
         TYPES.iter().find(is_type).copied().or_else(|| {
-            let attributes = fields(node)?.into_iter().filter(|part| part.number == 5);
-            let parts = attributes.filter_map(|attribute| fields(attribute.contents)).flatten();
-            let mut graphs = parts.filter(|part| matches!(part.number, 6 | 11));
+            let values = of(5).filter_map(|attribute| fields(attribute.contents)).flatten();
+            let mut graphs = values.filter(|value| matches!(value.number, 6 | 11));
             graphs.find_map(|graph| among_nodes(graph.contents, 1))
         })
     })
