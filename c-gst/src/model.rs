@@ -11,7 +11,9 @@ use crate::border::{self, Failure, check_pointer, sized_struct};
 use crate::gstreamer::init;
 use crate::status::run;
 
-/// How the frame was fitted into the model's input.
+/// How the frame was fitted into the model's input. All its rows and columns are scaled; with the aspect ratio, the shorter
+/// side is rounded to the nearest pixel (Center; of two the even one) or down (TopLeft), and the border above or at the left is
+/// rounded down.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum Letterbox {

@@ -113,8 +113,8 @@ def model(
 ) -> Caps:
     """Describes a model: make it once, and pass it to attach with each frame.
 
-    size: width and height of the model's input. letterbox: how frames were fitted into it: "none" (stretched), "center" or
-    "top-left". end2end: whether the model selects the detections itself. task: such as "detect" or "pose".
+    size: width and height of the model's input. letterbox: how frames were fitted into it: "none" (stretched), "center" (the
+    shorter side rounded to the nearest pixel, as Ultralytics) or "top-left" (rounded down, as YOLOX). end2end: whether the model selects the detections itself. task: such as "detect" or "pose".
     """
     if letterbox is not None and letterbox not in LETTERBOXES:
         raise InputError(f"letterbox: expected one of {', '.join(LETTERBOXES)}, got {letterbox!r}")

@@ -4,7 +4,7 @@
 //! In: the sizes of the video frame and of the model's input, and how the frame was scaled. Out: boxes in pixels of
 //! the frame; and for engines, the visible part of the model's input.
 
-use super::{Bounds, Corners, Letterbox, OrientedBox};
+use super::{Bounds, Corners, FitRule, Letterbox, OrientedBox};
 use crate::engine::FrameMap;
 
 /// Why there is no mapping from the model's input to the frame.
@@ -36,7 +36,7 @@ impl Mapping {
     /// The mapping for a frame of `frame` pixels (width, height) that was scaled to `model` pixels;
     /// a model size of 0, 0 is the size of the frame.
     ///
-    /// The numbers are those of [`Letterbox::fit`].
+    /// The numbers are those of [`FitRule::fit`].
     ///
     /// # Errors
     /// If a side of the frame is 0, if only one side of the model's input is 0, or if the frame is
@@ -44,18 +44,19 @@ impl Mapping {
     pub fn new(
         frame: [u32; 2],
         model: [u32; 2],
-        letterbox: Letterbox,
+        rule: impl Into<FitRule>,
     ) -> Result<Self, MappingError> {
+        let rule = rule.into();
         if frame.contains(&0) {
             return Err(MappingError::NoFrame(frame[0], frame[1]));
         }
-        let model = match (model, letterbox) {
+        let model = match (model, rule.letterbox) {
             ([0, 0], Letterbox::None) => frame,
             ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
             ([w, h], _) if w == 0 || h == 0 => return Err(MappingError::HalfModel(w, h)),
             _ => model,
         };
-        let fit = letterbox.fit(frame, model);
+        let fit = rule.fit(frame, model);
         let ratio = [0, 1].map(|axis| f64::from(fit.size[axis]) / f64::from(fit.source[axis]));
         Ok(Self { frame, model, ratio, offset: fit.offset.map(f64::from) })
     }
@@ -150,6 +151,7 @@ impl Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::Rounding;
 
     /// The edges of the box in the frame; `None` if it is outside.
     fn to_frame(mapping: &Mapping, [x1, y1, x2, y2]: [f32; 4]) -> Option<[f32; 4]> {
@@ -186,15 +188,77 @@ mod tests {
         assert_eq!(to_frame(&mapping, [0.0, 0.0, 320.0, 180.0]), Some([0.0, 0.0, 960.0, 540.0]));
     }
 
+    /// As nvinfer fits a frame.
+    fn even_sides(letterbox: Letterbox) -> FitRule {
+        FitRule::from(letterbox).with_rounding(Rounding::EvenSides)
+    }
+
     #[test]
-    fn letterboxing_rounds_the_frame_to_even_sides_and_truncates_the_scaled_side() {
-        // 1921x1081 is rounded to 1920x1080; in 416x416 the scaled frame is 416 x trunc(234.0).
-        // 1000x333 is rounded to 1000x332; in 416x416 it is 416 x trunc(138.112), with a border of
-        // 139 above it.
+    fn a_frame_with_an_odd_side_is_mapped_by_the_rounding_of_the_program_that_scaled_it() {
+        // In 416x416 the scaled frame is 416 x round(138.528), with a border of 138 above it.
         let mapping = Mapping::new([1000, 333], [416, 416], Letterbox::Center).unwrap();
+        let found = to_frame(&mapping, [208.0, 138.0, 416.0, 277.0]);
+        assert_eq!(found, Some([500.0, 0.0, 1000.0, 333.0]));
+        // nvinfer rounds the frame to 1000x332; in 416x416 it is 416 x trunc(138.112), with a border of
+        // 139 above it.
+        let rule = even_sides(Letterbox::Center);
+        let mapping = Mapping::new([1000, 333], [416, 416], rule).unwrap();
         let found = to_frame(&mapping, [208.0, 139.0, 416.0, 208.0]);
         let expected = [500.0, 0.0, 1000.0, (69.0 * 332.0 / 138.0) as f32];
         assert_eq!(found, Some(expected));
+    }
+
+    #[test]
+    fn a_frame_whose_pixels_are_not_square_has_a_ratio_for_each_axis() {
+        // 640x320 pixels of 1/2 are shown as 320x320.
+        let rule = FitRule::from(Letterbox::Center).with_pixel_aspect_ratio([1, 2]);
+        let mapping = Mapping::new([640, 320], [640, 640], rule).unwrap();
+        let found = to_frame(&mapping, [0.0, 0.0, 320.0, 640.0]);
+        assert_eq!(found, Some([0.0, 0.0, 320.0, 320.0]));
+    }
+
+    /// The corners of an oriented box, in the order of the angle.
+    fn corners(oriented: &OrientedBox) -> [[f64; 2]; 4] {
+        let (sin, cos) = f64::from(oriented.angle).sin_cos();
+        let [x, y] = oriented.center.map(f64::from);
+        let [width, height] = oriented.size.map(|side| f64::from(side) / 2.0);
+        [[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]].map(|[right, down]| {
+            let (along, across) = (right * width, down * height);
+            [x + along * cos - across * sin, y + along * sin + across * cos]
+        })
+    }
+
+    /// The middles of the sides of the image of a rectangle under different ratios are those of the image of its sides.
+    #[test]
+    fn an_oriented_box_in_a_stretched_frame_keeps_the_images_of_its_axes() {
+        let mapping = Mapping::new([1280, 240], [640, 480], Letterbox::None).unwrap();
+        for angle in [0.0, 0.3, 1.2, 2.5, -0.7] {
+            let oriented = OrientedBox { center: [300.0, 200.0], size: [80.0, 20.0], angle };
+            let found = mapping.frame_oriented_box(&oriented);
+            let image = corners(&oriented).map(|[x, y]| [x * 2.0, y / 2.0]);
+            let length = |a: [f64; 2], b: [f64; 2]| f64::hypot(b[0] - a[0], b[1] - a[1]);
+            let direction = f64::atan2(image[1][1] - image[0][1], image[1][0] - image[0][0]);
+            assert_eq!(found.center, [600.0, 100.0]);
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-4 * b.abs().max(1.0);
+            assert!(
+                near(f64::from(found.size[0]), length(image[0], image[1])),
+                "{angle} {found:?}"
+            );
+            assert!(
+                near(f64::from(found.size[1]), length(image[1], image[2])),
+                "{angle} {found:?}"
+            );
+            assert!(near(f64::from(found.angle), direction), "{angle} {found:?} {direction}");
+        }
+    }
+
+    #[test]
+    fn an_oriented_box_in_a_frame_of_one_ratio_keeps_its_angle() {
+        let mapping = Mapping::new([1280, 960], [640, 480], Letterbox::None).unwrap();
+        let oriented = OrientedBox { center: [300.0, 200.0], size: [80.0, 20.0], angle: 0.3 };
+        let found = mapping.frame_oriented_box(&oriented);
+        let expected = OrientedBox { center: [600.0, 400.0], size: [160.0, 40.0], angle: 0.3 };
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -228,10 +292,12 @@ mod tests {
         assert_eq!(visible([1920, 1080], square, Letterbox::Center), [0.0, 140.0, 640.0, 500.0]);
         assert_eq!(visible([1920, 1080], square, Letterbox::TopLeft), [0.0, 0.0, 640.0, 360.0]);
         assert_eq!(visible([1080, 1920], square, Letterbox::Center), [140.0, 0.0, 500.0, 640.0]);
-        // The last row of a frame with an odd height is visible too: 138 rows for 332 rows of the
-        // frame, and more for row 333.
-        let [_, top, _, bottom] = visible([1000, 333], [416, 416], Letterbox::Center);
-        assert_eq!((top, bottom), (139.0, (139.0 + 333.0 * 138.0 / 332.0) as f32));
+        assert_eq!(visible([1000, 333], [416, 416], Letterbox::Center), [0.0, 138.0, 416.0, 277.0]);
+        // The last row of a frame with an odd height is visible although nvinfer does not scale it: 138 rows for
+        // 332 rows of the frame, and more for row 333.
+        let rule = even_sides(Letterbox::Center);
+        let bounds = Mapping::new([1000, 333], [416, 416], rule).unwrap().visible();
+        assert_eq!((bounds.top, bounds.bottom), (139.0, (139.0 + 333.0 * 138.0 / 332.0) as f32));
     }
 
     /// Also if rounding makes both edges equal in the frame.
@@ -244,7 +310,9 @@ mod tests {
             let (frame, model) = ([side(8000), side(8000)], [side(2000), side(2000)]);
             let letterbox =
                 *rng.choice(&[Letterbox::None, Letterbox::Center, Letterbox::TopLeft]).unwrap();
-            let mapping = Mapping::new(frame, model, letterbox).unwrap();
+            let rounding = *rng.choice(&[Rounding::Exact, Rounding::EvenSides]).unwrap();
+            let rule = FitRule::from(letterbox).with_rounding(rounding);
+            let mapping = Mapping::new(frame, model, rule).unwrap();
             let visible = mapping.visible();
             // Near an edge or anywhere, a single ulp or up to 100 pixels long.
             let mut edges = |low: f32, high: f32| {

@@ -3,7 +3,7 @@
 //! into the model's input.
 //!
 //! In: corners and areas, in pixels of the model's input. Out: whether a box intersects [`Bounds`], and the
-//! [`Overlap`] measures with the bounds that let engines skip pairs of boxes. [`Letterbox`] has the rules by
+//! [`Overlap`] measures with the bounds that let engines skip pairs of boxes. [`FitRule`] has the rules by
 //! which a frame is scaled to the model's input, and [`Mapping`] maps boxes back to the frame.
 
 mod bounds;
@@ -16,7 +16,7 @@ pub mod overlap;
 
 pub use bounds::Bounds;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use letterbox::{Fit, Letterbox};
+pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use mapping::{Mapping, MappingError};
 pub use oriented::OrientedBox;

@@ -18,8 +18,8 @@ pub struct FramesRun<'i> {
     pub(super) last_run: &'i mut Run,
     /// The event of the last picture. Those before complete before it, in the same stream.
     pub(super) written: Option<Event>,
-    /// The frames that are written.
-    pub(super) frames: usize,
+    /// For each frame that is written, as [`Pictures::description`].
+    pub(super) descriptions: Vec<Option<gst::Caps>>,
 }
 
 impl FramesRun<'_> {
@@ -41,14 +41,15 @@ impl FramesRun<'_> {
         format: &VideoInfo,
         frame: &gst::BufferRef,
     ) -> Result<u64, InferenceError> {
-        assert!(self.frames < self.capacity(), "there are places for {}", self.capacity());
+        let written = self.descriptions.len();
+        assert!(written < self.capacity(), "there are places for {}", self.capacity());
         self.pictures.set_frame(format)?;
         let prepared = self.pictures.prepare(frame)?;
-        let (input, place) = (self.entry.input, self.entry.first + self.frames);
+        let (input, place) = (self.entry.input, self.entry.first + written);
         // SAFETY: the input is that of the model, which `pictures` was made for. The places are those of the entry, and its
         // run begins after `Entry::run` is called.
         self.written = unsafe { self.pictures.write(prepared, input, place) }?;
-        self.frames += 1;
+        self.descriptions.push(self.pictures.description());
         Ok(self.pictures.uploaded)
     }
 
@@ -60,7 +61,7 @@ impl FramesRun<'_> {
     /// # Panics
     /// If fewer frames than [`capacity`](Self::capacity) are written.
     pub fn run(&mut self) -> Result<Run, InferenceError> {
-        assert_eq!(self.frames, self.capacity(), "all places have a frame");
+        assert_eq!(self.descriptions.len(), self.capacity(), "all places have a frame");
         *self.last_run = self.entry.run(self.written)?;
         Ok(*self.last_run)
     }
@@ -74,6 +75,6 @@ impl FramesRun<'_> {
         index: usize,
         attach: impl FnMut(&NewTensor) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.entry.tensors(index, attach)
+        self.entry.tensors(index, self.descriptions[index].as_ref(), attach)
     }
 }

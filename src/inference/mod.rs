@@ -122,8 +122,8 @@ impl Inference {
     /// If the library, the provider, or the model cannot be used, or other elements share it with other options.
     pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
         let member = Member::new(&Instance::open(options, provider)?);
-        let OpenModel { model, input_device, .. } = member.model();
-        let pictures = Pictures::new(&model.input, options.letterbox, input_device.as_ref())?;
+        let OpenModel { model, info, input_device, .. } = member.model();
+        let pictures = Pictures::new(&model.input, info.clone(), input_device.as_ref())?;
         Ok(Self { pictures, member, last_run: Run::default() })
     }
 
@@ -169,7 +169,8 @@ impl Inference {
         // begins after `Entry::run` is called.
         let written = unsafe { self.pictures.write(prepared, entry.input, entry.first) }?;
         self.last_run = entry.run(written)?;
-        entry.tensors(0, |tensor| attach(frame, tensor))
+        let description = self.pictures.description();
+        entry.tensors(0, description.as_ref(), |tensor| attach(frame, tensor))
     }
 
     /// A run for as many of `wanted` frames as the batch has room for, at least one.
@@ -180,6 +181,6 @@ impl Inference {
     pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
         let Self { pictures, member, last_run } = self;
         let entry = member.enter(wanted)?;
-        Ok(FramesRun { pictures, entry, last_run, written: None, frames: 0 })
+        Ok(FramesRun { pictures, entry, last_run, written: None, descriptions: Vec::new() })
     }
 }

@@ -15,12 +15,14 @@ use super::picture::{
 };
 use super::provider::GpuStream;
 use crate::device::{Device, Event, OwnedEvent, Stream};
-use crate::geometry::Letterbox;
+use crate::geometry::{FitRule, Letterbox};
+use crate::input::model::ModelInfo;
 
 /// Makes pictures of frames.
 pub struct Pictures {
     input: InputSpec,
-    letterbox: Letterbox,
+    /// The description of the model for frames with square pixels. It has the letterbox.
+    info: ModelInfo,
     table: Table,
     // Dropped before the memory that its work reads, for which it waits.
     on_gpu: Option<PicturesOnGpu>,
@@ -33,6 +35,8 @@ pub struct Pictures {
 /// What makes pictures of frames of one format.
 struct Resamplers {
     resampler: Resampler,
+    /// The description of the model for these frames; `None` if it is the one for square pixels.
+    description: Option<gst::Caps>,
     scratch: Scratch,
     /// `None` if the model's input is in host memory.
     on_gpu: Option<GpuResampler>,
@@ -59,13 +63,14 @@ pub enum Prepared<'f> {
 }
 
 impl Pictures {
-    /// For a model with the input `input`, in the memory of `device` or of the host.
+    /// For a model with the input `input`, in the memory of `device` or of the host. `info` describes the model, and how
+    /// frames with square pixels are fitted into its input.
     ///
     /// # Errors
     /// If the GPU fails.
     pub fn new(
         input: &InputSpec,
-        letterbox: Letterbox,
+        info: ModelInfo,
         device: Option<&Arc<Device>>,
     ) -> Result<Self, InferenceError> {
         let on_gpu = match device {
@@ -86,7 +91,7 @@ impl Pictures {
         Ok(Self {
             table: Table::new(input),
             input: input.clone(),
-            letterbox,
+            info,
             resamplers: Formats::default(),
             rows: Rows::default(),
             on_gpu,
@@ -99,9 +104,10 @@ impl Pictures {
     /// # Errors
     /// If frames of this format cannot be converted, or the GPU fails.
     pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
-        let Self { resamplers, input, letterbox, on_gpu, table, .. } = self;
+        let Self { resamplers, input, info, on_gpu, table, .. } = self;
         resamplers.select(frame, || {
-            let resampler = Resampler::new(frame, input, *letterbox)?;
+            let (rule, description) = fit_rule(info, frame)?;
+            let resampler = Resampler::new(frame, input, rule)?;
             let on_gpu = match on_gpu {
                 None => None,
                 Some(on_gpu) => {
@@ -110,8 +116,17 @@ impl Pictures {
                     Some(GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?)
                 }
             };
-            Ok(Resamplers { resampler, scratch: Scratch::default(), on_gpu })
+            Ok(Resamplers { resampler, description, scratch: Scratch::default(), on_gpu })
         })
+    }
+
+    /// The description of the model for frames of the format that was set, if their pixels are not square and the
+    /// letterbox depends on that.
+    ///
+    /// # Panics
+    /// If [`set_frame`](Self::set_frame) was not called before.
+    pub fn description(&mut self) -> Option<gst::Caps> {
+        self.resamplers.current().expect("the format of frames is set").description.clone()
     }
 
     /// Reads the frame, as far as that needs no memory for the picture.
@@ -126,7 +141,7 @@ impl Pictures {
         frame: &'f gst::BufferRef,
     ) -> Result<Prepared<'f>, InferenceError> {
         let current = self.resamplers.current().expect("the format of frames is set");
-        let Resamplers { resampler, scratch, on_gpu: to_device } = current;
+        let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         self.uploaded = 0;
         let Some((on_gpu, to_device)) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
             return Ok(Prepared::OnHost(frame));
@@ -162,7 +177,7 @@ impl Pictures {
         let bytes = self.input.bytes();
         let address = input.address + (index * bytes) as u64;
         let current = self.resamplers.current().expect("the format of frames is set");
-        let Resamplers { resampler, scratch, on_gpu: to_device } = current;
+        let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         let frame = match (&mut self.on_gpu, to_device, prepared) {
             (Some(on_gpu), Some(to_device), prepared) => {
                 // SAFETY: as the caller guarantees.
@@ -179,6 +194,22 @@ impl Pictures {
         })?;
         Ok(None)
     }
+}
+
+/// How frames are fitted into the model's input, and the description of the model that says so, if it is another than
+/// `info`.
+fn fit_rule(
+    info: &ModelInfo,
+    frame: &gst_video::VideoInfo,
+) -> Result<(FitRule, Option<gst::Caps>), InferenceError> {
+    let letterbox = info.letterbox.unwrap_or_default();
+    let par = frame.par();
+    let ratio = [par.numer(), par.denom()].map(|number| u32::try_from(number).unwrap_or(0).max(1));
+    if letterbox == Letterbox::None || ratio[0] == ratio[1] {
+        return Ok((letterbox.into(), None));
+    }
+    let rule = FitRule::from(letterbox).with_pixel_aspect_ratio(ratio);
+    Ok((rule, Some(info.clone().with_pixel_aspect_ratio(ratio).to_caps()?)))
 }
 
 impl PicturesOnGpu {

@@ -40,6 +40,8 @@ use crate::input::model::ModelInfo;
 pub struct OpenModel {
     /// The model's inputs and outputs.
     pub model: Model,
+    /// The description of the model that is attached to the tensors.
+    pub info: ModelInfo,
     /// What runs it.
     pub provider: Provider,
     /// The path of ONNX Runtime's library.
@@ -56,8 +58,8 @@ pub struct ModelSession {
     session: Session,
     buffers: Vec<IoBuffers>,
     outputs: Vec<FixedOutput>,
-    /// The model description that is attached to the tensors.
-    info: gst::Caps,
+    /// The description of the model, as caps.
+    description: gst::Caps,
     gpu: Option<Arc<GpuStream>>,
     /// What is known of it.
     pub model: OpenModel,
@@ -182,9 +184,9 @@ impl ModelSession {
             session,
             buffers,
             outputs,
-            info: info.to_caps()?,
+            description: info.to_caps()?,
             gpu,
-            model: OpenModel { model, provider, library, has_graph, input_device },
+            model: OpenModel { model, info, provider, library, has_graph, input_device },
         };
         if let Some(sample) = sample {
             session.capture_graphs(&sample)?;
@@ -269,7 +271,7 @@ impl ModelSession {
             }
         };
         let batch = self.model.model.input.batch;
-        OutputSet::new(binding, batch, &self.outputs, &self.info, self.gpu.as_ref())
+        OutputSet::new(binding, batch, &self.outputs, &self.description, self.gpu.as_ref())
     }
 
     /// Runs the model on the pictures in the buffers `index`, and writes `set`. On a GPU the work is submitted; it begins after

@@ -11,7 +11,8 @@
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `width`, `height` | int, 1 to [`MAX_MODEL_SIDE`] | pixels of the model's input; both or neither |
-//! | `letterbox` | string | how the frame was fitted into it: `none`, `center` or `top-left` |
+//! | `letterbox` | string | how the frame was fitted into it: `none`; `center-exact`, `top-left-exact` ([`Rounding::Exact`]); `center`, `top-left` ([`Rounding::EvenSides`]) |
+//! | `pixel-aspect-ratio` | fraction | the shape of the frame's pixels, if the letterbox keeps the displayed aspect ratio and they are not square |
 //! | `labels` | array of strings | the names of the classes, class 0 first; at most [`MAX_CLASSES`] |
 //! | `task` | string | what the model is trained for, in the words of Ultralytics: `detect`, `segment`, ... |
 //! | `end2end` | boolean | whether the model selects the detections itself, and its output has their classes |
@@ -20,6 +21,8 @@
 //! `task` and `end2end` are not needed. Where they name another model family than the decoder that is chosen, such as
 //! `segment`, the error or warning of `nmsfilter` names it, too. `keypoints` is needed where the shape of the output
 //! leaves it open.
+//!
+//! Versions that do not know the values `-exact` end with an error, since they would map boxes by other numbers.
 //!
 //! An empty label is a class without a name. Caps are reference counted: make them once and attach them with
 //! every tensor, so that nothing is copied per frame.
@@ -33,7 +36,7 @@
 //!     .with_letterbox(Letterbox::Center)
 //!     .with_labels(["person", "bicycle"]);
 //! let caps = info.to_caps()?;
-//! let text = "application/x-nmsfilter-model, width=640, height=640, letterbox=center, \
+//! let text = "application/x-nmsfilter-model, width=640, height=640, letterbox=center-exact, \
 //!             labels=(string)<person, bicycle>";
 //! assert_eq!(caps, text.parse::<gst::Caps>()?);
 //! assert_eq!(ModelInfo::from_caps(&caps)?, info);
@@ -44,13 +47,22 @@ use super::InputError;
 use crate::decoder;
 use crate::text;
 
-pub use crate::geometry::{Fit, Letterbox};
+pub use crate::geometry::{Fit, FitRule, Letterbox, Rounding};
 
 /// The name of the caps' structure.
 pub const MEDIA_TYPE: &str = "application/x-nmsfilter-model";
 
 /// The greatest side of a model's input in pixels.
 pub const MAX_MODEL_SIDE: u32 = 65_535;
+
+/// The values of the field `letterbox`.
+const LETTERBOXES: [(&str, Letterbox, Rounding); 5] = [
+    ("none", Letterbox::None, Rounding::Exact),
+    ("center-exact", Letterbox::Center, Rounding::Exact),
+    ("top-left-exact", Letterbox::TopLeft, Rounding::Exact),
+    ("center", Letterbox::Center, Rounding::EvenSides),
+    ("top-left", Letterbox::TopLeft, Rounding::EvenSides),
+];
 
 /// The greatest number of labels.
 pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
@@ -66,6 +78,11 @@ pub struct ModelInfo {
     pub size: Option<[u32; 2]>,
     /// How the frame was fitted into the model's input.
     pub letterbox: Option<Letterbox>,
+    /// How the sides of a letterboxed frame became whole pixels.
+    pub rounding: Rounding,
+    /// The width of the frame's pixels divided by their height, numerator and denominator, each from 1 to `i32::MAX`, if
+    /// the letterbox keeps the displayed aspect ratio; `None` if pixels count as square.
+    pub pixel_aspect_ratio: Option<[u32; 2]>,
     /// The names of the classes, class 0 first; empty if they are unknown. An empty name is a class without
     /// a name.
     pub labels: Vec<String>,
@@ -84,6 +101,10 @@ pub(crate) struct ModelInput {
     pub size: Option<[u32; 2]>,
     /// As [`ModelInfo::letterbox`].
     pub letterbox: Option<Letterbox>,
+    /// As [`ModelInfo::rounding`].
+    pub rounding: Rounding,
+    /// As [`ModelInfo::pixel_aspect_ratio`].
+    pub pixel_aspect_ratio: Option<[u32; 2]>,
     /// As [`ModelInfo::keypoints`].
     pub keypoints: Option<[u32; 2]>,
     /// Whether the letterbox is an assumption, because the metadata do not have it.
@@ -95,6 +116,13 @@ impl ModelInput {
     pub(crate) fn known_letterbox(self) -> Option<Letterbox> {
         self.letterbox.filter(|_| !self.letterbox_is_assumed)
     }
+
+    /// How the frame was fitted, with this letterbox.
+    pub(crate) fn fit_rule(self, letterbox: Letterbox) -> FitRule {
+        FitRule::from(letterbox)
+            .with_rounding(self.rounding)
+            .with_pixel_aspect_ratio(self.pixel_aspect_ratio.unwrap_or([1; 2]))
+    }
 }
 
 impl ModelInfo {
@@ -103,6 +131,8 @@ impl ModelInfo {
         ModelInput {
             size: self.size,
             letterbox: self.letterbox,
+            rounding: self.rounding,
+            pixel_aspect_ratio: self.pixel_aspect_ratio,
             keypoints: self.keypoints,
             letterbox_is_assumed: false,
         }
@@ -114,10 +144,24 @@ impl ModelInfo {
         Self { size: Some(size), ..self }
     }
 
-    /// With this way in which the frame was fitted into the model's input.
+    /// With this way in which the frame was fitted into the model's input, by [`Rounding::Exact`] unless
+    /// [`with_rounding`](Self::with_rounding) changes that.
     #[must_use]
     pub fn with_letterbox(self, letterbox: Letterbox) -> Self {
         Self { letterbox: Some(letterbox), ..self }
+    }
+
+    /// With this way in which the sides of a letterboxed frame became whole pixels.
+    #[must_use]
+    pub fn with_rounding(self, rounding: Rounding) -> Self {
+        Self { rounding, ..self }
+    }
+
+    /// With this ratio of the width of the frame's pixels to their height, whose displayed aspect ratio the letterbox
+    /// keeps.
+    #[must_use]
+    pub fn with_pixel_aspect_ratio(self, ratio: [u32; 2]) -> Self {
+        Self { pixel_aspect_ratio: Some(ratio), ..self }
     }
 
     /// With these names of the classes, class 0 first.
@@ -147,7 +191,7 @@ impl ModelInfo {
     /// The caps that contain this. GStreamer must be initialized.
     ///
     /// # Errors
-    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if there are more than [`MAX_CLASSES`] labels, if a label or
+    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if a number of the pixel aspect ratio is 0 or more than `i32::MAX`, if there are more than [`MAX_CLASSES`] labels, if a label or
     /// the task has a zero byte, or if the number of keypoints or of their components is not one.
     pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
         let mut caps = gst::Caps::builder(MEDIA_TYPE);
@@ -159,7 +203,18 @@ impl ModelInfo {
             }
         }
         if let Some(letterbox) = self.letterbox {
-            caps = caps.field("letterbox", letterbox.name());
+            let value = |(_, known, rounding): &&(&str, Letterbox, Rounding)| {
+                *known == letterbox && (*rounding == self.rounding || letterbox == Letterbox::None)
+            };
+            let (name, ..) = LETTERBOXES.iter().find(value).expect("each pair has a name");
+            caps = caps.field("letterbox", *name);
+        }
+        if let Some(ratio) = self.pixel_aspect_ratio {
+            let numbers = ratio.map(|number| i32::try_from(number).ok().filter(|&it| it > 0));
+            let [Some(width), Some(height)] = numbers else {
+                return Err(wrong_ratio(&format!("{}/{}", ratio[0], ratio[1])));
+            };
+            caps = caps.field("pixel-aspect-ratio", gst::Fraction::new(width, height));
         }
         if !self.labels.is_empty() {
             check_number_of_labels(self.labels.len())?;
@@ -203,9 +258,12 @@ impl ModelInfo {
                 )));
             }
         };
+        let (letterbox, rounding) = letterbox(structure)?.unzip();
         Ok(Self {
             size: size(structure)?,
-            letterbox: letterbox(structure)?,
+            letterbox,
+            rounding: rounding.unwrap_or_default(),
+            pixel_aspect_ratio: pixel_aspect_ratio(structure)?,
             labels: labels(structure)?,
             task: task(structure)?,
             end2end: end2end(structure)?,
@@ -252,17 +310,34 @@ fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
     }
 }
 
-fn letterbox(structure: &gst::StructureRef) -> Result<Option<Letterbox>, InputError> {
+fn letterbox(structure: &gst::StructureRef) -> Result<Option<(Letterbox, Rounding)>, InputError> {
     let Ok(value) = structure.value("letterbox") else {
         return Ok(None);
     };
-    let names = Letterbox::ALL.map(Letterbox::name).join(", ");
-    let name = string(value)
-        .map_err(|got| malformed(format!("expected letterbox as one of {names}, got {got}")))?;
-    let letterbox = Letterbox::from_name(name);
-    letterbox
-        .map(Some)
-        .ok_or_else(|| malformed(format!("expected letterbox as one of {names}, got {name:?}")))
+    let wrong = |got: &dyn std::fmt::Display| {
+        let names = LETTERBOXES.map(|(name, ..)| name).join(", ");
+        malformed(format!("expected letterbox as one of {names}, got {got}"))
+    };
+    let name = string(value).map_err(|got| wrong(&got))?;
+    let known = LETTERBOXES.iter().find(|(known, ..)| *known == name);
+    let (_, letterbox, rounding) = known.ok_or_else(|| wrong(&format_args!("{name:?}")))?;
+    Ok(Some((*letterbox, *rounding)))
+}
+
+fn wrong_ratio(got: &dyn std::fmt::Display) -> InputError {
+    malformed(format!("expected pixel-aspect-ratio as a fraction above 0, got {got}"))
+}
+
+fn pixel_aspect_ratio(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
+    let Ok(value) = structure.value("pixel-aspect-ratio") else {
+        return Ok(None);
+    };
+    let ratio: gst::Fraction = value.get().map_err(|_| wrong_ratio(&value.type_()))?;
+    let numbers = [ratio.numer(), ratio.denom()].map(|number| u32::try_from(number).ok());
+    match numbers {
+        [Some(width @ 1..), Some(height @ 1..)] => Ok(Some([width, height])),
+        _ => Err(wrong_ratio(&format_args!("{}/{}", ratio.numer(), ratio.denom()))),
+    }
 }
 
 fn labels(structure: &gst::StructureRef) -> Result<Vec<String>, InputError> {

@@ -13,7 +13,7 @@ use gstnmsfilter::internals::decoder::{self, Options};
 use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
+use gstnmsfilter::internals::geometry::{FitRule, Letterbox, Mapping, Rounding};
 use gstnmsfilter::internals::output::Region;
 use gstnmsfilter::tensor::TensorView;
 use half::f16;
@@ -295,7 +295,8 @@ impl Scene {
         let (frame, model_) = (&self.frames[index], &self.models[model]);
         // nvinfer reads an even number of rows and columns.
         let size = frame.meta.pipeline.map(|side| side & !1);
-        let mapping = Mapping::new(size, model_.input, letterbox).unwrap();
+        let rule = FitRule::from(letterbox).with_rounding(Rounding::EvenSides);
+        let mapping = Mapping::new(size, model_.input, rule).unwrap();
         let Some(seed) = frame.seeds[model] else { return (Vec::new(), mapping) };
         let layers = outputs(model_, seed);
         let views: Vec<TensorView<'_>> = layers

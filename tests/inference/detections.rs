@@ -8,7 +8,7 @@ use std::process::Command;
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::internals::geometry::{FitRule, Letterbox};
 
 use crate::element::{self, Tensor, file, has_onnx_runtime, tensors};
 use crate::support::onnx::{Element, identity};
@@ -207,7 +207,7 @@ fn equals_numpy(model: &DetectorCase, source: &str, letterbox: Letterbox) -> Opt
     let mut found = Vec::new();
     for (number, frame) in std::mem::take(&mut *frames.lock().unwrap()).into_iter().enumerate() {
         let what = format!("{source}, {}, frame {number}", letterbox.name());
-        let fit = letterbox.fit(frame.size, model.size);
+        let fit = FitRule::from(letterbox).fit(frame.size, model.size);
         let ratio = [0, 1].map(|axis| f64::from(fit.size[axis]) / f64::from(fit.source[axis]));
         let offset = fit.offset.map(f64::from);
         let side = frame.size.map(f64::from);

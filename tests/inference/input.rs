@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoInfo};
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::internals::geometry::{FitRule, Letterbox};
 
 use crate::element::{self, Values, file, has_onnx_runtime};
 use crate::frames::{self, Picture, converted, tensors_of};
@@ -475,8 +475,13 @@ fn a_scaled_frame_is_interpolated_between_the_nearest_pixels() {
     }
 }
 
-/// Sizes of frames and of models: equal, larger, smaller, wide, tall, odd, one pixel.
-const SIZES: [[[usize; 2]; 2]; 9] = [
+/// Sizes of frames and of models: equal, larger, smaller, wide, tall, odd, one pixel, a row, a column, and 64 times as
+/// large as the model.
+const SIZES: [[[usize; 2]; 2]; 13] = [
+    [[1, 7], [16, 8]],
+    [[9, 1], [16, 8]],
+    [[1, 1], [1, 1]],
+    [[1025, 2049], [16, 32]],
     [[64, 48], [32, 32]],
     [[48, 64], [32, 32]],
     [[20, 10], [64, 48]],
@@ -491,7 +496,7 @@ const SIZES: [[[usize; 2]; 2]; 9] = [
 /// The rectangle (left, top, right, bottom) in which a frame is in the model's input.
 fn rectangle(letterbox: Letterbox, frame: [usize; 2], model: [usize; 2]) -> [usize; 4] {
     let [frame, model] = [frame, model].map(|size| size.map(|side| side as u32));
-    let fit = letterbox.fit(frame, model);
+    let fit = FitRule::from(letterbox).fit(frame, model);
     let [[left, top], [width, height]] =
         [fit.offset, fit.size].map(|pair| pair.map(|side| side as usize));
     [left, top, left + width, top + height]
@@ -514,6 +519,41 @@ fn a_frame_of_one_color_fills_its_rectangle_and_borders_are_gray() {
             if is_inside { color } else { [BORDER; 3] }
         });
         assert_same(&found, &expected, &format!("{frame:?} in {model:?}, {properties}"));
+    }
+}
+
+/// A frame with an odd side: its last row and column are in the model's input, at the size and the place to which
+/// Ultralytics' LetterBox and OpenCV scale it (640x427 in 640x640: 106 rows of border, 427 rows, 107 rows).
+#[test]
+fn the_last_row_of_a_frame_with_an_odd_side_is_seen() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let colors = [[10, 20, 30], [200, 210, 220]];
+    for (frame, rows) in [([640, 427], [106, 533]), ([639, 479], [80, 560])] {
+        let picture = Picture::new(frame, |_, y| colors[usize::from(y == frame[1] - 1)]);
+        let found = received(&picture, "identity", [640, 640], "letterbox=center");
+        let color = |y: usize| found.at(320, y);
+        assert_eq!([color(rows[0] - 1), color(rows[0])], [[BORDER; 3], colors[0]], "{frame:?}");
+        assert_eq!([color(rows[1] - 1), color(rows[1])], [colors[1], [BORDER; 3]], "{frame:?}");
+    }
+}
+
+/// The person in a frame of 320x320 pixels that are twice as wide as high is shown in 640x320.
+#[test]
+fn a_letterbox_keeps_the_displayed_aspect_ratio() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let color = [250, 128, 3];
+    let wide = "capssetter caps=video/x-raw,pixel-aspect-ratio=2/1";
+    for (properties, rows) in
+        [("letterbox=center", 16..48), ("letterbox=top-left", 0..32), ("letterbox=none", 0..64)]
+    {
+        let found = received(&Picture::solid([320; 2], color), wide, [64; 2], properties);
+        let expected =
+            Picture::new([64; 2], |_, y| if rows.contains(&y) { color } else { [BORDER; 3] });
+        assert_same(&found, &expected, properties);
     }
 }
 

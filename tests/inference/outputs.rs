@@ -11,7 +11,7 @@ use crate::alone;
 use crate::element::{self, Values, WithInfo, file, has_onnx_runtime, ids, stat, tensors};
 use crate::frames::{self, Picture, tensors_of};
 use crate::support::onnx::{Dims, Element, Node, OnnxModel, Tensor};
-use crate::support::onnx::{constants, identity, identity_f16_output, two_outputs};
+use crate::support::onnx::{constant, constants, identity, identity_f16_output, two_outputs};
 use crate::support::pipeline::{self, intercept, parse, watch};
 use crate::support::process::resident;
 use crate::support::scratch::ScratchFile;
@@ -177,6 +177,40 @@ fn tensors_have_the_models_size_letterbox_and_labels() {
     let properties = format!("letterbox=none label-file={}", labels.display());
     let expected = expected.with_labels(["one", "two"]).with_letterbox(Letterbox::None);
     assert_eq!(description(&model, &properties), expected);
+}
+
+/// The window at 160, 200 in a model's input of 640x640, in pixels of the frame: both elements place the frame in the
+/// input by the same numbers.
+#[test]
+fn boxes_are_where_the_model_saw_them() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&constant([1, 3, 640, 640], "windows", &[1, 4], &[160.0, 200.0, 64.0, 0.9]));
+    let rect = |frame: &str, letterbox: &str| {
+        let inference = element::inference(&model, &format!("letterbox={letterbox}"));
+        let pipeline = parse(&format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,framerate=30/1,{frame} ! {inference}
+               ! nmsfilter name=nms decoder=windows ! fakesink"
+        ));
+        let seen = watch(&pipeline, "nms", pipeline::regions);
+        let ended = pipeline::run(&pipeline);
+        assert_eq!((ended.error, ended.warnings), (None, vec![]), "{frame}");
+        let regions = seen.lock().unwrap().remove(0);
+        regions[0].1
+    };
+    // All rows are scaled; there are 106 rows of border above them.
+    assert_eq!(rect("width=640,height=427", "center"), [160, 94, 64, 64]);
+    assert_eq!(rect("width=640,height=427", "top-left"), [160, 200, 64, 64]);
+    // Shown as 640x640, without a border.
+    let wide = "width=320,height=640,pixel-aspect-ratio=2/1";
+    assert_eq!(rect(wide, "center"), [80, 200, 32, 64]);
+    assert_eq!(rect(wide, "top-left"), [80, 200, 32, 64]);
+    assert_eq!(rect(wide, "none"), [80, 200, 32, 64]);
+    // Shown as 320x640, with 160 columns of border at the left.
+    let tall = "width=640,height=640,pixel-aspect-ratio=1/2";
+    assert_eq!(rect(tall, "center"), [0, 200, 128, 64]);
+    assert_eq!(rect(tall, "none"), [160, 200, 64, 64]);
 }
 
 /// A pipeline of `count` frames through an identity model; each frame has one color, by its number.

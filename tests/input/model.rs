@@ -7,7 +7,7 @@ use gst::glib::translate::ToGlibPtrMut;
 use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach};
-use gstnmsfilter::input::model::{Letterbox, MAX_CLASSES, MEDIA_TYPE, ModelInfo};
+use gstnmsfilter::input::model::{Letterbox, MAX_CLASSES, MEDIA_TYPE, ModelInfo, Rounding};
 
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
@@ -34,6 +34,10 @@ fn what_is_written_is_read_back() {
         let info = info().with_letterbox(letterbox);
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
     }
+    for letterbox in [Letterbox::Center, Letterbox::TopLeft] {
+        let info = info().with_letterbox(letterbox).with_rounding(Rounding::EvenSides);
+        assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
+    }
     for info in [
         ModelInfo::default(),
         ModelInfo::default().with_size([1, 65_535]),
@@ -42,6 +46,7 @@ fn what_is_written_is_read_back() {
         ModelInfo::default().with_task("segment"),
         ModelInfo::default().with_end2end(true),
         info().with_task("detect").with_end2end(true),
+        info().with_pixel_aspect_ratio([64, 45]),
     ] {
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
     }
@@ -49,12 +54,41 @@ fn what_is_written_is_read_back() {
 
 #[test]
 fn caps_in_text_form_are_read() {
-    let text = "application/x-nmsfilter-model, width=640, height=384, letterbox=center, \
+    let text = "application/x-nmsfilter-model, width=640, height=384, letterbox=center-exact, \
                 labels=(string)<person, \"\", \"traffic light\\, red\", \"\\\"7\\\"\">";
     assert_eq!(read(text), Ok(info()));
     assert_eq!(read(MEDIA_TYPE), Ok(ModelInfo::default()));
-    let unknown = format!("{MEDIA_TYPE}, mean=(float)0.5, letterbox=top-left");
+    let unknown = format!("{MEDIA_TYPE}, mean=(float)0.5, letterbox=top-left-exact");
     assert_eq!(read(&unknown), Ok(ModelInfo::default().with_letterbox(Letterbox::TopLeft)));
+}
+
+/// The values that earlier versions write, whose inference elements round as nvinfer does.
+#[test]
+fn a_letterbox_that_is_not_exact_has_even_sides() {
+    for (name, letterbox) in [("center", Letterbox::Center), ("top-left", Letterbox::TopLeft)] {
+        let expected = ModelInfo::default().with_letterbox(letterbox);
+        let expected = expected.with_rounding(Rounding::EvenSides);
+        assert_eq!(read(&format!("{MEDIA_TYPE}, letterbox={name}")), Ok(expected));
+    }
+}
+
+#[test]
+fn numbers_that_caps_cannot_have_are_an_error() {
+    init();
+    for (info, expected) in [
+        (info().with_size([0, 9]), "expected width of type int, 1 to 65535, got 0"),
+        (
+            info().with_pixel_aspect_ratio([1, 0]),
+            "expected pixel-aspect-ratio as a fraction above 0, got 1/0",
+        ),
+        (
+            info().with_pixel_aspect_ratio([u32::MAX, 1]),
+            "expected pixel-aspect-ratio as a fraction above 0, got 4294967295/1",
+        ),
+    ] {
+        let error = info.to_caps().expect_err(expected).to_string();
+        assert_eq!(error, format!("the tensors' model: {expected}"));
+    }
 }
 
 #[test]
@@ -110,9 +144,14 @@ fn malformed_caps_are_an_error_with_what_was_expected_and_what_came() {
         (", height=640", "expected both width and height, got height only"),
         (
             ", letterbox=centre",
-            "expected letterbox as one of none, center, top-left, got \"centre\"",
+            "expected letterbox as one of none, center-exact, top-left-exact, center, top-left, got \"centre\"",
         ),
-        (", letterbox=1", "expected letterbox as one of none, center, top-left, got gint"),
+        (
+            ", letterbox=1",
+            "expected letterbox as one of none, center-exact, top-left-exact, center, top-left, got gint",
+        ),
+        (", pixel-aspect-ratio=2", "expected pixel-aspect-ratio as a fraction above 0, got gint"),
+        (", pixel-aspect-ratio=0/1", "expected pixel-aspect-ratio as a fraction above 0, got 0/1"),
         (", labels=person", "expected labels as an array of strings, got gchararray"),
         (", labels=(string){a,b}", "expected labels as an array of strings, got GstValueList"),
         (", labels=(int)<1,2>", "expected text as label 0, got gint"),

@@ -28,9 +28,18 @@ fn model() -> ModelInfo {
 
 /// The regions of each frame of 1920 x 1080 pixels; `tensors` are those of the frames, one after the other.
 fn stream(properties: &str, tensors: Vec<Vec<NewTensor>>) -> (Vec<Vec<Region>>, Ended) {
+    stream_of([1920, 1080], properties, tensors)
+}
+
+/// As [`stream`], with frames of this size.
+fn stream_of(
+    [width, height]: [u32; 2],
+    properties: &str,
+    tensors: Vec<Vec<NewTensor>>,
+) -> (Vec<Vec<Region>>, Ended) {
     let frames = tensors.len();
     let pipeline = parse(&format!(
-        "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=1920,height=1080,framerate=50/1
+        "videotestsrc name=in num-buffers={frames} ! video/x-raw,width={width},height={height},framerate=50/1
            ! nmsfilter name=nms {properties} ! fakesink"
     ));
     intercept(&pipeline, "in", move |buffer| {
@@ -82,6 +91,29 @@ fn size_letterbox_and_labels_of_the_tensors_are_used_without_properties() {
     assert_eq!(frame("", vec![window_of(&model())]), region("person", CENTER));
     let top_left = model().with_letterbox(Letterbox::TopLeft);
     assert_eq!(frame("", vec![window_of(&top_left)]), region("person", TOP_LEFT));
+}
+
+/// In a frame of 640x427 that an inference element of an earlier version scaled, 426 rows begin at row 107; where all rows
+/// were scaled, they begin at row 106.
+#[test]
+fn a_frame_with_an_odd_side_is_mapped_as_its_inference_element_scaled_it() {
+    let rect = |properties: &str, fields: &str| {
+        init();
+        let caps = format!("{MEDIA_TYPE}, width=640, height=640{fields}");
+        let tensors = vec![vec![window().with_model(caps.parse().unwrap())]];
+        let (seen, ended) = stream_of([640, 427], properties, tensors);
+        assert_eq!((ended.error, ended.warnings), (None, vec![]), "{fields}");
+        seen[0][0].1
+    };
+    assert_eq!(rect("", ", letterbox=center"), [160, 93, 64, 64]);
+    assert_eq!(rect("letterbox=center", ", letterbox=center"), [160, 93, 64, 64]);
+    assert_eq!(rect("", ", letterbox=center-exact"), [160, 94, 64, 64]);
+    assert_eq!(rect("letterbox=center", ", letterbox=center-exact"), [160, 94, 64, 64]);
+    // Without a description, as programs do with which models are evaluated.
+    assert_eq!(rect("letterbox=center", ""), [160, 94, 64, 64]);
+    // Shown as 320x427, with 80 columns of border at the left.
+    let tall = ", letterbox=center-exact, pixel-aspect-ratio=1/2";
+    assert_eq!(rect("", tall), [107, 133, 85, 43]);
 }
 
 #[test]
@@ -259,7 +291,7 @@ fn malformed_caps_are_an_error_with_what_was_expected() {
         ),
         (
             &format!("{MEDIA_TYPE}, letterbox=left"),
-            "expected letterbox as one of none, center, top-left",
+            "expected letterbox as one of none, center-exact",
         ),
         (
             &format!("{MEDIA_TYPE}, labels=person"),

@@ -86,7 +86,9 @@ typedef enum NmsfilterGstElementType {
 } NmsfilterGstElementType;
 
 /**
- * How the frame was fitted into the model's input.
+ * How the frame was fitted into the model's input. All its rows and columns are scaled; with the aspect ratio, the shorter
+ * side is rounded to the nearest pixel (Center; of two the even one) or down (TopLeft), and the border above or at the left is
+ * rounded down.
  */
 typedef enum NmsfilterGstLetterbox {
     /**

@@ -290,7 +290,8 @@ impl Settings {
     /// If only one of `model-width` and `model-height` is set, if the frame is letterboxed and the size of the model's
     /// input is not known, or if the frame has no pixels.
     pub fn mapping(&self, frame: [u32; 2], model: ModelInput) -> Result<Mapping, SettingsError> {
-        Ok(Mapping::new(frame, self.model_size(model).0, self.letterbox(model).0)?)
+        let rule = model.fit_rule(self.letterbox(model).0);
+        Ok(Mapping::new(frame, self.model_size(model).0, rule)?)
     }
 
     /// The settings by these properties and a configuration of nvinfer.

@@ -303,7 +303,8 @@ impl Entry<'_> {
         }
     }
 
-    /// Calls `attach` with each tensor of the entry's picture number `index`, after [`run`](Self::run).
+    /// Calls `attach` with each tensor of the entry's picture number `index`, after [`run`](Self::run). `description`
+    /// replaces the tensors' description of the model, if there is one.
     ///
     /// # Errors
     /// That of `attach`.
@@ -313,12 +314,16 @@ impl Entry<'_> {
     pub fn tensors<E>(
         &self,
         index: usize,
-        attach: impl FnMut(&NewTensor) -> Result<(), E>,
+        description: Option<&gst::Caps>,
+        mut attach: impl FnMut(&NewTensor) -> Result<(), E>,
     ) -> Result<(), E> {
         assert!(index < self.pictures, "the entry has {} pictures", self.pictures);
         match &self.progress {
             Progress::Launched(_, slots) => {
-                lock(&slots[self.first + index]).iter().try_for_each(attach)
+                lock(&slots[self.first + index]).iter().try_for_each(|tensor| match description {
+                    None => attach(tensor),
+                    Some(model) => attach(&tensor.clone().with_model(model.clone())),
+                })
             }
             Progress::Open | Progress::Submitted => Ok(()),
         }

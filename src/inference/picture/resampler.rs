@@ -10,7 +10,7 @@ use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef
 use super::frame_format::{CHANNELS, FrameFormat};
 use super::positions::positions;
 use crate::frame::{self, Frame, FrameLayout};
-use crate::geometry::{Fit, Letterbox};
+use crate::geometry::{Fit, FitRule};
 use crate::inference::error::InferenceError;
 use crate::inference::model::InputSpec;
 
@@ -64,14 +64,14 @@ pub struct Scratch {
 }
 
 impl Resampler {
-    /// A resampler of frames described by `frame`.
+    /// A resampler of frames described by `frame`, which are fitted into the model's input by `rule`.
     ///
     /// # Errors
     /// If GstVideoConverter does not support the frame's format.
     pub fn new(
         frame: &VideoInfo,
         input: &InputSpec,
-        letterbox: Letterbox,
+        rule: impl Into<FitRule>,
     ) -> Result<Self, glib::BoolError> {
         let (format, converter) = match FrameFormat::new(frame, input) {
             Some(format) => (format, None),
@@ -87,7 +87,7 @@ impl Resampler {
                 (format, Some(Converter { converter, layout: FrameLayout::new(&info) }))
             }
         };
-        let fit = letterbox.fit([frame.width(), frame.height()], input.size);
+        let fit = rule.into().fit([frame.width(), frame.height()], input.size);
         let mut all = <[ComponentPositions; CHANNELS]>::default();
         for (to, component) in all.iter_mut().zip(&format.components) {
             let axis =

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput};
+use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::{Assumption, Structures};
@@ -231,6 +231,8 @@ impl<'a> Batch<'a> {
         ModelInput {
             size: has_size(frame.model).then_some(frame.model.size),
             letterbox: Some(fit),
+            rounding: Rounding::EvenSides,
+            pixel_aspect_ratio: None,
             keypoints: None,
             letterbox_is_assumed: assumption.is_some(),
         }

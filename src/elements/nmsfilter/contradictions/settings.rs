@@ -207,7 +207,7 @@ fn of_letterbox(
 ) -> Option<SettingContradiction> {
     let (set, known) = (settings.letterbox.letterbox()?, model.known_letterbox()?);
     let is_same = |known: Letterbox| {
-        Mapping::new(mapping.frame(), mapping.model_size(), known)
+        Mapping::new(mapping.frame(), mapping.model_size(), model.fit_rule(known))
             .is_ok_and(|as_known| as_known == *mapping)
     };
     (set != known && !is_same(known))
