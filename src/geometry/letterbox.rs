@@ -109,43 +109,48 @@ impl FitRule {
         if self.letterbox == Letterbox::None {
             return Fit { source: frame, size: model, offset: [0; 2] };
         }
-        let (source, pixel) = match self.rounding {
-            Rounding::Exact => (frame, self.pixel_aspect_ratio),
-            Rounding::EvenSides => (frame.map(|side| (side & !1).max(1)), [1; 2]),
+        let (source, size) = match self.rounding {
+            Rounding::Exact => (frame, self.exact_size(frame, model)),
+            Rounding::EvenSides => {
+                let even = frame.map(|side| (side & !1).max(1));
+                (even, rounded_down(even, model))
+            }
         };
-        let quotient = match (self.rounding, self.letterbox) {
-            (Rounding::Exact, Letterbox::Center) => to_nearest,
-            _ => rounded_down,
-        };
-        // Products of three 32-bit numbers fit 128 bits, and the quotients are at most a side of the model.
-        let shown = [0, 1].map(|axis| u128::from(source[axis]) * u128::from(pixel[axis]));
-        let [width, height] = model.map(u128::from);
-        let size = if width * shown[1] <= height * shown[0] {
-            [width, quotient(width * shown[1], shown[0]).max(1)]
-        } else {
-            [quotient(height * shown[0], shown[1]).max(1), height]
-        };
-        let size = size.map(|side| side as u32);
         let offset = match self.letterbox {
             Letterbox::Center => [0, 1].map(|axis| (model[axis] - size[axis]) / 2),
             _ => [0; 2],
         };
         Fit { source, size, offset }
     }
-}
 
-fn rounded_down(dividend: u128, divisor: u128) -> u128 {
-    dividend / divisor
-}
-
-/// The nearest whole number, of two the even one: Python's `round`.
-fn to_nearest(dividend: u128, divisor: u128) -> u128 {
-    let (down, rest) = (dividend / divisor, dividend % divisor);
-    match (2 * rest).cmp(&divisor) {
-        std::cmp::Ordering::Less => down,
-        std::cmp::Ordering::Equal => down + down % 2,
-        std::cmp::Ordering::Greater => down + 1,
+    /// The size of the frame in the model's input by [`Rounding::Exact`], in double precision and in the order of operations of
+    /// those programs: where a product should be a whole number and is less by its rounding, YOLOX's is one pixel less.
+    fn exact_size(self, frame: [u32; 2], model: [u32; 2]) -> [u32; 2] {
+        let [width, height] = self.pixel_aspect_ratio.map(f64::from);
+        let shown = [f64::from(frame[0]) * width / height, f64::from(frame[1])];
+        let ratio = f64::min(f64::from(model[0]) / shown[0], f64::from(model[1]) / shown[1]);
+        [0, 1].map(|axis| {
+            let side = shown[axis] * ratio;
+            let whole = match self.letterbox {
+                Letterbox::Center => side.round_ties_even(),
+                _ => side.floor(),
+            };
+            whole.clamp(1.0, f64::from(model[axis])) as u32
+        })
     }
+}
+
+/// The size of a frame of even sides in the model's input.
+fn rounded_down(frame: [u32; 2], model: [u32; 2]) -> [u32; 2] {
+    // The products of two 32-bit numbers fit 64 bits, and the quotients are at most a side of the model.
+    let [[frame_width, frame_height], [width, height]] =
+        [frame, model].map(|size| size.map(u64::from));
+    let size = if width * frame_height <= height * frame_width {
+        [width, (width * frame_height / frame_width).max(1)]
+    } else {
+        [(height * frame_width / frame_height).max(1), height]
+    };
+    size.map(|side| side as u32)
 }
 
 #[cfg(test)]
@@ -259,8 +264,8 @@ mod tests {
         [even, size, if letterbox == Letterbox::Center { border } else { [0.0; 2] }]
     }
 
-    /// Ultralytics' rules in floating point: the smaller of both ratios, sides rounded to the nearest pixel, and
-    /// borders of `round(half - 0.1)`.
+    /// Ultralytics' rules: the smaller of both ratios, sides rounded to the nearest pixel, and borders of
+    /// `round(half - 0.1)`.
     fn ultralytics(frame: [u32; 2], model: [u32; 2]) -> [[f64; 2]; 3] {
         let [frame, model] = [frame, model].map(|size| size.map(f64::from));
         let ratio = f64::min(model[0] / frame[0], model[1] / frame[1]);
@@ -281,19 +286,33 @@ mod tests {
         }
     }
 
-    /// Frames of up to 1300 pixels. For other models' inputs, floating point is below or above a half that is exact here:
-    /// in 416x416 for 12 of 1.6 million sizes, such as 57x192.
     #[test]
-    fn integers_give_the_numbers_of_ultralytics_floating_point() {
-        for model in [[640, 640], [320, 320], [640, 384]] {
-            for width in (32..1300).step_by(3) {
-                for height in 32..1300 {
-                    let found = fit(Letterbox::Center, [width, height], model);
-                    let expected = ultralytics([width, height], model);
-                    let found = found.map(|pair| pair.map(f64::from));
-                    assert_eq!(found, expected, "{width}x{height} {model:?}");
-                }
+    fn borders_are_those_of_ultralytics() {
+        for model in [[640, 640], [320, 320], [416, 416], [640, 384]] {
+            for (width, height) in
+                (32..1300).step_by(7).flat_map(|w| (32..1300).map(move |h| (w, h)))
+            {
+                let found = fit(Letterbox::Center, [width, height], model);
+                let expected = ultralytics([width, height], model);
+                let found = found.map(|pair| pair.map(f64::from));
+                assert_eq!(found, expected, "{width}x{height} {model:?}");
             }
+        }
+    }
+
+    /// Sizes of OpenCV's pictures as Ultralytics' and YOLOX's programs made them. 416 / 770 * 770 is less than 416 in double
+    /// precision.
+    #[test]
+    fn sizes_are_those_of_the_programs() {
+        for (letterbox, frame, model, size) in [
+            (Letterbox::Center, [712, 770], 416, [385, 416]),
+            (Letterbox::Center, [57, 192], 416, [123, 416]),
+            (Letterbox::Center, [40_961, 333], 640, [640, 5]),
+            (Letterbox::TopLeft, [712, 770], 416, [384, 415]),
+            (Letterbox::TopLeft, [1133, 1425], 416, [330, 415]),
+            (Letterbox::TopLeft, [500, 333], 416, [416, 277]),
+        ] {
+            assert_eq!(fit(letterbox, frame, [model; 2])[1], size, "{letterbox:?} {frame:?}");
         }
     }
 
