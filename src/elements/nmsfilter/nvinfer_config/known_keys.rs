@@ -124,9 +124,14 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
         let is_of_classes = group.starts_with(CLASS_PREFIX);
         if !is_of_classes && group != PROPERTIES {
             if let Some(meant) = nearest(group, &[PROPERTIES, ALL_CLASSES]) {
+                let meant = if meant == PROPERTIES {
+                    "[property]"
+                } else {
+                    "[class-attrs-all] or [class-attrs-N]"
+                };
                 let line = keys.line(group, None);
                 warnings.push(format!(
-                    "line {line}: nvinfer has no group [{group}], so that its keys have no effect; expected [{meant}]"
+                    "line {line}: nvinfer has no group [{group}], so that its keys have no effect; expected {meant}"
                 ));
             }
             continue;
@@ -214,7 +219,7 @@ mod tests {
     #[test]
     fn a_misspelled_group_is_named_and_groups_of_other_programs_are_not() {
         let expected = "line 2: nvinfer has no group [class-attr-all], so that its keys have no effect; expected \
-                        [class-attrs-all]";
+                        [class-attrs-all] or [class-attrs-N]";
         assert_eq!(of("[property]\n[class-attr-all]\ntopk=3\n"), [expected]);
         assert_eq!(of("[property]\n[user-configs]\nanything=3\n[tests]\na=1\n"), [""; 0]);
     }
