@@ -475,7 +475,7 @@ impl BaseTransformImpl for NmsFilter {
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
         *lock(&self.counter) = FrameCounter::new(engine.name());
-        for warning in nvinfer.iter().flat_map(|config| &config.warnings) {
+        for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
             gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
         }
         *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, nvinfer));

@@ -71,6 +71,12 @@ pub(in crate::elements::nmsfilter) enum SettingContradiction {
     )]
     NoClass { classes: String, count: usize, decoder: &'static str },
     #[error(
+        "nvinfer-config excludes all of the {count} classes (0 to {}) that decoder {decoder} reads, by topk=0 or \
+         filter-out-class-ids, so nothing is detected; correct the file, or set classes or class-max-detections",
+        count - 1
+    )]
+    NoClassOfFile { count: usize, decoder: &'static str },
+    #[error(
         "the scores in tensor {tensor} are multiples of its scale {scale}, but scores of decoder {decoder} are \
          probabilities from 0 to 1, so most of them are lost; export the model with a scale for the scores alone, \
          or not quantized, or correct quantization"
@@ -238,6 +244,9 @@ fn of_thresholds(
     let classes = settings.classes.clone().unwrap_or_default();
     if lowest == f32::INFINITY && !classes.is_empty() {
         return Some(SettingContradiction::NoClass { classes, count, decoder: decoder.name() });
+    }
+    if lowest == f32::INFINITY && settings.nvinfer.is_some() {
+        return Some(SettingContradiction::NoClassOfFile { count, decoder: decoder.name() });
     }
     let properties = match settings.class_thresholds {
         Some(_) => "the least of score-threshold and class-thresholds",
