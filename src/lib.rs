@@ -26,6 +26,8 @@
 //! their own, in demo/.
 #![warn(missing_docs)]
 
+#[cfg(feature = "gstreamer")]
+mod contradictions;
 mod decoder;
 #[cfg(feature = "gstreamer")]
 mod deepstream;

@@ -16,6 +16,8 @@ pub mod description;
 mod families;
 pub mod layout;
 mod matrix;
+#[cfg(feature = "gstreamer")]
+pub(crate) mod model_family;
 mod ultraface;
 mod windows;
 mod yolo_tasks;

@@ -5,13 +5,13 @@
 //! core's [`Plan`], or an error with the properties to set.
 
 use super::class_rules::ClassRules;
-use super::contradictions::Reading;
 use super::error::FrameError;
-use super::model_family::ModelFamily;
 use super::quantization::QuantizationRules;
 use super::region_rules::RegionRules;
 use super::settings::Settings;
+use crate::contradictions::Reading;
 use crate::decoder::layout::Reference;
+use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{self, Choice, Decoder, Layout, Reason};
 use crate::detail::Details;
 use crate::engine::{Engine, Params};

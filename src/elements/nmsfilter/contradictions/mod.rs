@@ -3,10 +3,9 @@
 //!
 //! In: each new plan, and the result of each frame. Out: element warnings, each posted once. Settings that
 //! contradict what is known of the tensors (`settings.rs`) are reported with the plan, a score that contradicts
-//! the decoder with the first frame that has one, and other numbers (`numbers.rs`) after one second of frames
+//! the decoder with the first frame that has one, and other numbers (`src/contradictions`) after one second of frames
 //! with objects, or at the end of a shorter stream. After that second frames are not looked at any more.
 
-mod numbers;
 mod settings;
 
 use std::mem::{self, Discriminant};
@@ -14,11 +13,10 @@ use std::sync::{Arc, Mutex};
 
 use super::NmsFilter;
 use super::timeout::Timeout;
+use crate::contradictions::{Evidence, NumberContradiction, PointEvidence, Reading};
 use crate::elements::lock;
 use crate::engine::Outcome;
 
-use numbers::{Evidence, NumberContradiction};
-pub(super) use numbers::{PointEvidence, Reading};
 use settings::SettingContradiction;
 pub(super) use settings::of_plan;
 

@@ -5,10 +5,10 @@
 //! something else is known. No number of a tensor is needed.
 
 use super::super::enums::Decoder;
-use super::super::model_family::{self, ModelFamily};
 use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
 use crate::decoder::layout::{Activation, Column, Group};
+use crate::decoder::model_family::{self, ModelFamily};
 use crate::decoder::{self, Choice, MAX_CLASSES, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::geometry::{Letterbox, Mapping};

@@ -57,7 +57,7 @@ const MAX_EXTENSION: f32 = 4.0;
 
 /// How the tensors are read.
 #[derive(Clone, Copy)]
-pub(in crate::elements::nmsfilter) struct Reading {
+pub(crate) struct Reading {
     pub decoder: &'static dyn Decoder,
     /// Whether the class is a number in a tensor.
     pub class_field: bool,
@@ -83,7 +83,7 @@ impl PartialEq for Reading {
 
 /// Numbers that the reading excludes.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum NumberContradiction {
+pub(crate) enum NumberContradiction {
     #[error(
         "a score is {score}, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors are \
          of another model family and boxes and classes are wrong; correct decoder"
@@ -147,7 +147,7 @@ pub(in crate::elements::nmsfilter) enum NumberContradiction {
 
 /// How coordinates are read, and what to check.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::elements::nmsfilter) struct ReadCoordinates {
+pub(crate) struct ReadCoordinates {
     normalized: bool,
     model: [f32; 2],
 }
@@ -171,7 +171,7 @@ impl std::fmt::Display for ReadCoordinates {
 
 /// Whether classes are numbers in a tensor, whose anchors are rejected if they are not whole or negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::elements::nmsfilter) struct ReadClasses {
+pub(crate) struct ReadClasses {
     are_numbers: bool,
 }
 
@@ -186,7 +186,7 @@ impl std::fmt::Display for ReadClasses {
 
 /// Sums over frames with one reading.
 #[derive(Debug, Default)]
-pub(in crate::elements::nmsfilter) struct Evidence {
+pub(crate) struct Evidence {
     frames: usize,
     anchors: usize,
     candidates: usize,
@@ -206,7 +206,7 @@ pub(in crate::elements::nmsfilter) struct Evidence {
 
 /// Sums over the points of survivors.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::elements::nmsfilter) struct PointEvidence {
+pub(crate) struct PointEvidence {
     all: usize,
     /// Points that are farther from the survivor's box than a quarter of its size.
     far: usize,
