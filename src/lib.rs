@@ -26,7 +26,6 @@
 //! their own, in demo/.
 #![warn(missing_docs)]
 
-#[cfg(feature = "gstreamer")]
 mod contradictions;
 mod decoder;
 #[cfg(feature = "gstreamer")]

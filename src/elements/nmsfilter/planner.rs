@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::NmsFilter;
-use super::contradictions::{self, Contradictions};
+use super::contradictions::Contradictions;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
@@ -262,8 +262,8 @@ impl Planner {
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
-        let found = contradictions::of_plan(&plan, input, &mapping, &self.settings, &self.labels);
-        self.contradictions.begin(element, plan.reading(&mapping), &found);
+        let Self { settings, labels, contradictions, .. } = self;
+        contradictions.begin(element, &plan, input, &mapping, settings, labels);
         self.labels.set_decoder(plan.choice().decoder);
         self.plan = Some(plan);
     }

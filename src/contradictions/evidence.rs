@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Evidence that tensors are misread, in the results of engines.
+//!
+//! In: the counts and the survivors of each frame. Out: a [`NumberContradiction`] if they contradict the decoder and the
+//! settings. No element of a tensor is read, and the evidence depends neither on the engine nor on how frames are grouped
+//! in runs.
+//!
+//! The rules were chosen with recorded outputs of 20 model families, each read by every decoder that accepts
+//! its shape: with the right reading and the default threshold no anchor is rejected, no score exceeds 1, and no
+//! box extends beyond the model's input by a tenth of it.
+
+use super::numbers::{NumberContradiction, ReadBoxes};
+use crate::decoder::{Choice, Decoder, Scores};
+use crate::detail::{Point, Points};
+use crate::engine::{Detection, ImageOutcome, Params};
+use crate::geometry::Bounds;
+
+/// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
+/// which is at most 1/128.
+const MAX_PROBABILITY: f32 = 1.01;
+
+/// Anchors are probably misread if at least this many are rejected for each candidate. Engines reject none of a
+/// detector whose output is read rightly; a producer of boxes that are partly outside the frame, or that fills
+/// unused rows with NaN, can have some.
+const REJECTED_PER_CANDIDATE: usize = 3;
+
+/// Of a detector's output with at least this many anchors, most are background. Synthetic outputs and lists of
+/// boxes that were selected before can have many candidates, so that only shapes are judged that other families
+/// have, too: rows of anchors without objectness, which YOLOv5 has with objectness, and two scores a box, which face
+/// detectors have for background and face.
+const MIN_ANCHORS: usize = 1000;
+
+/// At least one in this many anchors is a candidate if objectness is read as the score of a class: 34 % or more
+/// are in recorded outputs. Of a picture with hundreds of faces it is 8 %, at the threshold below.
+const ANCHORS_PER_CANDIDATE: usize = 4;
+
+/// With lower score thresholds, as for curves of precision and recall, background can become candidates.
+const MIN_THRESHOLD: f32 = 0.1;
+
+/// Normalized coordinates are from 0 to 1; boxes of objects at the edges extend beyond it. In pixels, a box
+/// within these limits is at most two pixels large and at the corner of the model's input.
+const UNIT: [f32; 2] = [-0.5, 1.5];
+
+/// Boxes near the upper left corner end within this fraction of the model's input: 13 of 640 pixels. Offsets
+/// from grid cells, as YOLOX has them before its decode step, are within it.
+const CORNER: f32 = 0.02;
+
+/// One small object can be in the corner. Survivors are duplicates of no other one, and so many small objects of
+/// one frame, and no others, are not.
+const MIN_IN_CORNER: usize = 3;
+
+/// Of a model's input smaller than this, the corner is not distinguished from the rest.
+const MIN_INPUT: f32 = 32.0;
+
+/// A box that extends beyond the model's input by more than this multiple of its size is misread. A person of
+/// whom only the head is in the frame extends beyond it by less than three times the size of the visible part;
+/// pixels that are read as normalized extend by hundreds.
+const MAX_EXTENSION: f32 = 4.0;
+
+/// How the tensors are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    pub decoder: &'static dyn Decoder,
+    /// Whether rows are anchors, and have no objectness.
+    pub rows_without_objectness: bool,
+    /// The number of classes.
+    pub classes: usize,
+    /// The lowest score threshold of any class.
+    pub threshold: f32,
+    pub boxes: ReadBoxes,
+}
+
+impl Reading {
+    /// The reading of `choice` with these parameters, on a model's input of this width and height, if they are known.
+    pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>) -> Self {
+        let layout = &choice.layout;
+        Self {
+            decoder: choice.decoder,
+            rows_without_objectness: layout.has_rows_without_objectness(),
+            classes: layout.classes,
+            threshold: params.thresholds.lowest(layout.classes),
+            boxes: ReadBoxes {
+                normalized: layout.normalized,
+                model,
+                in_frame: params.visible != Bounds::ANY,
+                class_field: layout.has_class_field(),
+            },
+        }
+    }
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let &Self { classes, threshold, boxes, .. } = self;
+        let decoder = self.decoder.name();
+        write!(f, "{decoder}, {classes} classes, threshold {threshold}, {boxes:?}")
+    }
+}
+
+impl PartialEq for Reading {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |of: &Self| (of.decoder.name(), of.classes, of.threshold, of.boxes);
+        key(self) == key(other)
+    }
+}
+
+/// Sums over frames with one reading.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    frames: usize,
+    anchors: usize,
+    candidates: usize,
+    rejected: usize,
+    survivors: usize,
+    /// The most survivors of a frame.
+    most_survivors: usize,
+    greatest_score: f32,
+    /// Survivors within [`UNIT`].
+    within_unit: usize,
+    /// Survivors within [`CORNER`].
+    in_corner: usize,
+    /// Survivors beyond [`MAX_EXTENSION`].
+    huge: usize,
+    points: PointEvidence,
+}
+
+/// Sums over the points of survivors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PointEvidence {
+    all: usize,
+    /// Points that are farther from the survivor's box than a quarter of its size.
+    far: usize,
+}
+
+impl PointEvidence {
+    /// Adds the points of a survivor.
+    pub fn add(&mut self, of: &Detection, points: Points<'_>) {
+        let is_near = |number: f32, low: f32, high: f32| {
+            let margin = 0.25 * (high - low);
+            number >= low - margin && number <= high + margin
+        };
+        for Point { x, y, .. } in points.iter() {
+            self.all += 1;
+            self.far += usize::from(!is_near(x, of.x1, of.x2) || !is_near(y, of.y1, of.y2));
+        }
+    }
+}
+
+impl Evidence {
+    /// Adds a frame of `anchors` anchors, or with multi-label, pairs of anchor and class.
+    pub fn add(&mut self, frame: &ImageOutcome<'_>, anchors: usize, model: Option<[f32; 2]>) {
+        self.frames += 1;
+        self.anchors += anchors;
+        self.candidates += frame.candidates;
+        self.rejected += frame.rejected;
+        self.survivors += frame.survivors.len();
+        self.most_survivors = self.most_survivors.max(frame.survivors.len());
+        if let Some(best) = frame.survivors.first() {
+            self.greatest_score = self.greatest_score.max(best.score);
+        }
+        let Some(model) = model else { return };
+        for survivor in frame.survivors {
+            self.within_unit += usize::from(is_within_unit(survivor));
+            self.in_corner += usize::from(is_in_corner(survivor, model));
+            self.huge += usize::from(is_huge(survivor, model));
+        }
+    }
+
+    /// Adds the points of the survivors of a run.
+    pub fn add_points(&mut self, points: PointEvidence) {
+        self.points.all += points.all;
+        self.points.far += points.far;
+    }
+
+    /// Whether no anchor became a candidate or was rejected, as in frames without objects.
+    pub fn is_empty(&self) -> bool {
+        self.candidates == 0 && self.rejected == 0
+    }
+
+    /// The contradiction of the scores. A single score shows it.
+    pub fn of_scores(&self, reading: &Reading) -> Option<NumberContradiction> {
+        let (score, decoder) = (self.greatest_score, reading.decoder.name());
+        let threshold = reading.threshold;
+        match reading.decoder.scores() {
+            _ if score <= MAX_PROBABILITY => None,
+            Scores::Probabilities => Some(NumberContradiction::Score { score, decoder }),
+            // With another threshold, scores of another kind are expected.
+            Scores::OfTheModel if (0.0..=1.0).contains(&threshold) => {
+                Some(NumberContradiction::UnboundedScore { score, threshold })
+            }
+            Scores::OfTheModel | Scores::Unbounded => None,
+        }
+    }
+
+    /// The contradiction of the boxes of all frames.
+    pub fn of_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
+        let &Self { anchors, candidates, rejected, survivors, .. } = self;
+        if self.is_empty() {
+            return None;
+        }
+        if rejected >= REJECTED_PER_CANDIDATE * candidates {
+            let is_all = candidates == 0 && rejected >= anchors;
+            let reading = reading.boxes;
+            return Some(if is_all {
+                NumberContradiction::AllRejected { anchors, reading }
+            } else {
+                NumberContradiction::Rejected { rejected, candidates, reading }
+            });
+        }
+        if survivors == 0 {
+            return None;
+        }
+        reading
+            .boxes
+            .model
+            .and_then(|model| self.of_place(reading.boxes, model))
+            .or_else(|| self.of_points())
+            .or_else(|| self.of_background(reading))
+    }
+
+    /// The contradiction of where the boxes are in the model's input.
+    fn of_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
+        let &Self { survivors, .. } = self;
+        let is_large = model.iter().all(|&side| side >= MIN_INPUT);
+        if is_large && self.within_unit == survivors {
+            Some(NumberContradiction::Normalized { boxes: survivors, model })
+        } else if is_large && self.in_corner == survivors && self.most_survivors >= MIN_IN_CORNER {
+            Some(NumberContradiction::InCorner { boxes: survivors, model })
+        } else if 2 * self.huge >= survivors {
+            Some(NumberContradiction::Huge { boxes: self.huge, all: survivors, model, reading })
+        } else {
+            None
+        }
+    }
+
+    /// The contradiction of the points. Keypoints are on their object, whether they are visible or not.
+    fn of_points(&self) -> Option<NumberContradiction> {
+        let PointEvidence { all, far } = self.points;
+        (2 * far > all).then_some(NumberContradiction::Points { far, all })
+    }
+
+    /// The contradiction of the number of candidates.
+    fn of_background(&self, reading: &Reading) -> Option<NumberContradiction> {
+        let &Self { frames, anchors, candidates, rejected, .. } = self;
+        let &Reading { decoder, rows_without_objectness, classes, threshold, .. } = reading;
+        let is_known = self.of_scores(reading).is_some();
+        if is_known || anchors < MIN_ANCHORS * frames || threshold < MIN_THRESHOLD {
+            return None;
+        }
+        match decoder.scores() {
+            Scores::Probabilities
+                if rows_without_objectness && candidates >= anchors / ANCHORS_PER_CANDIDATE =>
+            {
+                let decoder = decoder.name();
+                Some(NumberContradiction::NoBackground { candidates, anchors, decoder })
+            }
+            // The greater of two probabilities reaches the threshold in any case.
+            Scores::OfTheModel if classes == 2 && candidates + rejected >= anchors => {
+                Some(NumberContradiction::BackgroundClass { anchors })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_within_unit(box_: &Detection) -> bool {
+    let [low, high] = UNIT;
+    box_.x1 >= low && box_.y1 >= low && box_.x2 <= high && box_.y2 <= high
+}
+
+fn is_in_corner(box_: &Detection, [width, height]: [f32; 2]) -> bool {
+    box_.x2 <= CORNER * width && box_.y2 <= CORNER * height
+}
+
+fn is_huge(box_: &Detection, [width, height]: [f32; 2]) -> bool {
+    let is_beyond = |low: f32, high: f32, side: f32| {
+        low < -MAX_EXTENSION * side || high > (1.0 + MAX_EXTENSION) * side
+    };
+    is_beyond(box_.x1, box_.x2, width) || is_beyond(box_.y1, box_.y2, height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contradictions::{Interface, Warning};
+    use crate::decoder::by_name;
+    use crate::engine::Masks;
+
+    const MODEL: [f32; 2] = [640.0, 480.0];
+    const ANCHORS: usize = 100;
+    const BOXES: ReadBoxes =
+        ReadBoxes { normalized: false, model: Some(MODEL), in_frame: true, class_field: false };
+
+    fn reading(decoder: &str) -> Reading {
+        let decoder = by_name(decoder).unwrap();
+        Reading {
+            decoder,
+            rows_without_objectness: false,
+            classes: 2,
+            threshold: 0.25,
+            boxes: BOXES,
+        }
+    }
+
+    /// A survivor with these edges.
+    fn survivor([x1, y1, x2, y2]: [f32; 4], score: f32) -> Detection {
+        Detection { x1, y1, x2, y2, score, ..Detection::default() }
+    }
+
+    /// The evidence of frames with these survivors, and as many candidates.
+    fn of_frames(frames: &[&[Detection]]) -> Evidence {
+        let mut evidence = Evidence::default();
+        for &survivors in frames {
+            let (candidates, rejected) = (survivors.len(), 0);
+            evidence.add(
+                &ImageOutcome {
+                    survivors,
+                    columns: &[],
+                    masks: Masks::default(),
+                    candidates,
+                    rejected,
+                },
+                ANCHORS,
+                Some(MODEL),
+            );
+        }
+        evidence
+    }
+
+    /// What boxes with these edges contradict, all in one frame.
+    fn of_boxes(boxes: &[[f32; 4]]) -> Option<NumberContradiction> {
+        let survivors: Vec<_> = boxes.iter().map(|&edges| survivor(edges, 0.9)).collect();
+        of_frames(&[&survivors]).of_boxes(&reading("yolov8"))
+    }
+
+    fn of_counts(candidates: usize, rejected: usize) -> Option<NumberContradiction> {
+        let mut evidence = Evidence::default();
+        let edges = [10.0, 10.0, 90.0, 90.0];
+        let survivors = vec![survivor(edges, 0.9); candidates];
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates,
+            rejected,
+        };
+        evidence.add(&frame, ANCHORS, Some(MODEL));
+        evidence.of_boxes(&reading("yolov8"))
+    }
+
+    fn of_score(decoder: &str, threshold: f32, score: f32) -> Option<NumberContradiction> {
+        let frames = of_frames(&[&[survivor([10.0, 10.0, 90.0, 90.0], score)], &[]]);
+        frames.of_scores(&Reading { threshold, ..reading(decoder) })
+    }
+
+    #[test]
+    fn scores_above_1_contradict_decoders_of_probabilities() {
+        for decoder in ["yolov5", "yolov8", "yolox", "ultraface"] {
+            assert_eq!(of_score(decoder, 0.25, 1.0), None);
+            assert_eq!(of_score(decoder, 0.25, 1.0 + 1.0 / 128.0), None);
+            let contradiction = of_score(decoder, 0.25, 4.59);
+            assert!(matches!(contradiction, Some(NumberContradiction::Score { score: 4.59, .. })));
+            // Whatever the threshold is.
+            assert_eq!(of_score(decoder, 2.0, 4.59), contradiction);
+        }
+    }
+
+    #[test]
+    fn windows_have_any_score_and_boxes_those_of_which_the_threshold_is() {
+        assert_eq!(of_score("windows", 0.25, 459.0), None);
+        assert_eq!(of_score("boxes", 0.25, 1.0), None);
+        let expected = NumberContradiction::UnboundedScore { score: 4.59, threshold: 0.25 };
+        assert_eq!(of_score("boxes", 0.25, 4.59), Some(expected));
+        assert_eq!(of_score("boxes", 1.5, 4.59), None);
+        assert_eq!(of_score("boxes", -2.0, 4.59), None);
+    }
+
+    #[test]
+    fn frames_without_objects_contradict_nothing() {
+        let evidence = of_frames(&[&[], &[]]);
+        assert!(evidence.is_empty());
+        assert_eq!(evidence.of_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence.of_scores(&reading("yolov8")), None);
+    }
+
+    #[test]
+    fn rejected_anchors_contradict_the_reading_if_candidates_are_few() {
+        assert_eq!(of_counts(1, 0), None);
+        assert_eq!(of_counts(10, 29), None);
+        let is_rejected = |contradiction: Option<NumberContradiction>| {
+            matches!(contradiction, Some(NumberContradiction::Rejected { .. }))
+        };
+        assert!(is_rejected(of_counts(10, 30)));
+        assert!(is_rejected(of_counts(0, 1)));
+        assert!(is_rejected(of_counts(0, ANCHORS - 1)));
+        let all = of_counts(0, ANCHORS);
+        assert!(matches!(all, Some(NumberContradiction::AllRejected { anchors: ANCHORS, .. })));
+    }
+
+    #[test]
+    fn the_class_column_is_named_if_there_is_one() {
+        let text = |class_field| {
+            let reading = ReadBoxes { class_field, ..BOXES };
+            let rejected = NumberContradiction::Rejected { rejected: 9, candidates: 1, reading };
+            Warning::from(rejected).text(Interface::Element).to_string()
+        };
+        let expected = "frame, or the class column has numbers that are negative or not whole";
+        assert!(text(true).contains(expected), "{}", text(true));
+        assert!(!text(false).contains("class column"), "{}", text(false));
+    }
+
+    #[test]
+    fn boxes_of_a_model_of_unknown_size_have_no_place() {
+        let reading = Reading { boxes: ReadBoxes { model: None, ..BOXES }, ..reading("yolov8") };
+        let survivors = [survivor([0.1, 0.2, 0.5, 0.9], 0.9)];
+        let mut evidence = Evidence::default();
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates: 1,
+            rejected: 0,
+        };
+        evidence.add(&frame, ANCHORS, None);
+        assert_eq!(evidence.of_boxes(&reading), None);
+    }
+
+    #[test]
+    fn boxes_within_the_first_pixel_are_normalized() {
+        let normalized = [[0.1, 0.2, 0.5, 0.9], [-0.02, 0.0, 1.03, 1.0]];
+        let expected = NumberContradiction::Normalized { boxes: 2, model: MODEL };
+        assert_eq!(of_boxes(&normalized), Some(expected));
+        assert_eq!(of_boxes(&[normalized[0], [0.0, 0.0, 3.0, 3.0]]), None);
+        assert_eq!(of_boxes(&[normalized[0], [300.0, 200.0, 301.0, 201.0]]), None);
+    }
+
+    #[test]
+    fn a_small_object_in_the_corner_is_possible_and_several_are_not() {
+        let at = |x: f32| [x, 2.0, x + 3.0, 5.0];
+        assert_eq!(of_boxes(&[at(0.0)]), None);
+        assert_eq!(of_boxes(&[at(0.0), at(4.0)]), None);
+        let expected = NumberContradiction::InCorner { boxes: 3, model: MODEL };
+        assert_eq!(of_boxes(&[at(0.0), at(4.0), at(8.0)]), Some(expected));
+        assert_eq!(of_boxes(&[at(0.0), at(4.0), at(8.0), at(300.0)]), None);
+        // The same object in many frames.
+        let one = [survivor(at(0.0), 0.9)];
+        assert_eq!(of_frames(&[&one[..]; 30]).of_boxes(&reading("yolov8")), None);
+    }
+
+    #[test]
+    fn inputs_of_few_pixels_have_no_corner() {
+        let model = Some([16.0, 16.0]);
+        let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
+        let mut evidence = Evidence::default();
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates: 1,
+            rejected: 0,
+        };
+        evidence.add(&frame, ANCHORS, model);
+        assert_eq!(
+            evidence
+                .of_boxes(&Reading { boxes: ReadBoxes { model, ..BOXES }, ..reading("windows") }),
+            None
+        );
+    }
+
+    #[test]
+    fn boxes_partly_outside_are_possible_and_many_times_the_input_are_not() {
+        // A head at the lower edge, of a person three times as tall as the visible part.
+        assert_eq!(of_boxes(&[[200.0, 100.0, 500.0, 1600.0]]), None);
+        assert_eq!(of_boxes(&[[-600.0, -400.0, 1200.0, 900.0]]), None);
+        let pixels_as_normalized = [10.0, 10.0, 640.0 * 90.0, 480.0 * 90.0];
+        let huge = of_boxes(&[pixels_as_normalized, [10.0, 10.0, 90.0, 90.0]]);
+        assert!(matches!(huge, Some(NumberContradiction::Huge { boxes: 1, all: 2, .. })));
+        let few = [pixels_as_normalized, [10.0, 10.0, 90.0, 90.0], [10.0, 10.0, 90.0, 90.0]];
+        assert_eq!(of_boxes(&few), None);
+    }
+
+    /// What frames with this number of anchors and candidates contradict.
+    fn of_candidates(
+        reading: Reading,
+        anchors: usize,
+        candidates: usize,
+    ) -> Option<NumberContradiction> {
+        let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
+        let mut evidence = Evidence::default();
+        for _ in 0..3 {
+            let frame = ImageOutcome {
+                survivors: &survivors,
+                columns: &[],
+                masks: Masks::default(),
+                candidates,
+                rejected: 0,
+            };
+            evidence.add(&frame, anchors, Some(MODEL));
+        }
+        evidence.of_boxes(&reading)
+    }
+
+    #[test]
+    fn most_anchors_of_a_detector_are_background() {
+        let dense = Reading { rows_without_objectness: true, ..reading("yolov8") };
+        assert_eq!(of_candidates(reading("yolov8"), 8400, 8400), None);
+        assert_eq!(of_candidates(dense, 8400, 2099), None);
+        let many = of_candidates(dense, 8400, 2100);
+        assert!(matches!(many, Some(NumberContradiction::NoBackground { .. })), "{many:?}");
+        assert_eq!(of_candidates(dense, 999, 999), None);
+        assert_eq!(of_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
+    }
+
+    #[test]
+    fn a_list_of_boxes_has_no_background_unless_it_has_two_scores_a_box() {
+        assert_eq!(of_candidates(reading("windows"), 8400, 8400), None);
+        let pairs = reading("boxes");
+        assert_eq!(of_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
+        assert_eq!(of_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
+        assert_eq!(of_candidates(pairs, 8400, 8399), None);
+        let all = of_candidates(pairs, 8400, 8400);
+        assert_eq!(all, Some(NumberContradiction::BackgroundClass { anchors: 3 * 8400 }));
+    }
+}
