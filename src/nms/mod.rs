@@ -46,7 +46,7 @@ use crate::decoder;
 use crate::detail::Details;
 use crate::engine;
 use crate::plan::{Place, Plan};
-use crate::tensor::TensorView;
+use crate::tensor::{Quantization, TensorView};
 
 use watch::Watch;
 
@@ -100,6 +100,18 @@ pub enum NmsError {
     IouThreshold {
         /// The number.
         got: String,
+    },
+    /// The zero point of a quantized tensor is not a number of the tensor's type.
+    #[error("tensor {tensor}: the zero point is {zero_point}; expected {least} to {greatest}")]
+    ZeroPoint {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The zero point.
+        zero_point: i32,
+        /// The least number of the type.
+        least: i32,
+        /// The greatest number of the type.
+        greatest: i32,
     },
     /// A tensor of [`BoxNms`] is not what it reads.
     #[error("expected {expected}, got {got}")]
@@ -214,7 +226,8 @@ impl Nms {
 
     /// What is probably not as intended, in the order in which it was found, once for each kind: a decoder or an option
     /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
-    /// with one; and boxes that do, from the tenth image with candidates or rejected anchors. [`enqueue`](Self::enqueue),
+    /// with one; boxes that do, from the tenth image with candidates or rejected anchors; and ten images in which nothing
+    /// is found, with the best score. [`enqueue`](Self::enqueue),
     /// whose results the host does not see, adds only the first. Setting a decoder or a layout empties the list.
     ///
     /// ```
@@ -260,7 +273,7 @@ impl Nms {
         let (plan, params) = prepared(&self.plan, &place);
         let layout = &plan.choice().layout;
         let outcome = self.engine.run(tensors, layout, params)?;
-        self.watch.add(&outcome, plan, params);
+        self.watch.add(&outcome, tensors, plan, params);
         Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
     }
 
@@ -298,6 +311,17 @@ impl Nms {
             if let Some(threshold) = rule.iou_threshold.filter(|threshold| !is_valid(threshold)) {
                 let got = format!("{threshold} of class {class}");
                 return Err(NmsError::IouThreshold { got });
+            }
+        }
+        for tensor in tensors {
+            let zero_point = tensor.quantization.map(Quantization::zero_point);
+            if let (Some(zero_point), Some(zero_points)) =
+                (zero_point, tensor.element.zero_points())
+                && !zero_points.contains(&zero_point)
+            {
+                let (least, greatest) = zero_points.into_inner();
+                let tensor = tensor.to_string();
+                return Err(NmsError::ZeroPoint { tensor, zero_point, least, greatest });
             }
         }
         let is_set = self.model_size != [1.0; 2];
