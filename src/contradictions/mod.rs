@@ -10,6 +10,7 @@ mod evidence;
 mod names;
 mod numbers;
 mod plan;
+mod reading;
 mod silence;
 
 use std::fmt;
@@ -17,9 +18,10 @@ use std::mem::discriminant;
 
 use crate::engine::Outcome;
 
-pub(crate) use evidence::{PointEvidence, Reading};
+pub(crate) use evidence::PointEvidence;
 pub use names::Interface;
 pub(crate) use plan::{PlanFacts, of_plan};
+pub(crate) use reading::Reading;
 pub(crate) use silence::{Quiet, Run};
 
 use evidence::Evidence;

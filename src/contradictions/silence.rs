@@ -39,7 +39,7 @@ enum Cause {
     NoBox { anchors: usize },
     /// All boxes with such scores are too small or too large.
     Size { boxes: usize, best: Detection },
-    /// The class of the best score is excluded, and no other class has a score.
+    /// The class of the best score is excluded, and no anchor is of a class that is not.
     Excluded { best: Detection },
     /// The best score is below the threshold of its class.
     Score { best: Detection, threshold: f32 },
@@ -62,7 +62,7 @@ impl Silence {
             Some(Cause::NoBox { anchors }) => write!(
                 f,
                 ": none of the {anchors} anchors that decoder {decoder} reads has a box; if there are objects in \
-                 them, check the model's input and {word}"
+                 them, check {word}, the zero point of quantized tensors, and the model's input"
             ),
             Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
                 f,
@@ -74,8 +74,8 @@ impl Silence {
             ),
             Some(Cause::Excluded { best: Detection { score, class, .. } }) => write!(
                 f,
-                ": the best score is {score}, of class {class}, which is excluded, and no other class is the best of an \
-                 anchor"
+                ": the best score is {score}, of class {class}, which is excluded, and no anchor is of a class \
+                 that is not"
             ),
             Some(Cause::Score { best: Detection { score, class, .. }, threshold }) => write!(
                 f,

@@ -227,8 +227,8 @@ impl Nms {
     /// What is probably not as intended, in the order in which it was found, once for each kind: a decoder or an option
     /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
     /// with one; boxes that do, from the tenth image with candidates or rejected anchors; and ten images in which nothing
-    /// is found, with the best score. [`enqueue`](Self::enqueue),
-    /// whose results the host does not see, adds only the first. Setting a decoder or a layout empties the list.
+    /// is found, with the best score. [`enqueue`](Self::enqueue), whose results the host does not see, adds only the first.
+    /// Setting a decoder or a layout empties the list.
     ///
     /// ```
     /// # use gstnmsfilter::nms::{Backend, Interface, Nms};
