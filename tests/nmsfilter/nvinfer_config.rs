@@ -304,7 +304,7 @@ fn a_configuration_that_excludes_all_classes_is_a_warning() {
         assert_eq!((ended.error, found.len()), (None, 0));
         let [warning] = &ended.warnings[..] else { panic!("one warning: {:?}", ended.warnings) };
         let expected =
-            "nvinfer-config excludes all of the 3 classes (0 to 2) that decoder end2end reads";
+            "each of the 3 classes that decoder end2end reads is excluded";
         assert!(warning.starts_with(expected), "{warning}");
     }
 }
