@@ -9,4 +9,5 @@ mod description;
 mod layout_files;
 mod masks2026;
 mod models2026;
+mod score_activation;
 mod yolox;

@@ -166,6 +166,17 @@ pub enum LayoutError {
         /// The value of `num-classes`.
         expected: usize,
     },
+    /// An anchor has one score, of which softmax is always 1.
+    #[error(
+        "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is always 1; \
+         set score-activation to sigmoid or none"
+    )]
+    SingleSoftmax {
+        /// The tensor with the scores, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+    },
     /// There are more classes than 65536.
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
     Classes {
@@ -181,7 +192,7 @@ impl LayoutError {
     /// tensor is probably the output of another model family.
     pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
         match self {
-            Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
+            Self::Batch { .. } | Self::NumClasses { .. } | Self::SingleSoftmax { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } => Some(0),
