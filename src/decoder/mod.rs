@@ -16,6 +16,7 @@ pub mod description;
 mod families;
 pub mod layout;
 mod matrix;
+mod prototypes;
 mod ultraface;
 mod windows;
 mod yolo_tasks;
