@@ -166,6 +166,21 @@ pub enum LayoutError {
         /// The value of `num-classes`.
         expected: usize,
     },
+    /// The channels of the prototypes can be the first or the last dimension.
+    #[error(
+        "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}model-width and model-height \
+         to the model's input"
+    )]
+    Prototypes {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// Both readings, as displayed.
+        readings: String,
+        /// Advice to set `num-classes` if it is not known.
+        num_classes: &'static str,
+    },
     /// An anchor has one score, of which softmax is always 1.
     #[error(
         "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is always 1; \
@@ -195,7 +210,7 @@ impl LayoutError {
             Self::Batch { .. } | Self::NumClasses { .. } | Self::SingleSoftmax { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
-            Self::Grid { .. } | Self::ModelSize { .. } => Some(0),
+            Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),
             Self::NotQuantized { .. } | Self::Anchors { .. } | Self::Priors { .. } => Some(1),
             Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
         }
