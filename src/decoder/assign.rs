@@ -200,7 +200,8 @@ pub(super) fn layout(
         let tensor = tensors[layout.groups[0].scores.tensor].to_string();
         return Err(LayoutError::SingleSoftmax { tensor, decoder: decoder.name() });
     }
-    let (classes, expected) = (layout.classes, options.num_classes);
+    let classes = layout.classes - layout.first_label() as usize;
+    let expected = options.num_classes;
     if expected > 0 && classes != expected {
         let tensor = tensors[layout.groups[0].scores.tensor].to_string();
         return Err(LayoutError::NumClasses { tensor, decoder: decoder.name(), classes, expected });
