@@ -263,7 +263,7 @@ impl Planner {
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
         let found = contradictions::of_plan(&plan, input, &mapping, &self.settings, &self.labels);
         self.contradictions.begin(element, plan.reading(&mapping), &found);
-        self.labels.set_decoder(plan.choice().decoder);
+        self.labels.set_choice(plan.choice());
         self.plan = Some(plan);
     }
 }
