@@ -312,7 +312,10 @@ mod tests {
         ] {
             let choice = ssd(is_tflite);
             labels.set_choice(&choice);
-            assert_eq!([0, 1, 2, 3].map(|class| labels.of(class).quark.as_str().to_owned()), expected);
+            assert_eq!(
+                [0, 1, 2, 3].map(|class| labels.of(class).quark.as_str().to_owned()),
+                expected
+            );
             for (class, label) in expected.iter().enumerate() {
                 assert_eq!(labels.class(label, &choice), Some(class), "{label}");
             }
