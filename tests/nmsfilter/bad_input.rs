@@ -211,7 +211,7 @@ fn an_ambiguous_shape_is_an_error_that_says_which_properties_to_set() {
     let message = error("", pair());
     assert_contains(
         &message,
-        &["read as windows or boxes or ultraface or detr; set the property decoder"],
+        &["read as boxes or ultraface or detr; set the property decoder"],
     );
     let two = vec![tensor("a", &[9, 4], vec![0.0; 36]), tensor("b", &[7, 4], vec![0.0; 28])];
     assert_contains(
