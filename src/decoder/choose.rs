@@ -15,7 +15,8 @@
 //!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
 //!    80 (COCO). It must be the only such tensor, and no two tensors may fit another decoder.
 //!    Everything else that some decoder could read is an error that lists the
-//!    decoders. Therefore:
+//!    decoders. Tensors of one row each are named as a classifier's, and two tensors of which one has boxes and the
+//!    other has scores of another number are named as these. Therefore:
 //!    - `[1,N,4]` alone is not read as `windows`;
 //!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
 //!      of YOLO-NAS, offsets of SSD and RetinaFace, and the outputs of UltraFace have these shapes;
