@@ -248,6 +248,23 @@ fn ids(buffer: &gst::BufferRef) -> Vec<String> {
     ids.collect()
 }
 
+/// Caps with the tensors of an SSD model, which have these ids and dimensions.
+fn ssd_caps(ids: &[String], dims: [&str; 4]) -> gst::Caps {
+    let group = |(id, dims): (&String, &str)| {
+        format!(
+            "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=(int)<{dims}>,
+               dims-order=(string)row-major, type=(string)float32]"
+        )
+    };
+    let groups: Vec<String> = ids.iter().zip(dims).map(group).collect();
+    let caps = format!(
+        "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
+         tensors=(structure)[tensorgroups, ssd-mobilenet-v1-variant-1-out=(/uniquelist){{{}}}]",
+        groups.join(", ")
+    );
+    caps.parse().unwrap()
+}
+
 /// The tensors of an SSD model with one detection, which `ssdtensordec` needs to be there.
 #[test]
 fn required_tensors_are_replaced_by_tensors_without_detections() {
@@ -264,21 +281,8 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
     all.insert(0, count.to_owned());
     let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
     TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
-    let group = |(id, dims): (&str, &str)| {
-        format!(
-            "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=<{dims}>,
-               dims-order=(string)row-major, type=(string)float32]"
-        )
-    };
-    let dims = ["1", "1, 10", "1, 10, 4", "1, 10"];
-    let groups: Vec<String> = all.iter().map(String::as_str).zip(dims).map(group).collect();
-    let caps = format!(
-        "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
-         tensors=(structure)[tensorgroups, ssd-mobilenet-v1-variant-1-out=(/uniquelist){{{}}}]",
-        groups.join(", ")
-    );
     let mut harness = gst_check::Harness::new("nmstensordec");
-    harness.set_src_caps(caps.parse().unwrap());
+    harness.set_src_caps(ssd_caps(&all, ["1", "1, 10", "1, 10, 4", "1, 10"]));
     let buffer = harness.push_and_pull(buffer).unwrap();
     assert_eq!(attached(&buffer).0.len(), 1);
     assert_eq!(ids(&buffer), all);
@@ -309,24 +313,12 @@ fn labels_of_ssd_equal_ssdtensordec_results() {
             tensor(&ids[2], &[1, 3], &[3.0, 1.0, 2.0]),
             tensor(&ids[3], &[1], &[3.0]),
         ];
-        let group = |(id, dims): (&String, &str)| {
-            format!(
-                "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=(int)<{dims}>,
-                   dims-order=(string)row-major, type=(string)float32]"
-            )
-        };
-        let groups: Vec<String> = ids.iter().zip(dims).map(group).collect();
-        let caps = format!(
-            "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
-             tensors=(structure)[tensorgroups, ssd-mobilenet-v1-variant-1-out=(/uniquelist){{{}}}]",
-            groups.join(", ")
-        );
         let element = gst::ElementFactory::make(factory)
             .property("label-file", file.display().to_string())
             .build()
             .unwrap();
         let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
-        harness.set_src_caps(caps.parse().unwrap());
+        harness.set_src_caps(ssd_caps(&ids, dims));
         let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
         TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
         let buffer = harness.push_and_pull(buffer).unwrap();
