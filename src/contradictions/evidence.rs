@@ -68,6 +68,8 @@ pub(crate) struct Evidence {
     /// The most survivors of a frame.
     most_survivors: usize,
     greatest_score: f32,
+    /// The lowest class of a survivor.
+    lowest_class: Option<u32>,
     /// Survivors within [`UNIT`].
     within_unit: usize,
     /// Survivors within [`CORNER`].
@@ -111,6 +113,8 @@ impl Evidence {
         if let Some(best) = frame.survivors.first() {
             self.greatest_score = self.greatest_score.max(best.score);
         }
+        let classes = frame.survivors.iter().map(|survivor| survivor.class);
+        self.lowest_class = self.lowest_class.into_iter().chain(classes).min();
         let Some(model) = model else { return };
         for survivor in frame.survivors {
             self.within_unit += usize::from(is_within_unit(survivor));
@@ -167,6 +171,7 @@ impl Evidence {
             .boxes
             .model
             .and_then(|model| self.of_place(reading.boxes, model))
+            .or_else(|| self.of_classes(reading))
             .or_else(|| self.of_points())
             .or_else(|| self.of_background(reading))
     }
@@ -184,6 +189,17 @@ impl Evidence {
         } else {
             None
         }
+    }
+
+    /// The contradiction of a class before the first one. Rows without a detection have low scores.
+    fn of_classes(&self, reading: &Reading) -> Option<NumberContradiction> {
+        let (first, decoder) = (reading.first_class, reading.decoder.name());
+        let class = self.lowest_class.filter(|&class| class < first)?;
+        (reading.threshold >= MIN_THRESHOLD).then_some(NumberContradiction::ClassBeforeFirst {
+            class,
+            first,
+            decoder,
+        })
     }
 
     /// The contradiction of the points. Keypoints are on their object, whether they are visible or not.
@@ -250,6 +266,7 @@ mod tests {
             decoder,
             rows_without_objectness: false,
             classes: 2,
+            first_class: 0,
             threshold: 0.25,
             boxes: BOXES,
         }
@@ -473,5 +490,21 @@ mod tests {
         assert_eq!(of_candidates(pairs, 8400, 8399), None);
         let all = of_candidates(pairs, 8400, 8400);
         assert_eq!(all, Some(NumberContradiction::BackgroundClass { anchors: 3 * 8400 }));
+    }
+
+    /// TensorFlow's SSD has no class 0.
+    #[test]
+    fn a_class_before_the_first_contradicts_the_reading() {
+        let of_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
+        let first_class = |first_class| Reading { first_class, ..reading("ssd-postprocess") };
+        let of = |class, reading: &Reading| {
+            of_frames(&[&[of_class(2), of_class(class)]]).of_boxes(reading)
+        };
+        let (class, first, decoder) = (0, 1, "ssd-postprocess");
+        let expected = NumberContradiction::ClassBeforeFirst { class, first, decoder };
+        assert_eq!(of(0, &first_class(1)), Some(expected));
+        assert_eq!(of(1, &first_class(1)), None);
+        assert_eq!(of(0, &first_class(0)), None);
+        assert_eq!(of(0, &Reading { threshold: 0.01, ..first_class(1) }), None);
     }
 }

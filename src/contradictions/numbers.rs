@@ -17,6 +17,7 @@ pub(crate) enum NumberContradiction {
     NoBackground { candidates: usize, anchors: usize, decoder: &'static str },
     BackgroundClass { anchors: usize },
     Huge { boxes: usize, all: usize, model: [f32; 2], reading: ReadBoxes },
+    ClassBeforeFirst { class: u32, first: u32, decoder: &'static str },
     Points { far: usize, all: usize },
 }
 
@@ -82,6 +83,11 @@ impl NumberContradiction {
                 f,
                 "{boxes} of {all} boxes are many times larger than the model's input of {width}x{height}; {}",
                 reading.advice(names)
+            ),
+            Self::ClassBeforeFirst { class, first, decoder: name } => write!(
+                f,
+                "a box has class {class}, but classes of decoder {name} begin with {first}, so labels are those of other \
+                 classes; correct {decoder}, or describe the output in a layout whose classes begin with {class}"
             ),
             Self::Points { far, all } => {
                 write!(

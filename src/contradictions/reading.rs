@@ -18,6 +18,8 @@ pub(crate) struct Reading {
     pub rows_without_objectness: bool,
     /// The number of classes.
     pub classes: usize,
+    /// The class with which the classes in a tensor begin.
+    pub first_class: u32,
     /// The lowest score threshold of any class.
     pub threshold: f32,
     pub boxes: ReadBoxes,
@@ -31,6 +33,7 @@ impl Reading {
             decoder: choice.decoder,
             rows_without_objectness: layout.has_rows_without_objectness(),
             classes: layout.classes,
+            first_class: layout.first_label(),
             threshold: params.thresholds.lowest(layout.classes),
             boxes: ReadBoxes {
                 normalized: layout.normalized,
@@ -52,7 +55,8 @@ impl fmt::Debug for Reading {
 
 impl PartialEq for Reading {
     fn eq(&self, other: &Self) -> bool {
-        let key = |of: &Self| (of.decoder.name(), of.classes, of.threshold, of.boxes);
+        let key =
+            |of: &Self| (of.decoder.name(), of.classes, of.first_class, of.threshold, of.boxes);
         key(self) == key(other)
     }
 }

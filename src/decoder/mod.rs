@@ -17,6 +17,7 @@ mod families;
 pub mod layout;
 mod matrix;
 pub(crate) mod model_family;
+mod prototypes;
 mod ultraface;
 mod windows;
 mod yolo_tasks;
@@ -162,8 +163,7 @@ pub struct Options {
     pub batch: bool,
     /// Width and height of the model's input in pixels; `None` if unknown. Decoders of grids need it.
     pub model_size: Option<[f32; 2]>,
-    /// The function that turns scores into probabilities, of decoders that are described as text;
-    /// `None` for that of the description.
+    /// The function that turns scores into probabilities; `None` for the decoder's.
     pub score_activation: Option<layout::Activation>,
     /// The keypoints of a detection; `None` if they are unknown.
     pub keypoints: Option<KeypointShape>,

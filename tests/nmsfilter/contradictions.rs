@@ -254,6 +254,32 @@ fn crowdtestsrc_gives_no_warning() {
     }
 }
 
+/// Boxes, classes, scores and their number, with the ids of GStreamer's `ssdtensordec`.
+fn ssd(class: f32) -> Vec<NewTensor> {
+    let id = |name: &str| format!("ssd-mobilenet-v1-variant-1-out-{name}");
+    vec![
+        tensor(&id("boxes"), &[1, 1, 4], vec![0.2, 0.1, 0.8, 0.4]),
+        tensor(&id("classes"), &[1, 1], vec![class]),
+        tensor(&id("scores"), &[1, 1], vec![0.9]),
+        tensor("generic-variant-1-out-count", &[1], vec![1.0]),
+    ]
+}
+
+#[test]
+fn classes_of_ssd_begin_with_1_and_have_no_background() {
+    let file = |text: &str| ScratchFile::new("txt", text.as_bytes());
+    let (right, background) = (file("person\nbicycle\n"), file("???\nperson\nbicycle\n"));
+    let with = |file: &ScratchFile| format!("label-file={}", file.display());
+    assert_warns(&with(&right), &ssd(1.0), &[]);
+    let expected = "the first label of the label file is \"???\", but decoder ssd-postprocess has no class for the \
+                    background: its first class is 1, so each label is that of another class; remove the first label";
+    assert_warns(&with(&background), &ssd(1.0), &[expected]);
+    let expected = "a box has class 0, but classes of decoder ssd-postprocess begin with 1";
+    assert_warns(&with(&right), &ssd(0.0), &[expected]);
+    // Two classes are the numbers 1 and 2.
+    assert_warns(&format!("{} num-classes=2", with(&right)), &ssd(2.0), &[]);
+}
+
 #[test]
 fn labels_and_classes_of_different_numbers() {
     let tensor = [yolov8(YOLOV8, 80, &OBJECTS)];

@@ -303,8 +303,7 @@ fn a_configuration_that_excludes_all_classes_is_a_warning() {
         let (found, ended) = ended(&format!("{} {MODEL}", config(&folder, &text)), &ROWS);
         assert_eq!((ended.error, found.len()), (None, 0));
         let [warning] = &ended.warnings[..] else { panic!("one warning: {:?}", ended.warnings) };
-        let expected =
-            "each of the 3 classes that decoder end2end reads is excluded";
+        let expected = "each of the 3 classes that decoder end2end reads is excluded";
         assert!(warning.starts_with(expected), "{warning}");
     }
 }

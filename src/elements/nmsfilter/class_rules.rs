@@ -255,7 +255,7 @@ fn class(
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     let class = match is_number {
         true => name.parse().ok(),
-        false => labels.class(name, choice.decoder, choice.layout.classes),
+        false => labels.class(name, choice),
     };
     class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| ClassRuleError::UnknownClass {
         property,

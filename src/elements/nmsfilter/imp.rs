@@ -211,8 +211,8 @@ pub struct NmsFilter {
         builder(Settings::default().score_activation)
             .nick("Score activation")
             .blurb(
-                "Function that turns the tensors' scores into probabilities; the decoders windows, yolov5, yolov8, \
-                 ultraface and yolox have none",
+                "Function that turns the tensors' scores into probabilities; softmax needs two scores for each anchor, \
+                 also if one is that of the background",
             )
             .mutable_playing()
     )]

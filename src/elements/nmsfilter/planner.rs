@@ -264,7 +264,7 @@ impl Planner {
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
         let Self { settings, labels, contradictions, .. } = self;
         contradictions.begin(element, &plan, input, &mapping, settings, labels);
-        self.labels.set_decoder(plan.choice().decoder);
+        self.labels.set_choice(plan.choice());
         self.plan = Some(plan);
     }
 }

@@ -7,7 +7,7 @@
 use super::super::enums::Decoder;
 use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
-use crate::decoder::MAX_CLASSES;
+use crate::decoder::{Choice, MAX_CLASSES};
 use crate::engine::ClassThresholds;
 use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
@@ -21,6 +21,11 @@ pub(super) enum SettingContradiction {
          wrong; set label-file to the labels of this model, or correct decoder"
     )]
     Labels { origin: &'static str, labels: usize, decoder: &'static str, classes: usize },
+    #[error(
+        "the first label of {origin} is {label:?}, but decoder {decoder} has no class for the background: its first \
+         class is {first}, so each label is that of another class; remove the first label"
+    )]
+    Background { origin: &'static str, label: String, decoder: &'static str, first: u32 },
     #[error(
         "letterbox={set}, but the tensors' model has letterbox {known}, so boxes are displaced; set letterbox=auto"
     )]
@@ -79,18 +84,27 @@ fn of_labels(
     labels: &Labels,
 ) -> Option<SettingContradiction> {
     let (origin, count) = (labels.source()?, labels.count());
-    let layout = &plan.choice().layout;
-    let classes = layout.classes;
+    let Choice { decoder, layout, .. } = plan.choice();
+    let (decoder, classes, first) = (decoder.name(), layout.classes, layout.first_label());
+    if let Some(label) = labels.background().filter(|_| first > 0 || decoder == "ssd-postprocess") {
+        return Some(SettingContradiction::Background {
+            origin,
+            label: label.into(),
+            decoder,
+            first,
+        });
+    }
     // A class that is a number in a tensor can be any, if the number of classes is not set.
     if layout.has_class_field() && classes == MAX_CLASSES {
         return None;
     }
-    let without_label = count as u32..classes as u32;
+    let labeled = count + first as usize;
+    let without_label = labeled as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
-    if count == 0 || count == classes || (count < classes && are_excluded()) {
+    if count == 0 || labeled == classes || (labeled < classes && are_excluded()) {
         return None;
     }
-    let decoder = plan.choice().decoder.name();
+    let classes = classes - first as usize;
     Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
 }
 
