@@ -215,11 +215,10 @@ impl Plan {
     }
 
     fn decoded(mut self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let choice = self.plan.choice();
         let (layout, params) = self.plan.at(plan::Place::Frame(self.mapping));
         let mut reference = Reference::default();
         let outcome = reference.run(tensors, layout, params).map_err(|error| kind(&error))?;
-        let image = outcome.image(0);
+        let (image, choice) = (outcome.image(0), self.plan.choice());
         let region = |survivor| {
             let region = Region::of(survivor, &self.mapping).expect("every survivor is visible");
             (region, name_of(region.class, &known.labels, choice))

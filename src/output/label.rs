@@ -134,7 +134,7 @@ impl Labels {
     pub fn background(&self) -> Option<&str> {
         let first = self.names.first()?;
         let is_background = |word: &&str| first.trim_matches('_').eq_ignore_ascii_case(word);
-        BACKGROUND.iter().any(|word| is_background(&word)).then_some(first)
+        BACKGROUND.iter().any(is_background).then_some(first)
     }
 
     /// The names, the first for class 0.
