@@ -12,7 +12,7 @@
 use super::Reading;
 use super::numbers::{NumberContradiction, ReadBoxes};
 use crate::decoder::Scores;
-use crate::detail::{Point, Points};
+use crate::detail::{Detail, Point};
 use crate::engine::{Detection, ImageOutcome};
 
 /// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
@@ -57,6 +57,9 @@ const MIN_INPUT: f32 = 32.0;
 /// pixels that are read as normalized extend by hundreds.
 const MAX_EXTENSION: f32 = 4.0;
 
+/// Angles in radians have a smaller magnitude: models give half a turn or a whole one, and this is two turns.
+const GREATEST_ANGLE: f32 = 12.6;
+
 /// Sums over frames with one reading.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
@@ -76,25 +79,30 @@ pub(crate) struct Evidence {
     in_corner: usize,
     /// Survivors beyond [`MAX_EXTENSION`].
     huge: usize,
-    points: PointEvidence,
+    details: DetailEvidence,
 }
 
-/// Sums over the points of survivors.
+/// Sums over the points of survivors, and the angles of oriented boxes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PointEvidence {
+pub(crate) struct DetailEvidence {
     all: usize,
     /// Points that are farther from the survivor's box than a quarter of its size.
     far: usize,
+    /// The greatest magnitude of an angle.
+    greatest_angle: f32,
 }
 
-impl PointEvidence {
-    /// Adds the points of a survivor.
-    pub fn add(&mut self, of: &Detection, points: Points<'_>) {
+impl DetailEvidence {
+    /// Adds the details of a survivor.
+    pub fn add(&mut self, of: &Detection, detail: &Detail<'_>) {
+        if let Some(oriented) = detail.oriented_box() {
+            self.greatest_angle = self.greatest_angle.max(oriented.angle.abs());
+        }
         let is_near = |number: f32, low: f32, high: f32| {
             let margin = 0.25 * (high - low);
             number >= low - margin && number <= high + margin
         };
-        for Point { x, y, .. } in points.iter() {
+        for Point { x, y, .. } in detail.points().iter() {
             self.all += 1;
             self.far += usize::from(!is_near(x, of.x1, of.x2) || !is_near(y, of.y1, of.y2));
         }
@@ -123,10 +131,11 @@ impl Evidence {
         }
     }
 
-    /// Adds the points of the survivors of a run.
-    pub fn add_points(&mut self, points: PointEvidence) {
-        self.points.all += points.all;
-        self.points.far += points.far;
+    /// Adds the details of the survivors of a run.
+    pub fn add_details(&mut self, details: DetailEvidence) {
+        self.details.all += details.all;
+        self.details.far += details.far;
+        self.details.greatest_angle = self.details.greatest_angle.max(details.greatest_angle);
     }
 
     /// Whether no anchor became a candidate or was rejected, as in frames without objects.
@@ -173,6 +182,7 @@ impl Evidence {
             .and_then(|model| self.of_place(reading.boxes, model))
             .or_else(|| self.of_classes(reading))
             .or_else(|| self.of_points())
+            .or_else(|| self.of_angles())
             .or_else(|| self.of_background(reading))
     }
 
@@ -204,8 +214,14 @@ impl Evidence {
 
     /// The contradiction of the points. Keypoints are on their object, whether they are visible or not.
     fn of_points(&self) -> Option<NumberContradiction> {
-        let PointEvidence { all, far } = self.points;
+        let DetailEvidence { all, far, .. } = self.details;
         (2 * far > all).then_some(NumberContradiction::Points { far, all })
+    }
+
+    /// The contradiction of the angles, which are probably degrees.
+    fn of_angles(&self) -> Option<NumberContradiction> {
+        let angle = self.details.greatest_angle;
+        (angle > GREATEST_ANGLE).then_some(NumberContradiction::Angles { angle })
     }
 
     /// The contradiction of the number of candidates.

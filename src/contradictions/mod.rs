@@ -18,7 +18,7 @@ use std::mem::discriminant;
 
 use crate::engine::Outcome;
 
-pub(crate) use evidence::PointEvidence;
+pub(crate) use evidence::DetailEvidence;
 pub use names::Interface;
 pub(crate) use plan::{PlanFacts, of_plan};
 pub(crate) use reading::Reading;
@@ -147,16 +147,16 @@ impl Numbers {
         self.evidence.is_empty()
     }
 
-    /// Adds the frames of a run, each of `anchors` anchors, and the points of all survivors. Returns the warning of the
+    /// Adds the frames of a run, each of `anchors` anchors, and the details of all survivors. Returns the warning of the
     /// scores, again with each run. Does not allocate.
     pub fn add(
         &mut self,
         outcome: &Outcome<'_>,
-        points: PointEvidence,
+        details: DetailEvidence,
         anchors: usize,
     ) -> Option<Warning> {
         let reading = self.reading?;
-        self.evidence.add_points(points);
+        self.evidence.add_details(details);
         for frame in outcome.images() {
             self.evidence.add(&frame, anchors, reading.boxes.model);
         }

@@ -19,6 +19,7 @@ pub(crate) enum NumberContradiction {
     Huge { boxes: usize, all: usize, model: [f32; 2], reading: ReadBoxes },
     ClassBeforeFirst { class: u32, first: u32, decoder: &'static str },
     Points { far: usize, all: usize },
+    Angles { angle: f32 },
 }
 
 impl NumberContradiction {
@@ -97,6 +98,11 @@ impl NumberContradiction {
                      points"
                 )
             }
+            Self::Angles { angle } => write!(
+                f,
+                "an oriented box has an angle of {angle} radians, so angles are probably degrees; export the model with \
+                 radians, or describe the output in a layout with angle-factor = 0.017453293"
+            ),
         }
     }
 }

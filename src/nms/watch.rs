@@ -4,7 +4,7 @@
 //! In: the facts of each new plan, and the outcome of each run. Out: a list of warnings, one of each kind.
 
 use crate::contradictions::{
-    Numbers, PlanFacts, PointEvidence, Quiet, Reading, Run, Warning, of_plan,
+    DetailEvidence, Numbers, PlanFacts, Quiet, Reading, Run, Warning, of_plan,
 };
 use crate::engine::{ImageOutcome, Outcome, Params};
 use crate::plan::Plan;
@@ -60,8 +60,8 @@ impl Watch {
         if !self.numbers.are_open() {
             return;
         }
-        let points = points(outcome, plan, params);
-        if let Some(warning) = self.numbers.add(outcome, points, plan.anchors(params)) {
+        let details = details(outcome, plan, params);
+        if let Some(warning) = self.numbers.add(outcome, details, plan.anchors(params)) {
             self.push(warning);
         }
         let has_any = |image: &ImageOutcome<'_>| image.candidates + image.rejected > 0;
@@ -80,18 +80,18 @@ impl Watch {
     }
 }
 
-/// The evidence of the points of all survivors.
-fn points(outcome: &Outcome<'_>, plan: &Plan, params: &Params) -> PointEvidence {
-    let mut evidence = PointEvidence::default();
+/// The evidence of the details of all survivors.
+fn details(outcome: &Outcome<'_>, plan: &Plan, params: &Params) -> DetailEvidence {
+    let mut evidence = DetailEvidence::default();
     let details = plan.details();
-    if details.points().is_none() {
+    if details.points().is_none() && !details.is_oriented() {
         return evidence;
     }
     for image in outcome.images() {
         let rows = image.columns.chunks(outcome.column_components());
         for (survivor, row) in image.survivors.iter().zip(rows) {
             let detail = details.of(&plan.choice().layout, params, survivor, row);
-            evidence.add(survivor, detail.points());
+            evidence.add(survivor, &detail);
         }
     }
     evidence

@@ -370,6 +370,20 @@ fn scores_of_the_background_that_are_read_as_those_of_a_class() {
     assert_warns("decoder=boxes coordinates=normalized", &tensors, &[text]);
 }
 
+/// Rows of `[1,N,7]`, with the angle last. A whole turn in radians is no contradiction.
+#[test]
+fn angles_in_degrees() {
+    let rows = |angles: [f32; 2]| {
+        let row = |x: f32, angle: f32| [x, 200.0, 80.0, 30.0, 0.9, 1.0, angle];
+        let rows = [row(100.0, angles[0]), row(300.0, angles[1])].concat();
+        vec![tensor("output", &[1, 2, 7], rows)]
+    };
+    let properties = "decoder=end2end-obb num-classes=3";
+    assert_warns(properties, &rows([0.5, std::f32::consts::TAU]), &[]);
+    let text = "an oriented box has an angle of 88 radians, so angles are probably degrees";
+    assert_warns(properties, &rows([12.0, -88.0]), &[text]);
+}
+
 #[test]
 fn numbers_that_are_nan() {
     let text = "anchors is rejected: their numbers are NaN or infinite";

@@ -23,7 +23,7 @@ use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
-use crate::contradictions::{PointEvidence, Run};
+use crate::contradictions::{DetailEvidence, Run};
 use crate::engine::{Engine, EngineError, Outcome};
 use crate::geometry::Mapping;
 use crate::input::InputError;
@@ -299,12 +299,12 @@ impl Session {
             let layout = &plan.choice().layout;
             let outcome = self.engine.run(&views, layout, params)?;
             let frames = group.frames();
-            let wants_points = contradictions.are_open();
-            let points =
-                add_outcome(&mut self.regions, &outcome, frames, plan, &mapping, wants_points);
+            let wants_evidence = contradictions.are_open();
+            let evidence =
+                add_outcome(&mut self.regions, &outcome, frames, plan, &mapping, wants_evidence);
             counts.add(&outcome);
             let run = Run { tensors: &views, layout, params };
-            contradictions.add(element, &outcome, run, points, anchors, buffer.pts());
+            contradictions.add(element, &outcome, run, evidence, anchors, buffer.pts());
         }
         self.regions.sort_frames();
         counts.survivors = self.regions.all().regions.len();
@@ -342,18 +342,18 @@ impl Session {
 }
 
 /// Adds the regions of the images of a run, which are those of the frames with these indices. Returns the evidence of
-/// their points, if `wants_points`.
+/// their details, if `wants_evidence`.
 pub(super) fn add_outcome(
     regions: &mut FrameRegions,
     outcome: &Outcome<'_>,
     frames: impl Iterator<Item = usize>,
     plan: &StreamPlan,
     mapping: &Mapping,
-    wants_points: bool,
-) -> PointEvidence {
+    wants_evidence: bool,
+) -> DetailEvidence {
     let (layout, params) = (&plan.choice().layout, plan.params(mapping));
     let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
-    let mut points = PointEvidence::default();
+    let mut evidence = DetailEvidence::default();
     for (frame, image) in frames.zip(outcome.images()) {
         // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
         // rejects boxes outside of the frame.
@@ -372,15 +372,15 @@ pub(super) fn add_outcome(
                 continue;
             }
             let detail = details.of(layout, params, survivor, row);
-            if wants_points {
-                points.add(survivor, detail.points());
+            if wants_evidence {
+                evidence.add(survivor, &detail);
             }
             let mask = image.masks.get(index);
             let mask = mask.map(|mask| (mask, pixels.area(&mask, mapping)));
             regions.add_detail(&detail, mask, mapping);
         }
     }
-    points
+    evidence
 }
 
 /// The debug information of error messages, besides properties.

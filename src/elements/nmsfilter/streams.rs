@@ -191,12 +191,12 @@ impl Session {
         let outcome = engine.run(&views, layout, params);
         if let Ok(outcome) = &outcome {
             let indices = frames.iter().map(|frame| frame.frame);
-            let wants_points = contradictions.are_open();
-            let points = add_outcome(regions, outcome, indices, plan, &mapping, wants_points);
+            let wants_evidence = contradictions.are_open();
+            let evidence = add_outcome(regions, outcome, indices, plan, &mapping, wants_evidence);
             counts.add(outcome);
             let anchors = plan.anchors(params);
             let run = Run { tensors: &views, layout, params };
-            contradictions.add(element, outcome, run, points, anchors, first.pts);
+            contradictions.add(element, outcome, run, evidence, anchors, first.pts);
             warnings.max_detections(element, limit, most_survivors(outcome));
         }
         let is_done = outcome.is_ok();
@@ -253,11 +253,11 @@ impl Session {
         let layout = &plan.choice().layout;
         let outcome = engine.run(&views, layout, params)?;
         let indices = std::iter::once(frame.frame);
-        let wants_points = contradictions.are_open();
-        let points = add_outcome(regions, &outcome, indices, plan, &mapping, wants_points);
+        let wants_evidence = contradictions.are_open();
+        let evidence = add_outcome(regions, &outcome, indices, plan, &mapping, wants_evidence);
         counts.add(&outcome);
         let run = Run { tensors: &views, layout, params };
-        contradictions.add(element, &outcome, run, points, plan.anchors(params), frame.pts);
+        contradictions.add(element, &outcome, run, evidence, plan.anchors(params), frame.pts);
         let most_survivors = most_survivors(&outcome);
         planner.decoded = true;
         warnings.max_detections(element, planner.settings().max_detections, most_survivors);

@@ -17,7 +17,7 @@ use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::contradictions::{
-    self, Interface, Numbers, PlanFacts, PointEvidence, Quiet, Run, Warning,
+    self, DetailEvidence, Interface, Numbers, PlanFacts, Quiet, Run, Warning,
 };
 use crate::elements::lock;
 use crate::engine::Outcome;
@@ -109,14 +109,14 @@ impl Contradictions {
         self.numbers.are_open()
     }
 
-    /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the points of all survivors. `pts`
+    /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the details of all survivors. `pts`
     /// is the timestamp of the buffer. Allocates with the first frame only.
     pub fn add(
         &mut self,
         element: &NmsFilter,
         outcome: &Outcome<'_>,
         run: Run<'_>,
-        points: PointEvidence,
+        details: DetailEvidence,
         anchors: usize,
         pts: Option<gst::ClockTime>,
     ) {
@@ -131,7 +131,7 @@ impl Contradictions {
             self.judge_numbers(element);
             return;
         }
-        let warning = self.numbers.add(outcome, points, anchors);
+        let warning = self.numbers.add(outcome, details, anchors);
         if self.started.is_none() && !self.numbers.are_empty() {
             self.started = Some(Timeout::start(pts));
         }
