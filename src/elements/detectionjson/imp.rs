@@ -73,6 +73,8 @@ struct State {
     add_empty_results: bool,
     /// `None` before caps.
     caps: Option<FrameCaps>,
+    /// Number of buffers that came, with and without a line.
+    frames: u64,
     detections: Detections,
     /// The text of the last line.
     text: Vec<u8>,
@@ -99,6 +101,7 @@ impl State {
             source: settings.source,
             add_empty_results: settings.add_empty_results,
             caps: None,
+            frames: 0,
             text: Vec::new(),
         })
     }
@@ -110,6 +113,8 @@ impl State {
         segment: &gst::Segment,
     ) -> Result<Option<gst::Buffer>, FrameError> {
         let caps = self.caps.ok_or(FrameError::NoCaps)?;
+        let index = self.frames;
+        self.frames += 1;
         self.detections.read(frame, caps)?;
         if !self.add_empty_results {
             if self.detections.is_empty() {
@@ -119,6 +124,7 @@ impl State {
         }
         let line = Line {
             size: caps.size,
+            index,
             source: self.source.as_deref(),
             timestamp: timestamp(frame, segment),
             tags: self.tags.as_deref(),
