@@ -142,7 +142,7 @@ def main():
             results = detections(given, pictures, family, path, settings)
             for (name, _), chains in zip(settings, results):
                 print_rows(f"{os.path.basename(path)}, {name}", pictures, chains)
-    except (ground_truth.TruthError, chain.ChainError, OSError) as error:
+    except (ground_truth.TruthError, chain.ChainError, independent.ProviderError, OSError) as error:
         sys.exit(f"accuracy.py: {error}")
 
 

@@ -8,6 +8,7 @@ another program reads what the elements received.
 import json
 import os
 import subprocess
+import sys
 
 import numpy as np
 
@@ -56,21 +57,26 @@ def detections(line, picture):
     return np.array(rows, float).reshape(-1, 6)
 
 
+def read(pictures, filters, folder):
+    """The detections of each filter on each picture, after the pipeline with so many filters has run."""
+    results = []
+    for number in range(filters):
+        with open(f"{folder}/{number}.ndjson", encoding="utf-8") as file:
+            lines = file.readlines()
+        if len(lines) != len(pictures):
+            raise ChainError(f"{len(lines)} of {len(pictures)} pictures from {pictures[0].path} on were decoded; expected files that gst-launch-1.0 decodes")
+        results.append([detections(line, picture) for line, picture in zip(lines, pictures)])
+    return results
+
+
 def run(command, pictures, inference, filters, folder):
     """The detections of each filter on each picture. `folder` gets the pixels, which `pixels` reads."""
     ended = subprocess.run([*command, "-q", *words(pictures, inference, filters, folder)], capture_output=True, text=True)
     if ended.returncode != 0 or "ERROR" in ended.stderr:
         raise ChainError(f"gst-launch-1.0 failed:\n{ended.stderr}")
     if ended.stderr:
-        print(ended.stderr, end="")
-    results = []
-    for number in range(len(filters)):
-        with open(f"{folder}/{number}.ndjson", encoding="utf-8") as file:
-            lines = file.readlines()
-        if len(lines) != len(pictures):
-            raise ChainError(f"{len(lines)} of {len(pictures)} pictures were decoded, of which the first is {pictures[0].path}")
-        results.append([detections(line, picture) for line, picture in zip(lines, pictures)])
-    return results
+        print(ended.stderr, end="", file=sys.stderr)
+    return read(pictures, len(filters), folder)
 
 
 def pixels(folder, number, size):

@@ -14,6 +14,10 @@ TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uin
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
+class ProviderError(Exception):
+    """ONNX Runtime does not run models on this processor."""
+
+
 def positions(pixels, side):
     """For each pixel of a resized side: the sample before its center, the one after, and the weight of that."""
     center = np.clip((np.arange(pixels) + 0.5) * side / pixels - 0.5, 0, side - 1)
@@ -93,7 +97,7 @@ class Detector:
         self.session = onnxruntime.InferenceSession(path, options, providers=[PROVIDERS[provider]])
         used = self.session.get_providers()[0]
         if used != PROVIDERS[provider]:
-            raise RuntimeError(f"ONNX Runtime has {used} instead of {PROVIDERS[provider]}")
+            raise ProviderError(f"expected ONNX Runtime's {PROVIDERS[provider]}; this build or machine gives {used}")
         self.family = family
         (self.input,) = self.session.get_inputs()
         height, width = self.input.shape[2:]
