@@ -163,7 +163,8 @@ mod tests {
         for (decoder, expected) in
             [("decodebin", "islow"), ("jpegdec", "ifast"), ("jpegdec idct-method=float", "float")]
         {
-            let description = format!("videotestsrc num-buffers=1 ! jpegenc ! {decoder} ! fakesink");
+            let description =
+                format!("videotestsrc num-buffers=1 ! jpegenc ! {decoder} ! fakesink");
             let pipeline = Pipeline::parse(&description).unwrap();
             glib::MainContext::default().block_on(async {
                 pipeline.start().await.unwrap();
