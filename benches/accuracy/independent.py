@@ -92,6 +92,9 @@ class Detector:
     """A model with the settings of its input: `letterbox`, `range`, `channel-order`, `input-width`, `input-height`, `mean`, `std`."""
 
     def __init__(self, path, family, settings, provider):
+        if provider == "cuda":
+            # CUDA's libraries and cuDNN of the Python packages nvidia-*.
+            onnxruntime.preload_dlls()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(path, options, providers=[PROVIDERS[provider]])
