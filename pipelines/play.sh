@@ -60,6 +60,15 @@ if [[ ${output##*/} == *.* && ${ending,,} != "${written##*.}" ]]; then
     refuse "output=$output: expected a name that ends in .${written##*.}, the format that $name writes"
 fi
 
+# The pipelines for videos cannot write a single picture.
+if [ "$name" = detect-file ] && [[ -f ${value[input]} && -r ${value[input]} ]]; then
+    case $(head -c 4 "${value[input]}" | od -An -tx1) in
+    ' ff d8 ff '* | ' 89 50 4e 47')
+        refuse "input=${value[input]}: expected a video, got a picture; play detect-picture instead"
+        ;;
+    esac
+fi
+
 # Prints the direction in which videoflip turns the JPEG file $1 upright, if its EXIF data have one. GStreamer
 # reads them in jpegparse, which is not among the base and good plugins.
 exif_direction() {

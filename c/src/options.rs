@@ -62,7 +62,7 @@ pub struct Options {
     pub box_format: u32,
     /// An NmsfilterCoordinates.
     pub coordinates: u32,
-    /// An NmsfilterScoreActivation, of decoders that are described by a layout.
+    /// An NmsfilterScoreActivation.
     pub score_activation: u32,
     /// The number of classes; 0 if it is unknown. Tensors with another number are an error.
     pub class_count: usize,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options,
+    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options,
 };
 use gstnmsfilter::internals::deepstream::layout::StructureLayout;
 use gstnmsfilter::internals::engine::{
@@ -215,14 +215,14 @@ impl Plan {
     }
 
     fn decoded(mut self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let decoder = self.plan.choice().decoder;
+        let choice = self.plan.choice();
         let (layout, params) = self.plan.at(plan::Place::Frame(self.mapping));
         let mut reference = Reference::default();
         let outcome = reference.run(tensors, layout, params).map_err(|error| kind(&error))?;
         let image = outcome.image(0);
         let region = |survivor| {
             let region = Region::of(survivor, &self.mapping).expect("every survivor is visible");
-            (region, name_of(region.class, &known.labels, decoder))
+            (region, name_of(region.class, &known.labels, choice))
         };
         Ok(Decoded {
             candidates: image.candidates as u64,
@@ -425,8 +425,9 @@ fn by_class<T>(
 fn class_of(name: &str, labels: &[String], choice: &Choice) -> Result<usize, String> {
     let class = match !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
         true => name.parse().ok(),
-        false => (0..labels.len().max(choice.layout.classes))
-            .find(|&class| name_of(class as u32, labels, choice.decoder) == name),
+        false => (0..(labels.len() + choice.layout.first_label() as usize)
+            .max(choice.layout.classes))
+            .find(|&class| name_of(class as u32, labels, choice) == name),
     };
     class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
 }
@@ -440,10 +441,11 @@ fn entries(settings: &Snapshot, property: &str) -> Vec<String> {
     list.split(',').map(|text| entry(text).trim().to_owned()).filter(|e| !e.is_empty()).collect()
 }
 
-fn name_of(class: u32, labels: &[String], decoder: &dyn Decoder) -> String {
-    let name = match labels.get(class as usize) {
+fn name_of(class: u32, labels: &[String], choice: &Choice) -> String {
+    let line = class.checked_sub(choice.layout.first_label());
+    let name = match line.and_then(|line| labels.get(line as usize)) {
         Some(label) => Some(label.as_str()).filter(|label| !label.is_empty()),
-        None => decoder.label(class),
+        None => choice.decoder.label(class),
     };
     name.map_or_else(|| format!("class-{class}"), Into::into)
 }

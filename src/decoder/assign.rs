@@ -7,6 +7,7 @@
 use arrayvec::ArrayVec;
 
 use super::choose::{Choice, ChoiceError, Reason};
+use super::layout::Activation;
 use super::{Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
 use crate::tensor::TensorView;
 
@@ -182,6 +183,8 @@ fn chosen<'s, 't>(
     assignment.iter().map(|&index| &tensors[index]).collect()
 }
 
+/// The layout of the tensors of an assignment, with the settings that hold for every decoder: the activation of scores
+/// and the number of classes.
 pub(super) fn layout(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
@@ -189,8 +192,16 @@ pub(super) fn layout(
     assignment: &[usize],
     options: Options,
 ) -> Result<Layout, LayoutError> {
-    let layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
-    let (classes, expected) = (layout.classes, options.num_classes);
+    let mut layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
+    if let Some(activation) = options.score_activation {
+        layout.score.activation = activation;
+    }
+    if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {
+        let tensor = tensors[layout.groups[0].scores.tensor].to_string();
+        return Err(LayoutError::SingleSoftmax { tensor, decoder: decoder.name() });
+    }
+    let classes = layout.classes - layout.first_label() as usize;
+    let expected = options.num_classes;
     if expected > 0 && classes != expected {
         let tensor = tensors[layout.groups[0].scores.tensor].to_string();
         return Err(LayoutError::NumClasses { tensor, decoder: decoder.name(), classes, expected });

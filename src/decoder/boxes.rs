@@ -51,7 +51,8 @@ impl Form for Boxes {
         check_element_type(scores)?;
         let (score_images, rows, columns) = match *scores.shape {
             [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
-            [1, n] if n == anchors => (1, n, 1),
+            // One row of scores for one box, or a score for each box.
+            [1, n] if n == anchors || anchors != 1 => (1, n, 1),
             [n] => (1, n, 1),
             [n, classes] => (1, n, classes),
             [batch, n, classes] => (batch, n, classes),

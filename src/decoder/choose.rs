@@ -15,7 +15,8 @@
 //!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
 //!    80 (COCO). It must be the only such tensor, and no two tensors may fit another decoder.
 //!    Everything else that some decoder could read is an error that lists the
-//!    decoders. Therefore:
+//!    decoders. Tensors of one row each are named as a classifier's, and two tensors of which one has boxes and the
+//!    other has scores of another number are named as these. Therefore:
 //!    - `[1,N,4]` alone is not read as `windows`;
 //!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
 //!      of YOLO-NAS, offsets of SSD and RetinaFace, and the outputs of UltraFace have these shapes;
@@ -50,10 +51,6 @@ pub struct Choice {
     /// The layout. [`Field::tensor`](super::Field::tensor) is an index of the tensors passed to [`choose`].
     pub layout: Layout,
     /// How the decoder was chosen.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub reason: Reason,
 }
 
@@ -91,6 +88,15 @@ pub enum ChoiceError {
     NoFit {
         /// The decoders that were considered.
         wanted: String,
+        /// The tensors, as displayed.
+        tensors: String,
+    },
+    /// Each tensor is one row of numbers.
+    #[error(
+        "the buffer's tensors ({tensors}) have one row of numbers each, as a classifier's output has, and no boxes; \
+         choose a model that detects objects"
+    )]
+    NoBoxes {
         /// The tensors, as displayed.
         tensors: String,
     },
@@ -182,7 +188,6 @@ fn by_id(
 /// a choice by id has no such tensor.
 ///
 /// The ids of `boxes` do not count: many models have outputs of these names.
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,
@@ -206,7 +211,6 @@ pub fn contradicting_id<'t, 'm>(
 
 /// Whether `choice` reads rows of six numbers as boxes of center form with the scores of one or two classes, and the
 /// number of classes is not set. Such rows are usually corners, score and class: the decoder `end2end`.
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub fn may_be_end_to_end(choice: &Choice, options: Options) -> bool {
     let is_row = |group: &super::layout::Group| {
         (group.boxes.anchor_stride, group.boxes.component_stride) == (6, 1)
@@ -282,7 +286,14 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
             readings.add(tensors, (decoder, form), &unknown, any_number);
         }
     }
-    let Readings { fits, errors, .. } = readings;
+    let Readings { mut fits, errors, .. } = readings;
+    let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
+        // Windows have their scores in the same tensor: beside another tensor they are boxes.
+        [_] if fit.decoder.name() == "windows" => unknown.len() == 1,
+        [_] => !is_single_row(&tensors[fit.layout.groups[0].boxes.tensor]),
+        _ => true,
+    };
+    fits.retain(can_be_right);
 
     let pair = fits.iter().any(|(_, form)| form.roles().len() > 1);
     let mut unambiguous: Vec<&Choice> = fits
@@ -298,10 +309,26 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
     }
-    match fits.is_empty() {
-        true => Err(no_fit(tensors, None, errors)),
-        false => Err(ambiguous(tensors, &fits, &errors, options)),
+    let is_row = |index: &usize| is_single_row(&tensors[*index]);
+    if !unknown.is_empty() && unknown.iter().all(is_row) {
+        return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
     }
+    // One of two tensors has boxes.
+    let lengths = errors.iter().find(|error| matches!(error, LayoutError::Lengths { .. }));
+    match lengths.filter(|_| unknown.len() == 2 && !pair) {
+        Some(error) => Err(error.clone().into()),
+        None if fits.is_empty() => Err(no_fit(tensors, None, errors)),
+        None => Err(ambiguous(tensors, &fits, &errors, options)),
+    }
+}
+
+/// A box, a score, a class and an angle are fewer numbers.
+const MIN_CLASSIFIER: usize = 8;
+
+/// Whether the tensor has one row of many numbers: a box for each class would be another row.
+fn is_single_row(tensor: &TensorView<'_>) -> bool {
+    let count = tensor.shape.elements();
+    count >= Some(MIN_CLASSIFIER) && tensor.shape.iter().any(|&side| Some(side) == count)
 }
 
 /// Whether the id is an id of the decoder.

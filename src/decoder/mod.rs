@@ -16,6 +16,8 @@ pub mod description;
 mod families;
 pub mod layout;
 mod matrix;
+pub(crate) mod model_family;
+mod prototypes;
 mod ultraface;
 mod windows;
 mod yolo_tasks;
@@ -28,7 +30,6 @@ pub use assign::ONNX_PREFIX;
 #[cfg(feature = "v1_28")]
 pub(crate) use choose::is_known;
 pub use choose::{Choice, ChoiceError, choose};
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 #[cfg(feature = "internals")]
@@ -61,10 +62,6 @@ pub trait Decoder: Send + Sync {
     fn forms(&self) -> &[&'static dyn Form];
 
     /// What the scores are.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn scores(&self) -> Scores {
         Scores::Probabilities
     }
@@ -166,8 +163,7 @@ pub struct Options {
     pub batch: bool,
     /// Width and height of the model's input in pixels; `None` if unknown. Decoders of grids need it.
     pub model_size: Option<[f32; 2]>,
-    /// The function that turns scores into probabilities, of decoders that are described as text;
-    /// `None` for that of the description.
+    /// The function that turns scores into probabilities; `None` for the decoder's.
     pub score_activation: Option<layout::Activation>,
     /// The keypoints of a detection; `None` if they are unknown.
     pub keypoints: Option<KeypointShape>,

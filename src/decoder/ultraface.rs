@@ -2,7 +2,7 @@
 //! The decoder `ultraface`: Ultra-Light-Fast-Generic-Face-Detector, with the scores of background
 //! and face per anchor, and normalized corners.
 
-use super::layout::{BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
+use super::layout::{Activation, BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, check_images, check_lengths, shape_error};
 use super::{Decoder, Form, Options, Role};
 use crate::tensor::TensorView;
@@ -60,7 +60,7 @@ impl Form for UltraFace {
         }
         check_images((boxes, box_matrix.images), (scores, score_matrix.images))?;
         check_lengths((boxes, box_matrix.rows), (scores, score_matrix.rows))?;
-        Ok(PlainLayout {
+        let mut layout = Layout::from(PlainLayout {
             decoder: self.name(),
             images: box_matrix.images,
             anchors: box_matrix.rows,
@@ -71,7 +71,12 @@ impl Form for UltraFace {
             scores: score_matrix.anchors_in_rows(0, 1),
             objectness: None,
             normalized: options.coordinates != Coordinates::Pixels,
+        });
+        if options.score_activation == Some(Activation::Softmax) {
+            // The sum of softmax includes the background.
+            layout.score.background = true;
+            layout.groups[0].scores = score_matrix.anchors_in_rows(0, 0);
         }
-        .into())
+        Ok(layout)
     }
 }

@@ -20,10 +20,11 @@
 use arrayvec::ArrayVec;
 
 use super::layout::{
-    BoxFormat, BoxRule, Column, ColumnKind, Field, Group, Layout, LayoutError, PointRule,
-    Prototypes, Reference, ScoreRule,
+    BoxFormat, BoxRule, Column, ColumnKind, Group, Layout, LayoutError, PointRule, Reference,
+    ScoreRule,
 };
-use super::matrix::{Matrix, check_batch, check_classes, check_element_type, shape_error};
+use super::matrix::{Matrix, check_classes, shape_error};
+use super::prototypes::PrototypeImages;
 use super::{Decoder, Form, MAX_CLASSES, Options, Role};
 use crate::tensor::TensorView;
 
@@ -171,16 +172,18 @@ impl Form for YoloTask {
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let matrix = Matrix::of(tensors[0], self, options)?;
         let Matrix { images, rows, columns } = matrix;
-        let misfit = || shape_error(tensors[0], self);
-        let fit = |values: usize, anchors: usize| {
-            let has_anchors = self.head == Head::EndToEnd || anchors >= values || anchors == 0;
-            has_anchors.then(|| self.values(values, tensors, options)).flatten()
+        let Some((is_row, values)) = self.read([rows, columns], tensors, options)? else {
+            let any = Options { num_classes: 0, labels: 0, ..options };
+            return Err(match self.read([rows, columns], tensors, any)? {
+                Some((_, Values { classes, .. })) => LayoutError::NumClasses {
+                    tensor: tensors[0].to_string(),
+                    decoder: self.name,
+                    classes,
+                    expected: options.num_classes,
+                },
+                None => shape_error(tensors[0], self),
+            });
         };
-        // As `yolov8`: if the number of classes is known and both readings have it, as exported.
-        let by_columns =
-            fit(rows, columns).filter(|_| self.head == Head::Yolov8).map(|values| (false, values));
-        let by_rows = || fit(columns, rows).map(|values| (true, values));
-        let (is_row, values) = by_columns.or_else(by_rows).ok_or_else(misfit)?;
         let anchors = if is_row { rows } else { columns };
         let field = |value| match is_row {
             true => matrix.anchors_in_rows(0, value),
@@ -295,59 +298,106 @@ enum TaskValues {
 }
 
 impl YoloTask {
+    /// Whether anchors are rows, and what the numbers of an anchor are; `None` if the shapes do not fit.
+    ///
+    /// # Errors
+    /// If the shapes fit in two ways.
+    fn read(
+        &self,
+        [rows, columns]: [usize; 2],
+        tensors: &[&TensorView<'_>],
+        options: Options,
+    ) -> Result<Option<(bool, Values)>, LayoutError> {
+        let fit = |values: usize, anchors: usize| {
+            let has_anchors = self.head == Head::EndToEnd || anchors >= values || anchors == 0;
+            if has_anchors { self.values(values, tensors, options) } else { Ok(None) }
+        };
+        // As `yolov8`: if the number of classes is known and both readings have it, as exported.
+        if self.head == Head::Yolov8
+            && let Some(values) = fit(rows, columns)?
+        {
+            return Ok(Some((false, values)));
+        }
+        Ok(fit(columns, rows)?.map(|values| (true, values)))
+    }
+
     /// What `values` numbers of an anchor are; `None` if they do not fit.
     fn values(
         &self,
         values: usize,
         tensors: &[&TensorView<'_>],
         options: Options,
-    ) -> Option<Values> {
+    ) -> Result<Option<Values>, LayoutError> {
         let fit = |known| self.values_with(known, values, tensors, options);
         // Another number of labels is no error.
         match options.known_classes() {
             Some(known) if options.num_classes > 0 => fit(Some(known)),
-            Some(labels) => fit(Some(labels)).or_else(|| fit(None)),
+            Some(labels) => match fit(Some(labels))? {
+                None => fit(None),
+                fitting => Ok(fitting),
+            },
             None => fit(None),
         }
     }
 
-    /// The same with a known number of classes.
+    /// The prototypes of an anchor with `after` numbers after its box, of which `known` are scores.
+    fn prototypes(
+        &self,
+        tensors: &[&TensorView<'_>],
+        known: Option<usize>,
+        after: usize,
+        options: Options,
+    ) -> Result<Option<PrototypeImages>, LayoutError> {
+        let Some(&tensor) = tensors.get(1) else { return Ok(None) };
+        let is_possible = |channels: usize| match known {
+            Some(scores) => scores.checked_add(channels) == Some(after),
+            None => channels < after,
+        };
+        PrototypeImages::find(tensor, is_possible, options).map_err(|[first, last]| {
+            let num_classes = if known.is_some() { "" } else { "num-classes, or " };
+            LayoutError::Prototypes {
+                tensor: tensor.to_string(),
+                decoder: self.name,
+                readings: format!("{first} or {last}"),
+                num_classes,
+            }
+        })
+    }
+
+    /// What the numbers of an anchor are with a known number of classes.
     fn values_with(
         &self,
         known: Option<usize>,
         values: usize,
         tensors: &[&TensorView<'_>],
         options: Options,
-    ) -> Option<Values> {
+    ) -> Result<Option<Values>, LayoutError> {
         let before = match self.head {
             Head::Yolov8 => 4,
             Head::Yolov5 => 5,
             Head::EndToEnd => 6,
         };
-        let after = values.checked_sub(before)?;
+        let Some(after) = values.checked_sub(before) else { return Ok(None) };
         // How many of the numbers after the box are scores, if it is known.
         let known = match self.head {
             Head::EndToEnd => Some(0),
             Head::Yolov8 | Head::Yolov5 => known,
         };
-        let of_task = |scores: usize| after.checked_sub(scores);
         let task = match self.task {
-            Task::Angle => TaskValues::Angle,
-            Task::Keypoints => TaskValues::Keypoints(match options.keypoints {
-                Some(shape) => shape,
-                None => KeypointShape::of(of_task(known.unwrap_or(1))?)?,
-            }),
-            Task::Masks => {
-                let channels = known.map_or(Some(None), |known| of_task(known).map(Some))?;
-                let images = PrototypeImages::of(tensors.get(1)?, channels, options)?;
-                TaskValues::Masks(images)
+            Task::Angle => Some(TaskValues::Angle),
+            Task::Keypoints => {
+                let of_shape = || KeypointShape::of(after.checked_sub(known.unwrap_or(1))?);
+                options.keypoints.or_else(of_shape).map(TaskValues::Keypoints)
             }
+            Task::Masks => self.prototypes(tensors, known, after, options)?.map(TaskValues::Masks),
         };
-        let scores = after.checked_sub(match task {
+        let Some(task) = task else { return Ok(None) };
+        let of_task = match task {
             TaskValues::Angle => 1,
             TaskValues::Keypoints(shape) => shape.values(),
             TaskValues::Masks(images) => images.channels,
-        })?;
+        };
+        let Some(scores) = after.checked_sub(of_task) else { return Ok(None) };
         let is_fit = match self.head {
             Head::EndToEnd => scores == 0,
             Head::Yolov8 | Head::Yolov5 => scores > 0 && known.is_none_or(|known| known == scores),
@@ -362,53 +412,7 @@ impl YoloTask {
             Head::EndToEnd => before,
             Head::Yolov8 | Head::Yolov5 => before + scores,
         };
-        is_fit.then_some(Values { classes, scores, details, task })
-    }
-}
-
-/// The prototypes of a batch.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct PrototypeImages {
-    images: usize,
-    channels: usize,
-    height: usize,
-    width: usize,
-    /// Whether the channels of a pixel follow one another.
-    is_channels_last: bool,
-}
-
-impl PrototypeImages {
-    /// Those of a tensor `[1,M,H,W]` or `[1,H,W,M]`, whose `M` is `channels` if that is known, else the only one of
-    /// both that is less than the others; `None` if the shape does not fit.
-    fn of(tensor: &TensorView<'_>, channels: Option<usize>, options: Options) -> Option<Self> {
-        check_element_type(tensor).ok()?;
-        let (images, [a, b, c]) = match *tensor.shape {
-            [a, b, c] if a.min(b).min(c) > 1 => (1, [a, b, c]),
-            [images, a, b, c] => (images, [a, b, c]),
-            _ => return None,
-        };
-        check_batch(tensor, images, options).ok()?;
-        let is_channels_last = match channels {
-            Some(channels) if a == channels => false,
-            Some(channels) if c == channels => true,
-            Some(_) => return None,
-            None if a < b.min(c) => false,
-            None if c < a.min(b) => true,
-            None => return None,
-        };
-        let (channels, [height, width]) = if is_channels_last { (c, [a, b]) } else { (a, [b, c]) };
-        let is_filled = channels > 0 && height > 0 && width > 0;
-        is_filled.then_some(Self { images, channels, height, width, is_channels_last })
-    }
-
-    fn prototypes(self) -> Prototypes {
-        let Self { channels, height, width, is_channels_last, .. } = self;
-        let pixels = width.saturating_mul(height);
-        let (anchor_stride, component_stride) =
-            if is_channels_last { (channels, 1) } else { (1, pixels) };
-        let image_stride = pixels.saturating_mul(channels);
-        let field = Field { tensor: 1, offset: 0, image_stride, anchor_stride, component_stride };
-        Prototypes { field, width, height, column: 0 }
+        Ok(is_fit.then_some(Values { classes, scores, details, task }))
     }
 }
 

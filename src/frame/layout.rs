@@ -11,6 +11,9 @@ use gst_video::{VideoFormat, VideoFormatFlags, VideoInfo};
 /// The greatest number of planes of a format.
 pub(super) const PLANES: usize = gst_video::ffi::GST_VIDEO_MAX_PLANES as usize;
 
+/// The number of bytes of memory that only its element knows.
+pub(super) const UNKNOWN: usize = usize::MAX;
+
 /// A frame that does not have what its caps need.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FrameError {
@@ -81,13 +84,27 @@ pub enum FrameError {
 /// The samples of a plane, for frames of given caps.
 #[derive(Clone, Copy, Debug, Default)]
 struct PlaneSize {
+    /// The stride of GStreamer's own layout.
+    stride: i32,
     /// Bytes of a row, up to its last sample and what belongs to the same pixels.
     row_bytes: usize,
     rows: usize,
-    /// Rows, if the frame is interlaced: GstVideoConverter reads chroma by fields.
+    /// Bytes of a row that GstVideoConverter reads; more than `row_bytes` where GStreamer's own layout is too small.
+    converted_row_bytes: usize,
+    /// Rows that GstVideoConverter reads of an interlaced frame: it reads chroma by fields.
     interlaced_rows: usize,
-    /// Columns and rows of tiles, and the bytes of a tile.
-    tiles: Option<([usize; 2], usize)>,
+    tiles: Option<TileSize>,
+}
+
+/// The tiles of a plane.
+#[derive(Clone, Copy, Debug)]
+struct TileSize {
+    columns: usize,
+    rows: usize,
+    /// Bytes of a tile.
+    bytes: usize,
+    /// Columns of tiles that GstVideoConverter reads.
+    converted_columns: usize,
 }
 
 /// What frames of given caps must have.
@@ -100,8 +117,23 @@ pub struct FrameLayout {
 /// The bytes of a plane that are accessed, and the bytes from row to row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
+    /// The bytes that the frame has.
     pub len: usize,
+    /// The bytes behind them that GstVideoConverter reads, and that the memory may not have: for some formats and sizes,
+    /// GStreamer's own layout is too small.
+    #[cfg_attr(
+        not(feature = "onnxruntime"),
+        expect(dead_code, reason = "other elements do not convert frames")
+    )]
+    pub missing: usize,
+    /// Bytes from row to row.
     pub stride: usize,
+    /// Bytes from row to row, or from tile to tile.
+    #[cfg_attr(
+        not(feature = "onnxruntime"),
+        expect(dead_code, reason = "other elements do not convert frames")
+    )]
+    pub period: usize,
 }
 
 impl FrameLayout {
@@ -163,29 +195,47 @@ impl FrameLayout {
         interlaced: bool,
     ) -> Result<Extent, FrameError> {
         let size = &self.planes[plane];
-        let rows = if interlaced { size.interlaced_rows } else { size.rows };
-        let row_bytes = size.row_bytes;
+        let PlaneSize { row_bytes, rows, .. } = *size;
+        let converted_rows = if interlaced { size.interlaced_rows } else { rows };
         let Ok(unsigned) = usize::try_from(stride) else {
             return Err(FrameError::Reversed { plane, stride });
         };
-        let len = match size.tiles {
+        let (lens, period) = match size.tiles {
             None => {
-                // The stride of a single row is not used.
-                let stride = if rows == 1 { unsigned.max(row_bytes) } else { unsigned };
-                let before = (rows - 1).checked_mul(stride).filter(|_| stride >= row_bytes);
-                before.and_then(|before| before.checked_add(row_bytes))
+                let len = |rows: usize, row_bytes: usize| {
+                    // The stride of a single row is not used.
+                    let stride = if rows == 1 { unsigned.max(row_bytes) } else { unsigned };
+                    let before = (rows - 1).checked_mul(stride)?;
+                    before.checked_add(row_bytes)
+                };
+                let is_wide = rows == 1 || unsigned >= row_bytes;
+                let lens = [(rows, row_bytes), (converted_rows, size.converted_row_bytes)]
+                    .map(|(rows, row_bytes)| len(rows, row_bytes).filter(|_| is_wide));
+                (lens, unsigned.max(row_bytes))
             }
-            Some((least, tile_bytes)) => {
-                let found = tiles(unsigned);
-                let is_enough = found[0] >= least[0] && found[1] >= least[1];
-                let all = found[0].checked_mul(found[1]).filter(|_| is_enough);
-                all.and_then(|all| all.checked_mul(tile_bytes))
+            Some(tiles) => {
+                let [columns, rows] = tile_counts(unsigned);
+                let is_enough = columns >= tiles.columns && rows >= tiles.rows;
+                let all = columns.checked_mul(rows).filter(|_| is_enough);
+                let len = |count: usize| count.checked_mul(tiles.bytes);
+                let beyond = tiles.converted_columns.saturating_sub(columns);
+                ([all.and_then(len), all.and_then(|all| len(all + beyond))], tiles.bytes)
             }
         };
-        match len {
-            Some(len) if len <= available => Ok(Extent { len, stride: unsigned.max(row_bytes) }),
-            _ => Err(FrameError::Plane { plane, available, stride, rows, row_bytes }),
-        }
+        let extent = match lens {
+            [Some(len), Some(converted_len)] => {
+                let beyond = converted_len.saturating_sub(len);
+                // Elements that follow GStreamer's own layout have allocated no more.
+                let needed = if stride == size.stride { len } else { len + beyond };
+                let is_there = available != UNKNOWN && len + beyond <= available;
+                let missing = if is_there { 0 } else { beyond };
+                let stride = unsigned.max(row_bytes);
+                (needed <= available).then_some(Extent { len, missing, stride, period })
+            }
+            _ => None,
+        };
+        let rows = if stride == size.stride { rows } else { converted_rows };
+        extent.ok_or(FrameError::Plane { plane, available, stride, rows, row_bytes })
     }
 
     /// The offset and the extent of `plane` in a memory of `len` bytes that has the whole frame, of which `meta` is
@@ -221,14 +271,24 @@ impl PlaneSize {
         let end = if plane + 1 < planes { info.offset()[plane + 1] } else { info.size() };
         let (bytes, stride) = (end.saturating_sub(start), info.stride()[plane].max(1) as usize);
         if format.flags().contains(VideoFormatFlags::TILED) {
-            let least = tiles(stride);
-            // GStreamer 1.22 counts the samples of this format as bytes, and reads 10 bits for each.
-            let is_10_bit = format.name() == "NV12_10BE_8L128";
-            let read = if is_10_bit { 8 * 128 * 10 / 8 } else { 0 };
-            let tile_bytes = bytes.div_ceil((least[0] * least[1]).max(1)).max(read);
-            let [row_bytes, rows] = [least[0] * tile_bytes, least[1]];
-            let tiles = Some((least, tile_bytes));
-            return Self { row_bytes, rows, interlaced_rows: rows, tiles };
+            let [columns, rows] = tile_counts(stride);
+            let tile_bytes = bytes.div_ceil((columns * rows).max(1));
+            let row_bytes = columns * tile_bytes;
+            let converted_columns = match (format.name().as_str(), plane) {
+                // A tile has 8 bytes of each row. Cr of the last of an odd number of pixels is in the next 10 bits.
+                ("NV12_10BE_8L128", 1) => (info.width().next_multiple_of(2) * 10).div_ceil(64),
+                _ => 0,
+            };
+            let converted_columns = converted_columns as usize;
+            let tiles = Some(TileSize { columns, rows, bytes: tile_bytes, converted_columns });
+            return Self {
+                stride: info.stride()[plane],
+                row_bytes,
+                rows,
+                converted_row_bytes: row_bytes,
+                interlaced_rows: rows,
+                tiles,
+            };
         }
         let columns = |c: usize| format.scale_width(c as u8, info.width()) as usize;
         let rows = |c: usize| format.scale_height(c as u8, info.height()) as usize;
@@ -248,8 +308,9 @@ impl PlaneSize {
                 (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
             }
             // Several pixels in one word, or a palette.
-            false => (stride.max(words(info, plane)), (bytes / stride).max(1)),
+            false => (stride, (bytes / stride).max(1)),
         };
+        let converted_row_bytes = row_bytes.max(words(info, plane));
         let is_converted = super::components(&format).is_none();
         let by_fields = is_converted && components.iter().any(|&c| format.h_sub()[c] == 1);
         let last = |line: usize| ((line & !3) >> 1) + (line & 1) + 1;
@@ -257,7 +318,14 @@ impl PlaneSize {
             true => (0..info.height() as usize).rev().take(4).map(last).max().unwrap_or(1),
             false => 1,
         };
-        Self { row_bytes, rows, interlaced_rows: interlaced_rows.max(rows), tiles: None }
+        Self {
+            stride: info.stride()[plane],
+            row_bytes,
+            rows,
+            converted_row_bytes,
+            interlaced_rows: interlaced_rows.max(rows),
+            tiles: None,
+        }
     }
 }
 
@@ -277,7 +345,7 @@ fn words(info: &VideoInfo, plane: usize) -> usize {
 }
 
 /// The columns and rows of tiles in the "stride" of a format with tiles.
-fn tiles(stride: usize) -> [usize; 2] {
+fn tile_counts(stride: usize) -> [usize; 2] {
     const BITS: u32 = gst_video::ffi::GST_VIDEO_TILE_Y_TILES_SHIFT as u32;
     [stride & ((1 << BITS) - 1), stride >> BITS]
 }

@@ -9,7 +9,11 @@ use gst_video::ffi::GstVideoMeta;
 use gst_video::prelude::*;
 use gst_video::{VideoFrameFlags, VideoFrameRef};
 
-use super::layout::{Extent, FrameError, FrameLayout, PLANES};
+use super::layout::{Extent, FrameError, FrameLayout, PLANES, UNKNOWN};
+
+/// Distance of planes in a copy, so that samples of several bytes are where they are in GStreamer's own layout.
+#[cfg(feature = "onnxruntime")]
+const ALIGNMENT: usize = 16;
 
 /// A frame that is mapped until this is dropped.
 pub struct Frame<B> {
@@ -51,9 +55,38 @@ impl<'a> Frame<&'a gst::BufferRef> {
         Ok(Self { frame, planes })
     }
 
-    /// The frame as GStreamer's functions take it.
-    pub fn as_frame_ref(&self) -> &VideoFrameRef<&'a gst::BufferRef> {
-        &self.frame
+    /// Calls `convert` with the frame as GstVideoConverter takes it. A frame with less memory than GstVideoConverter reads
+    /// is copied to `copy` first.
+    pub fn convert<R>(
+        &self,
+        copy: &mut Vec<u8>,
+        convert: impl FnOnce(&VideoFrameRef<&'a gst::BufferRef>) -> R,
+    ) -> R {
+        let planes = &self.planes[..self.frame.n_planes() as usize];
+        if planes.iter().all(|plane| plane.missing == 0) {
+            return convert(&self.frame);
+        }
+        let mut starts = [0; PLANES];
+        copy.clear();
+        for (plane, extent) in planes.iter().enumerate() {
+            let start = copy.len().next_multiple_of(ALIGNMENT);
+            starts[plane] = start;
+            copy.resize(start, 0);
+            copy.extend_from_slice(self.plane(plane).data);
+            // The missing bytes are those of the row or tile before.
+            for _ in 0..extent.missing {
+                copy.push(copy[copy.len() - extent.period.min(extent.len)]);
+            }
+        }
+        // SAFETY: the structure is copied while the frame is mapped. GstVideoConverter reads it and the planes, which are
+        // in `copy` with all bytes that it accesses; the borrowed value does not unmap anything.
+        unsafe {
+            let mut frame = std::ptr::read(self.frame.as_ptr());
+            for (plane, &start) in starts.iter().enumerate().take(planes.len()) {
+                frame.data[plane] = copy.as_mut_ptr().add(start).cast();
+            }
+            convert(&VideoFrameRef::<&gst::BufferRef>::from_glib_borrow(&frame))
+        }
     }
 
     /// The plane with this index.
@@ -62,7 +95,7 @@ impl<'a> Frame<&'a gst::BufferRef> {
     /// If the format has fewer planes.
     pub fn plane(&self, plane: usize) -> Plane<'_> {
         assert!(plane < self.frame.n_planes() as usize, "the format has such a plane");
-        let Extent { len, stride } = self.planes[plane];
+        let Extent { len, stride, .. } = self.planes[plane];
         // SAFETY: `len` bytes from there on are mapped for as long as the frame exists.
         let data = unsafe { std::slice::from_raw_parts(start(&self.frame, plane), len) };
         Plane { data, stride }
@@ -92,7 +125,7 @@ impl<'a> Frame<&'a mut gst::BufferRef> {
     /// If the format has fewer planes.
     pub fn plane_mut(&mut self, plane: usize) -> PlaneMut<'_> {
         assert!(plane < self.frame.n_planes() as usize, "the format has such a plane");
-        let Extent { len, stride } = self.planes[plane];
+        let Extent { len, stride, .. } = self.planes[plane];
         let first = start(&self.frame, plane).cast_mut();
         // SAFETY: `len` bytes from there on are mapped for reading and writing for as long as the frame exists,
         // which is borrowed exclusively.
@@ -126,7 +159,7 @@ fn extents<B>(
             None => available(&maps[0], first),
             Some(true) => available(&maps[plane], first),
             // The function gives the address and the stride of memory that only its element knows.
-            Some(false) if !first.is_null() => usize::MAX,
+            Some(false) if !first.is_null() => UNKNOWN,
             Some(false) => 0,
         };
         *extent = layout.extent(plane, frame.plane_stride()[plane], available, interlaced)?;

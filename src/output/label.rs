@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::roi;
-use crate::decoder::Decoder;
+use crate::decoder::{Choice, Decoder};
 use crate::file::{self, FileError, TextError};
 
 /// The maximum size of a label file in bytes: 64 for each of
@@ -44,6 +44,8 @@ pub struct Labels {
     /// Whether there is a label file, and `names` are its lines.
     from_file: bool,
     decoder: Option<&'static dyn Decoder>,
+    /// The class that the first of `names` names.
+    first: u32,
     /// The labels by class, each made at its first use.
     cached: Vec<Option<Label>>,
 }
@@ -59,7 +61,7 @@ pub(super) struct Label {
 }
 
 impl Labels {
-    /// Reads one label per line, the first for class 0. The text is UTF-8, with or without a byte
+    /// Reads one label per line, the first for class 0, or for the class with which the classes in a tensor begin. The text is UTF-8, with or without a byte
     /// order mark. A blank line is a class without a label; blank lines after the last label are
     /// ignored.
     ///
@@ -115,15 +117,24 @@ impl Labels {
         }
     }
 
-    /// The first of `classes` classes whose regions have this label, with the names of `decoder` for classes
-    /// after the last label; also classes beyond, if they have a label.
-    pub fn class(&self, label: &str, decoder: &dyn Decoder, classes: usize) -> Option<usize> {
+    /// The first class of `choice` whose regions have this label, with the names of its decoder for classes after the
+    /// last label; also classes beyond, if they have a label.
+    pub fn class(&self, label: &str, choice: &Choice) -> Option<usize> {
+        let Choice { decoder, layout, .. } = choice;
+        let (names, first) = (&self.names, layout.first_label());
         let number = label.strip_prefix(NUMBERED).and_then(|number| number.parse().ok());
-        let is_label = |&class: &usize| match name(&self.names, Some(decoder), class) {
+        let is_label = |&class: &usize| match name(names, first, Some(*decoder), class) {
             Some(name) => name == label,
             None => number == Some(class) && label == numbered(class),
         };
-        (0..classes.max(self.names.len())).find(is_label)
+        (0..layout.classes.max(names.len() + first as usize)).find(is_label)
+    }
+
+    /// The first name, if it is the background's.
+    pub fn background(&self) -> Option<&str> {
+        let first = self.names.first()?;
+        let is_background = |word: &&str| first.trim_matches('_').eq_ignore_ascii_case(word);
+        BACKGROUND.iter().any(|word| is_background(&word)).then_some(first)
     }
 
     /// The names, the first for class 0.
@@ -137,9 +148,10 @@ impl Labels {
         self.names.len()
     }
 
-    /// Uses the names of `decoder` for classes after the last label.
-    pub fn set_decoder(&mut self, decoder: &'static dyn Decoder) {
-        self.decoder = Some(decoder);
+    /// Uses the names of the decoder for classes after the last label, and its layout's first class.
+    pub fn set_choice(&mut self, choice: &Choice) {
+        self.decoder = Some(choice.decoder);
+        self.first = choice.layout.first_label();
         self.cached.clear();
     }
 
@@ -154,9 +166,9 @@ impl Labels {
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
         }
-        let Self { names, decoder, cached, .. } = self;
+        let Self { names, decoder, first, cached, .. } = self;
         cached[index].get_or_insert_with(|| {
-            let quark = match name(names, *decoder, index) {
+            let quark = match name(names, *first, *decoder, index) {
                 Some(name) => glib::Quark::from_str(name),
                 None => glib::Quark::from_str(numbered(index)),
             };
@@ -175,9 +187,18 @@ fn numbered(class: usize) -> String {
     format!("{NUMBERED}{class}")
 }
 
-/// The name of a class: its label, or that of the decoder for a class after the last label.
-fn name<'a>(names: &'a [String], decoder: Option<&dyn Decoder>, class: usize) -> Option<&'a str> {
-    match names.get(class) {
+/// Labels of the background, which files for TensorFlow's models have in their first line.
+const BACKGROUND: [&str; 4] = ["background", "???", "unlabeled", "unlabelled"];
+
+/// The name of a class: its label, of which the first is that of class `first`, or the decoder's for a class without
+/// one.
+fn name<'a>(
+    names: &'a [String],
+    first: u32,
+    decoder: Option<&dyn Decoder>,
+    class: usize,
+) -> Option<&'a str> {
+    match class.checked_sub(first as usize).and_then(|index| names.get(index)) {
         Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
         None => decoder.and_then(|decoder| decoder.label(class as u32)),
     }
@@ -186,7 +207,8 @@ fn name<'a>(names: &'a [String], decoder: Option<&dyn Decoder>, class: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::decoders;
+    use crate::decoder::{self, Options};
+    use crate::tensor::TensorView;
 
     /// Writes a label file with this content and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
@@ -236,7 +258,7 @@ mod tests {
     #[test]
     fn classes_are_found_by_the_labels_of_their_regions() {
         let labels = load("shown", b"person\n\nclass-0\nperson").unwrap();
-        let class = |label: &str| labels.class(label, decoders()[0], 6);
+        let class = |label: &str| labels.class(label, &windows(6));
         assert_eq!(class("person"), Some(0));
         assert_eq!(
             (class("class-1"), class("class-0"), class("class-5")),
@@ -245,13 +267,75 @@ mod tests {
         for none in ["", "class-2", "class-6", "class-01", "class-+1", "class-", "object"] {
             assert_eq!(class(none), None, "{none}");
         }
-        let (none, windows) = (Labels::default(), decoders()[0]);
-        assert_eq!(windows.label(0), Some("object"));
-        assert_eq!(none.class("object", windows, 1), Some(0));
+        let none = Labels::default();
+        assert_eq!(none.class("object", &windows(1)), Some(0));
         assert_eq!(
-            (none.class("class-0", windows, 1), none.class("class-0", windows, 0)),
+            (none.class("class-0", &windows(1)), none.class("class-0", &windows(0))),
             (None, None)
         );
+    }
+
+    /// The decoder `windows`, with this number of classes.
+    fn windows(classes: usize) -> Choice {
+        let tensor = TensorView::from_slice::<f32>("windows", &[0, 4], &[]);
+        let mut choice = decoder::choose(&[tensor], None, Options::default()).unwrap();
+        choice.layout.classes = classes;
+        choice
+    }
+
+    /// The outputs of TensorFlow's SSD, whose classes begin with 1, or those of TFLite, whose classes begin with 0.
+    fn ssd(is_tflite: bool) -> Choice {
+        let numbers = [0.5f32; 8];
+        let ids = match is_tflite {
+            true => ["boxes", "classes", "scores", "count"],
+            false => ["detection_boxes", "detection_classes", "detection_scores", "num_detections"],
+        };
+        let shapes: [&[usize]; 4] = [&[1, 2, 4], &[1, 2], &[1, 2], &[1]];
+        let tensors: Vec<TensorView<'_>> = ids
+            .iter()
+            .zip(shapes)
+            .map(|(id, shape)| {
+                TensorView::from_slice(id, shape, &numbers[..shape.iter().product()])
+            })
+            .collect();
+        let ssd = decoder::by_name("ssd-postprocess");
+        decoder::choose(&tensors, ssd, Options::default()).unwrap()
+    }
+
+    #[test]
+    fn the_first_label_is_that_of_the_first_class() {
+        gst::init().unwrap();
+        let mut labels = load("first", b"person\nbicycle").unwrap();
+        for (is_tflite, expected) in [
+            (false, ["class-0", "person", "bicycle", "class-3"]),
+            (true, ["person", "bicycle", "class-2", "class-3"]),
+        ] {
+            let choice = ssd(is_tflite);
+            labels.set_choice(&choice);
+            assert_eq!(
+                [0, 1, 2, 3].map(|class| labels.of(class).quark.as_str().to_owned()),
+                expected
+            );
+            for (class, label) in expected.iter().enumerate() {
+                assert_eq!(labels.class(label, &choice), Some(class), "{label}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_label_of_the_background_is_recognized() {
+        for (name, is_background) in [
+            ("__background__", true),
+            ("BACKGROUND", true),
+            ("???", true),
+            ("unlabeled", true),
+            ("person", false),
+            ("background noise", false),
+        ] {
+            let labels = load("background", format!("{name}\ncat").as_bytes()).unwrap();
+            assert_eq!(labels.background(), is_background.then_some(name));
+        }
+        assert_eq!(Labels::default().background(), None);
     }
 
     #[test]

@@ -192,11 +192,52 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
 fn boxes_with_scores_are_never_chosen_by_shape() {
     for scores in [&[30][..], &[1, 30], &[30, 1], &[1, 30, 80]] {
         let text = message(&[("a", &[1, 30, 4]), ("b", scores)], None);
-        assert!(text.contains("can be read as windows or boxes"), "{text}");
+        assert!(text.contains("can be read as boxes"), "{text}");
         assert!(choose(&[("a", &[1, 30, 4]), ("b", scores)], Some("boxes")).is_ok());
     }
     let text = message(&[("a", &[1, 9, 2]), ("b", &[1, 9, 4])], None);
     assert!(text.contains("boxes or ultraface or detr or one of retinaface (with"), "{text}");
+}
+
+/// No decoder is suggested that cannot be right.
+#[test]
+fn boxes_with_scores_of_another_number_are_no_windows() {
+    for scores in [&[90][..], &[1, 90], &[1, 90, 80]] {
+        let text = message(&[("a", &[1, 100, 4]), ("b", scores)], None);
+        assert!(text.contains("has 100 boxes, tensor b (f32 "), "{text}");
+        assert!(text.contains(" has scores for 90; expected one row of scores"), "{text}");
+        assert!(!text.contains("windows"), "{text}");
+    }
+}
+
+#[test]
+fn a_classifiers_output_is_named_as_one() {
+    let one_row: [&[usize]; 5] = [&[1, 1000], &[1000], &[1, 1000, 1, 1], &[1, 1, 1001], &[10, 1]];
+    for shape in one_row {
+        let text = message(&[("out", shape)], None);
+        assert!(text.contains("one row of numbers each, as a classifier's output has"), "{text}");
+        assert!(!text.contains("detr"), "{text}");
+    }
+    let text = message(&[("age", &[1, 101]), ("emotion", &[1, 8])], None);
+    assert!(text.contains("as a classifier's output has"), "{text}");
+    // A detector's output for one detection.
+    for shape in [&[1, 1, 6][..], &[1, 7], &[1, 4]] {
+        let text = message(&[("out", shape)], None);
+        assert!(text.contains("can be read as"), "{text}");
+    }
+    let text = message(&[("class", &[1, 1000]), ("box", &[1, 30, 4])], None);
+    assert!(!text.contains("as a classifier's output has"), "{text}");
+}
+
+/// The number of assignments that are tried is limited. A decoder that fits one of those is not known to be the only one.
+#[test]
+fn one_fit_among_too_many_assignments_is_an_error() {
+    let mut tensors: Vec<(&str, &[usize])> = vec![("other", &[1, 3, 3, 3, 3]); 60];
+    tensors[0] = ("a", &[1, 9, 4]);
+    tensors[1] = ("b", &[1, 9]);
+    let text = message(&tensors, Some("boxes"));
+    assert!(text.contains("can be read as boxes in many ways"), "{text}");
+    assert_eq!(choose(&tensors[..10], Some("boxes")).unwrap().reason, Reason::Shape);
 }
 
 #[test]
@@ -204,7 +245,7 @@ fn scores_that_look_like_a_yolov8_output_are_not_read_as_one() {
     // 84 boxes with scores of 8400 classes. The scores have the shape of a YOLOv8 output.
     let pair: [(&str, &[usize]); 2] = [("a", &[1, 84, 4]), ("b", &[1, 84, 8400])];
     let text = message(&pair, None);
-    assert!(text.contains("windows or boxes or yolov8 with 80 classes"), "{text}");
+    assert!(text.contains("boxes or yolov8 with 80 classes"), "{text}");
 }
 
 #[test]

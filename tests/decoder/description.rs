@@ -72,7 +72,12 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
             "[tensor a b]",
             "line 3: section: expected [KIND] or [KIND NAME], got \"[tensor a b]\"",
         ),
-        (3, "[output]", "line 17: expected 1 to 16 tensors, got 0"),
+        (
+            3,
+            "[output]",
+            "line 3: section: expected [tensor NAME], [anchors], [score], [box], [column NAME], [priors], got \
+             \"output\"",
+        ),
         (
             4,
             "names = a,,b",
@@ -108,12 +113,23 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             8,
             "strides = 8 0",
-            "line 8: strides: expected 1 to 8 whole numbers from 1 to 65535, got \"8 0\"",
+            "line 8: strides: expected 1 to 8 whole numbers from 1 to 65535, separated by spaces, got \"8 0\"",
+        ),
+        (
+            8,
+            "strides = 8, 16, 32",
+            "line 8: strides: expected 1 to 8 whole numbers from 1 to 65535, separated by spaces, got \"8, 16, 32\"",
+        ),
+        (
+            8,
+            "strides = 8 32 16",
+            "line 8: strides: expected numbers in ascending or descending order, as the levels, got \"8 32 16\"",
         ),
         (
             8,
             "strides = 1 1 1 1 1 1 1 1 1",
-            "line 8: strides: expected 1 to 8 whole numbers from 1 to 65535, got \"1 1 1 1 1 1 1 1 1\"",
+            "line 8: strides: expected 1 to 8 whole numbers from 1 to 65535, separated by spaces, got \
+             \"1 1 1 1 1 1 1 1 1\"",
         ),
         (
             8,
@@ -138,6 +154,11 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
             "sizes = 10x13",
             "line 9: sizes: expected 1 to 6 sizes such as 10x13 for each of 3 levels, separated by commas, got \
              \"10x13\"",
+        ),
+        (
+            9,
+            "sizes = 116x90, 30x61, 10x13",
+            "line 9: sizes: expected larger sizes for levels with larger cells, got \"116x90, 30x61, 10x13\"",
         ),
         (9, "order = column", "line 9: order: expected cell, anchor, got \"column\""),
         (
@@ -175,15 +196,13 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             12,
             "class = output 4\nbackground = yes",
-            "line 12: class: expected no background and no first-class where the class has a field, got \
-             \"output 4\"",
+            "line 12: class: expected no background where the class has a field, got \"output 4\"",
         ),
-        (14, "[boxes]", "line 1: section [box] needs box = ..."),
         (
-            13,
-            "[masks]",
-            "line 13: section: expected [tensor NAME], [anchors], [score], [box], [column NAME] or [priors], got \
-             \"masks\"",
+            14,
+            "[boxes]",
+            "line 14: section: expected [tensor NAME], [anchors], [score], [box], [column NAME], [priors], got \
+             \"boxes\"",
         ),
         (
             16,
@@ -199,7 +218,7 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             17,
             "variances = 0.1",
-            "line 17: variances: expected two numbers, for positions and for sizes, got \"0.1\"",
+            "line 17: variances: expected two numbers separated by a space, for positions and for sizes, got \"0.1\"",
         ),
         (
             17,
@@ -215,12 +234,43 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             17,
             "[priors]\n1 2 3",
-            "line 18: prior: expected center x, center y, width and height, got \"1 2 3\"",
+            "line 18: prior: expected center x, center y, width and height, separated by spaces, got \"1 2 3\"",
         ),
     ];
     for (line, replacement, expected) in cases {
         assert_eq!(with(line, replacement), expected, "{replacement}");
     }
+}
+
+#[test]
+fn a_text_without_a_section_that_is_needed_is_an_error_of_its_end() {
+    let text = "name = a\n[tensor t]\nshape = N,5\n";
+    assert_eq!(message(text), "line 3: the file needs a section [box]");
+    assert_eq!(
+        message(&format!("{text}[box]\nbox = t\n")),
+        "line 5: the file needs a section [score]"
+    );
+    // The sections that are there have their own lines.
+    assert_eq!(message(&format!("{text}[box]\n")), "line 4: section [box] needs box = ...");
+}
+
+#[test]
+fn strides_are_in_the_order_of_the_levels() {
+    for strides in ["32 16 8", "8 16 16 16", "4"] {
+        let text = TEXT.replace("8 16 32", strides);
+        assert!(Description::parse(&text).is_ok(), "{strides}");
+    }
+    for (strides, sizes) in
+        [("32 16 8", "116x90, 30x61, 10x13"), ("8 16 32", "10x13 16x30, 30x61, 116x90 9x9")]
+    {
+        let text = TEXT.replace("8 16 32", &format!("{strides}\nsizes = {sizes}"));
+        assert!(Description::parse(&text).is_ok(), "{strides}: {sizes}");
+    }
+    let text = TEXT.replace("8 16 32", "32 16 8\nsizes = 10x13, 30x61, 116x90");
+    assert!(message(&text).contains("sizes: expected larger sizes for levels with larger cells"));
+    let cells = TEXT.replace("strides = 8 16 32", "cells = 19 10\nsizes = 0.5, 0.1");
+    let text = message(&format!("{cells}unit = normalized\n"));
+    assert!(text.contains("larger sizes for levels with larger cells"), "{text}");
 }
 
 #[test]

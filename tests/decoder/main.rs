@@ -9,4 +9,6 @@ mod description;
 mod layout_files;
 mod masks2026;
 mod models2026;
+mod prototypes;
+mod score_activation;
 mod yolox;

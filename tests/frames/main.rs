@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod converted_frames;
 mod exact_memory;
 mod random_frame;
 

@@ -21,9 +21,21 @@ struct VideoMetaFields {
 #[derive(Clone, Copy, Debug)]
 struct PlaneSize {
     row_bytes: usize,
+    /// What GstVideoConverter reads, which can be more than the stride of GStreamer's own layout.
+    read_row_bytes: usize,
     rows: usize,
     /// The rows of GStreamer's own layout, which has more for interlaced frames.
     own_rows: usize,
+}
+
+impl PlaneSize {
+    /// The bytes of a plane with this stride.
+    fn bytes(&self, stride: usize, has_tiles: bool) -> usize {
+        let between = if has_tiles { self.row_bytes } else { stride };
+        // GStreamer's own layout may end with a row that is shorter than what is read.
+        let last = if stride < self.read_row_bytes { self.row_bytes } else { self.read_row_bytes };
+        (self.own_rows - 1) * between + last
+    }
 }
 
 /// A frame.
@@ -57,18 +69,18 @@ impl RandomFrame {
         let is_interlaced = mode == VideoInterlaceMode::Interleaved
             || (mode == VideoInterlaceMode::Mixed && random.bool());
         let (mut offsets, mut strides, mut size) = ([0; 4], [0; 4], 0);
-        for (plane, PlaneSize { row_bytes, own_rows, .. }) in planes.iter().enumerate() {
+        for (plane, samples) in planes.iter().enumerate() {
             let padding = [0, 0, 1, 4, 64, 200][random.usize(..6)];
             let has_tiles = info.format_info().is_tiled();
             let palette = info.format_info().has_palette() && plane == 1;
             let stride = match has_tiles || palette {
                 true => info.stride()[plane] as usize,
-                false => row_bytes + padding,
+                false if padding == 0 => samples.row_bytes,
+                false => samples.read_row_bytes + padding,
             };
             offsets[plane] = size + [0, 0, 3, 40][random.usize(..4)];
             strides[plane] = stride as i32;
-            let between = if has_tiles { *row_bytes } else { stride };
-            size = offsets[plane] + (own_rows - 1) * between + row_bytes;
+            size = offsets[plane] + samples.bytes(stride, has_tiles);
         }
         let flags = if is_interlaced { gst_video::ffi::GST_VIDEO_FRAME_FLAG_INTERLACED } else { 0 };
         let (size, number) = ([width, height], info.n_planes());
@@ -161,7 +173,8 @@ impl RandomFrame {
             .map(|i| buffer.peek_memory(i).map_readable().unwrap().to_vec())
             .collect();
         let mut all = Vec::new();
-        for (plane, &PlaneSize { row_bytes, rows, own_rows }) in self.planes.iter().enumerate() {
+        for (plane, &PlaneSize { row_bytes, rows, own_rows, .. }) in self.planes.iter().enumerate()
+        {
             let (mut start, stride) = (self.layout.offsets[plane], self.layout.strides[plane]);
             // The memory that has the first byte has all.
             let memory = memories.iter().find(|memory| {
@@ -231,11 +244,8 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
         let stride = info.stride()[plane] as usize;
         if format.is_tiled() {
             let rows = stride >> 16;
-            // GStreamer 1.22 has 8 x 128 bytes for that many samples of 10 bits.
-            let is_10_bit = format.name() == "NV12_10BE_8L128";
-            let row_bytes =
-                if is_10_bit { (stride & 0xffff) * 8 * 128 * 10 / 8 } else { bytes / rows };
-            return PlaneSize { row_bytes, rows, own_rows: rows };
+            let row_bytes = bytes / rows;
+            return PlaneSize { row_bytes, read_row_bytes: row_bytes, rows, own_rows: rows };
         }
         let own_rows = bytes / stride;
         if !is_regular(&format) {
@@ -246,7 +256,8 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
                 ("NV12_10LE32" | "NV16_10LE32", 1) => (pairs * 2).div_ceil(3) * 4,
                 _ => 0,
             };
-            return PlaneSize { row_bytes: stride.max(words), rows: own_rows, own_rows };
+            let read_row_bytes = stride.max(words);
+            return PlaneSize { row_bytes: stride, read_row_bytes, rows: own_rows, own_rows };
         }
         let components =
             (0..format.n_components() as usize).filter(|&c| format.plane()[c] as usize == plane);
@@ -257,7 +268,7 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
             [columns * format.pixel_stride()[c] as usize, rows]
         });
         let [row_bytes, rows] = sizes.reduce(|a, b| [a[0].max(b[0]), a[1].max(b[1])]).unwrap();
-        PlaneSize { row_bytes, rows, own_rows: own_rows.max(rows) }
+        PlaneSize { row_bytes, read_row_bytes: row_bytes, rows, own_rows: own_rows.max(rows) }
     };
     (0..number).map(plane).collect()
 }
@@ -266,8 +277,7 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
 fn planes_end(planes: &[PlaneSize], info: &VideoInfo, layout: &VideoMetaFields) -> usize {
     let has_tiles = info.format_info().is_tiled();
     let end = |(plane, size): (usize, &PlaneSize)| {
-        let stride = if has_tiles { size.row_bytes } else { layout.strides[plane] as usize };
-        layout.offsets[plane] + (size.own_rows - 1) * stride + size.row_bytes
+        layout.offsets[plane] + size.bytes(layout.strides[plane] as usize, has_tiles)
     };
     planes.iter().enumerate().map(end).max().unwrap()
 }

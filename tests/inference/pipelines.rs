@@ -128,6 +128,24 @@ fn play_sh_refuses_a_variable_without_a_value_and_other_names() {
 }
 
 #[test]
+fn play_sh_names_the_pipeline_for_pictures() {
+    let folder = Scratch::new();
+    let beginnings: [(&str, &[u8]); 2] =
+        [("a.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF\0"), ("b", b"\x89PNG\r\n\x1a\n")];
+    for (name, bytes) in beginnings {
+        let file = folder.join(name);
+        std::fs::write(&file, bytes).unwrap();
+        let input = format!("input={}", file.display());
+        let output = play_sh(&["detect-file", "model=a.onnx", &input]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        let expected =
+            format!("{input}: expected a video, got a picture; play detect-picture instead");
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.starts_with(&expected), "{text}");
+    }
+}
+
+#[test]
 fn play_sh_does_not_write_a_file_that_is_read() {
     let folder = Scratch::new();
     let at = |name: &str| folder.join(name).into_os_string().into_string().unwrap();

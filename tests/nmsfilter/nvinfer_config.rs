@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
+use crate::support::data;
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 use crate::support::scratch::Scratch;
 
@@ -250,6 +251,61 @@ fn what_is_not_followed_is_a_warning_at_the_start() {
     let [warning] = &ended.warnings[..] else { panic!("one warning: {:?}", ended.warnings) };
     let expected = "nvinfer-config: cluster-mode=1 clusters by DBSCAN";
     assert!(warning.starts_with(expected), "{warning}");
+}
+
+#[test]
+fn keys_that_nvinfer_ignores_are_warnings_and_those_that_it_knows_are_not() {
+    let folder = Scratch::new();
+    let warnings = |text: &str| {
+        let config = config(&folder, text);
+        let (_, ended) = ended(&format!("{config} {MODEL} decoder=end2end"), &ROWS);
+        assert_eq!(ended.error, None, "{text}");
+        ended.warnings
+    };
+    let yolov8 = YOLOV8.replace("labelfile-path", "#");
+    assert_eq!(warnings(&yolov8), [""; 0]);
+    assert_eq!(
+        warnings(&yolov8.replace("pre-cluster-threshold", "pre-cluster-treshold")),
+        [
+            "nvinfer-config: line 20: [class-attrs-all]: nvinfer has no key pre-cluster-treshold there, so that it has \
+             no effect; expected pre-cluster-threshold"
+        ]
+    );
+    let Some(parser) = data::path("deepstream-9.1/src/gst-plugins/gst-nvinfer") else { return };
+    let header = std::fs::read_to_string(parser.join("gstnvinfer_property_parser.h")).unwrap();
+    let names = header.lines().filter_map(|line| line.strip_prefix("#define CONFIG_GROUP_INFER_"));
+    let mut text = [String::from("[property]\n"), String::from("[class-attrs-all]\n")];
+    let mut count = 0;
+    for (name, key) in names.filter_map(|line| line.split_once(' ')) {
+        let key = key.trim().trim_matches('"');
+        let value = if key.ends_with("color") { "0;0;0;1" } else { "1" };
+        if name != "CLASS_ATTRS_PREFIX" {
+            text[usize::from(name.starts_with("CLASS_ATTRS"))] += &format!("{key}={value}\n");
+            count += 1;
+        }
+    }
+    assert!(count > 90, "{count} keys");
+    std::fs::write(folder.join("1"), "the only label\n").unwrap();
+    let warnings = warnings(&text.concat());
+    assert!(!warnings.iter().any(|warning| warning.contains("nvinfer has no")), "{warnings:?}");
+}
+
+/// The best score is that of no class.
+#[test]
+fn a_configuration_that_excludes_all_classes_is_a_warning() {
+    let folder = Scratch::new();
+    let yolov8 = YOLOV8.replace("labelfile-path", "#");
+    let excluding = [
+        yolov8.replace("topk=300", "topk=0"),
+        yolov8.replace("network-type=0", "filter-out-class-ids=0;1;2"),
+    ];
+    for text in excluding {
+        let (found, ended) = ended(&format!("{} {MODEL}", config(&folder, &text)), &ROWS);
+        assert_eq!((ended.error, found.len()), (None, 0));
+        let [warning] = &ended.warnings[..] else { panic!("one warning: {:?}", ended.warnings) };
+        let expected = "each of the 3 classes that decoder end2end reads is excluded";
+        assert!(warning.starts_with(expected), "{warning}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use gstnmsfilter::internals::elements::nmstensordec::groups::GROUPS;
 
 use crate::picture::{picture, scaled};
 use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
+use crate::support::scratch::ScratchFile;
 use crate::support::{pipeline, skip};
 
 /// The label, the rectangle and the score of each object, and the number of regions.
@@ -247,6 +248,23 @@ fn ids(buffer: &gst::BufferRef) -> Vec<String> {
     ids.collect()
 }
 
+/// Caps with the tensors of an SSD model, which have these ids and dimensions.
+fn ssd_caps(ids: &[String], dims: [&str; 4]) -> gst::Caps {
+    let group = |(id, dims): (&String, &str)| {
+        format!(
+            "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=(int)<{dims}>,
+               dims-order=(string)row-major, type=(string)float32]"
+        )
+    };
+    let groups: Vec<String> = ids.iter().zip(dims).map(group).collect();
+    let caps = format!(
+        "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
+         tensors=(structure)[tensorgroups, ssd-mobilenet-v1-variant-1-out=(/uniquelist){{{}}}]",
+        groups.join(", ")
+    );
+    caps.parse().unwrap()
+}
+
 /// The tensors of an SSD model with one detection, which `ssdtensordec` needs to be there.
 #[test]
 fn required_tensors_are_replaced_by_tensors_without_detections() {
@@ -263,21 +281,8 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
     all.insert(0, count.to_owned());
     let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
     TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
-    let group = |(id, dims): (&str, &str)| {
-        format!(
-            "(GstCaps)[tensor/strided, tensor-id=(string){id}, dims=<{dims}>,
-               dims-order=(string)row-major, type=(string)float32]"
-        )
-    };
-    let dims = ["1", "1, 10", "1, 10, 4", "1, 10"];
-    let groups: Vec<String> = all.iter().map(String::as_str).zip(dims).map(group).collect();
-    let caps = format!(
-        "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
-         tensors=(structure)[tensorgroups, ssd-mobilenet-v1-variant-1-out=(/uniquelist){{{}}}]",
-        groups.join(", ")
-    );
     let mut harness = gst_check::Harness::new("nmstensordec");
-    harness.set_src_caps(caps.parse().unwrap());
+    harness.set_src_caps(ssd_caps(&all, ["1", "1, 10", "1, 10, 4", "1, 10"]));
     let buffer = harness.push_and_pull(buffer).unwrap();
     assert_eq!(attached(&buffer).0.len(), 1);
     assert_eq!(ids(&buffer), all);
@@ -287,6 +292,41 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
             assert!(bytes.iter().all(|&byte| byte == 0), "{}", tensor.id().as_str());
         }
     }
+}
+
+/// The first line of a label file is the name of class 1, as in `ssdtensordec` since GStreamer 1.28.7.
+#[test]
+fn labels_of_ssd_equal_ssdtensordec_results() {
+    pipeline::init();
+    if gst::ElementFactory::find("ssdtensordec").is_none() || gst::version() < (1, 28, 7, 0) {
+        skip::skip("ssdtensordec of GStreamer 1.28.7");
+        return;
+    }
+    let file = ScratchFile::new("txt", b"person\nbicycle\ncar\n");
+    let ssd = |name: &str| format!("ssd-mobilenet-v1-variant-1-out-{name}");
+    let ids = [ssd("scores"), ssd("boxes"), ssd("classes"), "generic-variant-1-out-count".into()];
+    let boxes = [0.1, 0.1, 0.3, 0.3, 0.4, 0.1, 0.7, 0.3, 0.1, 0.5, 0.3, 0.9];
+    let labels = |factory: &str, dims: [&str; 4]| -> Vec<String> {
+        let tensors = vec![
+            tensor(&ids[0], &[1, 3], &[0.9, 0.8, 0.7]),
+            tensor(&ids[1], &[1, 3, 4], &boxes),
+            tensor(&ids[2], &[1, 3], &[3.0, 1.0, 2.0]),
+            tensor(&ids[3], &[1], &[3.0]),
+        ];
+        let element = gst::ElementFactory::make(factory)
+            .property("label-file", file.display().to_string())
+            .build()
+            .unwrap();
+        let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
+        harness.set_src_caps(ssd_caps(&ids, dims));
+        let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
+        TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
+        let buffer = harness.push_and_pull(buffer).unwrap();
+        attached(&buffer).0.into_iter().map(|(label, ..)| label).collect()
+    };
+    let expected = ["car", "person", "bicycle"];
+    assert_eq!(labels("ssdtensordec", ["1, 0", "1, 0, 4", "1, 0", "1"]), expected);
+    assert_eq!(labels("nmstensordec", ["1, 3", "1, 3, 4", "1, 3", "1"]), expected);
 }
 
 #[test]

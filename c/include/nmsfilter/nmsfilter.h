@@ -303,7 +303,7 @@ typedef struct NmsfilterOptions {
      */
     uint32_t coordinates;
     /**
-     * An NmsfilterScoreActivation, of decoders that are described by a layout.
+     * An NmsfilterScoreActivation.
      */
     uint32_t score_activation;
     /**

@@ -2,9 +2,12 @@
 //! Lines on standard error. In: texts, also GStreamer's, which can contain the address of a camera. Out: the
 //! same without passwords.
 
-/// Names of parameters whose value is a password, in addresses (`?password=...`) and as properties of elements
-/// (`user-pw=...`).
-const PASSWORD_NAMES: [&str; 5] = ["password", "passwd", "passwort", "pwd", "pw"];
+/// Endings of the names of parameters whose value is a password or as secret, in addresses (`?password=...`,
+/// `?access_token=...`) and as properties of elements (`user-pw=...`).
+const PASSWORD_NAMES: [&str; 10] = [
+    "password", "passwd", "passwort", "pwd", "pw", "token", "secret", "apikey", "api_key",
+    "api-key",
+];
 const MASK: &str = "***";
 
 /// Writes a line to standard error.
@@ -84,6 +87,11 @@ mod tests {
                 "rtsp://camera/a?user=me&password=secret&b=1",
                 "rtsp://camera/a?user=me&password=***&b=1",
             ),
+            (
+                "http://camera/a?access_token=s3cret&b=1 failed",
+                "http://camera/a?access_token=***&b=1 failed",
+            ),
+            ("http://camera/a?api_key=s3cret: 403", "http://camera/a?api_key=*** 403"),
             ("bin:rtspsrc user-id=me user-pw=secret ! a", "bin:rtspsrc user-id=me user-pw=*** ! a"),
             ("user-pw=\"sec ret\" ! a", "user-pw=*** ! a"),
             ("rtsp://camera:554/a, rtsp://me@camera/b", "rtsp://camera:554/a, rtsp://me@camera/b"),

@@ -79,6 +79,12 @@ impl Options {
         self.repeat || self.is_live()
     }
 
+    /// The entries of `--labels`.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        let entries = self.labels.iter().flat_map(|labels| labels.split(','));
+        entries.map(str::trim).filter(|label| !label.is_empty())
+    }
+
     /// Checks what single arguments do not show to be wrong.
     fn check(&self) -> Result<(), Error> {
         for (index, zone) in self.zones.iter().enumerate() {
@@ -86,10 +92,13 @@ impl Options {
                 return Err(expected("zone", "names that differ", &zone.name));
             }
         }
+        if self.labels.is_some() && self.labels().next().is_none() {
+            let got = self.labels.as_deref().unwrap_or_default();
+            return Err(expected("labels", "at least one label, as in person,bicycle", got));
+        }
         // A number would be the number of a class, and the lines have labels.
-        let mut labels = self.labels.iter().flat_map(|labels| labels.split(',').map(str::trim));
         let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
-        if let Some(label) = labels.find(|label| !label.is_empty() && is_number(label)) {
+        if let Some(label) = self.labels().find(is_number) {
             let labels = "labels; for classes by number set --nms classes=0,5";
             return Err(expected("labels", labels, label));
         }

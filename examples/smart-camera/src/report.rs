@@ -126,8 +126,7 @@ impl Report {
         frames: Frames,
     ) -> Result<Self, Error> {
         let output = output::open(options.output.as_deref())?;
-        let labels = options.labels.iter().flat_map(|labels| labels.split(','));
-        let labels = labels.map(|label| label.trim().to_owned()).collect();
+        let labels = options.labels().map(str::to_owned).collect();
         let mut zones = options.zones.clone();
         if zones.is_empty() {
             zones.push(Zone { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] });

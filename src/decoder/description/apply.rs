@@ -100,7 +100,10 @@ impl Description<'static> {
         let (classes, classes_of) = match self.score.class {
             // Any class that a model can have: the tensor's classes are checked one by one.
             Some(field) if options.num_classes == 0 => (MAX_CLASSES, self.input(field, 0)),
-            Some(field) => (options.num_classes, self.input(field, 0)),
+            Some(field) => {
+                let classes = options.num_classes.saturating_add(score.first_class as usize);
+                (classes, self.input(field, 0))
+            }
             None => {
                 let classes = score.components.saturating_add(score.first_class as usize);
                 (classes, scores_tensor)

@@ -43,7 +43,7 @@
 //! | | `names` | other names, by which tensors are found if the decoder is set; the same with `onnx/` before them |
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
 //! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
-//! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level |
+//! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels |
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
 //! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up` |
 //! | | `offset` | the point of a cell, from its upper left corner, in cells: 0 (the default), 0.5 |
@@ -58,7 +58,7 @@
 //! | | `combine` | `product` (the default) or `square-root` of objectness and score |
 //! | | `activation` | `none` (the default), `sigmoid`, `softmax`; the property `score-activation` counts instead |
 //! | | `background` | `yes` if the first of the scores is that of the background |
-//! | | `first-class` | the class of the first score that is not the background's; 0 by default |
+//! | | `first-class` | the class of the first score that is not the background's; with `class`: the number with which classes begin, whose name is the first label; 0 by default |
 //! | `[box]` | `box` | required; field |
 //! | | `format` | `corners` (the default), `center`, `square`, `distances` |
 //! | | `axes` | `xy` (the default), `yx` |

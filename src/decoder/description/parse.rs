@@ -5,6 +5,7 @@
 //! to the length of the text.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use arrayvec::ArrayVec;
 
@@ -20,6 +21,16 @@ use crate::decoder::layout::{
     MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS, MAX_SIZES, PointRule,
 };
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS, Scores};
+
+/// The kinds of sections, and their headers. The rows of the section `priors` are read before.
+const SECTIONS: [(&str, &str); 6] = [
+    ("tensor", "[tensor NAME]"),
+    ("anchors", "[anchors]"),
+    ("score", "[score]"),
+    ("box", "[box]"),
+    ("column", "[column NAME]"),
+    ("priors", "[priors]"),
+];
 
 /// The greatest number of names of a tensor.
 const MAX_NAMES: usize = 64;
@@ -48,8 +59,14 @@ impl<'a> Description<'a> {
             ],
         )?;
         top.finish(&["name", "about", "label", "values"])?;
+        let is_known = |keys: &&Keys<'_>| SECTIONS.iter().any(|(kind, _)| *kind == keys.kind);
+        if let Some(other) = named.iter().find(|keys| !is_known(keys)) {
+            let expected = SECTIONS.map(|(_, header)| header).join(", ");
+            return Err(DescriptionError::expected(other.line, "section", &expected, other.kind));
+        }
 
-        let mut anchor_keys = take_section(&mut named, "anchors")?;
+        let none = || Keys { line: last, kind: "anchors", name: "", entries: Vec::new() };
+        let mut anchor_keys = take_section(&mut named, "anchors")?.unwrap_or_else(none);
         let levels = levels(&mut anchor_keys)?;
         let mut tensors: Vec<TensorRule<'a>> = Vec::new();
         let mut tensor_lines = Vec::new();
@@ -70,7 +87,12 @@ impl<'a> Description<'a> {
         }
         let mut fields = Fields { tensors: &tensors, used: vec![false; tensors.len()] };
 
-        let mut keys = take_section(&mut named, "box")?;
+        let section = |named: &mut Vec<Keys<'a>>, kind| {
+            let missing =
+                || DescriptionError::new(last, format!("the file needs a section [{kind}]"));
+            take_section(named, kind)?.ok_or_else(missing)
+        };
+        let mut keys = section(&mut named, "box")?;
         let (boxes, box_line) = (boxes(&mut keys, &mut fields, &levels)?, keys.line);
         keys.finish(&[
             "box",
@@ -102,7 +124,7 @@ impl<'a> Description<'a> {
             return Err(DescriptionError::new(box_line, text));
         }
 
-        let mut keys = take_section(&mut named, "score")?;
+        let mut keys = section(&mut named, "score")?;
         let score = score(&mut keys, &mut fields)?;
         keys.finish(&[
             "scores",
@@ -128,14 +150,6 @@ impl<'a> Description<'a> {
                 return Err(DescriptionError::new(line, text));
             }
         }
-        if let Some(other) = named.first() {
-            return Err(DescriptionError::expected(
-                other.line,
-                "section",
-                "[tensor NAME], [anchors], [score], [box], [column NAME] or [priors]",
-                other.kind,
-            ));
-        }
         if let Some(unused) = fields.used.iter().position(|used| !used) {
             let name = Quoted(tensors[unused].name);
             let text = format!("tensor {name} is in no field; remove its section, or use it");
@@ -149,6 +163,11 @@ impl<'a> Description<'a> {
 fn levels(keys: &mut Keys<'_>) -> Parsed<Levels> {
     let strides = keys.whole_numbers("strides", 1..=MAX_STRIDE)?;
     let cells = keys.whole_numbers("cells", 1..=MAX_STRIDE)?;
+    for (entry, numbers) in strides.iter().chain(&cells) {
+        if !numbers.is_sorted() && !numbers.iter().rev().is_sorted() {
+            return Err(entry.error("numbers in ascending or descending order, as the levels"));
+        }
+    }
     match (strides, cells) {
         (None, None) => Ok(Levels::None),
         (Some((_, strides)), None) => Ok(Levels::Strides(strides)),
@@ -355,9 +374,9 @@ fn boxes(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>, levels: &Levels) -> P
         let mut words = entry.value.split_whitespace();
         let mut number = || words.next()?.parse().ok().filter(|number: &f32| number.is_normal());
         let numbers = number().and_then(|of_positions| Some([of_positions, number()?]));
-        rule.variances = numbers
-            .filter(|_| words.next().is_none())
-            .ok_or_else(|| entry.error("two numbers, for positions and for sizes"))?;
+        rule.variances = numbers.filter(|_| words.next().is_none()).ok_or_else(|| {
+            entry.error("two numbers separated by a space, for positions and for sizes")
+        })?;
     }
     let unit = keys.peek("unit");
     let normalized = keys.word("unit", false, &[("pixels", false), ("normalized", true)])?;
@@ -411,7 +430,7 @@ fn anchors(keys: &mut Keys<'_>, levels: Levels, fields: &mut Fields<'_, '_>) -> 
     };
     let per_cell = keys.whole_numbers::<MAX_GROUPS>("per-cell", 1..=256)?;
     let sizes =
-        keys.take("sizes").map(|entry| sizes(entry, groups)).transpose()?.unwrap_or_default();
+        keys.take("sizes").map(|entry| sizes(entry, &levels)).transpose()?.unwrap_or_default();
     let per_cell: ArrayVec<usize, MAX_GROUPS> = match per_cell {
         Some((entry, _)) if !sizes.is_empty() => {
             return Err(entry.error("per-cell or sizes, not both"));
@@ -454,11 +473,12 @@ fn anchors(keys: &mut Keys<'_>, levels: Levels, fields: &mut Fields<'_, '_>) -> 
     Ok(AnchorRule { levels, rounds_up, offset, per_cell, by_cell, sizes, priors, count })
 }
 
-/// The sizes of anchors of a cell, for each of `groups` levels.
-fn sizes(
-    entry: Entry<'_>,
-    groups: usize,
-) -> Parsed<ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>> {
+/// The sizes of a cell's anchors.
+type Sizes = ArrayVec<[f32; 2], MAX_SIZES>;
+
+/// The sizes of the anchors of each level.
+fn sizes(entry: Entry<'_>, of: &Levels) -> Parsed<ArrayVec<Sizes, MAX_GROUPS>> {
+    let groups = of.groups();
     let error = || {
         entry.error(&format!(
             "1 to {MAX_SIZES} sizes such as 10x13 for each of {groups} levels, separated by commas"
@@ -481,7 +501,31 @@ fn sizes(
     if levels.len() != groups {
         return Err(error());
     }
+    if is_reversed(of, &levels) {
+        return Err(entry.error("larger sizes for levels with larger cells"));
+    }
     Ok(levels)
+}
+
+/// Whether the anchors of the first level are smaller than those of the last, although its cells are larger, or the
+/// other way round.
+fn is_reversed(levels: &Levels, sizes: &[Sizes]) -> bool {
+    let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else { return false };
+    let area = |sizes: &Sizes| {
+        let sum: f32 = sizes.iter().map(|[width, height]| width * height).sum();
+        sum / sizes.len() as f32
+    };
+    let cells = match levels {
+        Levels::None => None,
+        Levels::Strides(strides) => strides.last().partial_cmp(&strides.first()),
+        Levels::Cells(cells) => cells.first().partial_cmp(&cells.last()),
+    };
+    let order = area(last).partial_cmp(&area(first));
+    matches!(
+        (cells, order),
+        (Some(Ordering::Less), Some(Ordering::Greater))
+            | (Some(Ordering::Greater), Some(Ordering::Less))
+    )
 }
 
 fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields> {
@@ -497,8 +541,8 @@ fn score(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
     let class_entry = keys.peek("class");
     let class = fields.of_anchors(keys, "class", |_| constant(1))?;
-    if let (Some(entry), true) = (class_entry, background || first_class > 0) {
-        return Err(entry.error("no background and no first-class where the class has a field"));
+    if let (Some(entry), true) = (class_entry, background) {
+        return Err(entry.error("no background where the class has a field"));
     }
     let scores_entry = keys.peek("scores");
     let scores = fields.of_anchors(keys, "scores", |tensor| {

@@ -125,7 +125,8 @@ fn prior(line: usize, text: &str) -> Parsed<[f32; 4]> {
         .collect();
     let count = text.split_whitespace().take(5).count();
     numbers.into_inner().ok().filter(|_| count == 4).ok_or_else(|| {
-        DescriptionError::expected(line, "prior", "center x, center y, width and height", text)
+        let expected = "center x, center y, width and height, separated by spaces";
+        DescriptionError::expected(line, "prior", expected, text)
     })
 }
 
@@ -134,8 +135,11 @@ pub(super) fn all_sections<'a>(named: &mut Vec<Keys<'a>>, kind: &str) -> Vec<Key
     named.extract_if(.., |keys| keys.kind == kind).collect()
 }
 
-/// The only section of a kind; without entries if there is none.
-pub(super) fn take_section<'a>(named: &mut Vec<Keys<'a>>, kind: &'static str) -> Parsed<Keys<'a>> {
+/// The only section of a kind; `None` if the text has none.
+pub(super) fn take_section<'a>(
+    named: &mut Vec<Keys<'a>>,
+    kind: &'static str,
+) -> Parsed<Option<Keys<'a>>> {
     let mut found = all_sections(named, kind).into_iter();
     let first = found.next();
     match found.next() {
@@ -143,7 +147,7 @@ pub(super) fn take_section<'a>(named: &mut Vec<Keys<'a>>, kind: &'static str) ->
             let reason = format!("a second section [{kind}]; expected one");
             Err(DescriptionError::new(second.line, reason))
         }
-        None => Ok(first.unwrap_or(Keys { line: 1, kind, name: "", entries: Vec::new() })),
+        None => Ok(first),
     }
 }
 
@@ -201,7 +205,9 @@ impl<'a> Keys<'a> {
                 let (from, to) = (range.start(), range.end());
                 return Err(entry.error(&match COUNT {
                     1 => format!("a whole number from {from} to {to}"),
-                    _ => format!("1 to {COUNT} whole numbers from {from} to {to}"),
+                    _ => format!(
+                        "1 to {COUNT} whole numbers from {from} to {to}, separated by spaces"
+                    ),
                 }));
             }
         }

@@ -166,6 +166,32 @@ pub enum LayoutError {
         /// The value of `num-classes`.
         expected: usize,
     },
+    /// The channels of the prototypes can be the first or the last dimension.
+    #[error(
+        "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}model-width and model-height \
+         to the model's input"
+    )]
+    Prototypes {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// Both readings, as displayed.
+        readings: String,
+        /// Advice to set `num-classes` if it is not known.
+        num_classes: &'static str,
+    },
+    /// An anchor has one score, of which softmax is always 1.
+    #[error(
+        "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is always 1; \
+         set score-activation to sigmoid or none"
+    )]
+    SingleSoftmax {
+        /// The tensor with the scores, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+    },
     /// There are more classes than 65536.
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
     Classes {
@@ -181,10 +207,10 @@ impl LayoutError {
     /// tensor is probably the output of another model family.
     pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
         match self {
-            Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
+            Self::Batch { .. } | Self::NumClasses { .. } | Self::SingleSoftmax { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
-            Self::Grid { .. } | Self::ModelSize { .. } => Some(0),
+            Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),
             Self::NotQuantized { .. } | Self::Anchors { .. } | Self::Priors { .. } => Some(1),
             Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
         }

@@ -132,14 +132,12 @@ impl Layout {
         self.groups.iter().any(|group| group.angle.is_some())
     }
 
-    /// Whether boxes are relative to the table of priors.
-    pub(crate) fn has_table(&self) -> bool {
-        let is_table = |group: &Group| matches!(group.reference, Reference::Table(_));
-        self.groups.iter().any(is_table)
+    /// The class that the first label names: the number with which classes in a tensor begin, else 0.
+    pub fn first_label(&self) -> u32 {
+        if self.has_class_field() { self.score.first_class } else { 0 }
     }
 
     /// Whether anchors are rows of one tensor, and have no objectness.
-    #[cfg(any(feature = "gstreamer", feature = "internals"))]
     pub fn has_rows_without_objectness(&self) -> bool {
         let is_row = |group: &Group| {
             group.objectness.is_none()

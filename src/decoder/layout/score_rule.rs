@@ -42,7 +42,7 @@ pub struct ScoreRule {
     /// The number of scores of an anchor that are of classes, at least one. It is one if the class has a field of
     /// its own ([`Group::class`](super::Group::class)).
     pub components: usize,
-    /// The class of the first score.
+    /// The class of the first score. If the class has a field, engines do not read it: classes begin with it.
     pub first_class: u32,
     /// Whether the field has one more score before those of classes: that of the background, which is never the
     /// best.

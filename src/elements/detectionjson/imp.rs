@@ -14,6 +14,7 @@ use gst_video::VideoMeta;
 use serde_json::value::RawValue;
 
 use super::settings::{Settings, SettingsError};
+use super::undecoded;
 use crate::deepstream::{DeepStreamError, NVMM};
 use crate::elements::{any_video, frame_size, lock, property};
 use crate::json::{Detections, FrameCaps, Line};
@@ -76,6 +77,8 @@ struct State {
     /// Number of buffers that came, with and without a line.
     frames: u64,
     detections: Detections,
+    /// Whether a frame has come with tensors and without detections.
+    had_tensors: bool,
     /// The text of the last line.
     text: Vec<u8>,
 }
@@ -102,6 +105,7 @@ impl State {
             add_empty_results: settings.add_empty_results,
             caps: None,
             frames: 0,
+            had_tensors: false,
             text: Vec::new(),
         })
     }
@@ -116,6 +120,8 @@ impl State {
         let index = self.frames;
         self.frames += 1;
         self.detections.read(frame, caps)?;
+        self.had_tensors =
+            self.had_tensors || (self.detections.is_empty() && undecoded::has_tensors(frame));
         if !self.add_empty_results {
             if self.detections.is_empty() {
                 return Ok(None);
@@ -265,11 +271,22 @@ impl BaseTransformImpl for DetectionJson {
             return Ok(GenerateOutputSuccess::NoOutput);
         };
         let segment = self.obj().segment();
-        let result = match lock(&self.state).as_mut() {
-            Some(state) => state.line(&frame, &segment),
+        let (result, has_first_tensors) = match lock(&self.state).as_mut() {
+            Some(state) => {
+                let had_tensors = state.had_tensors;
+                (state.line(&frame, &segment), state.had_tensors && !had_tensors)
+            }
             None => return Err(gst::FlowError::Flushing),
         };
-        // No lock is held while the message is posted.
+        // No lock is held while a message is posted.
+        if has_first_tensors && !undecoded::has_decoder(self.obj().upcast_ref()) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                ("the frames carry tensors that no element upstream decodes, so there are no detections; put nmsfilter \
+                  between the inference element and detectionjson")
+            );
+        }
         match result {
             Ok(Some(line)) => Ok(GenerateOutputSuccess::Buffer(line)),
             Ok(None) => {

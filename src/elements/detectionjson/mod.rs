@@ -10,6 +10,7 @@
 
 mod imp;
 mod settings;
+mod undecoded;
 
 use gst::glib;
 use gst::prelude::*;

@@ -42,7 +42,8 @@ impl Settings {
         let wrong = |why: String| SettingsError::Tags { text: text.clone(), why };
         // In JSON line feeds are between tokens only.
         let line = text.trim().replace(['\n', '\r'], " ");
-        let tags = RawValue::from_string(line).map_err(|error| wrong(error.to_string()))?;
+        let tags = RawValue::from_string(line)
+            .map_err(|error| wrong(format!("it is not valid JSON ({error})")))?;
         match tags.get().starts_with('{') {
             true => Ok(Some(tags)),
             false => Err(wrong("it is JSON of another type".to_owned())),

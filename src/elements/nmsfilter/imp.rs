@@ -211,8 +211,8 @@ pub struct NmsFilter {
         builder(Settings::default().score_activation)
             .nick("Score activation")
             .blurb(
-                "Function that turns the tensors' scores into probabilities; the decoders windows, yolov5, yolov8, \
-                 ultraface and yolox have none",
+                "Function that turns the tensors' scores into probabilities; softmax needs two scores for each anchor, \
+                 also if one is that of the background",
             )
             .mutable_playing()
     )]
@@ -475,7 +475,7 @@ impl BaseTransformImpl for NmsFilter {
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
         *lock(&self.counter) = FrameCounter::new(engine.name());
-        for warning in nvinfer.iter().flat_map(|config| &config.warnings) {
+        for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
             gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
         }
         *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, nvinfer));

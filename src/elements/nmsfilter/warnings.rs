@@ -186,9 +186,12 @@ impl Warnings {
             Assumption::UnknownVersion => gst::element_warning!(
                 element,
                 gst::LibraryError::Settings,
-                ("this plugin does not know DeepStream {version}; its structures have the sizes of {versions} and are \
-                  read as such: compare the boxes with the picture, then set deepstream-version to a version that \
-                  has the same structures, or use a newer plugin")
+                (
+                    "this plugin does not know DeepStream {version}; its structures have the sizes of {versions} and are \
+                  read as such: compare the boxes with the picture; if they are right, set deepstream-version={}, \
+                  otherwise use a newer plugin",
+                    layout.last
+                )
             ),
             Assumption::NoVersion => gst::element_warning!(
                 element,

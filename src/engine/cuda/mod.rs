@@ -317,7 +317,7 @@ impl OnDevice {
             source.class_rules = address;
             uploaded += bytes;
         }
-        if let Some(priors) = layout.priors.as_ref().filter(|_| layout.has_table()) {
+        if let Some(priors) = &layout.priors {
             let (address, bytes) = self.priors.provide(on, priors)?;
             source.priors = address;
             uploaded += bytes;

@@ -61,6 +61,8 @@ pub struct Plane<'a> {
 #[derive(Default)]
 pub struct Scratch {
     converted: Option<gst::Buffer>,
+    /// Frames with less memory than GstVideoConverter reads.
+    copy: Vec<u8>,
 }
 
 impl Resampler {
@@ -118,7 +120,7 @@ impl Resampler {
         };
         let data = converted.get_mut().expect("it has one owner");
         let mut to = VideoFrameRef::from_buffer_ref_writable(data, layout.info())?;
-        converter.frame_ref(frame.as_frame_ref(), &mut to);
+        frame.convert(&mut scratch.copy, |frame| converter.frame_ref(frame, &mut to));
         drop(to);
         let made = Frame::readable(converted, layout)?;
         Ok(use_planes(&self.planes(&made)))

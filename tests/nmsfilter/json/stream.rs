@@ -55,6 +55,40 @@ fn lines_have_the_times_of_their_frames_and_the_stream_time_as_a_number() {
 }
 
 #[test]
+fn tensors_that_no_element_decodes_are_one_warning() {
+    let warnings = |elements: &str| {
+        let pipeline = parse(&format!("{elements} ! detectionjson ! fakesink"));
+        let ended = run(&pipeline);
+        assert_eq!(ended.error, None, "{elements}");
+        ended.warnings
+    };
+    let source = "crowdtestsrc num-buffers=3 ! video/x-raw,width=640,height=480";
+    for undecoded in [source, &format!("{source} ! queue"), &format!("( {source} ! queue )")] {
+        assert_eq!(
+            warnings(undecoded),
+            [
+                "the frames carry tensors that no element upstream decodes, so there are no detections; put nmsfilter \
+              between the inference element and detectionjson"
+            ],
+            "{undecoded}"
+        );
+    }
+    // The tensors are still there, and no class is detected.
+    for decoded in [
+        format!("{source} ! nmsfilter score-threshold=0.99999"),
+        format!("{source} ! nmsfilter score-threshold=0.99999 ! queue ! identity"),
+        format!("( {source} ! nmsfilter score-threshold=0.99999 ) ! queue"),
+        format!("{source} ! ( nmsfilter score-threshold=0.99999 )"),
+        format!("{source} ! nmsfilter score-threshold=0.99999 ! ( queue ! identity )"),
+    ] {
+        let warnings = warnings(&decoded);
+        let is_named = |warning: &String| warning.contains("no element upstream decodes");
+        assert!(!warnings.iter().any(is_named), "{decoded}: {warnings:?}");
+    }
+    assert_eq!(warnings("videotestsrc num-buffers=2"), [""; 0]);
+}
+
+#[test]
 fn frames_without_detections_have_a_line_unless_they_are_to_have_none() {
     let mut all = harness(&[]);
     assert_eq!(

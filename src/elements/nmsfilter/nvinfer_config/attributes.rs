@@ -90,6 +90,19 @@ impl Attributes {
         }
     }
 
+    /// The limits of sizes between which there is no size.
+    pub fn empty_ranges(&self) -> Vec<String> {
+        let mut ranges = Vec::new();
+        for (axis, name) in ["w", "h"].into_iter().enumerate() {
+            let (min, max) = (self.min[axis].unwrap_or(0), self.max[axis].unwrap_or(0));
+            if max > 0 && min > max {
+                ranges
+                    .push(format!("detected-min-{name}={min} is above detected-max-{name}={max}"));
+            }
+        }
+        ranges
+    }
+
     /// The least score that passes both thresholds: the one before suppression is inclusive, the one after is not.
     /// Survivors of a class are suppressed by those of higher score only, so that both can be applied before.
     pub fn score_threshold(&self) -> Option<f32> {

@@ -9,11 +9,13 @@
 mod apply;
 mod attributes;
 mod keys;
+mod known_keys;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::settings::Settings;
 use crate::decoder::MAX_CLASSES;
 use crate::file::{self, FileError, TextError};
 use attributes::Attributes;
@@ -61,10 +63,12 @@ pub(super) struct NvinferConfig {
     pub unique_id: Option<u32>,
     /// Whether outputs are `[N,6]`, by the name of the function that parses them.
     pub is_end_to_end: bool,
+    /// The function that parses the outputs, if its decoder is not known.
+    pub unknown_parser: Option<String>,
     /// Whether nvinfer attaches objects of its own.
     pub attaches_objects: bool,
-    /// What is not followed.
-    pub warnings: Vec<String>,
+    /// What is not followed, with any values of the properties.
+    warnings: Vec<String>,
 }
 
 impl NvinferConfig {
@@ -116,6 +120,10 @@ impl NvinferConfig {
             config.classes.insert(class, Attributes::read(&keys, group)?);
         }
         config.set_clustering(clustering);
+        config.warn_of_ranges();
+        for warning in known_keys::unknown(&keys) {
+            config.warn(&warning);
+        }
         Ok(config)
     }
 
@@ -155,6 +163,8 @@ impl NvinferConfig {
             self.keeps_aspect = Some([keeps, is_symmetric].map(|value| value.unwrap_or(false)));
         }
         self.is_end_to_end = END_TO_END.contains(&function.as_str());
+        let is_known = self.is_end_to_end || function.is_empty() || function == NO_OBJECTS;
+        self.unknown_parser = (!is_known).then(|| function.clone());
         if network == 1 || network == 2 {
             self.warn(&format!(
                 "network-type={network} is no detector, so that there are no boxes to decode; \
@@ -202,6 +212,34 @@ impl NvinferConfig {
             "cluster-mode is 0 or not set: as nvinfer without OpenCV, nmsfilter suppresses with \
              nms-iou-threshold=0.5 and topk=20 for all classes; set cluster-mode=2 for the values of the groups",
         );
+    }
+
+    /// Warns of limits that exclude every object of some classes.
+    fn warn_of_ranges(&mut self) {
+        let all = self.all.empty_ranges();
+        let of_classes = self.classes.iter().flat_map(|(class, own)| {
+            let excluded =
+                own.or(self.all).empty_ranges().into_iter().filter(|range| !all.contains(range));
+            excluded.map(move |range| (class.to_string(), range))
+        });
+        let of_all = all.iter().map(|range| ("all".to_owned(), range.clone()));
+        for (class, range) in of_all.chain(of_classes).collect::<Vec<_>>() {
+            self.warn(&format!("[class-attrs-{class}]: {range}, so that no object is attached"));
+        }
+    }
+
+    /// What is not followed with these values of the properties.
+    pub fn warnings(&self, properties: &Settings) -> Vec<String> {
+        let mut warnings = self.warnings.clone();
+        if let Some(function) = &self.unknown_parser
+            && !properties.was_set.contains("decoder")
+        {
+            warnings.push(format!(
+                "nvinfer-config: parse-bbox-func-name={function} is not called, and its decoder is not known, so \
+                 that ids and shapes of the outputs decide; set decoder"
+            ));
+        }
+        warnings
     }
 
     fn warn(&mut self, text: &str) {

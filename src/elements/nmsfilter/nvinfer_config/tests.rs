@@ -52,7 +52,7 @@ topk=300
 #[test]
 fn every_key_of_deepstream_yolo_that_concerns_objects_applies() {
     let config = parse(YOLOV8);
-    assert_eq!(config.warnings, [""; 0]);
+    assert_eq!(config.warnings(&Settings::default()), [""; 0]);
     assert_eq!(config.label_file.as_deref(), Some("labels.txt"));
     assert_eq!(config.all.topk, Some(300));
     let settings = settings(config, &[]);
@@ -118,6 +118,44 @@ fn what_is_not_followed_is_a_warning() {
     assert_eq!(warnings(crops), "");
     let warning = warnings(&format!("{crops}\n[class-attrs-3]\nroi-bottom-offset=8"));
     assert!(warning.contains("crop-objects-to-roi-boundary=1 is not followed"), "{warning}");
+}
+
+#[test]
+fn limits_that_exclude_all_sizes_are_a_warning_for_their_classes() {
+    let warnings = |keys: &str| parse(&format!("[property]\ncluster-mode=2\n{keys}\n")).warnings;
+    assert_eq!(warnings("[class-attrs-all]\ndetected-min-w=20\ndetected-max-w=20"), [""; 0]);
+    assert_eq!(warnings("[class-attrs-all]\ndetected-min-w=20\ndetected-max-w=0"), [""; 0]);
+    assert_eq!(
+        warnings(
+            "[class-attrs-all]\ndetected-min-w=21\ndetected-max-w=20\n[class-attrs-1]\ntopk=3"
+        ),
+        [
+            "nvinfer-config: [class-attrs-all]: detected-min-w=21 is above detected-max-w=20, so that no object is \
+          attached"
+        ]
+    );
+    // The maximum of all classes, and the minimum of one.
+    assert_eq!(
+        warnings("[class-attrs-all]\ndetected-max-h=20\n[class-attrs-1]\ndetected-min-h=30"),
+        [
+            "nvinfer-config: [class-attrs-1]: detected-min-h=30 is above detected-max-h=20, so that no object is \
+          attached"
+        ]
+    );
+}
+
+#[test]
+fn a_parser_whose_decoder_is_not_known_is_named_unless_the_decoder_is_set() {
+    let config = parse("[property]\ncluster-mode=2\nparse-bbox-func-name=NvDsInferParseMine\n");
+    let [warning] = &config.warnings(&Settings::default())[..] else { panic!("one warning") };
+    let expected = "nvinfer-config: parse-bbox-func-name=NvDsInferParseMine is not called";
+    assert!(warning.starts_with(expected) && warning.ends_with("set decoder"), "{warning}");
+    let properties = Settings { was_set: ["decoder"].into(), ..Settings::default() };
+    assert_eq!(config.warnings(&properties), [""; 0]);
+    for known in [NO_OBJECTS, END_TO_END[0], END_TO_END[1]] {
+        let config = parse(&format!("[property]\ncluster-mode=2\nparse-bbox-func-name={known}"));
+        assert_eq!(config.warnings(&Settings::default()), [""; 0], "{known}");
+    }
 }
 
 #[test]

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The names of nvinfer's keys and groups.
+//!
+//! In: the groups and keys of a configuration. Out: a warning for each that nvinfer ignores, with the name that was
+//! probably meant. The names are those of DeepStream 9.1, which has all of earlier versions.
+
+use super::PROPERTIES;
+use super::keys::Keys;
+
+/// The groups of all classes, and of single classes with this and a number.
+const ALL_CLASSES: &str = "class-attrs-all";
+const CLASS_PREFIX: &str = "class-attrs-";
+
+/// The keys of the group `[property]`.
+const PROPERTY_KEYS: [&str; 81] = [
+    "auto-inc-mem",
+    "batch-size",
+    "classifier-async-mode",
+    "classifier-threshold",
+    "classifier-type",
+    "cluster-mode",
+    "crop-objects-to-roi-boundary",
+    "custom-lib-path",
+    "custom-network-config",
+    "disable-output-host-copy",
+    "dump-input-tensor",
+    "dump-output-tensor",
+    "dynamic-properties",
+    "enable-dbscan",
+    "enable-dla",
+    "engine-create-func-name",
+    "filter-out-class-ids",
+    "force-implicit-batch-dim",
+    "gie-unique-id",
+    "gpu-id",
+    "infer-dims",
+    "input-dims",
+    "input-object-max-height",
+    "input-object-max-width",
+    "input-object-min-height",
+    "input-object-min-width",
+    "input-tensor-from-meta",
+    "int8-calib-file",
+    "interval",
+    "ip-tensor-file",
+    "is-classifier",
+    "labelfile-path",
+    "layer-device-precision",
+    "maintain-aspect-ratio",
+    "max-gpu-mem-per",
+    "mean-file",
+    "model-color-format",
+    "model-engine-file",
+    "model-file",
+    "net-scale-factor",
+    "network-input-order",
+    "network-mode",
+    "network-type",
+    "num-detected-classes",
+    "offsets",
+    "onnx-file",
+    "op-tensor-files",
+    "operate-on-class-ids",
+    "operate-on-gie-id",
+    "output-blob-names",
+    "output-instance-mask",
+    "output-io-formats",
+    "output-tensor-meta",
+    "overwrite-input-tensor",
+    "overwrite-output-tensor",
+    "parse-bbox-func-name",
+    "parse-bbox-instance-mask-func-name",
+    "parse-classifier-func-name",
+    "parse-func",
+    "parse-segmentation-func-name",
+    "process-mode",
+    "proto-file",
+    "raw-output-file-write",
+    "scaling-compute-hw",
+    "scaling-filter",
+    "secondary-reinfer-interval",
+    "segmentation-output-order",
+    "segmentation-threshold",
+    "stabilize-buffer-count",
+    "strongly-typed",
+    "symmetric-padding",
+    "tensor-meta-pool-size",
+    "tlt-encoded-model",
+    "tlt-model-key",
+    "uff-file",
+    "uff-input-blob-name",
+    "uff-input-dims",
+    "uff-input-order",
+    "use-dla-core",
+    "warmup-engine",
+    "workspace-size",
+];
+
+/// The keys of the groups of classes.
+const CLASS_KEYS: [&str; 17] = [
+    "bg-color",
+    "border-color",
+    "dbscan-min-score",
+    "detected-max-h",
+    "detected-max-w",
+    "detected-min-h",
+    "detected-min-w",
+    "eps",
+    "group-threshold",
+    "minBoxes",
+    "nms-iou-threshold",
+    "post-cluster-threshold",
+    "pre-cluster-threshold",
+    "roi-bottom-offset",
+    "roi-top-offset",
+    "threshold",
+    "topk",
+];
+
+/// What nvinfer ignores.
+pub(super) fn unknown(keys: &Keys) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for group in &keys.groups() {
+        let is_of_classes = group.starts_with(CLASS_PREFIX);
+        if !is_of_classes && group != PROPERTIES {
+            if let Some(meant) = nearest(group, &[PROPERTIES, ALL_CLASSES]) {
+                let meant = if meant == PROPERTIES {
+                    "[property]"
+                } else {
+                    "[class-attrs-all] or [class-attrs-N]"
+                };
+                let line = keys.line(group, None);
+                warnings.push(format!(
+                    "line {line}: nvinfer has no group [{group}], so that its keys have no effect; expected {meant}"
+                ));
+            }
+            continue;
+        }
+        let (own, others, group_of_others) = match is_of_classes {
+            true => (&CLASS_KEYS[..], &PROPERTY_KEYS[..], PROPERTIES),
+            false => (&PROPERTY_KEYS[..], &CLASS_KEYS[..], ALL_CLASSES),
+        };
+        for key in keys.of(group).iter().filter(|key| !own.contains(&key.as_str())) {
+            let advice = if others.contains(&key.as_str()) {
+                format!("it is a key of [{group_of_others}]")
+            } else {
+                nearest(key, own)
+                    .map_or("remove it".to_owned(), |meant| format!("expected {meant}"))
+            };
+            let line = keys.line(group, Some(key));
+            warnings.push(format!(
+                "line {line}: [{group}]: nvinfer has no key {key} there, so that it has no effect; {advice}"
+            ));
+        }
+    }
+    warnings
+}
+
+/// The name that `text` was probably meant to be: the one with the fewest edits, if those are a third of it at most.
+fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
+    let distances = names.iter().map(|name| (distance(text, name), *name));
+    let (edits, name) = distances.min_by_key(|&(edits, _)| edits)?;
+    (edits <= name.len().div_ceil(3)).then_some(name)
+}
+
+/// The number of characters to insert, remove or replace (Levenshtein); `-`, `_` and the case make no difference.
+fn distance(a: &str, b: &str) -> usize {
+    let letters = |text: &str| -> Vec<char> {
+        let letters = text.chars().take(MAX_LETTERS);
+        letters.map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
+    };
+    let (a, b) = (letters(a), letters(b));
+    // The distances of the letters of `a` so far to each beginning of `b`.
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// More letters than a name has. A longer text is none of them.
+const MAX_LETTERS: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        unknown(&Keys::new(text, false).unwrap())
+    }
+
+    #[test]
+    fn a_misspelled_key_is_named_with_its_line_and_the_nearest_one() {
+        assert_eq!(
+            of(
+                "[property]\ngpu-id=0\n\n[class-attrs-all]\nnms-iou-treshold=0.4\npre_cluster_threshold=0.1\n"
+            ),
+            [
+                "line 5: [class-attrs-all]: nvinfer has no key nms-iou-treshold there, so that it has no effect; \
+                 expected nms-iou-threshold",
+                "line 6: [class-attrs-all]: nvinfer has no key pre_cluster_threshold there, so that it has no effect; \
+                 expected pre-cluster-threshold",
+            ]
+        );
+        let of_key = |key: &str| of(&format!("[property]\n{key}=1\n")).concat();
+        assert!(of_key("clustermode").ends_with("; expected cluster-mode"));
+        assert!(of_key("Network-Type").ends_with("; expected network-type"));
+        assert!(of_key("topk").ends_with("; it is a key of [class-attrs-all]"));
+        assert!(of_key("my-own-setting").ends_with("; remove it"));
+        let class = of("[property]\n[class-attrs-3]\ncluster-mode=2\n").concat();
+        assert!(class.ends_with("; it is a key of [property]"), "{class}");
+    }
+
+    #[test]
+    fn a_misspelled_group_is_named_and_groups_of_other_programs_are_not() {
+        let expected = "line 2: nvinfer has no group [class-attr-all], so that its keys have no effect; expected \
+                        [class-attrs-all] or [class-attrs-N]";
+        assert_eq!(of("[property]\n[class-attr-all]\ntopk=3\n"), [expected]);
+        assert_eq!(of("[property]\n[user-configs]\nanything=3\n[tests]\na=1\n"), [""; 0]);
+    }
+
+    #[test]
+    fn distances_count_edits() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("topk", "top-k", 1),
+            ("A_b", "a-b", 0),
+        ] {
+            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
+        }
+    }
+}

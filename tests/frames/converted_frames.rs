@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames that `videoconvert` makes, in every format and in odd sizes: GStreamer's own layout is smaller than what
+//! GstVideoConverter reads for some of them.
+
+use gst::prelude::*;
+use gst_video::{VideoFormat, VideoInfo, VideoInterlaceMode};
+use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::internals::inference::picture::Resampler;
+
+use crate::exact_memory::{Border, memory};
+use crate::support::pipeline::{parse, run, watch};
+use crate::{Reader, init};
+
+/// Formats with words of several pixels, tiles and chroma by fields have their least layout at some of these.
+const SIZES: [[u32; 2]; 7] = [[1, 1], [3, 2], [19, 5], [63, 61], [64, 64], [67, 134], [102, 130]];
+
+/// The bytes of the frame that `videoconvert` makes.
+fn frame(info: &VideoInfo, pattern: &str) -> Vec<u8> {
+    let caps = info.to_caps().unwrap();
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 pattern={pattern} ! videoconvert name=convert ! {caps} ! fakesink"
+    ));
+    // For some sizes, videoconvert writes beyond its frame. This memory is not part of the buffer.
+    let pad = pipeline.by_name("convert").unwrap().static_pad("src").unwrap();
+    pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
+        match info.query_mut().map(gst::QueryRef::view_mut) {
+            Some(gst::QueryViewMut::Allocation(query)) => {
+                let params = gst::AllocationParams::new(gst::MemoryFlags::empty(), 15, 0, 1 << 16);
+                query.add_allocation_param(None::<&gst::Allocator>, params);
+                gst::PadProbeReturn::Handled
+            }
+            _ => gst::PadProbeReturn::Ok,
+        }
+    });
+    let frames = watch(&pipeline, "convert", |buffer| {
+        let map = buffer.map_readable().unwrap();
+        map.to_vec()
+    });
+    assert_eq!(run(&pipeline).error, None, "{caps}");
+    let bytes = frames.lock().unwrap().pop().expect("there is a frame");
+    assert_eq!(bytes.len(), info.size(), "{caps}");
+    bytes
+}
+
+/// The mean difference of two tensors, from 0 to 1.
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32
+}
+
+#[test]
+fn a_model_receives_the_picture_of_every_frame_that_videoconvert_makes() {
+    let _one_test = init();
+    let mut reader = Reader::new();
+    let modes = [VideoInterlaceMode::Progressive, VideoInterlaceMode::Interleaved];
+    let (mut read, mut others) = (0, Vec::new());
+    for ([width, height], mode) in SIZES.iter().flat_map(|&size| modes.map(|mode| (size, mode))) {
+        let info = |format| {
+            VideoInfo::builder(format, width, height).interlace_mode(mode).build().unwrap()
+        };
+        for format in VideoFormat::iter_raw() {
+            let info_of_format = info(format);
+            let pattern = if info_of_format.is_gray() { "gradient" } else { "smpte" };
+            let mut picture = |info: &VideoInfo, border| {
+                let resampler = Resampler::new(info, &reader.input, Letterbox::None).unwrap();
+                let mut buffer = gst::Buffer::new();
+                let bytes = memory(&frame(info, pattern), border);
+                buffer.get_mut().unwrap().append_memory(bytes);
+                reader.read(&resampler, &buffer)
+            };
+            let expected = picture(&info(VideoFormat::Rgb), Border::Block).unwrap();
+            for border in [Border::Block, Border::PageBehind] {
+                let name = format!("{format} {width}x{height} {mode:?}");
+                match picture(&info_of_format, border) {
+                    Ok(found) => {
+                        read += 1;
+                        // Subsampled chroma of a few pixels is another picture.
+                        let most = if width < 60 { 0.5 } else { 0.08 };
+                        let difference = difference(&found, &expected);
+                        if difference > most {
+                            others.push(format!("{name}: difference {difference}"));
+                        }
+                    }
+                    Err(error) => others.push(format!("{name}: {error}")),
+                }
+            }
+        }
+    }
+    assert!(others.is_empty(), "{}", others.join("\n"));
+    println!("{read} frames were read");
+}
