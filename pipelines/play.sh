@@ -90,10 +90,17 @@ exif_direction() {
 }
 
 # To open a FIFO waits for its writer.
-if [[ ${value[direction]-} == auto && -f ${value[input]} && -r ${value[input]} ]]; then
-    direction=$(exif_direction "${value[input]}")
-    value[direction]=${direction:-auto}
+if [[ -f ${value[input]-} && -r ${value[input]} ]]; then
+    if [[ ${value[direction]-} == auto ]]; then
+        direction=$(exif_direction "${value[input]}")
+        value[direction]=${direction:-auto}
+    fi
+    # decodebin uses jpegdec with its fast transform.
+    if [[ ${value[decoder]-} == auto && $(head -c 3 "${value[input]}" | od -An -tx1) == ' ff d8 ff' ]]; then
+        value[decoder]='jpegdec idct-method=islow'
+    fi
 fi
+[[ ${value[decoder]-} != auto ]] || value[decoder]=decodebin
 
 # gst-launch takes a description as words, as a shell would split them.
 read -r -d '' -a pieces < <(grep -v '^#' "$file") || true

@@ -16,6 +16,8 @@ use super::{Detections, Stream};
 pub struct Line<'a> {
     /// The width and height of the frame.
     pub size: [u32; 2],
+    /// Number of frames, or of batches, that came before this one.
+    pub index: u64,
     /// The property `source`.
     pub source: Option<&'a str>,
     /// The stream time in nanoseconds.
@@ -33,6 +35,7 @@ impl Line<'_> {
         let is_batch = detections.is_batch;
         let line = LineText {
             resolution: self.size.into(),
+            index: self.index,
             source: self.source,
             timestamp: self.timestamp,
             tags: self.tags,
@@ -49,6 +52,7 @@ impl Line<'_> {
 #[derive(serde::Serialize)]
 struct LineText<'a> {
     resolution: Size,
+    index: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `resolution` | `{width, height}` | the size of the frame in pixels |
+//! | `index` | integer | the number of frames, or of batches, that came before this one since the element started |
 //! | `source` | string | the property `source`, if it is set |
 //! | `timestamp` | integer | the stream time of the frame in nanoseconds, if it has a timestamp |
 //! | `tags` | object | the property `tags`, if it is set |

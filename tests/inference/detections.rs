@@ -109,7 +109,7 @@ struct Frame {
 }
 
 /// The Python that `NMSFILTER_TEST_PYTHON` names; `None` is reported as a skip.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let python = std::env::var_os("NMSFILTER_TEST_PYTHON").map(PathBuf::from);
     if python.is_none() {
         skip("a Python with NumPy and ONNX Runtime: NMSFILTER_TEST_PYTHON is not set");
@@ -118,7 +118,7 @@ fn python() -> Option<PathBuf> {
 }
 
 /// What a script of this folder prints.
-fn script(python: &Path, name: &str, arguments: &[String]) -> String {
+pub fn script(python: &Path, name: &str, arguments: &[String]) -> String {
     let script = project::path("tests/inference").join(name);
     let output = Command::new(python).arg(script).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

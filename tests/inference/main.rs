@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accuracy;
 mod alone;
 mod bad_frames;
 mod batches;

@@ -227,6 +227,25 @@ fn play_sh_turns_a_picture_as_its_exif_data_have_it() {
 }
 
 #[test]
+fn play_sh_decodes_jpeg_files_with_the_accurate_transform() {
+    let folder = Scratch::new();
+    let decoder = |bytes: &[u8], further: &[&str]| {
+        let picture = folder.join("picture");
+        std::fs::write(&picture, bytes).unwrap();
+        let input = set("input", &picture);
+        let words = words(&[&["detect-picture", "model=m.onnx", &input], further].concat());
+        let sink = words.iter().position(|word| word == "videoconvert").expect("it has one");
+        words[3..sink - 1].join(" ")
+    };
+    let jpeg = jpeg_with_orientation(1, true);
+    assert_eq!(decoder(&jpeg, &[]), "jpegdec idct-method=islow");
+    assert_eq!(decoder(&jpeg, &["decoder=avdec_mjpeg"]), "avdec_mjpeg");
+    for other in [&b""[..], b"\xff\xd8", b"\x89PNG\r\n"] {
+        assert_eq!(decoder(other, &[]), "decodebin", "{other:?}");
+    }
+}
+
+#[test]
 fn detect_picture_launch_finds_in_a_turned_picture_what_is_in_the_upright_one() {
     let Some([model, picture]) = inputs(YOLOV8.file, "data/images/bus.jpg") else { return };
     let folder = Scratch::new();

@@ -71,7 +71,9 @@ impl Pipeline {
         let pipeline =
             gst::parse::launch(description).map_err(|error| Failure::new(&error, None))?;
         let one_element = |_| Failure::permanent("expected more than one element".to_owned());
-        Ok(Self(pipeline.downcast().map_err(one_element)?))
+        let pipeline: gst::Pipeline = pipeline.downcast().map_err(one_element)?;
+        pipeline.connect_deep_element_added(|_, _, element| decode_jpeg_accurately(element));
+        Ok(Self(pipeline))
     }
 
     /// An element that the description names, as its own type or as `gst::Element`.
@@ -127,6 +129,14 @@ impl Pipeline {
     }
 }
 
+/// Selects the accurate transform of `jpegdec`, which `decodebin` adds with the fast one. Elements that a user describes
+/// are not added later and keep their properties.
+fn decode_jpeg_accurately(element: &gst::Element) {
+    if element.factory().is_some_and(|factory| factory.name() == "jpegdec") {
+        element.set_property_from_str("idct-method", "islow");
+    }
+}
+
 /// How the pipeline ends, if the message says that it does. Warnings go to standard error.
 fn read(message: &gst::Message) -> Option<Result<(), Failure>> {
     match message.view() {
@@ -140,5 +150,37 @@ fn read(message: &gst::Message) -> Option<Result<(), Failure>> {
             None
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jpeg_is_decoded_with_the_accurate_transform_unless_the_user_sets_another() {
+        gst::init().unwrap();
+        for (decoder, expected) in
+            [("decodebin", "islow"), ("jpegdec", "ifast"), ("jpegdec idct-method=float", "float")]
+        {
+            let description =
+                format!("videotestsrc num-buffers=1 ! jpegenc ! {decoder} ! fakesink");
+            let pipeline = Pipeline::parse(&description).unwrap();
+            glib::MainContext::default().block_on(async {
+                pipeline.start().await.unwrap();
+                pipeline.end().await.unwrap();
+            });
+            let elements = pipeline.0.iterate_recurse().into_iter().filter_map(Result::ok);
+            let is_decoder = |element: &gst::Element| {
+                element.factory().is_some_and(|factory| factory.name() == "jpegdec")
+            };
+            let [jpegdec] = &elements.filter(is_decoder).collect::<Vec<_>>()[..] else {
+                panic!("{decoder}: expected one jpegdec");
+            };
+            let method = jpegdec.property_value("idct-method");
+            let (_, method) = glib::EnumValue::from_value(&method).expect("it is an enumeration");
+            assert_eq!(method.nick(), expected, "{decoder}");
+            pipeline.0.set_state(gst::State::Null).unwrap();
+        }
     }
 }

@@ -74,6 +74,8 @@ struct State {
     add_empty_results: bool,
     /// `None` before caps.
     caps: Option<FrameCaps>,
+    /// Number of buffers that came, with and without a line.
+    frames: u64,
     detections: Detections,
     /// Whether a frame has come with tensors and without detections.
     had_tensors: bool,
@@ -102,6 +104,7 @@ impl State {
             source: settings.source,
             add_empty_results: settings.add_empty_results,
             caps: None,
+            frames: 0,
             had_tensors: false,
             text: Vec::new(),
         })
@@ -114,6 +117,8 @@ impl State {
         segment: &gst::Segment,
     ) -> Result<Option<gst::Buffer>, FrameError> {
         let caps = self.caps.ok_or(FrameError::NoCaps)?;
+        let index = self.frames;
+        self.frames += 1;
         self.detections.read(frame, caps)?;
         self.had_tensors =
             self.had_tensors || (self.detections.is_empty() && undecoded::has_tensors(frame));
@@ -125,6 +130,7 @@ impl State {
         }
         let line = Line {
             size: caps.size,
+            index,
             source: self.source.as_deref(),
             timestamp: timestamp(frame, segment),
             tags: self.tags.as_deref(),

@@ -93,7 +93,7 @@ fn frames_without_detections_have_a_line_unless_they_are_to_have_none() {
     let mut all = harness(&[]);
     assert_eq!(
         text(&all.push_and_pull(frame(None)).unwrap()),
-        r#"{"resolution":{"width":640,"height":480},"objects":[]}"#
+        r#"{"resolution":{"width":640,"height":480},"index":0,"objects":[]}"#
     );
     let mut found_only = harness(&[("add-empty-results", "false")]);
     assert_eq!(found_only.push(frame(None)), Ok(gst::FlowSuccess::Ok));
@@ -102,6 +102,34 @@ fn frames_without_detections_have_a_line_unless_they_are_to_have_none() {
     VideoRegionOfInterestMeta::add(with_region.get_mut().unwrap(), "x", (1, 2, 3, 4));
     let line = found_only.push_and_pull(with_region).unwrap();
     assert_eq!((line.pts(), read(&text(&line)).objects.len()), (Some(40 * MS), 1));
+    // The frame before, which has no line, counts.
+    assert_eq!(index(&text(&line)), 1);
+}
+
+/// The field `index` of a line, which `gvametaconvert` does not have.
+fn index(line: &str) -> u64 {
+    serde_json::from_str::<serde_json::Value>(line).unwrap()["index"]
+        .as_u64()
+        .expect("every line has it")
+}
+
+#[test]
+fn lines_number_their_frames_from_the_start_of_the_element_whatever_their_timestamps() {
+    let mut harness = harness(&[]);
+    for (number, pts) in [None, Some(40 * MS), Some(40 * MS), None].into_iter().enumerate() {
+        let line = text(&harness.push_and_pull(frame(pts)).unwrap());
+        assert_eq!(index(&line), number as u64, "{line}");
+    }
+    let element = harness.element().unwrap();
+    // A seek does not begin the count again, a stop does.
+    harness.push_event(gst::event::FlushStart::new());
+    harness.push_event(gst::event::FlushStop::new(true));
+    harness.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new()));
+    assert_eq!(index(&text(&harness.push_and_pull(frame(None)).unwrap())), 4);
+    element.set_state(gst::State::Null).unwrap();
+    harness.play();
+    harness.set_src_caps_str(CAPS);
+    assert_eq!(index(&text(&harness.push_and_pull(frame(None)).unwrap())), 0);
 }
 
 #[test]

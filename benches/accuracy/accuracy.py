@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Prints the average precision of detectors through GStreamer's elements, and through an independent program.
+
+Both get the pixels that GStreamer decoded. Needs NumPy, ONNX Runtime's Python package, gst-launch-1.0 and the plugins
+(GST_PLUGIN_PATH):
+
+  accuracy.py --pictures val2017 --truth instances_val2017.json --model yolov8=yolov8n.onnx --provider cuda
+
+The file of ground truth has COCO's format. A model is FAMILY=FILE; the families are yolov8 (YOLOv8, YOLO11), yolov5,
+yolox (exported with --decode_in_inference) and yolox-raw (without), none with suppression. Where a model differs from its family (mean, size of
+a dynamic input), --inference has further properties of ortinference, which the independent program knows, too.
+
+For each model and each of the settings the table has the pictures with an odd side, those without, and all. AP is COCO's,
+AP50 and AP75 that at an overlap of 0.5 and 0.75. Differences below 0.003 are noise.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+from typing import NamedTuple
+
+import onnxruntime
+
+import chain
+import ground_truth
+import independent
+from average_precision import average_precision
+
+
+class Family(NamedTuple):
+    """The properties of ortinference and of nmsfilter."""
+
+    inference: str
+    nms: str
+
+
+FAMILIES = {
+    "yolov8": Family("", "decoder=yolov8"),
+    "yolov5": Family("input-width=640 input-height=640", "decoder=yolov5"),
+    "yolox": Family("range=0,255 channel-order=bgr letterbox=top-left", "decoder=yolox"),
+    "yolox-raw": Family("range=0,255 channel-order=bgr letterbox=top-left", "decoder=yolox-raw"),
+}
+# The settings with which the authors of these families evaluate, and the elements' defaults.
+SETTINGS = {
+    "authors": "multi-label=true score-threshold=0.001 iou-threshold=0.7 max-detections=300",
+    "defaults": "",
+}
+# Pictures in a run of gst-launch-1.0.
+RUN = 128
+
+
+def pair(text):
+    """NAME=TEXT."""
+    name, separator, rest = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    return name, rest
+
+
+def model(text):
+    family, path = pair(text)
+    if family not in FAMILIES:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(FAMILIES)} before '=', got {family!r}")
+    if not os.path.exists(path):
+        raise argparse.ArgumentTypeError(f"{path} does not exist")
+    return family, path
+
+
+def options():
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("--pictures", required=True, help="folder of the pictures")
+    parser.add_argument("--truth", required=True, help="file of ground truth in COCO's format")
+    parser.add_argument("--model", type=model, action="append", required=True, metavar="FAMILY=FILE")
+    parser.add_argument("--inference", default="", help="further properties of ortinference")
+    parser.add_argument("--provider", choices=independent.PROVIDERS, default="cpu", help="also nmsfilter's backend")
+    parser.add_argument(
+        "--settings", type=pair, action="append", metavar="NAME=PROPERTIES",
+        help="properties of nmsfilter (default: the authors' and the defaults)",
+    )
+    parser.add_argument("--first", type=int, help="use only so many pictures")
+    parser.add_argument(
+        "--gst-launch", default="gst-launch-1.0", metavar="COMMAND", help="such as 'folder/run gst-launch-1.0'"
+    )
+    return parser.parse_args()
+
+
+def values(properties):
+    """The values of properties by their names."""
+    return dict(word.split("=", 1) for word in properties.split())
+
+
+def detections(given, pictures, family, path, settings):
+    """For each of the settings: the detections of the elements and of the independent program on each picture."""
+    inference = f"{FAMILIES[family].inference} {given.inference}"
+    detector = independent.Detector(path, family, values(inference), given.provider)
+    words = [f"model={path}", f"provider={given.provider}", *inference.split()]
+    if "ORT_DYLIB_PATH" not in os.environ:
+        words.append(f"library={os.path.dirname(onnxruntime.__file__)}")
+    filters = [[f"backend={given.provider}", *FAMILIES[family].nms.split(), *text.split()] for _, text in settings]
+    results = [([], []) for _ in settings]
+    for start in range(0, len(pictures), RUN):
+        part = pictures[start : start + RUN]
+        with tempfile.TemporaryDirectory() as folder:
+            by_elements = chain.run(shlex.split(given.gst_launch), part, words, filters, folder)
+            for (elements, _), found in zip(results, by_elements):
+                elements.extend(found)
+            for number, picture in enumerate(part):
+                boxes, scores = detector.outputs(chain.pixels(folder, number, picture.size))
+                for (_, other), (_, text) in zip(results, settings):
+                    other.append(independent.select(boxes, scores, picture.size, values(text)))
+    return results
+
+
+def print_rows(what, pictures, chains):
+    """A row of the table for odd sizes, even sizes, and all."""
+    is_odd = [any(side % 2 for side in picture.size) for picture in pictures]
+    kinds = {"odd": is_odd, "even": [not odd for odd in is_odd], "all": [True] * len(pictures)}
+    for kind, chosen in kinds.items():
+        def those(rows):
+            return [row for row, use in zip(rows, chosen) if use]
+
+        truths = those([picture.boxes for picture in pictures])
+        if not truths:
+            continue
+        precisions = [average_precision(those(found), truths) for found in chains]
+        cells = [f"{number:.4f}" for precision in precisions for number in precision]
+        print("|", " | ".join([what, f"{len(truths)} {kind}", *cells]), "|", flush=True)
+
+
+def main():
+    given = options()
+    settings = given.settings or list(SETTINGS.items())
+    try:
+        pictures = ground_truth.read(given.truth, given.pictures)[: given.first]
+        print("| model, settings | pictures | elements: AP | AP50 | AP75 | independent: AP | AP50 | AP75 |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+        for family, path in given.model:
+            results = detections(given, pictures, family, path, settings)
+            for (name, _), chains in zip(settings, results):
+                print_rows(f"{os.path.basename(path)}, {name}", pictures, chains)
+    except (ground_truth.TruthError, chain.ChainError, independent.ProviderError, OSError) as error:
+        sys.exit(f"accuracy.py: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""COCO's average precision.
+
+In: for each picture the detections, rows of class, left, top, right, bottom, score, and the true boxes, rows of class, left,
+top, right, bottom, crowd (0 or 1). Out: AP (the mean over thresholds of the overlap from 0.50 to 0.95), AP50 and AP75, each
+the mean over the classes that have a true box.
+
+In each picture and class the 100 detections with the highest scores count. In the order of their scores, each takes the free
+true box that it overlaps most, if that is at least the threshold. A detection without one is wrong, unless it overlaps a
+crowd: then it does not count, and neither do crowds that nothing found.
+"""
+
+import numpy as np
+
+THRESHOLDS = np.linspace(0.5, 0.95, 10)
+RECALLS = np.linspace(0, 1, 101)
+MOST_DETECTIONS = 100
+
+
+def overlaps(found, true, crowd):
+    """Intersection over union of each detection with each true box; over the detection's area where that is a crowd."""
+    least = np.maximum(found[:, None, :2], true[None, :, :2])
+    most = np.minimum(found[:, None, 2:], true[None, :, 2:])
+    shared = np.prod(np.maximum(most - least, 0), axis=2)
+    found_area, true_area = (np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) for boxes in (found, true))
+    whole = found_area[:, None] + np.where(crowd, 0, true_area - shared)
+    return np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
+
+
+def assign(found, true, crowd):
+    """For each threshold and detection: whether it is right, and whether it counts."""
+    shape = len(THRESHOLDS), len(found)
+    right, counts = np.zeros(shape, bool), np.ones(shape, bool)
+    free = np.ones((len(THRESHOLDS), len(true)), bool)
+    levels = np.arange(len(THRESHOLDS))
+    overlap = overlaps(found, true, crowd)
+    for number in range(len(found) if len(true) else 0):
+        near = overlap[number] >= THRESHOLDS[:, None]
+        possible = np.where(near & free & ~crowd, overlap[number], -1)
+        # Of equal overlaps the last true box.
+        best = len(true) - 1 - possible[:, ::-1].argmax(axis=1)
+        taken = possible[levels, best] >= 0
+        free[levels[taken], best[taken]] = False
+        right[:, number] = taken
+        counts[:, number] = taken | ~(near & crowd).any(axis=1)
+    return right, counts
+
+
+def area_under_curve(right, positives):
+    """The mean precision at 101 recalls. `right`: whether each counting detection is right, highest score first."""
+    if not len(right):
+        return 0.0
+    hits = np.cumsum(right)
+    recall, precision = hits / positives, hits / np.arange(1, len(right) + 1)
+    # At a recall the highest precision of this and greater recalls.
+    precision = np.maximum.accumulate(precision[::-1])[::-1]
+    at = np.searchsorted(recall, RECALLS)
+    return np.append(precision, 0)[at].mean()
+
+
+def of_class(detections, truths):
+    """The average precision of one class at each threshold; `None` if no picture has a box of it."""
+    scores, right, counts, positives = [], [], [], 0
+    for found, true in zip(detections, truths):
+        found = found[np.argsort(-found[:, 5], kind="stable")][:MOST_DETECTIONS]
+        crowd = true[:, 5] > 0
+        positives += np.count_nonzero(~crowd)
+        is_right, is_counted = assign(found[:, 1:5], true[:, 1:5], crowd)
+        scores.append(found[:, 5])
+        right.append(is_right)
+        counts.append(is_counted)
+    if positives == 0:
+        return None
+    order = np.argsort(-np.concatenate(scores), kind="stable")
+    right, counts = (np.concatenate(rows, axis=1)[:, order] for rows in (right, counts))
+    return [area_under_curve(hit[counted], positives) for hit, counted in zip(right, counts)]
+
+
+def average_precision(detections, truths):
+    """AP, AP50 and AP75; NaN if there is no true box."""
+    classes = np.unique(np.concatenate([true[:, 0] for true in truths] or [[]]))
+    rows = []
+    for number in classes:
+        of = [[boxes[boxes[:, 0] == number] for boxes in pictures] for pictures in (detections, truths)]
+        rows.append(of_class(*of))
+    rows = [row for row in rows if row is not None]
+    if not rows:
+        return [float("nan")] * 3
+    means = np.mean(rows, axis=0)
+    return [float(number) for number in (means.mean(), means[0], means[5])]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Detects objects with NumPy and ONNX Runtime's Python interface: nothing of this project runs.
+
+The picture is resized and letterboxed as by the programs with which the models' authors evaluate (Ultralytics: centered, to
+the nearest pixel; YOLOX: top left, rounded down), in floating point. Two differences: pictures are not grouped by
+aspect ratio, and boxes outside of the picture are left out.
+"""
+
+import numpy as np
+import onnxruntime
+
+BORDER = 114
+TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+
+class ProviderError(Exception):
+    """ONNX Runtime does not run models on this processor."""
+
+
+def positions(pixels, side):
+    """For each pixel of a resized side: the sample before its center, the one after, and the weight of that."""
+    center = np.clip((np.arange(pixels) + 0.5) * side / pixels - 0.5, 0, side - 1)
+    before = np.floor(center).astype(int)
+    return before, np.minimum(before + 1, side - 1), center - before
+
+
+def resize(picture, width, height):
+    """Bilinear, with the centers of pixels at halves, without a filter; 8 bits."""
+    above, below, weight = positions(height, picture.shape[0])
+    weight = weight[:, None, None]
+    rows = picture[above] * (1 - weight) + picture[below] * weight
+    left, right, weight = positions(width, picture.shape[1])
+    weight = weight[None, :, None]
+    return np.rint(rows[:, left] * (1 - weight) + rows[:, right] * weight).astype(np.uint8)
+
+
+def letterbox(picture, size, place):
+    """The picture in the model's input, the ratio by which it was scaled, and its left and top."""
+    (height, width), (model_width, model_height) = picture.shape[:2], size
+    if place == "none":
+        ratio = np.array([model_width / width, model_height / height])
+        return resize(picture, model_width, model_height), ratio, np.zeros(2)
+    ratio = min(model_width / width, model_height / height)
+    round_side = round if place == "center" else int
+    new_width, new_height = (max(round_side(side * ratio), 1) for side in (width, height))
+    left, top = 0, 0
+    if place == "center":
+        left, top = (model_width - new_width) // 2, (model_height - new_height) // 2
+    canvas = np.full((model_height, model_width, 3), BORDER, np.uint8)
+    canvas[top : top + new_height, left : left + new_width] = resize(picture, new_width, new_height)
+    return canvas, np.array([ratio, ratio]), np.array([left, top])
+
+
+def on_grids(boxes, size):
+    """YOLOX's center boxes before decoding, a box for each cell of the grids of three strides, in pixels."""
+    cells = []
+    for stride in (8, 16, 32):
+        y, x = np.mgrid[: size[1] // stride, : size[0] // stride]
+        cells.append(np.stack([x.ravel(), y.ravel(), np.full(x.size, stride)], axis=1))
+    cells = np.concatenate(cells)
+    stride = cells[:, 2:]
+    return np.concatenate([boxes[:, :2] + cells[:, :2], np.exp(boxes[:, 2:])], axis=1) * stride
+
+
+def decode(family, output, size):
+    """Center boxes in pixels of the model's input, and the score of each class."""
+    (rows,) = output.astype(np.float32)
+    if family == "yolov8":
+        rows = rows.T if rows.shape[0] < rows.shape[1] else rows
+        return rows[:, :4], rows[:, 4:]
+    boxes = on_grids(rows[:, :4], size) if family == "yolox-raw" else rows[:, :4]
+    return boxes, rows[:, 4:5] * rows[:, 5:]
+
+
+def suppress(boxes, scores, classes, threshold):
+    """The indices that remain of boxes in descending order of scores, among boxes of their class."""
+    least, most = boxes[:, :2], boxes[:, 2:]
+    areas = np.prod(most - least, axis=1)
+    remains = np.ones(len(boxes), bool)
+    for number in range(len(boxes)):
+        if not remains[number]:
+            continue
+        later = number + 1 + np.flatnonzero(remains[number + 1 :] & (classes[number + 1 :] == classes[number]))
+        shared = np.minimum(most[number], most[later]) - np.maximum(least[number], least[later])
+        shared = np.prod(np.maximum(shared, 0), axis=1)
+        remains[later[shared > threshold * (areas[number] + areas[later] - shared)]] = False
+    return np.flatnonzero(remains)
+
+
+class Detector:
+    """A model with the settings of its input: `letterbox`, `range`, `channel-order`, `input-width`, `input-height`, `mean`, `std`."""
+
+    def __init__(self, path, family, settings, provider):
+        if provider == "cuda":
+            # CUDA's libraries and cuDNN of the Python packages nvidia-*.
+            onnxruntime.preload_dlls()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(path, options, providers=[PROVIDERS[provider]])
+        used = self.session.get_providers()[0]
+        if used != PROVIDERS[provider]:
+            raise ProviderError(f"expected ONNX Runtime's {PROVIDERS[provider]}; this build or machine gives {used}")
+        self.family = family
+        (self.input,) = self.session.get_inputs()
+        height, width = self.input.shape[2:]
+        self.size = int(settings.get("input-width", width)), int(settings.get("input-height", height))
+        self.letterbox = settings.get("letterbox", "center")
+        self.is_bgr = settings.get("channel-order") == "bgr"
+        numbers = {"range": "0,1", "mean": "0", "std": "1"}
+        numbers = {name: settings.get(name, default).split(",") for name, default in numbers.items()}
+        self.low, self.high = np.array(numbers["range"], float)
+        self.mean, self.std = np.array(numbers["mean"], float), np.array(numbers["std"], float)
+
+    def outputs(self, picture):
+        """Boxes in pixels of the picture, not clipped, and the scores of all classes."""
+        canvas, ratio, offset = letterbox(picture, self.size, self.letterbox)
+        values = (self.low + canvas * ((self.high - self.low) / 255) - self.mean) / self.std
+        values = values[:, :, ::-1] if self.is_bgr else values
+        values = values.transpose(2, 0, 1)[None].astype(TYPES[self.input.type])
+        output = self.session.run(None, {self.input.name: np.ascontiguousarray(values)})[0]
+        boxes, scores = decode(self.family, output, self.size)
+        half = boxes[:, 2:] / 2
+        corners = np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
+        return (corners - np.tile(offset, 2)) / np.tile(ratio, 2), scores
+
+
+def select(boxes, scores, size, settings):
+    """Rows of class, left, top, right, bottom, score: the detections with the settings of nmsfilter's names."""
+    threshold = float(settings.get("score-threshold", 0.25))
+    inside = (boxes[:, 2:] > 0).all(axis=1) & (boxes[:, :2] < size).all(axis=1)
+    if settings.get("multi-label") == "true":
+        anchors, classes = np.nonzero((scores >= threshold) & inside[:, None])
+    else:
+        anchors = np.flatnonzero((scores.max(axis=1) >= threshold) & inside)
+        classes = scores[anchors].argmax(axis=1)
+    found = scores[anchors, classes]
+    order = np.argsort(-found, kind="stable")
+    anchors, classes, found = anchors[order], classes[order], found[order]
+    kept = suppress(boxes[anchors], found, classes, float(settings.get("iou-threshold", 0.45)))
+    kept = kept[: int(settings.get("max-detections", 1000))]
+    clipped = np.clip(boxes[anchors[kept]], 0, np.tile(size, 2))
+    return np.column_stack([classes[kept], clipped, found[kept]]).astype(float)
