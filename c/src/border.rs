@@ -61,6 +61,9 @@ pub unsafe trait SizedStruct: Copy {
     const FIRST_SIZE: usize;
 }
 
+/// No structure of any header is longer. A greater size was not initialized.
+const MAX_SIZE: usize = 4096;
+
 /// Implements [`SizedStruct`]: the first version of the structure ended with this field.
 macro_rules! sized_struct {
     ($name:ident, $c_name:literal, $last:ident: $type:ty) => {
@@ -105,16 +108,19 @@ pub unsafe fn size_at<T: SizedStruct>(from: *const T, argument: &str) -> Result<
 }
 
 /// # Errors
-/// If the size is less than that of any header.
+/// If the size is less than that of any header, or more than [`MAX_SIZE`].
 pub fn check_size<T: SizedStruct>(size: usize, argument: &str) -> Result<(), Failure> {
-    match size >= T::FIRST_SIZE {
-        true => Ok(()),
-        false => Err(Failure::argument(format!(
-            "{argument}: expected a size of at least {}, got {size}; set it to sizeof({})",
-            T::FIRST_SIZE,
-            T::NAME
-        ))),
+    if (T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
+        return Ok(());
     }
+    let (limit, than) = match size < T::FIRST_SIZE {
+        true => (T::FIRST_SIZE, "least"),
+        false => (MAX_SIZE, "most"),
+    };
+    Err(Failure::argument(format!(
+        "{argument}: expected a size of at {than} {limit}, got {size}; set it to sizeof({})",
+        T::NAME
+    )))
 }
 
 /// The structure of this size at `from`.

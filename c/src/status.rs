@@ -32,6 +32,7 @@ pub enum Status {
 impl From<NmsError> for Failure {
     fn from(error: NmsError) -> Self {
         let status = match &error {
+            NmsError::Param(error) => return error.clone().into(),
             NmsError::UnknownDecoder { .. } | NmsError::Choice(_) => Status::Decoder,
             NmsError::Engine(error) if error.is_device_error() => Status::Device,
             NmsError::Engine(

@@ -101,6 +101,7 @@ pub mod cuda;
 mod device_outcome;
 pub(crate) mod formula;
 mod masks;
+mod param_check;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;
@@ -116,12 +117,14 @@ pub use cuda::Cuda;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
+pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
 pub use params::{ClassRule, ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
 #[cfg(any(test, feature = "internals"))]
 pub use reference::Reference;
 #[cfg(feature = "internals")]
 pub use select::Selection;
 pub use select::{Backend, select};
+pub(crate) use validate::check_overlap;
 
 use std::time::Duration;
 
@@ -516,7 +519,7 @@ pub trait Engine: Send {
         expect(dead_code, reason = "for the element")
     )]
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        validate::check_overlap(layout, params)
+        check_overlap(layout.is_oriented(), params.overlap)
     }
 
     /// Decodes `tensors` by `layout` and suppresses by `params`, each image of the batch separately.

@@ -50,13 +50,14 @@ pub use boxes::BoxNms;
 
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
-    BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError, Options,
+    BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError, MAX_CLASSES,
+    Options,
 };
 pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, FrameMap, ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method,
-    Outcome, Params, SizeLimits,
+    Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold, check_model_size,
 };
 pub use crate::geometry::{Bounds, OrientedBox, Overlap};
 
@@ -89,12 +90,9 @@ pub enum NmsError {
         /// The names of all decoders.
         known: String,
     },
-    /// The threshold of [`Params::overlap`], or that of a class, is not one.
-    #[error("Params::iou_threshold: expected a number from 0 to 1, got {got}")]
-    IouThreshold {
-        /// The number.
-        got: String,
-    },
+    /// A parameter has a value that cannot work.
+    #[error(transparent)]
+    Param(#[from] ParamError),
     /// A tensor of [`BoxNms`] is not what it reads.
     #[error("expected {expected}, got {got}")]
     BoxInput {
@@ -204,8 +202,8 @@ impl Nms {
     /// types and shapes.
     ///
     /// # Errors
-    /// If no decoder reads the tensors, a tensor's memory cannot be read, the threshold of the overlap is not from 0
-    /// to 1, or the GPU fails.
+    /// If no decoder reads the tensors, a tensor's memory cannot be read, a parameter cannot work ([`Params::check`]), or
+    /// the GPU fails.
     pub fn run(&mut self, tensors: &[TensorView<'_>]) -> Result<Outcome<'_>, NmsError> {
         Ok(self.run_detailed(tensors)?.outcome)
     }
@@ -250,17 +248,8 @@ impl Nms {
 
     /// Makes the plan for `tensors`, with the parameters for the place that is returned.
     fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<Place, NmsError> {
-        let is_valid = |threshold: &f32| (0.0..=1.0).contains(threshold);
-        let threshold = self.params.iou_threshold;
-        if !is_valid(&threshold) {
-            return Err(NmsError::IouThreshold { got: threshold.to_string() });
-        }
-        for (class, rule) in self.params.class_rules.iter().enumerate() {
-            if let Some(threshold) = rule.iou_threshold.filter(|threshold| !is_valid(threshold)) {
-                let got = format!("{threshold} of class {class}");
-                return Err(NmsError::IouThreshold { got });
-            }
-        }
+        self.params.check()?;
+        check_model_size(self.model_size)?;
         let is_set = self.model_size != [1.0; 2];
         let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
         let choose = || decoder::choose(tensors, self.decoder, options);

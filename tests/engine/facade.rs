@@ -45,13 +45,35 @@ fn an_overlap_threshold_outside_0_to_1_is_an_error() {
     {
         nms.params.iou_threshold = threshold;
         let error = nms.run(&tensors).unwrap_err();
-        assert!(matches!(error, NmsError::IouThreshold { .. }), "{error:?}");
-        let expected = format!("Params::iou_threshold: expected a number from 0 to 1, got {got}");
+        assert!(matches!(error, NmsError::Param(_)), "{error:?}");
+        let expected = format!("iou_threshold: expected a number from 0 to 1, got {got}");
         assert_eq!(error.to_string(), expected);
     }
     for threshold in [0.0, 0.45, 1.0] {
         nms.params.iou_threshold = threshold;
         assert!(nms.run(&tensors).is_ok(), "{threshold}");
+    }
+}
+
+#[test]
+fn parameters_that_cannot_work_are_errors_of_a_run() {
+    let tensors = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
+    type Change = fn(&mut Nms);
+    let changes: [(Change, &str); 3] = [
+        (|nms| nms.params.thresholds.default = f32::NAN, "thresholds: expected a number, got NaN"),
+        (
+            |nms| nms.params.sizes.max = [-5.0; 2],
+            "sizes.max: expected numbers above 0, infinity for no limit, got [-5.0, -5.0]",
+        ),
+        (
+            |nms| nms.model_size = [0.0, 640.0],
+            "model_size: expected width and height in pixels, each at least 1, got [0.0, 640.0]",
+        ),
+    ];
+    for (change, expected) in changes {
+        let mut nms = nms();
+        change(&mut nms);
+        assert_eq!(nms.run(&tensors).unwrap_err().to_string(), expected);
     }
 }
 
