@@ -26,6 +26,7 @@
 //! their own, in demo/.
 #![warn(missing_docs)]
 
+mod contradictions;
 mod decoder;
 #[cfg(feature = "gstreamer")]
 mod deepstream;

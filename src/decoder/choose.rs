@@ -50,10 +50,6 @@ pub struct Choice {
     /// The layout. [`Field::tensor`](super::Field::tensor) is an index of the tensors passed to [`choose`].
     pub layout: Layout,
     /// How the decoder was chosen.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub reason: Reason,
 }
 
@@ -182,7 +178,6 @@ fn by_id(
 /// a choice by id has no such tensor.
 ///
 /// The ids of `boxes` do not count: many models have outputs of these names.
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,
@@ -206,7 +201,6 @@ pub fn contradicting_id<'t, 'm>(
 
 /// Whether `choice` reads rows of six numbers as boxes of center form with the scores of one or two classes, and the
 /// number of classes is not set. Such rows are usually corners, score and class: the decoder `end2end`.
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub fn may_be_end_to_end(choice: &Choice, options: Options) -> bool {
     let is_row = |group: &super::layout::Group| {
         (group.boxes.anchor_stride, group.boxes.component_stride) == (6, 1)

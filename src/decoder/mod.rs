@@ -16,6 +16,7 @@ pub mod description;
 mod families;
 pub mod layout;
 mod matrix;
+pub(crate) mod model_family;
 mod ultraface;
 mod windows;
 mod yolo_tasks;
@@ -28,7 +29,6 @@ pub use assign::ONNX_PREFIX;
 #[cfg(feature = "v1_28")]
 pub(crate) use choose::is_known;
 pub use choose::{Choice, ChoiceError, choose};
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 #[cfg(feature = "internals")]
@@ -61,10 +61,6 @@ pub trait Decoder: Send + Sync {
     fn forms(&self) -> &[&'static dyn Form];
 
     /// What the scores are.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn scores(&self) -> Scores {
         Scores::Probabilities
     }

@@ -38,7 +38,9 @@
 //! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
 mod boxes;
+mod watch;
 
+use crate::contradictions::{PlanFacts, Reading};
 use crate::cuda::ForeignStream;
 use crate::decoder;
 use crate::detail::Details;
@@ -46,8 +48,11 @@ use crate::engine;
 use crate::plan::{Place, Plan};
 use crate::tensor::TensorView;
 
+use watch::Watch;
+
 pub use boxes::BoxNms;
 
+pub use crate::contradictions::{Interface, Warning};
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
     BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError, MAX_CLASSES,
@@ -67,6 +72,7 @@ pub struct Nms {
     decoder: Option<&'static dyn decoder::Decoder>,
     /// The plan for the tensors of the last run, and the options with which it was made.
     plan: Option<(Options, Plan)>,
+    watch: Watch,
     /// What tensors do not contain.
     pub options: Options,
     /// What to make candidates of and how to suppress them; [`run`](Self::run) takes the scale from
@@ -159,6 +165,7 @@ impl Nms {
             engine,
             decoder: None,
             plan: None,
+            watch: Watch::default(),
             options: Options::default(),
             params: Params::default(),
             model_size: [1.0; 2],
@@ -183,7 +190,7 @@ impl Nms {
             })
         };
         self.decoder = name.map(find).transpose()?;
-        self.plan = None;
+        self.discard_plan();
         Ok(())
     }
 
@@ -194,8 +201,39 @@ impl Nms {
     /// If the text is no description of a layout. The message has the line.
     pub fn set_layout(&mut self, text: &str) -> Result<(), DescriptionError> {
         self.decoder = Some(decoder::from_text(text)?);
-        self.plan = None;
+        self.discard_plan();
         Ok(())
+    }
+
+    fn discard_plan(&mut self) {
+        self.plan = None;
+        self.watch = Watch::default();
+    }
+
+    /// What is probably not as intended, in the order in which it was found, once for each kind: a decoder or an option
+    /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
+    /// with one; and boxes that do, from the tenth image with candidates or rejected anchors. [`enqueue`](Self::enqueue),
+    /// whose results the host does not see, adds only the first. Setting a decoder or a layout empties the list.
+    ///
+    /// ```
+    /// # use gstnmsfilter::nms::{Backend, Interface, Nms};
+    /// # use gstnmsfilter::tensor::TensorView;
+    /// // Rows of x1, y1, x2, y2, score and class, as end-to-end models have them.
+    /// let output = [40.0, 50.0, 340.0, 250.0, 0.9, 5.0f32];
+    /// let tensors = [TensorView::from_slice("output0", &[1, 1, 6], &output)];
+    ///
+    /// let mut nms = Nms::new(Backend::Cpu, None)?;
+    /// nms.set_decoder(Some("yolov8"))?;
+    /// nms.run(&tensors)?;
+    /// let warnings: Vec<String> = nms.warnings().iter().map(ToString::to_string).collect();
+    /// assert!(warnings[0].contains("set the decoder end2end"));
+    /// assert!(warnings[1].starts_with("a score is 5, but scores of decoder yolov8 are probabilities"));
+    /// let in_python = nms.warnings()[0].text(Interface::Python).to_string();
+    /// assert!(in_python.contains("set decoder=\"end2end\""));
+    /// # Ok::<(), gstnmsfilter::nms::NmsError>(())
+    /// ```
+    pub fn warnings(&self) -> &[Warning] {
+        self.watch.warnings()
     }
 
     /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of the same ids, element
@@ -220,6 +258,7 @@ impl Nms {
         let (plan, params) = prepared(&self.plan, &place);
         let layout = &plan.choice().layout;
         let outcome = self.engine.run(tensors, layout, params)?;
+        self.watch.add(&outcome, plan, params);
         Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
     }
 
@@ -263,9 +302,22 @@ impl Nms {
             self.plan = Some((options, Plan::new(tensors, choose()?, self.params.clone())));
         }
         let (_, plan) = self.plan.as_mut().expect("it was made");
-        plan.set_params(&self.params);
+        let has_changed = plan.set_params(&self.params);
         let place = Place::Input(self.model_size);
         plan.at(place);
+        if !is_usable || has_changed {
+            let (plan, params) = prepared(&self.plan, &place);
+            let facts = PlanFacts {
+                choice: plan.choice(),
+                tensors,
+                options,
+                thresholds: &params.thresholds,
+                has_class_thresholds: !params.thresholds.per_class.is_empty(),
+                classes: None,
+                family: None,
+            };
+            self.watch.begin(facts, Reading::new(plan.choice(), params, options.model_size));
+        }
         Ok(place)
     }
 }

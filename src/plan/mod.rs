@@ -125,16 +125,28 @@ impl Plan {
         (&self.choice.layout, &self.places[index].1)
     }
 
-    /// Replaces the parameters with which the plan was made, at all places, if they differ. Does not allocate if it
-    /// has had as many thresholds and rules of classes.
-    pub fn set_params(&mut self, params: &Params) {
+    /// Replaces the parameters with which the plan was made, at all places, if they differ. Returns whether they do. Does
+    /// not allocate if it has had as many thresholds and rules of classes.
+    pub fn set_params(&mut self, params: &Params) -> bool {
         if self.params == *params {
-            return;
+            return false;
         }
         copy(params, &mut self.params);
         for (place, at_place) in &mut self.places {
             copy(params, at_place);
             place.apply(&self.choice.layout, at_place);
+        }
+        true
+    }
+
+    /// The number of anchors of an image, or with multi-label, of pairs of anchor and class.
+    pub fn anchors(&self, params: &Params) -> usize {
+        let layout = &self.choice.layout;
+        let anchors = layout.anchors();
+        if params.multi_label && !layout.has_class_field() {
+            anchors.saturating_mul(layout.score.components)
+        } else {
+            anchors
         }
     }
 

@@ -139,7 +139,6 @@ impl Layout {
     }
 
     /// Whether anchors are rows of one tensor, and have no objectness.
-    #[cfg(any(feature = "gstreamer", feature = "internals"))]
     pub fn has_rows_without_objectness(&self) -> bool {
         let is_row = |group: &Group| {
             group.objectness.is_none()

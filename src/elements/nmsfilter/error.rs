@@ -4,10 +4,10 @@
 
 use super::class_rules::ClassRuleError;
 use super::layout_file::LayoutFileError;
-use super::model_family::ModelFamily;
 use super::quantization::QuantizationError;
 use super::settings::SettingsError;
 use crate::decoder::ChoiceError;
+use crate::decoder::model_family::ModelFamily;
 use crate::engine::EngineError;
 use crate::input::InputError;
 use crate::output::sink::OutputError;

@@ -19,7 +19,6 @@ mod frame_counter;
 mod imp;
 mod layout_file;
 mod list;
-mod model_family;
 mod nvinfer_config;
 mod pending_settings;
 mod plan;

@@ -5,13 +5,13 @@
 //! core's [`Plan`], or an error with the properties to set.
 
 use super::class_rules::ClassRules;
-use super::contradictions::Reading;
 use super::error::FrameError;
-use super::model_family::ModelFamily;
 use super::quantization::QuantizationRules;
 use super::region_rules::RegionRules;
 use super::settings::Settings;
+use crate::contradictions::Reading;
 use crate::decoder::layout::Reference;
+use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{self, Choice, Decoder, Layout, Reason};
 use crate::detail::Details;
 use crate::engine::{Engine, Params};
@@ -233,25 +233,12 @@ impl StreamPlan {
 
     /// How tensors are read.
     pub fn reading(&self, mapping: &Mapping) -> Reading {
-        let Choice { decoder, layout, .. } = self.choice();
-        Reading {
-            decoder: *decoder,
-            class_field: layout.has_class_field(),
-            rows_without_objectness: layout.has_rows_without_objectness(),
-            classes: layout.classes,
-            threshold: self.params(mapping).thresholds.lowest(layout.classes),
-            normalized: layout.normalized,
-            model: mapping.model(),
-        }
+        Reading::new(self.choice(), self.params(mapping), Some(mapping.model()))
     }
 
     /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
     pub fn anchors(&self, params: &Params) -> usize {
-        let layout = &self.choice().layout;
-        match params.multi_label && !layout.has_class_field() {
-            true => layout.anchors().saturating_mul(layout.score.components),
-            false => layout.anchors(),
-        }
+        self.plan.anchors(params)
     }
 }
 

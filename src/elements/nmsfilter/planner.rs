@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use super::NmsFilter;
-use super::contradictions::{self, Contradictions};
+use super::contradictions::Contradictions;
 use super::debug_category::CAT;
 use super::error::FrameError;
-use super::model_family::ModelFamily;
 use super::nvinfer_config::NvinferConfig;
 use super::pending_settings::PendingSettings;
 use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
+use crate::decoder::model_family::ModelFamily;
 use crate::engine::Engine;
 use crate::geometry::Mapping;
 use crate::input::InputError;
@@ -99,7 +99,8 @@ impl Planner {
 
     /// The family of the tensors' model, if it is known and not that of plain detectors.
     pub fn family(&self) -> Option<ModelFamily> {
-        ModelFamily::of(self.model.info())
+        let info = self.model.info();
+        ModelFamily::of(info.task.as_deref()?, info.end2end)
     }
 
     /// The plan in force.
@@ -261,8 +262,8 @@ impl Planner {
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
-        let found = contradictions::of_plan(&plan, input, &mapping, &self.settings, &self.labels);
-        self.contradictions.begin(element, plan.reading(&mapping), &found);
+        let Self { settings, labels, contradictions, .. } = self;
+        contradictions.begin(element, &plan, input, &mapping, settings, labels);
         self.labels.set_decoder(plan.choice().decoder);
         self.plan = Some(plan);
     }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use gst::glib;
 
 use super::NmsFilter;
-use super::contradictions::PointEvidence;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
@@ -24,6 +23,7 @@ use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
+use crate::contradictions::PointEvidence;
 use crate::engine::{Engine, EngineError, Outcome};
 use crate::geometry::Mapping;
 use crate::input::InputError;

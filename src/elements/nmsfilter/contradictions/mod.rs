@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detects tensors that are misread.
+//! Posts warnings of tensors that are misread.
 //!
-//! In: each new plan, and the result of each frame. Out: element warnings, each posted once. Settings that
-//! contradict what is known of the tensors (`settings.rs`) are reported with the plan, a score that contradicts
-//! the decoder with the first frame that has one, and other numbers (`numbers.rs`) after one second of frames
-//! with objects, or at the end of a shorter stream. After that second frames are not looked at any more.
+//! In: each new plan, and the result of each run. Out: element warnings, each posted once. What the core finds
+//! (`src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
+//! score that contradicts the decoder with the first frame that has one, and other numbers after one second of frames
+//! with candidates or rejected anchors, or at the end of a shorter stream.
 
-mod numbers;
 mod settings;
 
 use std::mem::{self, Discriminant};
 use std::sync::{Arc, Mutex};
 
 use super::NmsFilter;
+use super::plan::{PlanInput, StreamPlan};
+use super::settings::Settings;
 use super::timeout::Timeout;
+use crate::contradictions::{self, Interface, Numbers, PlanFacts, PointEvidence, Warning};
 use crate::elements::lock;
 use crate::engine::Outcome;
+use crate::geometry::Mapping;
+use crate::output::Labels;
 
-use numbers::{Evidence, NumberContradiction};
-pub(super) use numbers::{PointEvidence, Reading};
 use settings::SettingContradiction;
-pub(super) use settings::of_plan;
 
 /// What was found since the element started.
 #[derive(Default)]
 pub(super) struct Contradictions {
-    /// How the tensors are read; `None` before the first plan, and when the numbers have been judged.
-    reading: Option<Reading>,
-    evidence: Evidence,
+    numbers: Numbers,
     /// Started with the first frame that has candidates or rejected anchors.
     started: Option<Timeout>,
     posted: Arc<Mutex<Posted>>,
@@ -36,7 +35,7 @@ pub(super) struct Contradictions {
 /// What the element has posted.
 #[derive(Default)]
 struct Posted {
-    numbers: Vec<Discriminant<NumberContradiction>>,
+    warnings: Vec<Warning>,
     settings: Vec<Discriminant<SettingContradiction>>,
 }
 
@@ -50,15 +49,37 @@ impl Contradictions {
     pub fn begin(
         &mut self,
         element: &NmsFilter,
-        reading: Reading,
-        settings: &[SettingContradiction],
+        plan: &StreamPlan,
+        input: PlanInput<'_>,
+        mapping: &Mapping,
+        settings: &Settings,
+        labels: &Labels,
     ) {
-        if self.reading != Some(reading) {
-            (self.reading, self.started) = (Some(reading), None);
-            self.evidence = Evidence::default();
+        if self.numbers.begin(plan.reading(mapping)) {
+            self.started = None;
         }
-        for contradiction in settings {
-            if is_first(&mut lock(&self.posted).settings, contradiction) {
+        let mut is_decoder_wrong = false;
+        let facts = PlanFacts {
+            choice: plan.choice(),
+            tensors: &plan.quantization().applied(input.tensors),
+            options: input.decoder_options(settings, labels),
+            thresholds: &plan.params(mapping).thresholds,
+            has_class_thresholds: settings.class_thresholds.is_some(),
+            classes: settings.classes.as_deref(),
+            family: input.family,
+        };
+        for warning in contradictions::of_plan(facts) {
+            is_decoder_wrong |= warning.is_of_decoder();
+            self.post(element, warning);
+        }
+        for contradiction in
+            settings::of_settings(plan, input, mapping, settings, labels, is_decoder_wrong)
+        {
+            let kind = mem::discriminant(&contradiction);
+            let mut posted = lock(&self.posted);
+            if !posted.settings.contains(&kind) {
+                posted.settings.push(kind);
+                drop(posted);
                 gst::element_warning!(
                     element,
                     gst::LibraryError::Settings,
@@ -71,7 +92,7 @@ impl Contradictions {
 
     /// Whether frames are looked at.
     pub fn are_open(&self) -> bool {
-        self.reading.is_some()
+        self.numbers.are_open()
     }
 
     /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the points of all survivors. `pts`
@@ -84,50 +105,49 @@ impl Contradictions {
         anchors: usize,
         pts: Option<gst::ClockTime>,
     ) {
-        let Some(reading) = self.reading else { return };
         if self.started.is_some_and(|started| started.has_expired(pts)) {
             self.judge(element);
             return;
         }
-        self.evidence.add_points(points);
-        for frame in outcome.images() {
-            self.evidence.add(&frame, anchors, reading.model);
-        }
-        if self.started.is_none() && !self.evidence.is_empty() {
+        let warning = self.numbers.add(outcome, points, anchors);
+        if self.started.is_none() && !self.numbers.are_empty() {
             self.started = Some(Timeout::start(pts));
         }
-        if let Some(contradiction) = self.evidence.of_scores(&reading) {
-            self.post(element, &contradiction);
+        if let Some(warning) = warning {
+            self.post(element, warning);
         }
     }
 
     /// Judges the numbers of a stream that ends.
     pub fn judge(&mut self, element: &NmsFilter) {
-        if let Some(reading) = self.reading.take()
-            && let Some(contradiction) = self.evidence.of_boxes(&reading)
-        {
-            self.post(element, &contradiction);
+        if let Some(warning) = self.numbers.judge() {
+            self.post(element, warning);
         }
     }
 
-    fn post(&mut self, element: &NmsFilter, contradiction: &NumberContradiction) {
-        if is_first(&mut lock(&self.posted).numbers, contradiction) {
+    /// Posts the warning, unless one of its kind was posted.
+    fn post(&self, element: &NmsFilter, warning: Warning) {
+        let mut posted = lock(&self.posted);
+        if posted.warnings.iter().any(|other| warning.has_kind_of(other)) {
+            return;
+        }
+        posted.warnings.push(warning.clone());
+        drop(posted);
+        let text = warning.text(Interface::Element);
+        if warning.is_of_plan() {
+            gst::element_warning!(
+                element,
+                gst::LibraryError::Settings,
+                ("{text}"),
+                ["{warning:?}"]
+            );
+        } else {
             gst::element_warning!(
                 element,
                 gst::StreamError::Format,
-                ("{contradiction}"),
-                ["{:?}", self.evidence]
+                ("{text}"),
+                ["{:?}", self.numbers]
             );
         }
     }
-}
-
-/// Whether no contradiction of this kind is among `posted`; adds it.
-fn is_first<T>(posted: &mut Vec<Discriminant<T>>, contradiction: &T) -> bool {
-    let kind = mem::discriminant(contradiction);
-    let is_first = !posted.contains(&kind);
-    if is_first {
-        posted.push(kind);
-    }
-    is_first
 }

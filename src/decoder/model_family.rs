@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Model families by what tensors have of their model.
 //!
-//! In: the task of the model description. Out: the [`ModelFamily`], which has the decoders of such models. Its text is
-//! that of errors and warnings. Outputs of these families have shapes that other decoders accept, with numbers of
+//! In: the task of the model, and whether it selects the detections itself. Out: the [`ModelFamily`], which has the
+//! decoders of such models. Its text is
+//! part of errors and warnings. Outputs of these families have shapes that other decoders accept, with numbers of
 //! another meaning.
 
 use std::fmt;
 
-use crate::input::model::ModelInfo;
-
 /// A model family other than that of plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ModelFamily {
+pub(crate) struct ModelFamily {
     name: &'static str,
     decoders: &'static [&'static str],
 }
 
 /// The families of a task.
 struct Task {
-    /// As in the model description.
+    #[cfg_attr(
+        not(any(test, feature = "gstreamer")),
+        expect(dead_code, reason = "for the element")
+    )]
     task: &'static str,
     /// What models of the task are.
+    #[cfg_attr(
+        not(any(test, feature = "gstreamer")),
+        expect(dead_code, reason = "for the element")
+    )]
     name: &'static str,
     /// The decoders of models that do not select the detections themselves.
     one_to_many: &'static [&'static str],
@@ -56,17 +62,17 @@ const TASKS: [Task; 4] = [
 ];
 
 /// The decoder of end-to-end models of the task whose other models `decoder` reads; `None` if it is that of no task.
-pub(super) fn end_to_end(decoder: &str) -> Option<&'static str> {
+pub(crate) fn end_to_end(decoder: &str) -> Option<&'static str> {
     let task = TASKS.iter().find(|task| task.one_to_many.contains(&decoder))?;
     task.end2end.first().copied()
 }
 
 impl ModelFamily {
-    /// The family of a model; `None` if it is unknown, or that of plain detectors.
-    pub fn of(model: &ModelInfo) -> Option<Self> {
-        let Task { name, one_to_many, end2end, .. } =
-            TASKS.iter().find(|of| Some(of.task) == model.task.as_deref())?;
-        Some(Self { name, decoders: if model.end2end { end2end } else { one_to_many } })
+    /// The family of models of `task`; `None` if the task is unknown, or `detect`.
+    #[cfg(any(test, feature = "gstreamer"))]
+    pub fn of(task: &str, is_end2end: bool) -> Option<Self> {
+        let Task { name, one_to_many, end2end, .. } = TASKS.iter().find(|of| of.task == task)?;
+        Some(Self { name, decoders: if is_end2end { end2end } else { one_to_many } })
     }
 
     /// Whether a decoder reads models of the family, as far as is known: users' layouts may.
@@ -89,20 +95,18 @@ impl fmt::Display for ModelFamily {
 mod tests {
     use super::*;
 
-    fn text(model: ModelInfo) -> Option<String> {
-        ModelFamily::of(&model).map(|family| family.to_string())
+    fn text(task: &str, is_end2end: bool) -> Option<String> {
+        ModelFamily::of(task, is_end2end).map(|family| family.to_string())
     }
 
     #[test]
     fn tasks_other_than_detect_are_families_with_decoders_of_their_own() {
-        let model = ModelInfo::default;
         for end2end in [false, true] {
-            assert_eq!(text(model().with_end2end(end2end)), None);
-            for task in ["detect", "another"] {
-                assert_eq!(text(model().with_task(task).with_end2end(end2end)), None);
+            for task in ["", "detect", "another"] {
+                assert_eq!(text(task, end2end), None);
             }
         }
-        let text = |task, end2end| text(model().with_task(task).with_end2end(end2end)).unwrap();
+        let text = |task, end2end| text(task, end2end).unwrap();
         assert_eq!(
             text("segment", false),
             "they are of a segmentation model (task segment): set decoder=yolov8-seg or yolov5-seg"

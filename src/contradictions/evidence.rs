@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that contradict the reading of the tensors.
+//! Evidence that tensors are misread, in the results of engines.
 //!
-//! In: the counts and the survivors of each frame, as engines return them. Out: a [`NumberContradiction`] for
-//! what the decoder and the properties exclude. Nothing here depends on the engine, on GStreamer, or on how the
-//! frames are grouped in buffers, and no element of a tensor is read.
+//! In: the counts and the survivors of each frame. Out: a [`NumberContradiction`] if they contradict the decoder and the
+//! settings. No element of a tensor is read, and the evidence depends neither on the engine nor on how frames are grouped
+//! in runs.
 //!
 //! The rules were chosen with recorded outputs of 20 model families, each read by every decoder that accepts
 //! its shape: with the right reading and the default threshold no anchor is rejected, no score exceeds 1, and no
 //! box extends beyond the model's input by a tenth of it.
 
-use crate::decoder::{Decoder, Scores};
+use super::numbers::{NumberContradiction, ReadBoxes};
+use crate::decoder::{Choice, Decoder, Scores};
 use crate::detail::{Point, Points};
-use crate::engine::{Detection, ImageOutcome};
+use crate::engine::{Detection, ImageOutcome, Params};
+use crate::geometry::Bounds;
 
 /// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
 /// which is at most 1/128.
@@ -57,136 +59,54 @@ const MAX_EXTENSION: f32 = 4.0;
 
 /// How the tensors are read.
 #[derive(Clone, Copy)]
-pub(in crate::elements::nmsfilter) struct Reading {
+pub(crate) struct Reading {
     pub decoder: &'static dyn Decoder,
-    /// Whether the class is a number in a tensor.
-    pub class_field: bool,
     /// Whether rows are anchors, and have no objectness.
     pub rows_without_objectness: bool,
     /// The number of classes.
     pub classes: usize,
     /// The lowest score threshold of any class.
     pub threshold: f32,
-    /// Whether coordinates are read as normalized.
-    pub normalized: bool,
-    /// Width and height of the model's input in pixels.
-    pub model: [f32; 2],
+    pub boxes: ReadBoxes,
+}
+
+impl Reading {
+    /// The reading of `choice` with these parameters, on a model's input of this width and height, if they are known.
+    pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>) -> Self {
+        let layout = &choice.layout;
+        Self {
+            decoder: choice.decoder,
+            rows_without_objectness: layout.has_rows_without_objectness(),
+            classes: layout.classes,
+            threshold: params.thresholds.lowest(layout.classes),
+            boxes: ReadBoxes {
+                normalized: layout.normalized,
+                model,
+                in_frame: params.visible != Bounds::ANY,
+                class_field: layout.has_class_field(),
+            },
+        }
+    }
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let &Self { classes, threshold, boxes, .. } = self;
+        let decoder = self.decoder.name();
+        write!(f, "{decoder}, {classes} classes, threshold {threshold}, {boxes:?}")
+    }
 }
 
 impl PartialEq for Reading {
     fn eq(&self, other: &Self) -> bool {
-        let key =
-            |of: &Self| (of.decoder.name(), of.classes, of.threshold, of.normalized, of.model);
+        let key = |of: &Self| (of.decoder.name(), of.classes, of.threshold, of.boxes);
         key(self) == key(other)
-    }
-}
-
-/// Numbers that the reading excludes.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum NumberContradiction {
-    #[error(
-        "a score is {score}, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors are \
-         of another model family and boxes and classes are wrong; correct decoder"
-    )]
-    Score { score: f32, decoder: &'static str },
-    #[error(
-        "a score is {score}, and score-threshold is {threshold}: scores above 1 are not probabilities, but \
-         logits, percentages or class numbers; correct decoder, export the model with probabilities, or set \
-         score-threshold to a score of this kind"
-    )]
-    UnboundedScore { score: f32, threshold: f32 },
-    #[error(
-        "every one of {anchors} anchors is rejected: their numbers are NaN or infinite, or their boxes are outside the \
-         frame{classes}; check the model and decoder; {coordinates}"
-    )]
-    AllRejected { anchors: usize, classes: ReadClasses, coordinates: ReadCoordinates },
-    #[error(
-        "anchors rejected: {rejected}, candidates: {candidates}; most numbers are no boxes, or boxes outside the \
-         frame{classes}; {coordinates}"
-    )]
-    Rejected {
-        rejected: usize,
-        candidates: usize,
-        classes: ReadClasses,
-        coordinates: ReadCoordinates,
-    },
-    #[error(
-        "all {boxes} boxes are within the first pixel of the model's input of {width}x{height}, so they are \
-         probably normalized; set coordinates=normalized",
-        width = model[0], height = model[1]
-    )]
-    Normalized { boxes: usize, model: [f32; 2] },
-    #[error(
-        "all {boxes} boxes are in the upper left corner of the model's input of {width}x{height}: their numbers \
-         are not pixels; check decoder and coordinates, and that the model is exported with decoded boxes (YOLOX: \
-         --decode_in_inference)",
-        width = model[0], height = model[1]
-    )]
-    InCorner { boxes: usize, model: [f32; 2] },
-    #[error(
-        "{candidates} of {anchors} anchors are candidates, and in a detector's output most are background: decoder \
-         {decoder} probably reads objectness as the score of class 0; set decoder=yolov5 or decoder=yolox"
-    )]
-    NoBackground { candidates: usize, anchors: usize, decoder: &'static str },
-    #[error(
-        "the scores of all {anchors} boxes reach the threshold: if the first of the two scores is that of the background, set \
-         decoder=ultraface"
-    )]
-    BackgroundClass { anchors: usize },
-    #[error(
-        "{boxes} of {all} boxes are many times larger than the model's input of {width}x{height}; {coordinates}",
-        width = model[0], height = model[1]
-    )]
-    Huge { boxes: usize, all: usize, model: [f32; 2], coordinates: ReadCoordinates },
-    #[error(
-        "{far} of {all} keypoints are far from their boxes, so they are no keypoints, or have another unit than the \
-         boxes; correct decoder, or describe the output with decoder=layout, with a unit for the points"
-    )]
-    Points { far: usize, all: usize },
-}
-
-/// How coordinates are read, and what to check.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::elements::nmsfilter) struct ReadCoordinates {
-    normalized: bool,
-    model: [f32; 2],
-}
-
-impl std::fmt::Display for ReadCoordinates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [width, height] = self.model;
-        match self.normalized {
-            true => f.write_str(
-                "coordinates are read as normalized: set coordinates=pixels if they are pixels, or correct \
-                 decoder or box-format",
-            ),
-            false => write!(
-                f,
-                "coordinates are read as pixels of an input of {width}x{height}: set coordinates=normalized if \
-                 they are from 0 to 1, or correct decoder, box-format, model-width and model-height, or letterbox"
-            ),
-        }
-    }
-}
-
-/// Whether classes are numbers in a tensor, whose anchors are rejected if they are not whole or negative.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::elements::nmsfilter) struct ReadClasses {
-    are_numbers: bool,
-}
-
-impl std::fmt::Display for ReadClasses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.are_numbers {
-            true => f.write_str(", or the class column has numbers that are negative or not whole, so it has no classes"),
-            false => Ok(()),
-        }
     }
 }
 
 /// Sums over frames with one reading.
 #[derive(Debug, Default)]
-pub(in crate::elements::nmsfilter) struct Evidence {
+pub(crate) struct Evidence {
     frames: usize,
     anchors: usize,
     candidates: usize,
@@ -206,7 +126,7 @@ pub(in crate::elements::nmsfilter) struct Evidence {
 
 /// Sums over the points of survivors.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::elements::nmsfilter) struct PointEvidence {
+pub(crate) struct PointEvidence {
     all: usize,
     /// Points that are farther from the survivor's box than a quarter of its size.
     far: usize,
@@ -228,7 +148,7 @@ impl PointEvidence {
 
 impl Evidence {
     /// Adds a frame of `anchors` anchors, or with multi-label, pairs of anchor and class.
-    pub fn add(&mut self, frame: &ImageOutcome<'_>, anchors: usize, model: [f32; 2]) {
+    pub fn add(&mut self, frame: &ImageOutcome<'_>, anchors: usize, model: Option<[f32; 2]>) {
         self.frames += 1;
         self.anchors += anchors;
         self.candidates += frame.candidates;
@@ -238,6 +158,7 @@ impl Evidence {
         if let Some(best) = frame.survivors.first() {
             self.greatest_score = self.greatest_score.max(best.score);
         }
+        let Some(model) = model else { return };
         for survivor in frame.survivors {
             self.within_unit += usize::from(is_within_unit(survivor));
             self.in_corner += usize::from(is_in_corner(survivor, model));
@@ -274,32 +195,41 @@ impl Evidence {
     /// The contradiction of the boxes of all frames.
     pub fn of_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
         let &Self { anchors, candidates, rejected, survivors, .. } = self;
-        let &Reading { normalized, model, .. } = reading;
-        let coordinates = ReadCoordinates { normalized, model };
-        let classes = ReadClasses { are_numbers: reading.class_field };
         if self.is_empty() {
             return None;
         }
         if rejected >= REJECTED_PER_CANDIDATE * candidates {
-            return Some(match candidates == 0 && rejected >= anchors {
-                true => NumberContradiction::AllRejected { anchors, classes, coordinates },
-                false => {
-                    NumberContradiction::Rejected { rejected, candidates, classes, coordinates }
-                }
+            let is_all = candidates == 0 && rejected >= anchors;
+            let reading = reading.boxes;
+            return Some(if is_all {
+                NumberContradiction::AllRejected { anchors, reading }
+            } else {
+                NumberContradiction::Rejected { rejected, candidates, reading }
             });
         }
-        let is_large = model.iter().all(|&side| side >= MIN_INPUT);
         if survivors == 0 {
-            None
-        } else if is_large && self.within_unit == survivors {
+            return None;
+        }
+        reading
+            .boxes
+            .model
+            .and_then(|model| self.of_place(reading.boxes, model))
+            .or_else(|| self.of_points())
+            .or_else(|| self.of_background(reading))
+    }
+
+    /// The contradiction of where the boxes are in the model's input.
+    fn of_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
+        let &Self { survivors, .. } = self;
+        let is_large = model.iter().all(|&side| side >= MIN_INPUT);
+        if is_large && self.within_unit == survivors {
             Some(NumberContradiction::Normalized { boxes: survivors, model })
         } else if is_large && self.in_corner == survivors && self.most_survivors >= MIN_IN_CORNER {
             Some(NumberContradiction::InCorner { boxes: survivors, model })
         } else if 2 * self.huge >= survivors {
-            let boxes = self.huge;
-            Some(NumberContradiction::Huge { boxes, all: survivors, model, coordinates })
+            Some(NumberContradiction::Huge { boxes: self.huge, all: survivors, model, reading })
         } else {
-            self.of_points().or_else(|| self.of_background(reading))
+            None
         }
     }
 
@@ -352,22 +282,23 @@ fn is_huge(box_: &Detection, [width, height]: [f32; 2]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contradictions::{Interface, Warning};
     use crate::decoder::by_name;
     use crate::engine::Masks;
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;
+    const BOXES: ReadBoxes =
+        ReadBoxes { normalized: false, model: Some(MODEL), in_frame: true, class_field: false };
 
     fn reading(decoder: &str) -> Reading {
         let decoder = by_name(decoder).unwrap();
         Reading {
             decoder,
-            class_field: false,
             rows_without_objectness: false,
             classes: 2,
             threshold: 0.25,
-            normalized: false,
-            model: MODEL,
+            boxes: BOXES,
         }
     }
 
@@ -390,7 +321,7 @@ mod tests {
                     rejected,
                 },
                 ANCHORS,
-                MODEL,
+                Some(MODEL),
             );
         }
         evidence
@@ -413,7 +344,7 @@ mod tests {
             candidates,
             rejected,
         };
-        evidence.add(&frame, ANCHORS, MODEL);
+        evidence.add(&frame, ANCHORS, Some(MODEL));
         evidence.of_boxes(&reading("yolov8"))
     }
 
@@ -468,15 +399,30 @@ mod tests {
 
     #[test]
     fn the_class_column_is_named_if_there_is_one() {
-        let coordinates = ReadCoordinates { normalized: false, model: MODEL };
-        let text = |are_numbers| {
-            let classes = ReadClasses { are_numbers };
-            NumberContradiction::Rejected { rejected: 9, candidates: 1, classes, coordinates }
-                .to_string()
+        let text = |class_field| {
+            let reading = ReadBoxes { class_field, ..BOXES };
+            let rejected = NumberContradiction::Rejected { rejected: 9, candidates: 1, reading };
+            Warning::from(rejected).text(Interface::Element).to_string()
         };
         let expected = "frame, or the class column has numbers that are negative or not whole";
         assert!(text(true).contains(expected), "{}", text(true));
         assert!(!text(false).contains("class column"), "{}", text(false));
+    }
+
+    #[test]
+    fn boxes_of_a_model_of_unknown_size_have_no_place() {
+        let reading = Reading { boxes: ReadBoxes { model: None, ..BOXES }, ..reading("yolov8") };
+        let survivors = [survivor([0.1, 0.2, 0.5, 0.9], 0.9)];
+        let mut evidence = Evidence::default();
+        let frame = ImageOutcome {
+            survivors: &survivors,
+            columns: &[],
+            masks: Masks::default(),
+            candidates: 1,
+            rejected: 0,
+        };
+        evidence.add(&frame, ANCHORS, None);
+        assert_eq!(evidence.of_boxes(&reading), None);
     }
 
     #[test]
@@ -503,7 +449,7 @@ mod tests {
 
     #[test]
     fn inputs_of_few_pixels_have_no_corner() {
-        let model = [16.0, 16.0];
+        let model = Some([16.0, 16.0]);
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
         let mut evidence = Evidence::default();
         let frame = ImageOutcome {
@@ -514,7 +460,11 @@ mod tests {
             rejected: 0,
         };
         evidence.add(&frame, ANCHORS, model);
-        assert_eq!(evidence.of_boxes(&Reading { model, ..reading("windows") }), None);
+        assert_eq!(
+            evidence
+                .of_boxes(&Reading { boxes: ReadBoxes { model, ..BOXES }, ..reading("windows") }),
+            None
+        );
     }
 
     #[test]
@@ -545,7 +495,7 @@ mod tests {
                 candidates,
                 rejected: 0,
             };
-            evidence.add(&frame, anchors, MODEL);
+            evidence.add(&frame, anchors, Some(MODEL));
         }
         evidence.of_boxes(&reading)
     }
