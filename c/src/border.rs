@@ -29,11 +29,16 @@ impl Failure {
         Self::new(Status::InvalidArgument, text)
     }
 
-    /// The text for C: without the zero bytes that it may have from a tensor's id.
+    /// The text for C.
     pub fn c_text(&self) -> CString {
-        let text: Vec<u8> = self.text.bytes().filter(|&byte| byte != 0).collect();
-        CString::new(text).unwrap_or_default()
+        c_text(&self.text)
     }
+}
+
+/// A text for C: without the zero bytes that it may have from a tensor's id.
+pub fn c_text(text: &str) -> CString {
+    let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
+    CString::new(text).unwrap_or_default()
 }
 
 /// Calls `function`. A panic, which is a defect of this library, becomes a failure.

@@ -603,6 +603,41 @@ fn settings_that_are_none_are_errors() {
     assert_eq!(handle.detections(0).len(), 2);
 }
 
+/// The warnings of a handle.
+fn warnings(filter: *const Filter) -> Vec<String> {
+    (0..)
+        .map(|index| unsafe { nmsfilter_warning(filter, index) })
+        .take_while(|text| !text.is_null())
+        .map(text)
+        .collect()
+}
+
+#[test]
+fn tensors_that_are_misread_are_warned_of_once() {
+    // Rows of corners, score and class, as end-to-end models have them.
+    let rows = [10.0, 20.0, 60.0, 90.0, 0.9, 3.0].repeat(300);
+    let rows = tensor(c"output0", &[1, 300, 6], &rows);
+    let handle = Handle::new();
+    handle.check(handle.set_decoder(c"yolov8"));
+    assert!(warnings(handle.0).is_empty());
+    for _ in 0..3 {
+        handle.run(&[rows]).unwrap();
+    }
+    let found = warnings(handle.0);
+    assert!(
+        found[0].ends_with("set the decoder end2end, or class_count to 2 if the model has as many"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("a score is 3, but scores of decoder yolov8 are probabilities"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 2);
+    handle.check(handle.set_decoder(c"end2end"));
+    handle.run(&[rows]).unwrap();
+    assert!(warnings(handle.0).is_empty() && warnings(null()).is_empty());
+}
+
 #[test]
 fn errors_of_a_run_have_their_status() {
     let handle = Handle::new();
