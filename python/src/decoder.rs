@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use gstnmsfilter::cuda::Device;
 use gstnmsfilter::nms::{
     Activation, Backend, BoxFormat, ClassThresholds, Coordinates, Interface, KeypointShape, Method,
-    Nms, Overlap, check_model_size,
+    Nms, Overlap, Warning, check_model_size,
 };
 use gstnmsfilter::tensor::{Quantization, TensorView};
 use pyo3::IntoPyObjectExt;
@@ -226,10 +226,11 @@ impl Decoder {
             let kind = if is_on_device { &host_kind(py) } else { &first.kind };
             Detections::on_host(py, kind, &outcome, room)?
         };
-        let warnings = &engine.nms.warnings()[engine.warned..];
-        let texts: Vec<_> =
-            warnings.iter().map(|it| it.text(Interface::Python).to_string()).collect();
-        // A filter of warnings can call this decoder.
+        let warnings = engine.nms.warnings();
+        let text = |warning: &Warning| warning.text(Interface::Python).to_string();
+        let texts: Vec<_> = warnings[engine.warned..].iter().map(text).collect();
+        engine.warned = warnings.len();
+        // What shows a warning can call this decoder.
         drop(engines);
         self.warn(py, ordinal, &texts)?;
         Ok(found)
@@ -239,12 +240,16 @@ impl Decoder {
         self.engines.lock_py_attached(py).unwrap_or_else(|error| error.into_inner())
     }
 
-    /// Issues warnings of the engine with this number. Where filters make exceptions of them, each call raises them.
+    /// Issues the last warnings of the engine with this number. Where filters make exceptions of them, each call raises
+    /// them.
     fn warn(&self, py: Python<'_>, ordinal: Option<u32>, texts: &[String]) -> Result<()> {
-        for text in texts {
-            py.import("nmsfilter._errors")?.call_method1("warn_misread", (text,))?;
-            if let Some(engine) = self.lock(py).iter_mut().find(|it| it.ordinal == ordinal) {
-                engine.warned += 1;
+        for (issued, text) in texts.iter().enumerate() {
+            let warn = |text| py.import("nmsfilter._errors")?.call_method1("warn_misread", (text,));
+            if let Err(error) = warn(text) {
+                if let Some(engine) = self.lock(py).iter_mut().find(|it| it.ordinal == ordinal) {
+                    engine.warned -= texts.len() - issued;
+                }
+                return Err(error.into());
             }
         }
         Ok(())

@@ -324,7 +324,11 @@ fn no_fit(
     // An error with a specificity, or the only error, is more specific than the list of all tensors.
     let specificity = |error: &&LayoutError| match wanted {
         Some(_) => error.specificity(),
-        None => error.specificity().filter(|_| matches!(error, LayoutError::Batch { .. })),
+        None => {
+            let is_of_batch =
+                matches!(error, LayoutError::Batch { .. } | LayoutError::NoImages { .. });
+            error.specificity().filter(|_| is_of_batch)
+        }
     };
     let specific =
         errors.iter().filter(|error| specificity(error).is_some()).min_by_key(specificity);

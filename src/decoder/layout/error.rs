@@ -77,6 +77,14 @@ pub enum LayoutError {
         /// The number of priors.
         priors: usize,
     },
+    /// The first dimension is 0.
+    #[error(
+        "tensor {tensor}: expected a batch of at least one image, got none; leave out empty batches"
+    )]
+    NoImages {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
     /// The first of three dimensions is not 1, and [`Options::batch`](crate::nms::Options::batch) is not set.
     #[error(
         "tensor {tensor}: expected a batch dimension of 1, got {batch}; \
@@ -181,7 +189,7 @@ impl LayoutError {
     /// tensor is probably the output of another model family.
     pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
         match self {
-            Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
+            Self::NoImages { .. } | Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } => Some(0),
