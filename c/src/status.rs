@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-use gstnmsfilter::nms::{DescriptionError, EngineError, NmsError};
+use gstnmsfilter::nms::{DescriptionError, EngineError, Interface, NmsError};
 
 use crate::border::{self, Failure};
 
@@ -51,7 +51,7 @@ impl From<NmsError> for Failure {
             NmsError::Engine(_) => Status::Decoder,
             _ => Status::InvalidArgument,
         };
-        Self::new(status, error)
+        Self::new(status, error.text(Interface::C))
     }
 }
 

@@ -658,6 +658,10 @@ fn errors_of_a_run_have_their_status() {
     let unknown = tensor(c"unknown", &[3, 4], &WINDOWS);
     assert_eq!(handle.run(&[unknown]).unwrap_err().0, Status::Decoder);
     assert_eq!(handle.run(&[]).unwrap_err().0, Status::Decoder);
+    let numbers = vec![0.0; 56 * 20];
+    let ambiguous = handle.run(&[tensor(c"output0", &[1, 56, 20], &numbers)]).unwrap_err().1;
+    let expected = "; set the decoder (nmsfilter_set_decoder) to the right one, and for yolov8 class_count to the model's";
+    assert!(ambiguous.contains(expected), "{ambiguous}");
 
     handle.check(handle.set_params(|params| params.overlap = Overlap::ProbIou as u32));
     assert_eq!(handle.run(&[windows()]).unwrap_err().0, Status::Unsupported);

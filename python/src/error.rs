@@ -5,7 +5,7 @@
 //! and other Python code expects the former.
 
 use gstnmsfilter::cuda::{DeviceError, DriverError};
-use gstnmsfilter::nms::{EngineError, NmsError, ParamError, Parameter};
+use gstnmsfilter::nms::{EngineError, Interface, NmsError, ParamError, Parameter};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -43,10 +43,19 @@ impl From<NmsError> for Error {
                     "overlap: {overlap:?} is not defined for {boxes} boxes; choose {instead:?}"
                 ))
             }
+            // Class limits, the other reason, cannot be set in Python.
+            NmsError::Engine(EngineError::NeedsHost { what, .. }) => Self::Input(format!(
+                "results in device memory: {what}; pass masks=False, or results=\"host\""
+            )),
+            NmsError::Engine(EngineError::Unsupported { engine, what, value, .. }) => {
+                Self::Input(format!(
+                    "the engine {engine} does not support the {what} {value}; pass the arrays in host memory"
+                ))
+            }
             NmsError::Engine(ref engine) if engine.is_device_error() => {
                 Self::Device(error.to_string())
             }
-            _ => Self::Input(in_python(error.to_string())),
+            error => Self::Input(error.text(Interface::Python)),
         }
     }
 }
@@ -63,28 +72,6 @@ impl From<ParamError> for Error {
         let class = error.class.map(|class| format!("[{class}]")).unwrap_or_default();
         Self::Input(format!("{name}{class}: expected {}, got {}", error.expected, error.got))
     }
-}
-
-/// The core's messages name the properties of the element `nmsfilter`, and what C and Rust programs pass. Here they name
-/// arguments.
-const WORDS: [(&str, &str); 13] = [
-    ("the buffer's tensors", "outputs"),
-    ("the buffer carries", "outputs has"),
-    ("model-width and model-height", "model_size"),
-    ("the property decoder", "decoder"),
-    ("the property quantization", "quantization"),
-    ("set the ids, or decoder", "pass a dictionary with these names, or decoder"),
-    ("num-classes", "num_classes"),
-    ("multi-label", "multi_label"),
-    ("box-format", "box_format"),
-    ("score-activation", "score_activation"),
-    ("keypoint-shape", "keypoint_shape"),
-    ("set masks to false", "pass masks=False, or results=\"host\""),
-    ("choose the backend cpu", "pass the arrays in host memory"),
-];
-
-fn in_python(message: String) -> String {
-    WORDS.iter().fold(message, |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 impl From<DeviceError> for Error {

@@ -17,7 +17,7 @@ use crate::input::type_name;
 /// A whole number of at least 0.
 fn count(name: &str, value: &Bound<'_, PyAny>) -> Result<usize> {
     value.extract().map_err(|_| {
-        let expected = format!("{name}: expected a whole number of at least 0, of at most 64 bits");
+        let expected = format!("{name}: expected a whole number from 0 to 2^64 - 1");
         match value.call_method0("__index__") {
             Ok(number) => Error::Input(format!("{expected}, got {number}")),
             Err(_) => Error::Type(format!("{expected}, got {}", type_name(value))),

@@ -134,7 +134,7 @@ class Mistakes(unittest.TestCase):
         self.expect(TypeError, message, nmsfilter.Decoder, iou_threshold="0.5")
 
     def test_15_numbers_that_are_no_counts(self):
-        whole = "expected a whole number of at least 0, of at most 64 bits, got"
+        whole = "expected a whole number from 0 to 2^64 - 1, got"
         error = nmsfilter.InputError
         for name in ("max_detections", "max_candidates", "num_classes"):
             self.expect(error, f"{name}: {whole} -1", nmsfilter.Decoder, **{name: -1})

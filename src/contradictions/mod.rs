@@ -18,6 +18,7 @@ use crate::engine::Outcome;
 
 pub(crate) use evidence::{PointEvidence, Reading};
 pub use names::Interface;
+pub(crate) use names::Name;
 pub(crate) use plan::{PlanFacts, of_plan};
 
 use evidence::Evidence;

@@ -128,6 +128,7 @@ pub(crate) use validate::check_overlap;
 
 use std::time::Duration;
 
+use crate::contradictions::{Interface, Name};
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::device::{DeviceError, DriverError, ForeignStream};
 use crate::geometry::Corners;
@@ -353,11 +354,7 @@ pub enum EngineError {
     },
     /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
     /// can address.
-    #[error(
-        "{anchors} anchors of {classes} classes are more pairs than the {} that multi-label \
-         supports; set multi-label to false",
-        u32::MAX
-    )]
+    #[error("{}", self.text(Interface::Element))]
     Pairs {
         /// The number of anchors.
         anchors: usize,
@@ -496,6 +493,21 @@ impl From<DriverError> for EngineError {
 }
 
 impl EngineError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        match self {
+            Self::Pairs { anchors, classes } => {
+                let (name, most) = (interface.name(Name::MultiLabel), u32::MAX);
+                format!(
+                    "{anchors} anchors of {classes} classes are more pairs than the {most} that {name} supports; \
+                     set {name} to false"
+                )
+            }
+            // Others name no setting that every interface has.
+            error => error.to_string(),
+        }
+    }
+
     /// Whether the GPU or its driver failed, as opposed to an error in the tensors, the layout or the
     /// parameters.
     pub fn is_device_error(&self) -> bool {

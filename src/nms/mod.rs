@@ -55,8 +55,8 @@ pub use boxes::BoxNms;
 pub use crate::contradictions::{Interface, Warning};
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
-    BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError, MAX_CLASSES,
-    Options,
+    Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
+    MAX_CLASSES, Options,
 };
 pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
@@ -108,11 +108,22 @@ pub enum NmsError {
         got: String,
     },
     /// No decoder reads the tensors.
-    #[error(transparent)]
+    #[error("{}", .0.text(Interface::Rust))]
     Choice(#[from] ChoiceError),
     /// The engine cannot run.
-    #[error(transparent)]
+    #[error("{}", .0.text(Interface::Rust))]
     Engine(#[from] EngineError),
+}
+
+impl NmsError {
+    /// The text with the names that `interface` has for settings of decoders and engines.
+    pub fn text(&self, interface: Interface) -> String {
+        match self {
+            Self::Choice(error) => error.text(interface),
+            Self::Engine(error) => error.text(interface),
+            error => error.to_string(),
+        }
+    }
 }
 
 /// An outcome with what belongs to survivors besides their upright boxes and their masks.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `gstnmsfilter::nms`, the interface for programs without GStreamer.
 
-use gstnmsfilter::nms::{Backend, Coordinates, Detection, Nms, NmsError};
+use gstnmsfilter::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::support::engines;
@@ -78,6 +78,57 @@ fn parameters_that_cannot_work_are_errors_of_a_run() {
 }
 
 #[test]
+fn errors_have_the_names_of_an_interface() {
+    let numbers = vec![0.0; 85 * 20];
+    let text = |decoder: Option<&str>, shape: &[usize], interface| {
+        let mut nms = nms();
+        nms.set_decoder(decoder).unwrap();
+        nms.options.num_classes = 79;
+        let tensors = [TensorView::from_slice("out", shape, &numbers)];
+        nms.run(&tensors).unwrap_err().text(interface)
+    };
+    let all = |decoder, shape| {
+        use Interface::{C, Element, Python, Rust};
+        [Element, Rust, C, Python].map(|interface| text(decoder, shape, interface))
+    };
+    let ends = |texts: [String; 4], ends: [&str; 4]| {
+        for (text, end) in texts.iter().zip(ends) {
+            assert!(text.ends_with(end), "{text}");
+        }
+    };
+    let needs = "decoder yolox-raw needs the size of the model's input; set";
+    ends(
+        all(Some("yolox-raw"), &[1, 20, 84]),
+        [
+            &format!("{needs} model-width and model-height"),
+            &format!("{needs} Nms::model_size"),
+            &format!("{needs} model_width and model_height"),
+            &format!("{needs} model_size"),
+        ],
+    );
+    let take = "or set it to 0 to take what the tensor has";
+    ends(
+        all(Some("yolov8"), &[1, 85, 20]),
+        [
+            &format!("16 classes, but num-classes is 79; correct num-classes, {take}"),
+            &format!("but Options::num_classes is 79; correct Options::num_classes, {take}"),
+            &format!("16 classes, but class_count is 79; correct class_count, {take}"),
+            &format!("16 classes, but num_classes is 79; correct num_classes, {take}"),
+        ],
+    );
+    let starts = ["the buffer's tensors (", "the tensors (", "the tensors (", "outputs ("];
+    let set = [
+        "set the property decoder to",
+        "set the decoder (Nms::set_decoder) to",
+        "set the decoder (nmsfilter_set_decoder) to",
+        "set decoder to",
+    ];
+    for ((text, start), set) in all(None, &[1, 85, 20]).iter().zip(starts).zip(set) {
+        assert!(text.starts_with(start) && text.contains(set), "{text}");
+    }
+}
+
+#[test]
 fn a_decoder_that_is_set_reads_tensors_of_any_id_until_it_is_unset() {
     let tensors = [TensorView::from_slice("out", &[2, 4], &IMAGE)];
     let mut nms = nms();
@@ -142,7 +193,7 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     assert_eq!(anchors(&mut nms, &windows), [0]);
     nms.params.thresholds.per_class = vec![0.95];
     assert!(anchors(&mut nms, &windows).is_empty());
-    nms.params.thresholds.per_class[0] = f32::NAN;
+    nms.params.thresholds.per_class[0] = f32::NEG_INFINITY;
     assert_eq!(anchors(&mut nms, &windows), [0, 1]);
     // One window, then a model of another family.
     let one = [TensorView::from_slice("windows", &[1, 4], &IMAGE)];
