@@ -9,11 +9,11 @@
 //! its shape: with the right reading and the default threshold no anchor is rejected, no score exceeds 1, and no
 //! box extends beyond the model's input by a tenth of it.
 
+use super::Reading;
 use super::numbers::{NumberContradiction, ReadBoxes};
-use crate::decoder::{Choice, Decoder, Scores};
+use crate::decoder::Scores;
 use crate::detail::{Point, Points};
-use crate::engine::{Detection, ImageOutcome, Params};
-use crate::geometry::Bounds;
+use crate::engine::{Detection, ImageOutcome};
 
 /// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
 /// which is at most 1/128.
@@ -56,53 +56,6 @@ const MIN_INPUT: f32 = 32.0;
 /// whom only the head is in the frame extends beyond it by less than three times the size of the visible part;
 /// pixels that are read as normalized extend by hundreds.
 const MAX_EXTENSION: f32 = 4.0;
-
-/// How the tensors are read.
-#[derive(Clone, Copy)]
-pub(crate) struct Reading {
-    pub decoder: &'static dyn Decoder,
-    /// Whether rows are anchors, and have no objectness.
-    pub rows_without_objectness: bool,
-    /// The number of classes.
-    pub classes: usize,
-    /// The lowest score threshold of any class.
-    pub threshold: f32,
-    pub boxes: ReadBoxes,
-}
-
-impl Reading {
-    /// The reading of `choice` with these parameters, on a model's input of this width and height, if they are known.
-    pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>) -> Self {
-        let layout = &choice.layout;
-        Self {
-            decoder: choice.decoder,
-            rows_without_objectness: layout.has_rows_without_objectness(),
-            classes: layout.classes,
-            threshold: params.thresholds.lowest(layout.classes),
-            boxes: ReadBoxes {
-                normalized: layout.normalized,
-                model,
-                in_frame: params.visible != Bounds::ANY,
-                class_field: layout.has_class_field(),
-            },
-        }
-    }
-}
-
-impl std::fmt::Debug for Reading {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let &Self { classes, threshold, boxes, .. } = self;
-        let decoder = self.decoder.name();
-        write!(f, "{decoder}, {classes} classes, threshold {threshold}, {boxes:?}")
-    }
-}
-
-impl PartialEq for Reading {
-    fn eq(&self, other: &Self) -> bool {
-        let key = |of: &Self| (of.decoder.name(), of.classes, of.threshold, of.boxes);
-        key(self) == key(other)
-    }
-}
 
 /// Sums over frames with one reading.
 #[derive(Debug, Default)]

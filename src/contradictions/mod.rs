@@ -4,26 +4,31 @@
 //! In: the facts of each new plan, and the result of each run. Out: [`Warning`]s. A decoder or a setting that contradicts
 //! the tensors (`plan.rs`) is found with the plan, a score that contradicts the decoder with the first frame that has one.
 //! Other numbers (`evidence.rs`) are judged when the caller has seen enough frames with candidates or rejected anchors;
-//! frames are not looked at afterwards.
+//! frames are not looked at afterwards. Images in which nothing is found are counted apart (`silence.rs`).
 
 mod evidence;
 mod names;
 mod numbers;
 mod plan;
+mod reading;
+mod silence;
 
 use std::fmt;
 use std::mem::discriminant;
 
 use crate::engine::Outcome;
 
-pub(crate) use evidence::{PointEvidence, Reading};
+pub(crate) use evidence::PointEvidence;
 pub use names::Interface;
 pub(crate) use names::Name;
 pub(crate) use plan::{PlanFacts, of_plan};
+pub(crate) use reading::Reading;
+pub(crate) use silence::{Quiet, Run};
 
 use evidence::Evidence;
 use numbers::NumberContradiction;
 use plan::PlanContradiction;
+use silence::Silence;
 
 /// Tensors, settings or results that are probably not as intended. Displayed with the names of the Rust interface.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +38,7 @@ pub struct Warning(Contradiction);
 enum Contradiction {
     Plan(PlanContradiction),
     Numbers(NumberContradiction),
+    Silence(Silence),
 }
 
 impl Warning {
@@ -50,6 +56,7 @@ impl Warning {
             (Contradiction::Numbers(one), Contradiction::Numbers(other)) => {
                 discriminant(one) == discriminant(other)
             }
+            (Contradiction::Silence(_), Contradiction::Silence(_)) => true,
             _ => false,
         }
     }
@@ -58,6 +65,12 @@ impl Warning {
     #[cfg(feature = "gstreamer")]
     pub(crate) fn is_of_plan(&self) -> bool {
         matches!(self.0, Contradiction::Plan(_))
+    }
+
+    /// Whether nothing is detected, or nothing right, as long as the decoder or the thresholds are not corrected.
+    pub(crate) fn explains_silence(&self) -> bool {
+        matches!(&self.0, Contradiction::Plan(contradiction)
+            if contradiction.is_of_decoder() || contradiction.is_of_thresholds())
     }
 
     /// Whether the decoder, and so the number of classes, is probably wrong.
@@ -79,6 +92,12 @@ impl From<PlanContradiction> for Warning {
     }
 }
 
+impl From<Silence> for Warning {
+    fn from(silence: Silence) -> Self {
+        Self(Contradiction::Silence(silence))
+    }
+}
+
 impl From<NumberContradiction> for Warning {
     fn from(contradiction: NumberContradiction) -> Self {
         Self(Contradiction::Numbers(contradiction))
@@ -95,6 +114,7 @@ impl fmt::Display for Text<'_> {
         match &self.warning.0 {
             Contradiction::Plan(contradiction) => contradiction.write(f, self.interface),
             Contradiction::Numbers(contradiction) => contradiction.write(f, self.interface),
+            Contradiction::Silence(silence) => silence.write(f, self.interface),
         }
     }
 }

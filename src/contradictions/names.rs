@@ -33,7 +33,9 @@ pub(crate) enum Name {
     MultiLabel,
     NumClasses,
     Quantization,
+    ScoreActivation,
     ScoreThreshold,
+    Sizes,
     /// The tensors of a run.
     Tensors,
 }
@@ -84,11 +86,20 @@ impl Interface {
             Name::Quantization => {
                 ["quantization", "TensorView::quantization", "the scale", "quantization"]
             }
-            Name::ScoreThreshold => [
-                "score-threshold",
-                "ClassThresholds::default",
-                "score_threshold",
-                "score_threshold",
+            Name::ScoreActivation => [
+                "score-activation",
+                "Options::score_activation",
+                "score_activation",
+                "score_activation",
+            ],
+            Name::ScoreThreshold => {
+                ["score-threshold", "Params::thresholds", "score_threshold", "score_threshold"]
+            }
+            Name::Sizes => [
+                "min-size, max-size or class-sizes",
+                "Params::sizes or ClassRule::sizes",
+                "min_size or max_size",
+                "the sizes",
             ],
         };
         match self {
@@ -188,7 +199,7 @@ mod tests {
                 "the decoder end2end",
                 "Options::num_classes to 2",
                 "Options::coordinates to Coordinates::Normalized",
-                "ClassThresholds::default"
+                "Params::thresholds"
             ]
         );
     }

@@ -80,6 +80,12 @@ pub(crate) enum PlanContradiction {
         queries: usize,
         classes: usize,
     },
+    UnusedBoxFormat {
+        decoder: &'static str,
+    },
+    UnusedActivation {
+        decoder: &'static str,
+    },
 }
 
 /// A tensor that is not read.
@@ -93,12 +99,16 @@ pub(crate) enum Unread {
 
 impl PlanContradiction {
     /// Whether the decoder, and so the number of classes, is probably wrong.
-    #[cfg(feature = "gstreamer")]
     pub fn is_of_decoder(&self) -> bool {
         matches!(
             self,
             Self::Family { .. } | Self::Id { .. } | Self::SixColumns { .. } | Self::FewRows { .. }
         )
+    }
+
+    /// Whether no score reaches its threshold.
+    pub fn is_of_thresholds(&self) -> bool {
+        matches!(self, Self::Threshold { .. } | Self::NoClass { .. })
     }
 
     /// Writes the text, with the names of an interface.
@@ -193,6 +203,20 @@ impl PlanContradiction {
                 "decoder {decoder} reads {queries} queries of {classes} classes in tensor {tensor}, but such models \
                  have some hundreds of queries; correct {word}"
             ),
+            Self::UnusedBoxFormat { decoder } => {
+                let name = names.name(Name::BoxFormat);
+                write!(
+                    f,
+                    "{name} has no effect: the boxes of decoder {decoder} have a format of their own; unset {name}"
+                )
+            }
+            Self::UnusedActivation { decoder } => {
+                let name = names.name(Name::ScoreActivation);
+                write!(
+                    f,
+                    "{name} has no effect on the scores that decoder {decoder} reads; unset {name}"
+                )
+            }
         }
     }
 }
@@ -220,6 +244,8 @@ pub(crate) fn of_plan(facts: PlanFacts<'_>) -> impl Iterator<Item = Warning> {
         of_steps(facts),
         of_unread_tensors(facts),
         of_queries(facts),
+        of_box_format(facts),
+        of_activation(facts),
     ]
     .into_iter()
     .flatten()
@@ -335,4 +361,29 @@ fn of_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     }
     let tensor = facts.tensors[layout.groups[0].scores.tensor].to_string();
     Some(PlanContradiction::Queries { decoder, tensor, queries, classes })
+}
+
+/// Whether an option has an effect on boxes and scores. Decoders do not state which options they obey, so the layout is
+/// compared with the one `without` it.
+fn has_effect(facts: PlanFacts<'_>, without: Options) -> bool {
+    let PlanFacts { choice: Choice { decoder, layout, .. }, tensors, .. } = facts;
+    decoder::choose(tensors, Some(*decoder), without).map_or(true, |other| {
+        (other.layout.boxes, other.layout.score) != (layout.boxes, layout.score)
+    })
+}
+
+fn of_box_format(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+    let box_format = Options::default().box_format;
+    let is_set = facts.options.box_format != box_format;
+    let decoder = facts.choice.decoder.name();
+    (is_set && !has_effect(facts, Options { box_format, ..facts.options }))
+        .then_some(PlanContradiction::UnusedBoxFormat { decoder })
+}
+
+/// An activation that the decoder has anyway contradicts nothing.
+fn of_activation(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+    let is_other = facts.options.score_activation? != facts.choice.layout.score.activation;
+    let decoder = facts.choice.decoder.name();
+    (is_other && !has_effect(facts, Options { score_activation: None, ..facts.options }))
+        .then_some(PlanContradiction::UnusedActivation { decoder })
 }

@@ -46,7 +46,7 @@ use crate::decoder;
 use crate::detail::Details;
 use crate::engine;
 use crate::plan::{Place, Plan};
-use crate::tensor::TensorView;
+use crate::tensor::{Quantization, TensorView};
 
 use watch::Watch;
 
@@ -99,6 +99,18 @@ pub enum NmsError {
     /// A parameter has a value that cannot work.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// The zero point of a quantized tensor is not a number of the tensor's type.
+    #[error("tensor {tensor}: the zero point is {zero_point}; expected {least} to {greatest}")]
+    ZeroPoint {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The zero point.
+        zero_point: i32,
+        /// The least number of the type.
+        least: i32,
+        /// The greatest number of the type.
+        greatest: i32,
+    },
     /// A tensor of [`BoxNms`] is not what it reads.
     #[error("expected {expected}, got {got}")]
     BoxInput {
@@ -223,8 +235,9 @@ impl Nms {
 
     /// What is probably not as intended, in the order in which it was found, once for each kind: a decoder or an option
     /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
-    /// with one; and boxes that do, from the tenth image with candidates or rejected anchors. [`enqueue`](Self::enqueue),
-    /// whose results the host does not see, adds only the first. Setting a decoder or a layout empties the list.
+    /// with one; boxes that do, from the tenth image with candidates or rejected anchors; and ten images in which nothing
+    /// is found, with the best score. [`enqueue`](Self::enqueue), whose results the host does not see, adds only the first.
+    /// Setting a decoder or a layout empties the list.
     ///
     /// ```
     /// # use gstnmsfilter::nms::{Backend, Interface, Nms};
@@ -269,7 +282,7 @@ impl Nms {
         let (plan, params) = prepared(&self.plan, &place);
         let layout = &plan.choice().layout;
         let outcome = self.engine.run(tensors, layout, params)?;
-        self.watch.add(&outcome, plan, params);
+        self.watch.add(&outcome, tensors, plan, params);
         Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
     }
 
@@ -300,6 +313,17 @@ impl Nms {
     fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<Place, NmsError> {
         self.params.check()?;
         check_model_size(self.model_size)?;
+        for tensor in tensors {
+            let zero_point = tensor.quantization.map(Quantization::zero_point);
+            if let (Some(zero_point), Some(zero_points)) =
+                (zero_point, tensor.element.zero_points())
+                && !zero_points.contains(&zero_point)
+            {
+                let (least, greatest) = zero_points.into_inner();
+                let tensor = tensor.to_string();
+                return Err(NmsError::ZeroPoint { tensor, zero_point, least, greatest });
+            }
+        }
         let is_set = self.model_size != [1.0; 2];
         let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
         let choose = || decoder::choose(tensors, self.decoder, options);

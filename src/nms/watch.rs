@@ -3,14 +3,16 @@
 //!
 //! In: the facts of each new plan, and the outcome of each run. Out: a list of warnings, one of each kind.
 
-use crate::contradictions::{Numbers, PlanFacts, PointEvidence, Reading, Warning, of_plan};
-use crate::detail::Details;
-use crate::engine::{Outcome, Params};
+use crate::contradictions::{
+    Numbers, PlanFacts, PointEvidence, Quiet, Reading, Run, Warning, of_plan,
+};
+use crate::engine::{ImageOutcome, Outcome, Params};
 use crate::plan::Plan;
+use crate::tensor::TensorView;
 
-/// The number of images with candidates or rejected anchors after which their boxes are judged. One image can be an
-/// exception, and a program may have only a few.
-pub(super) const IMAGES: usize = 10;
+/// The number of images with candidates or rejected anchors after which their boxes are judged, and of images without, after
+/// which nothing is found. One image can be an exception, and a program may have only a few.
+const IMAGES: usize = 10;
 
 /// The warnings so far, and what later ones depend on.
 #[derive(Default)]
@@ -19,6 +21,7 @@ pub(super) struct Watch {
     numbers: Numbers,
     /// The images with candidates or rejected anchors.
     images: usize,
+    quiet: Quiet,
 }
 
 impl Watch {
@@ -29,13 +32,31 @@ impl Watch {
     /// Looks at a new plan, or at other parameters of it.
     pub fn begin(&mut self, facts: PlanFacts<'_>, reading: Reading) {
         if self.numbers.begin(reading) {
-            self.images = 0;
+            (self.images, self.quiet) = (0, Quiet::default());
         }
-        of_plan(facts).for_each(|warning| self.push(warning));
+        for warning in of_plan(facts) {
+            if warning.explains_silence() {
+                self.quiet.stop();
+            }
+            self.push(warning);
+        }
     }
 
     /// Looks at the outcome of a run. Does not allocate unless there is a warning.
-    pub fn add(&mut self, outcome: &Outcome<'_>, plan: &Plan, params: &Params) {
+    pub fn add(
+        &mut self,
+        outcome: &Outcome<'_>,
+        tensors: &[TensorView<'_>],
+        plan: &Plan,
+        params: &Params,
+    ) {
+        let run = Run { tensors, layout: &plan.choice().layout, params };
+        self.quiet.add(outcome, run);
+        if self.quiet.images() >= IMAGES
+            && let Some(silence) = self.quiet.end(Some(run))
+        {
+            self.push(silence.into());
+        }
         if !self.numbers.are_open() {
             return;
         }
@@ -43,8 +64,7 @@ impl Watch {
         if let Some(warning) = self.numbers.add(outcome, points, plan.anchors(params)) {
             self.push(warning);
         }
-        let has_any =
-            |image: &crate::engine::ImageOutcome<'_>| image.candidates + image.rejected > 0;
+        let has_any = |image: &ImageOutcome<'_>| image.candidates + image.rejected > 0;
         self.images += outcome.images().filter(has_any).count();
         if self.images >= IMAGES
             && let Some(warning) = self.numbers.judge()
@@ -63,7 +83,7 @@ impl Watch {
 /// The evidence of the points of all survivors.
 fn points(outcome: &Outcome<'_>, plan: &Plan, params: &Params) -> PointEvidence {
     let mut evidence = PointEvidence::default();
-    let details: &Details = plan.details();
+    let details = plan.details();
     if details.points().is_none() {
         return evidence;
     }

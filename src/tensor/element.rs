@@ -5,6 +5,7 @@
 //! elements in host memory.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use half::f16;
 
@@ -59,6 +60,15 @@ impl ElementType {
     /// Whether the elements are floating-point numbers that can be read.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F16)
+    }
+
+    /// The zero points that a quantized tensor of this type can have: the elements. `None` if the type is not quantized.
+    pub(crate) fn zero_points(self) -> Option<RangeInclusive<i32>> {
+        match self {
+            Self::I8 => Some(i8::MIN.into()..=i8::MAX.into()),
+            Self::U8 => Some(u8::MIN.into()..=u8::MAX.into()),
+            Self::F32 | Self::F16 | Self::I32 | Self::I64 | Self::Other(_) => None,
+        }
     }
 
     /// The type's name.

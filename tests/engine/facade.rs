@@ -2,7 +2,7 @@
 //! `gstnmsfilter::nms`, the interface for programs without GStreamer.
 
 use gstnmsfilter::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
-use gstnmsfilter::tensor::TensorView;
+use gstnmsfilter::tensor::{Quantization, TensorView};
 
 use crate::support::engines;
 
@@ -207,4 +207,100 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     assert!(nms.run(&windows).is_err());
     nms.options.num_classes = 0;
     assert_eq!(anchors(&mut nms, &windows), [0, 1]);
+}
+
+/// Rows of corners, score and class.
+fn end_to_end() -> Vec<f32> {
+    let mut rows = [0.0; 6].repeat(300);
+    rows[..6].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9, 5.0]);
+    rows
+}
+
+#[test]
+fn misread_tensors_give_warnings_once_in_the_words_of_each_interface() {
+    let rows = end_to_end();
+    let tensors = [TensorView::from_slice("output0", &[1, 300, 6], &rows)];
+    let mut nms = nms();
+    nms.set_decoder(Some("yolov8")).unwrap();
+    for _ in 0..3 {
+        nms.run(&tensors).unwrap();
+    }
+    let texts = |nms: &Nms, interface| -> Vec<String> {
+        nms.warnings().iter().map(|warning| warning.text(interface).to_string()).collect()
+    };
+    let [columns, score] = &texts(&nms, Interface::Python)[..] else {
+        panic!("{:?}", nms.warnings())
+    };
+    let expected = "decoder yolov8 reads rows of six numbers in tensor output0 (f32 1x300x6) as a box and 2 classes, but \
+                    six are usually a box, a score and a class; set decoder=\"end2end\", or num_classes=2 if the model \
+                    has as many";
+    assert_eq!(columns, expected);
+    assert!(score.starts_with("a score is 5, but scores of decoder yolov8 are probabilities"));
+    assert!(
+        texts(&nms, Interface::C)[0].contains("set the decoder end2end, or class_count to 2 if")
+    );
+    nms.set_decoder(Some("end2end")).unwrap();
+    nms.run(&tensors).unwrap();
+    assert_eq!(nms.warnings(), []);
+}
+
+#[test]
+fn boxes_are_judged_at_the_tenth_image() {
+    let mut windows = [0.2, 0.2, 0.3, 0.9].to_vec();
+    let mut nms = nms();
+    nms.model_size = [640.0; 2];
+    for run in 1..=12 {
+        windows[0] = 0.01 * run as f32;
+        nms.run(&[TensorView::from_slice("windows", &[1, 4], &windows)]).unwrap();
+        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}");
+    }
+    let text = nms.warnings()[0].to_string();
+    let expected = "all 10 boxes are within the first pixel of the model's input of 640x640, so they are probably \
+                    normalized; set Options::coordinates to Coordinates::Normalized";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn ten_images_in_which_nothing_is_found_give_the_best_score() {
+    let (mut output, objectness) = (vec![0.0f32; 84 * 50], [0.0625f32, 0.125]);
+    for (row, number) in output.chunks_mut(50).zip([100.0, 100.0, 40.0, 40.0]) {
+        row.fill(number);
+    }
+    (output[5 * 50], output[7 * 50 + 3]) = objectness.into();
+    let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 50], &output)];
+    let mut nms = nms();
+    for run in 1..=12 {
+        nms.run(&tensors).unwrap();
+        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}");
+    }
+    let text = nms.warnings()[0].text(Interface::Python).to_string();
+    let expected = "no detection in 10 images: the best score of decoder yolov8 is 0.125 (class 3), below the threshold \
+                    0.25; if there are objects in them, check decoder, score_threshold, ";
+    assert!(text.starts_with(expected), "{text}");
+    // With a candidate in one image, the others are empty scenes.
+    nms.set_decoder(None).unwrap();
+    nms.params.thresholds.default = 0.1;
+    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+    let background = [0.0f32; 84 * 50];
+    for _ in 0..12 {
+        nms.run(&[TensorView::from_slice("yolo-v8-out", &[1, 84, 50], &background)]).unwrap();
+    }
+    assert_eq!(nms.warnings(), []);
+}
+
+#[test]
+fn a_zero_point_outside_the_type_is_an_error() {
+    let windows = [100i8, 50, 80, 9];
+    let tensor = TensorView::from_slice("windows", &[1, 4], &windows);
+    for (zero_point, is_valid) in [(-128, true), (127, true), (128, false), (300, false)] {
+        let quantization = Quantization::new(0.1, zero_point);
+        let result = nms().run(&[tensor.clone().with_quantization(quantization)]).map(|_| ());
+        assert_eq!(result.is_ok(), is_valid, "{zero_point}: {result:?}");
+        if let Err(error) = result {
+            let expected = format!(
+                "tensor windows (i8 1x4): the zero point is {zero_point}; expected -128 to 127"
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
 }

@@ -244,6 +244,19 @@ fn a_batch_without_an_id_is_a_warning() {
 }
 
 #[test]
+fn a_large_batch_on_the_cpu_is_a_warning_before_the_model_is_opened() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&with_dynamic_batch());
+    let properties = "provider=cpu batch-size=33 model-instance-id=large";
+    let ended = pipeline::run(&Stream::new(0, 3).pipeline(&model, properties, &alone()));
+    let expected = "batch-size=33: on the CPU a run with 33 pictures takes as long as 33 runs, and memory for all of \
+                    them, also when the model is opened; set batch-size to the number of streams";
+    assert_eq!((ended.error, ended.warnings), (None, vec![expected.to_owned()]));
+}
+
+#[test]
 fn a_stream_can_be_added_and_removed_while_others_run() {
     if !has_onnx_runtime() {
         return;

@@ -321,6 +321,25 @@ fn numbers_that_are_none() {
 }
 
 #[test]
+fn a_mean_or_standard_deviation_for_another_range() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = identity(DIMS, Element::F32);
+    for (properties, black, white) in [
+        ("std=255", "0.000", "0.004"),
+        ("mean=127", "-127.000", "-126.000"),
+        ("mean=123.675,116.28,103.53 std=58.395,57.12,57.375", "-2.118", "-2.101"),
+    ] {
+        let expected = format!(
+            "range, mean and std: the model sees black as {black} and white as {white}, which is nearly the same; set \
+             range=0,255"
+        );
+        assert_says(&error_of(&model, properties), &[&expected]);
+    }
+}
+
+#[test]
 fn a_label_file_without_a_label() {
     element::init();
     let empty = ScratchFile::new("txt", b"\n");

@@ -127,6 +127,21 @@ fn assert_warns(properties: &str, tensors: &[NewTensor], texts: &[&str]) {
     }
 }
 
+/// Asserts that a picture, streams of three and of twelve seconds in which nothing is found give one warning with this
+/// text: at the end, or after ten seconds.
+fn assert_silent(properties: &str, tensors: &[NewTensor], text: &str) {
+    for (frames, count) in [(1, "1 frame:"), (30, "30 frames:"), (120, "101 frames:")] {
+        let posted = stream(frames, properties, tensors.to_vec());
+        let [(passed, warning)] = &posted[..] else { panic!("{properties}: {posted:?}") };
+        assert!(
+            warning.starts_with(&format!("no detection in {count} ")),
+            "{properties}: {warning}"
+        );
+        assert!(warning.contains(text), "{properties}: expected {text:?} in: {warning}");
+        assert_eq!(*passed, frames.min(100), "{properties}: {warning}");
+    }
+}
+
 /// The error of a picture with these tensors.
 fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
     let pipeline = parse(&format!(
@@ -162,9 +177,8 @@ fn tensors_that_are_read_rightly_give_no_warning() {
 #[test]
 fn scenes_that_are_rare_give_no_warning() {
     for objects in [
-        &[][..],
         // One small object, in the corner, elsewhere, and in the corner farthest from it.
-        &[([0.0, 0.0, 4.0, 5.0], 0.9, 0)],
+        &[([0.0, 0.0, 4.0, 5.0], 0.9, 0)][..],
         &[([300.0, 300.0, 301.0, 301.0], 0.9, 0)],
         &[([639.0, 479.0, 640.0, 480.0], 0.9, 0)],
         // Partly outside.
@@ -179,6 +193,50 @@ fn scenes_that_are_rare_give_no_warning() {
         assert_warns("", &[yolov5(YOLOV5, objects)], &[]);
         assert_warns("", &boxes(["boxes", "scores"], objects), &[]);
     }
+}
+
+/// The text has the best score, so that users see whether the scene is empty or the reading wrong.
+#[test]
+fn streams_in_which_nothing_is_found() {
+    let below = [([40.0, 50.0, 140.0, 250.0], 0.125, 3)];
+    let empty = "the best score of decoder yolov8 is 0.125 (class 3), below the threshold 0.25; if there are objects in \
+                 them, check decoder, score-threshold";
+    assert_silent("", &[yolov8(YOLOV8, 80, &below)], empty);
+    let no_box =
+        "none of the 100 anchors that decoder yolov5 reads has a box; if there are objects";
+    assert_silent("", &[yolov5(YOLOV5, &[])], no_box);
+    let size = "the sizes that are set leave out 2 boxes with scores up to 0.9, the best of 100x200 pixels of the \
+                model's input; correct min-size, max-size or class-sizes";
+    assert_silent("max-size=20", &[yolov8(YOLOV8, 80, &OBJECTS)], size);
+    assert_silent("class-sizes=0:..20x20,2:..20x20", &[yolov8(YOLOV8, 80, &OBJECTS)], size);
+    // An i8 tensor whose zero point has lost its sign: each score is below 0.
+    let bytes: Vec<i8> = vec![-128; 84 * ANCHORS];
+    init();
+    let quantized = NewTensor::from_vec("output0", &[1, 84, ANCHORS], bytes).unwrap();
+    let properties = "decoder=yolov8 quantization=output0:0.00390625:127";
+    let posted = stream(1, properties, vec![quantized]);
+    assert_eq!(posted.len(), 1, "{posted:?}");
+    // Lists that are empty have no anchors.
+    assert_warns("", &[tensor("windows", &[0, 4], vec![])], &[]);
+}
+
+#[test]
+fn properties_without_effect() {
+    let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
+    let format = "box-format has no effect: the boxes of decoder yolov8 have a format of their own; unset box-format";
+    assert_warns("box-format=center", &tensors, &[format]);
+    let activation = "score-activation has no effect on the scores that decoder yolov8 reads; unset score-activation";
+    assert_warns("score-activation=sigmoid", &tensors, &[activation]);
+    assert_warns("score-activation=none", &tensors, &[]);
+    assert_warns(
+        "unique-id=7",
+        &tensors,
+        &["unique-id=7 has no effect: it selects tensors of DeepStream"],
+    );
+    assert_warns("attach=0", &tensors, &["attach=0 attaches no detection to a buffer"]);
+    // They have one.
+    let centers = [([10.0, 10.0, 200.0, 200.0], 0.9, 0)];
+    assert_warns("box-format=center", &boxes(["boxes", "scores"], &centers), &[]);
 }
 
 #[test]
@@ -382,19 +440,30 @@ fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
 fn thresholds_that_no_score_reaches() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     let text = "score-threshold is 50 or more, but scores of decoder yolov8 are probabilities from 0 to 1, so \
-                nothing is detected; set score-threshold to less than 1, such as 0.5";
+                nothing is detected; set it to less than 1, such as 0.5";
     assert_warns("score-threshold=50", &tensors, &[text]);
-    assert_warns("score-threshold=1", &tensors, &[]);
+    let silence = |threshold: f32| {
+        format!(
+            "the best score of decoder yolov8 is 0.9 (class 0), below the threshold {threshold}; if there are"
+        )
+    };
+    assert_silent("score-threshold=1", &tensors, &silence(1.0));
     // Other classes are excluded on purpose.
     assert_warns("score-threshold=50 class-thresholds=0:0.5", &tensors, &[]);
-    let both = "the least of score-threshold and class-thresholds is 40 or more";
-    assert_warns("score-threshold=50 class-thresholds=0:40", &tensors, &[both]);
-    assert_warns("score-threshold=50", &boxes(["boxes", "scores"], &OBJECTS), &[]);
+    let both = "the least of score-threshold and class-thresholds is 1.5 or more";
+    assert_warns("score-threshold=50 class-thresholds=0:1.5", &tensors, &[both]);
+    let of_boxes = boxes(["boxes", "scores"], &OBJECTS);
+    assert_silent(
+        "score-threshold=50",
+        &of_boxes,
+        "score of decoder boxes is 0.9 (class 0), below the threshold 50;",
+    );
     let windows = tensor("windows", &[1, 4], vec![40.0, 50.0, 60.0, 459.0]);
     assert_warns("score-threshold=50", &[windows], &[]);
     let text = "classes=80,91 has none of the 80 classes (0 to 79) that decoder yolov8 reads";
     assert_warns("classes=80,91", &tensors, &[text]);
-    assert_warns("classes=79,91", &tensors, &[]);
+    let excluded = "the best score is 0.9, of class 0, which is excluded";
+    assert_silent("classes=79,91", &tensors, excluded);
 }
 
 /// Rows of six numbers as an end-to-end model has them: corners, score and class.
@@ -423,13 +492,15 @@ fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
             let [(0, warning)] = &posted[..] else { panic!("{posted:?}") };
             assert!(warning.contains(&text), "{warning}");
             let count = classes.split(' ').next().unwrap();
-            assert_warns(&format!("decoder={decoder} num-classes={count}"), &none, &[]);
+            let no_box = "anchors that decoder";
+            assert_silent(&format!("decoder={decoder} num-classes={count}"), &none, no_box);
             let file = labels(count.parse().unwrap());
             let properties = format!("decoder={decoder} label-file={}", file.display());
-            assert_warns(&properties, &none, &[]);
+            assert_silent(&properties, &none, no_box);
         }
     }
-    assert_warns("", &[six_columns("yolo-v5-out", 300, &[])], &[]);
+    let known = [six_columns("yolo-v5-out", 300, &[])];
+    assert_silent("", &known, "none of the 300 anchors that decoder yolov5 reads has a box");
 }
 
 #[test]

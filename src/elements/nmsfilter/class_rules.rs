@@ -8,7 +8,7 @@
 
 use super::list::entries;
 use super::settings::Settings;
-use crate::decoder::{Choice, MAX_CLASSES};
+use crate::decoder::{Choice, MAX_CLASSES, Scores};
 use crate::engine::{ClassRule, ClassThresholds, SizeLimits};
 use crate::output::Labels;
 
@@ -22,7 +22,18 @@ pub(super) enum ClassRuleError {
     UnknownClass { property: &'static str, name: String, labels: usize },
     #[error("{property}: cannot read {entry:?}; expected {expected}")]
     Entry { property: &'static str, entry: String, expected: &'static str },
+    #[error("{property}: there are two entries for class {class}; remove one")]
+    Repeated { property: &'static str, class: usize },
+    #[error(
+        "class-thresholds: the threshold of class {class} is {threshold}, but scores of decoder {decoder} are \
+         probabilities from 0 to 1; divide percentages by 100, and set 1.1 to exclude a class"
+    )]
+    Percentage { class: usize, threshold: String, decoder: &'static str },
 }
+
+/// From this threshold on, no decoder of probabilities means it: a little more than 1 excludes a class, percentages are
+/// greater.
+const MIN_PERCENTAGE: f32 = 2.0;
 
 /// A property with a value for each class that it lists.
 struct List<T> {
@@ -53,7 +64,7 @@ const MAX_DETECTIONS: List<u32> = List {
 const SIZES: List<SizeLimits> = List {
     property: "class-sizes",
     expected: "CLASS:WIDTHxHEIGHT..WIDTHxHEIGHT, the first or the last of which can be left out, and none greater \
-               than the other, as in person:16x32..400x800,7:..64x64",
+               than the other, with a last of at least 1x1 pixels, as in person:16x32..400x800,7:..64x64",
     parse: sizes,
 };
 
@@ -114,6 +125,10 @@ impl ClassRules {
             false => !kept.contains(&class),
         };
         for (class, threshold) in classes.list(&THRESHOLDS, settings.class_thresholds.as_deref())? {
+            if threshold >= MIN_PERCENTAGE && choice.decoder.scores() == Scores::Probabilities {
+                let (threshold, decoder) = (threshold.to_string(), choice.decoder.name());
+                return Err(ClassRuleError::Percentage { class, threshold, decoder });
+            }
             if !is_excluded(class) {
                 set_threshold(thresholds, class, threshold);
             }
@@ -195,7 +210,15 @@ impl Classes<'_> {
             let value = parse(value.trim()).ok_or_else(malformed)?;
             Ok((self.number(property, name.trim())?, value))
         };
-        entries(text).map(read).collect()
+        let mut found: Vec<(usize, T)> = Vec::new();
+        for entry in entries(text) {
+            let (class, value) = read(entry)?;
+            if found.iter().any(|(other, _)| *other == class) {
+                return Err(ClassRuleError::Repeated { property, class });
+            }
+            found.push((class, value));
+        }
+        Ok(found)
     }
 
     fn number(&self, property: &'static str, name: &str) -> Result<usize, ClassRuleError> {
@@ -218,7 +241,8 @@ fn sizes(text: &str) -> Option<SizeLimits> {
     };
     let is_empty = min.trim().is_empty() && max.trim().is_empty();
     let limits = SizeLimits { min: sides(min, 0.0)?, max: sides(max, f32::INFINITY)? };
-    let is_range = limits.min[0] <= limits.max[0] && limits.min[1] <= limits.max[1];
+    let has_pixels = limits.max.iter().all(|&side| side >= 1.0);
+    let is_range = has_pixels && limits.min[0] <= limits.max[0] && limits.min[1] <= limits.max[1];
     (is_range && !is_empty).then_some(limits)
 }
 
@@ -301,6 +325,33 @@ mod tests {
     fn classes_without_a_threshold_of_their_own_use_the_score_threshold() {
         let rules = of("", "1:0.5,3:-2").unwrap();
         assert_eq!([0, 1, 2, 3, 4].map(|class| rules.of(class)), [0.25, 0.5, 0.25, -2.0, 0.25]);
+    }
+
+    #[test]
+    fn a_class_with_two_entries_is_refused() {
+        let labels = labels("twice", "person\ncar\n");
+        let error = with(None, Some("person:0.8,car:0.5,0:0.1"), &labels).unwrap_err();
+        let expected = "class-thresholds: there are two entries for class 0; remove one";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn percentages_are_refused_where_scores_are_probabilities() {
+        let rules = |id: &str, shape: &[usize], thresholds: &str| {
+            let numbers = [0.0f32; 84];
+            let tensor = TensorView::from_slice(id, shape, &numbers);
+            let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
+            let class_thresholds = Some(thresholds.to_owned());
+            let settings = Settings { class_thresholds, ..Settings::default() };
+            ClassRules::new(&settings, &Labels::default(), &choice).map(|made| made.thresholds)
+        };
+        let error = rules("yolo-v8-out", &[1, 84, 1], "0:80").unwrap_err().to_string();
+        let expected =
+            "class-thresholds: the threshold of class 0 is 80, but scores of decoder yolov8 are";
+        assert!(error.starts_with(expected), "{error}");
+        // A little more than 1 excludes a class, and windows have any scores.
+        assert_eq!(rules("yolo-v8-out", &[1, 84, 1], "0:1.1").unwrap().of(0), 1.1);
+        assert_eq!(rules("windows", &[21, 4], "0:80").unwrap().of(0), 80.0);
     }
 
     #[test]
@@ -393,9 +444,16 @@ mod tests {
                 refused(Settings { class_max_detections: text(entry), ..Settings::default() });
             assert!(error.starts_with("class-max-detections: cannot read \""), "{error}");
         }
-        for entry in
-            ["0:..", "0:8x8", "0:8..9", "0:9x9..8x10", "0:-1x2..", "0:..infx3", "0:1x..2x2"]
-        {
+        for entry in [
+            "0:..",
+            "0:..0.5x9",
+            "0:8x8",
+            "0:8..9",
+            "0:9x9..8x10",
+            "0:-1x2..",
+            "0:..infx3",
+            "0:1x..2x2",
+        ] {
             let error = refused(Settings { class_sizes: text(entry), ..Settings::default() });
             assert!(error.starts_with("class-sizes: cannot read \""), "{error}");
         }

@@ -26,6 +26,11 @@ pub(super) enum QuantizationError {
         max = Quantization::MAX_ZERO_POINT
     )]
     Range { entry: String },
+    #[error(
+        "quantization: the zero point {zero_point} of tensor {id} is not a number of type {element}; expected {least} to \
+         {greatest}"
+    )]
+    ZeroPoint { id: String, element: ElementType, zero_point: i32, least: i32, greatest: i32 },
     #[error("quantization: there are two entries for tensor {id}; remove one")]
     Repeated { id: String },
     #[error(
@@ -63,21 +68,37 @@ impl QuantizationRules {
         Ok(Self(rules))
     }
 
-    /// Checks that there is a tensor for each rule.
+    /// Checks that there is a tensor for each rule, whose type has the zero point.
     ///
     /// # Errors
-    /// If there is none.
+    /// If one has none, or another type.
     pub fn check(&self, tensors: &[TensorView<'_>]) -> Result<(), QuantizationError> {
-        let is_integer =
-            |tensor: &TensorView<'_>| matches!(tensor.element, ElementType::I8 | ElementType::U8);
-        let has = |id: &str| tensors.iter().any(|tensor| tensor.id == id && is_integer(tensor));
-        match self.0.iter().find(|(id, _)| !has(id)) {
-            None => Ok(()),
-            Some((id, _)) => {
+        for (id, quantization) in &self.0 {
+            let zero_point = quantization.zero_point();
+            let of_id = tensors.iter().filter(|tensor| tensor.id == id);
+            let found = of_id.map(|tensor| tensor.element).find_map(|element| {
+                element.zero_points().map(|zero_points| (element, zero_points))
+            });
+            let Some((element, zero_points)) = found else {
                 let all: Vec<String> = tensors.iter().map(ToString::to_string).collect();
-                Err(QuantizationError::NoTensor { id: id.clone(), tensors: all.join(", ") })
+                return Err(QuantizationError::NoTensor {
+                    id: id.clone(),
+                    tensors: all.join(", "),
+                });
+            };
+            if !zero_points.contains(&zero_point) {
+                let (least, greatest) = zero_points.into_inner();
+                let id = id.clone();
+                return Err(QuantizationError::ZeroPoint {
+                    id,
+                    element,
+                    zero_point,
+                    least,
+                    greatest,
+                });
             }
         }
+        Ok(())
     }
 
     /// Sets the quantization of the tensors that have a rule. Does not allocate.
@@ -148,6 +169,25 @@ mod tests {
         };
         assert_eq!(of(&rules), [Some(quantization(0.25, 7)), None]);
         assert_eq!(of(&QuantizationRules::default()), [metadata, None]);
+    }
+
+    #[test]
+    fn a_zero_point_outside_the_type_is_an_error() {
+        let tensors = [
+            TensorView::from_slice("a", &[4], &[0i8; 4]),
+            TensorView::from_slice("b", &[4], &[0u8; 4]),
+        ];
+        let check = |text: &str| rules(text).unwrap().check(&tensors);
+        for valid in ["a:1:-128,b:1:0", "a:1:127,b:1:255"] {
+            assert_eq!(check(valid), Ok(()));
+        }
+        for (entry, range) in
+            [("a:1:128", "-128 to 127"), ("a:1:300", "-128 to 127"), ("b:1:-1", "0 to 255")]
+        {
+            let message = check(entry).unwrap_err().to_string();
+            assert!(message.starts_with("quantization: the zero point "), "{message}");
+            assert!(message.ends_with(&format!("; expected {range}")), "{message}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
-use crate::contradictions::PointEvidence;
+use crate::contradictions::{PointEvidence, Run};
 use crate::engine::{Engine, EngineError, Outcome};
 use crate::geometry::Mapping;
 use crate::input::InputError;
@@ -303,7 +303,8 @@ impl Session {
             let points =
                 add_outcome(&mut self.regions, &outcome, frames, plan, &mapping, wants_points);
             counts.add(&outcome);
-            contradictions.add(element, &outcome, points, anchors, buffer.pts());
+            let run = Run { tensors: &views, layout, params };
+            contradictions.add(element, &outcome, run, points, anchors, buffer.pts());
         }
         self.regions.sort_frames();
         counts.survivors = self.regions.all().regions.len();

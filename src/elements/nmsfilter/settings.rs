@@ -127,6 +127,11 @@ pub(super) enum SettingsError {
     )]
     SizeLimits { min: f32, max: f32 },
     #[error(
+        "max-size is {max}, so no box is small enough: it is in pixels of the frame; set it to at least 1, or to 0 for no \
+         limit"
+    )]
+    SizeBelowPixel { max: f32 },
+    #[error(
         "attach=analytics needs a plugin built for GStreamer 1.24 or later; set attach=roi, or \
          build it with the feature v1_24"
     )]
@@ -183,6 +188,9 @@ impl Settings {
             }
         }
         let (min, max) = (self.min_size, self.max_size);
+        if max > 0.0 && max < 1.0 {
+            return Err(SettingsError::SizeBelowPixel { max });
+        }
         if max > 0.0 && min > max {
             return Err(SettingsError::SizeLimits { min, max });
         }
@@ -364,6 +372,9 @@ mod tests {
         };
         assert_eq!(check(10.0, 10.0), Ok(()));
         assert_eq!(check(10.0, 0.0), Ok(()));
+        let error = check(0.0, 0.5).unwrap_err();
+        assert!(error.starts_with("max-size is 0.5, so no box is small enough"), "{error}");
+        assert_eq!(check(0.0, 1.0), Ok(()));
         let error = check(10.5, 8.0).unwrap_err();
         assert!(error.starts_with("min-size is 10.5 and max-size 8, so no box"), "{error}");
         let error = check(f32::NAN, 8.0).unwrap_err();

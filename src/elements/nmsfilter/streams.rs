@@ -13,6 +13,7 @@ use super::error::FrameError;
 use super::plan::PlanInput;
 use super::session::{FrameResult, Session, add_outcome};
 use super::stats::FrameCounts;
+use crate::contradictions::Run;
 use crate::elements::{frame_size, is_nvmm};
 use crate::engine::Outcome;
 use crate::geometry::Mapping;
@@ -186,14 +187,16 @@ impl Session {
         let (plan, contradictions) = planner.plan_and_contradictions()?;
         plan.quantization().apply(&mut views);
         let params = plan.params(&mapping);
-        let outcome = engine.run(&views, plan.layout_of_images(), params);
+        let layout = plan.layout_of_images();
+        let outcome = engine.run(&views, layout, params);
         if let Ok(outcome) = &outcome {
             let indices = frames.iter().map(|frame| frame.frame);
             let wants_points = contradictions.are_open();
             let points = add_outcome(regions, outcome, indices, plan, &mapping, wants_points);
             counts.add(outcome);
             let anchors = plan.anchors(params);
-            contradictions.add(element, outcome, points, anchors, first.pts);
+            let run = Run { tensors: &views, layout, params };
+            contradictions.add(element, outcome, run, points, anchors, first.pts);
             warnings.max_detections(element, limit, most_survivors(outcome));
         }
         let is_done = outcome.is_ok();
@@ -247,12 +250,14 @@ impl Session {
             planner.update(element, &**engine, input, frame.pts)?;
         let params = plan.params(&mapping);
         plan.quantization().apply(&mut views);
-        let outcome = engine.run(&views, &plan.choice().layout, params)?;
+        let layout = &plan.choice().layout;
+        let outcome = engine.run(&views, layout, params)?;
         let indices = std::iter::once(frame.frame);
         let wants_points = contradictions.are_open();
         let points = add_outcome(regions, &outcome, indices, plan, &mapping, wants_points);
         counts.add(&outcome);
-        contradictions.add(element, &outcome, points, plan.anchors(params), frame.pts);
+        let run = Run { tensors: &views, layout, params };
+        contradictions.add(element, &outcome, run, points, plan.anchors(params), frame.pts);
         let most_survivors = most_survivors(&outcome);
         planner.decoded = true;
         warnings.max_detections(element, planner.settings().max_detections, most_survivors);

@@ -6,24 +6,30 @@ use std::time::{Duration, Instant};
 /// How long a condition lasts before a warning is posted.
 const DURATION: gst::ClockTime = gst::ClockTime::SECOND;
 
-/// A timeout of one second of stream time, or of the system clock if buffers have no timestamps.
+/// A timeout in stream time, or of the system clock if buffers have no timestamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeout {
     pts: Option<gst::ClockTime>,
     started: Instant,
+    duration: gst::ClockTime,
 }
 
 impl Timeout {
-    /// Starts at the buffer with this timestamp.
+    /// Starts one of a second at the buffer with this timestamp.
     pub fn start(pts: Option<gst::ClockTime>) -> Self {
-        Self { pts, started: Instant::now() }
+        Self::start_of(DURATION, pts)
+    }
+
+    /// Starts one of `duration` at the buffer with this timestamp.
+    pub fn start_of(duration: gst::ClockTime, pts: Option<gst::ClockTime>) -> Self {
+        Self { pts, started: Instant::now(), duration }
     }
 
     /// Whether it has expired at the buffer with this timestamp.
     pub fn has_expired(&self, pts: Option<gst::ClockTime>) -> bool {
         match (self.pts, pts) {
-            (Some(first), Some(pts)) => pts.saturating_sub(first) >= DURATION,
-            _ => self.started.elapsed() >= Duration::from(DURATION),
+            (Some(first), Some(pts)) => pts.saturating_sub(first) >= self.duration,
+            _ => self.started.elapsed() >= Duration::from(self.duration),
         }
     }
 }

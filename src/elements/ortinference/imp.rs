@@ -21,10 +21,14 @@ use super::stats::Stats;
 use crate::elements::{filter_templates, lock, property};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
+use crate::inference::provider;
 use crate::inference::session::OpenModel;
 use crate::inference::{Inference, InferenceOptions};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
+
+/// More pictures at a time than streams whose models a CPU runs.
+const MANY_PICTURES: usize = 32;
 
 /// The instance data of the element.
 #[derive(Default, glib::Properties)]
@@ -317,6 +321,9 @@ impl OrtInference {
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
             }
         }
+        if *last == provider::Provider::Cpu {
+            self.warn_of_large_batch(&options);
+        }
         let inference = Inference::open(&options, *last)?;
         Ok(self.state(inference, options, false))
     }
@@ -416,6 +423,18 @@ impl OrtInference {
                 gst::LibraryError::Settings,
                 ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
                      has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
+            );
+        }
+    }
+
+    /// Warns before the model is opened, which runs it with a whole batch.
+    fn warn_of_large_batch(&self, options: &InferenceOptions) {
+        if let Some(batch) = options.batch.filter(|&batch| batch > MANY_PICTURES) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and memory for \
+                     all of them, also when the model is opened; set batch-size to the number of streams")
             );
         }
     }

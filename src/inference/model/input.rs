@@ -67,6 +67,13 @@ pub struct InputSpec {
     pub std: PerChannel,
 }
 
+/// The least difference between black and white that a model is trained with: it is at least 1 in published models.
+const MIN_CONTRAST: f64 = 0.1;
+
+/// The greatest distance of gray from 0, as a multiple of that difference. With ImageNet's mean and standard deviation it is
+/// less than 1.
+const MAX_OFFSET: f64 = 20.0;
+
 impl InputSpec {
     /// Describes the input `name` of this type.
     ///
@@ -103,7 +110,7 @@ impl InputSpec {
             Some(range) => Some([range; 3]),
             None => info.map(|info| info.ranges(name)).transpose()?.flatten(),
         };
-        Ok(Self {
+        let spec = Self {
             name: name.to_owned(),
             element,
             layout,
@@ -114,7 +121,28 @@ impl InputSpec {
             ranges: ranges.unwrap_or([whole; 3]),
             mean: overrides.mean.unwrap_or([0.0; 3]),
             std: overrides.std.unwrap_or([1.0; 3]),
-        })
+        };
+        spec.check_normalization()?;
+        Ok(spec)
+    }
+
+    /// Checks that pictures keep their contrast: with `mean` and `std` of values up to 255, and a range up to 1, all pixels
+    /// are nearly equal.
+    ///
+    /// # Errors
+    /// If they do not.
+    fn check_normalization(&self) -> Result<(), ModelError> {
+        for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
+            let [black, white] = range.map(|end| (end - mean) / std);
+            let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
+            if contrast < MIN_CONTRAST || offset > MAX_OFFSET * contrast {
+                return Err(ModelError::Property(format!(
+                    "range, mean and std: the model sees black as {black:.3} and white as {white:.3}, which is nearly the \
+                     same; set range=0,255 for mean and std of values from 0 to 255, or unset them"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// An input of RGB in planes, from 0 to 1.

@@ -4,7 +4,8 @@
 //! In: each new plan, and the result of each run. Out: element warnings, each posted once. What the core finds
 //! (`src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
 //! score that contradicts the decoder with the first frame that has one, and other numbers after one second of frames
-//! with candidates or rejected anchors, or at the end of a shorter stream.
+//! with candidates or rejected anchors. Ten seconds without any are reported with the best score. At the end of a shorter
+//! stream both are judged.
 
 mod settings;
 
@@ -15,7 +16,9 @@ use super::NmsFilter;
 use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::timeout::Timeout;
-use crate::contradictions::{self, Interface, Numbers, PlanFacts, PointEvidence, Warning};
+use crate::contradictions::{
+    self, Interface, Numbers, PlanFacts, PointEvidence, Quiet, Run, Warning,
+};
 use crate::elements::lock;
 use crate::engine::Outcome;
 use crate::geometry::Mapping;
@@ -23,12 +26,19 @@ use crate::output::Labels;
 
 use settings::SettingContradiction;
 
+/// How long nothing is found before a warning is posted. Seconds rather than frames, since streams have from one to a hundred
+/// frames a second, and objects stay in view for seconds.
+const QUIET: gst::ClockTime = gst::ClockTime::from_seconds(10);
+
 /// What was found since the element started.
 #[derive(Default)]
 pub(super) struct Contradictions {
     numbers: Numbers,
     /// Started with the first frame that has candidates or rejected anchors.
     started: Option<Timeout>,
+    quiet: Quiet,
+    /// Started with the first frame without any.
+    quiet_since: Option<Timeout>,
     posted: Arc<Mutex<Posted>>,
 }
 
@@ -57,6 +67,7 @@ impl Contradictions {
     ) {
         if self.numbers.begin(plan.reading(mapping)) {
             self.started = None;
+            (self.quiet, self.quiet_since) = (Quiet::default(), None);
         }
         let mut is_decoder_wrong = false;
         let facts = PlanFacts {
@@ -70,6 +81,9 @@ impl Contradictions {
         };
         for warning in contradictions::of_plan(facts) {
             is_decoder_wrong |= warning.is_of_decoder();
+            if warning.explains_silence() {
+                self.quiet.stop();
+            }
             self.post(element, warning);
         }
         for contradiction in
@@ -96,17 +110,25 @@ impl Contradictions {
     }
 
     /// Adds the frames of a run with the current plan, each of `anchors` anchors, and the points of all survivors. `pts`
-    /// is the timestamp of the buffer. Does not allocate.
+    /// is the timestamp of the buffer. Allocates with the first frame only.
     pub fn add(
         &mut self,
         element: &NmsFilter,
         outcome: &Outcome<'_>,
+        run: Run<'_>,
         points: PointEvidence,
         anchors: usize,
         pts: Option<gst::ClockTime>,
     ) {
+        self.quiet.add(outcome, run);
+        if self.quiet.has_begun() {
+            let since = self.quiet_since.get_or_insert_with(|| Timeout::start_of(QUIET, pts));
+            if since.has_expired(pts) {
+                self.end_quiet(element, Some(run));
+            }
+        }
         if self.started.is_some_and(|started| started.has_expired(pts)) {
-            self.judge(element);
+            self.judge_numbers(element);
             return;
         }
         let warning = self.numbers.add(outcome, points, anchors);
@@ -118,8 +140,19 @@ impl Contradictions {
         }
     }
 
-    /// Judges the numbers of a stream that ends.
+    /// Judges a stream that ends.
     pub fn judge(&mut self, element: &NmsFilter) {
+        self.judge_numbers(element);
+        self.end_quiet(element, None);
+    }
+
+    fn end_quiet(&mut self, element: &NmsFilter, run: Option<Run<'_>>) {
+        if let Some(silence) = self.quiet.end(run) {
+            self.post(element, silence.into());
+        }
+    }
+
+    fn judge_numbers(&mut self, element: &NmsFilter) {
         if let Some(warning) = self.numbers.judge() {
             self.post(element, warning);
         }

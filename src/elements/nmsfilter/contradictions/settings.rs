@@ -35,6 +35,15 @@ pub(super) enum SettingContradiction {
         "layout-file is set, but decoder {decoder} reads the tensors; set decoder=layout, or unset layout-file"
     )]
     UnusedLayoutFile { decoder: &'static str },
+    #[error(
+        "unique-id={id} has no effect: it selects tensors of DeepStream, and the buffer has no batch of DeepStream; \
+         unset it, or select an element with tensors-from"
+    )]
+    UnusedId { id: u32 },
+    #[error(
+        "attach=0 attaches no detection to a buffer: only stats counts them; set attach, as in attach=roi"
+    )]
+    NothingAttached,
 }
 
 /// The contradictions of `settings`, with which `plan` was made for `input`, whose frames have this `mapping`, besides
@@ -56,6 +65,8 @@ pub(super) fn of_settings(
         of_letterbox(settings, input.model, mapping),
         of_model_size(settings, input.model, is_normalized),
         of_layout_file(plan, settings),
+        of_unique_id(input, settings),
+        settings.attach.is_empty().then_some(SettingContradiction::NothingAttached),
     ]
     .into_iter()
     .flatten()
@@ -117,4 +128,11 @@ fn of_layout_file(plan: &StreamPlan, settings: &Settings) -> Option<SettingContr
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
     (is_set && settings.decoder != Decoder::Layout)
         .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })
+}
+
+/// A configuration of nvinfer has the id, too.
+fn of_unique_id(input: PlanInput<'_>, settings: &Settings) -> Option<SettingContradiction> {
+    let id = settings.unique_id;
+    let is_set = id != 0 && settings.was_set.contains("unique-id");
+    (is_set && input.batch.is_none()).then_some(SettingContradiction::UnusedId { id })
 }

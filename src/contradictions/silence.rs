@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images in which nothing is found.
+//!
+//! In: the outcome of each run, and the tensors of two of them. Out: a [`Silence`], which has the best score and the rule by
+//! which no anchor is a candidate.
+//!
+//! A scene can be empty, so the text only says what the numbers are. Engines count candidates anyway; the best score
+//! is found by decoding a run again on the CPU without thresholds. That happens twice at most: with the first image, if its
+//! tensors are in host memory, so that a stream of a single picture has it, and when the warning is due.
+
+use std::fmt;
+
+use super::names::{Interface, Name};
+use crate::decoder::Layout;
+use crate::engine::{ClassThresholds, Cpu, Detection, Engine, Method, Outcome, Params, SizeLimits};
+use crate::geometry::Bounds;
+use crate::tensor::TensorView;
+
+/// What an engine has read in a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub tensors: &'a [TensorView<'a>],
+    pub layout: &'a Layout,
+    pub params: &'a Params,
+}
+
+/// Images without a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Silence {
+    images: usize,
+    decoder: &'static str,
+    cause: Option<Cause>,
+}
+
+/// Why no anchor is a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cause {
+    /// No anchor has a box with an area, or the model counts none.
+    NoBox { anchors: usize },
+    /// All boxes with such scores are too small or too large.
+    Size { boxes: usize, best: Detection },
+    /// The class of the best score is excluded, and no anchor is of a class that is not.
+    Excluded { best: Detection },
+    /// The best score is below the threshold of its class.
+    Score { best: Detection, threshold: f32 },
+}
+
+impl Silence {
+    /// Writes the text, with the names of an interface.
+    pub fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
+        let &Self { images, decoder, cause } = self;
+        let word = names.name(Name::Decoder);
+        let noun = match (names, images) {
+            (Interface::Element, 1) => "frame",
+            (Interface::Element, _) => "frames",
+            (_, 1) => "image",
+            _ => "images",
+        };
+        write!(f, "no detection in {images} {noun}")?;
+        match cause {
+            None => write!(f, "; if there are objects in them, check {word} and its thresholds"),
+            Some(Cause::NoBox { anchors }) => write!(
+                f,
+                ": none of the {anchors} anchors that decoder {decoder} reads has a box; if there are objects in \
+                 them, check {word}, the zero point of quantized tensors, and the model's input"
+            ),
+            Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
+                f,
+                ": the sizes that are set leave out {boxes} boxes with scores up to {score}, the best of {}x{} pixels \
+                 of the model's input; correct {}",
+                x2 - x1,
+                y2 - y1,
+                names.name(Name::Sizes)
+            ),
+            Some(Cause::Excluded { best: Detection { score, class, .. } }) => write!(
+                f,
+                ": the best score is {score}, of class {class}, which is excluded, and no anchor is of a class \
+                 that is not"
+            ),
+            Some(Cause::Score { best: Detection { score, class, .. }, threshold }) => write!(
+                f,
+                ": the best score of decoder {decoder} is {score} (class {class}), below the threshold {threshold}; if \
+                 there are objects in them, check {word}, {}, the scale and zero point of quantized tensors, and the \
+                 range of the model's input",
+                names.name(Name::ScoreThreshold)
+            ),
+        }
+    }
+}
+
+/// The images since the beginning of a reading, until one has a candidate or a rejected anchor.
+#[derive(Debug, Default)]
+pub(crate) struct Quiet {
+    images: usize,
+    /// The best of the runs that were examined.
+    cause: Option<Cause>,
+    decoder: &'static str,
+    /// Whether an image had a candidate or a rejected anchor, or the warning was made.
+    is_over: bool,
+}
+
+impl Quiet {
+    /// Whether following images count, and there was one before.
+    #[cfg(feature = "gstreamer")]
+    pub fn has_begun(&self) -> bool {
+        self.images > 0 && !self.is_over
+    }
+
+    /// The number of images so far.
+    pub fn images(&self) -> usize {
+        self.images
+    }
+
+    /// Does not look at images: another warning tells why nothing is found.
+    pub fn stop(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Adds the images of a run. Tensors without anchors are lists of boxes that are empty on purpose. Allocates only with
+    /// the first.
+    pub fn add(&mut self, outcome: &Outcome<'_>, run: Run<'_>) {
+        if self.is_over || run.layout.anchors() == 0 {
+            return;
+        }
+        self.is_over = outcome.images().any(|image| image.candidates + image.rejected > 0);
+        if self.images == 0 && !self.is_over && !run.tensors.iter().any(TensorView::is_on_device) {
+            self.examine(run);
+        }
+        self.images += outcome.images().len();
+        self.decoder = run.layout.decoder;
+    }
+
+    /// Makes the warning, with the tensors of a further run if there is one. Later images do not count.
+    pub fn end(&mut self, run: Option<Run<'_>>) -> Option<Silence> {
+        if std::mem::replace(&mut self.is_over, true) || self.images == 0 {
+            return None;
+        }
+        if let Some(run) = run {
+            self.examine(run);
+        }
+        let &mut Self { images, decoder, cause, .. } = self;
+        Some(Silence { images, decoder, cause })
+    }
+
+    fn examine(&mut self, run: Run<'_>) {
+        let best = |cause: &Cause| match cause {
+            Cause::NoBox { .. } => f32::NEG_INFINITY,
+            Cause::Size { best, .. } | Cause::Excluded { best } | Cause::Score { best, .. } => {
+                best.score
+            }
+        };
+        // Tensors that the host cannot read have no cause.
+        let cause = cause(run).filter(|new| self.cause.is_none_or(|old| best(new) > best(&old)));
+        self.cause = cause.or(self.cause);
+    }
+}
+
+/// Why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
+fn cause(Run { tensors, layout, params }: Run<'_>) -> Option<Cause> {
+    let mut engine = Cpu::default();
+    let mut decode = |thresholds: ClassThresholds| {
+        let params = Params {
+            thresholds,
+            method: Method::None,
+            max_candidates: 1,
+            max_detections: 1,
+            // The best class of each anchor suffices.
+            multi_label: false,
+            sizes: SizeLimits::ANY,
+            class_rules: Vec::new(),
+            visible: Bounds::ANY,
+            ..params.clone()
+        };
+        let outcome = engine.run(tensors, layout, &params).ok()?;
+        let candidates: usize = outcome.images().map(|image| image.candidates).sum();
+        let all = outcome.images().filter_map(|image| image.survivors.first().copied());
+        Some((candidates, all.max_by(|one, other| one.score.total_cmp(&other.score))))
+    };
+    let thresholds = &params.thresholds;
+    if let (boxes, Some(best)) = decode(thresholds.clone())? {
+        return Some(Cause::Size { boxes, best });
+    }
+    let unlimited = |&threshold: &f32| {
+        if threshold == f32::INFINITY { f32::INFINITY } else { f32::NEG_INFINITY }
+    };
+    let lowest = ClassThresholds {
+        default: unlimited(&thresholds.default),
+        per_class: thresholds.per_class.iter().map(unlimited).collect(),
+    };
+    if let (_, Some(best)) = decode(lowest)? {
+        return Some(Cause::Score { best, threshold: thresholds.of(best.class) });
+    }
+    Some(match decode(ClassThresholds::uniform(f32::NEG_INFINITY))? {
+        (_, Some(best)) => Cause::Excluded { best },
+        (_, None) => Cause::NoBox { anchors: layout.anchors() },
+    })
+}
