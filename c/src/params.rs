@@ -230,7 +230,7 @@ impl From<ParamError> for Failure {
             Parameter::IouThreshold => ("params", "iou_threshold", ""),
             Parameter::PixelOffset => ("params", "pixel_offset", ""),
             Parameter::MinSize => ("params", "min_size", ""),
-            // Both are as good as missing in a structure of zeros.
+            // In a structure of zeros these two are invalid.
             Parameter::MaxSize => ("params", "max_size", INIT),
             Parameter::Visible => ("params", "visible", INIT),
             Parameter::FrameSize => ("params", "frame_size", ""),

@@ -420,10 +420,7 @@ pub enum EngineError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A tensor is in the memory of another GPU than the engine's.
-    #[error(
-        "tensor {tensor} is on GPU {is}, the element's is GPU {expected}; \
-         set cuda-device-id to {is}, or to -1 to follow the tensors"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     OtherDevice {
         /// The tensor, as displayed.
         tensor: String,
@@ -501,6 +498,22 @@ impl EngineError {
                 format!(
                     "{anchors} anchors of {classes} classes are more pairs than the {most} that {name} supports; \
                      set {name} to false"
+                )
+            }
+            Self::OtherDevice { tensor, is, expected } => {
+                let (whose, advice) = match interface {
+                    Interface::Element => {
+                        ("the element's", format!("set cuda-device-id to {is}, or to -1"))
+                    }
+                    Interface::C => {
+                        ("the handle's", format!("make it with cuda_device {is}, or with -1"))
+                    }
+                    Interface::Rust | Interface::Python => {
+                        ("the engine's", format!("make it with the ordinal {is}, or without one"))
+                    }
+                };
+                format!(
+                    "tensor {tensor} is on GPU {is}, {whose} is GPU {expected}; {advice} to follow the tensors"
                 )
             }
             // Others name no setting that every interface has.
