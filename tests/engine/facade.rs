@@ -252,7 +252,7 @@ fn boxes_are_judged_at_the_tenth_image() {
     for run in 1..=12 {
         windows[0] = 0.01 * run as f32;
         nms.run(&[TensorView::from_slice("windows", &[1, 4], &windows)]).unwrap();
-        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}");
+        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}: {:?}", nms.warnings());
     }
     let text = nms.warnings()[0].to_string();
     let expected = "all 10 boxes are within the first pixel of the model's input of 640x640, so they are probably \
@@ -262,16 +262,16 @@ fn boxes_are_judged_at_the_tenth_image() {
 
 #[test]
 fn ten_images_in_which_nothing_is_found_give_the_best_score() {
-    let (mut output, objectness) = (vec![0.0f32; 84 * 50], [0.0625f32, 0.125]);
-    for (row, number) in output.chunks_mut(50).zip([100.0, 100.0, 40.0, 40.0]) {
+    let (mut output, scores) = (vec![0.0f32; 84 * 100], [0.0625f32, 0.125]);
+    for (row, number) in output.chunks_mut(100).zip([100.0, 100.0, 40.0, 40.0]) {
         row.fill(number);
     }
-    (output[5 * 50], output[7 * 50 + 3]) = objectness.into();
-    let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 50], &output)];
+    (output[5 * 100], output[7 * 100 + 3]) = scores.into();
+    let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 100], &output)];
     let mut nms = nms();
     for run in 1..=12 {
         nms.run(&tensors).unwrap();
-        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}");
+        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}: {:?}", nms.warnings());
     }
     let text = nms.warnings()[0].text(Interface::Python).to_string();
     let expected = "no detection in 10 images: the best score of decoder yolov8 is 0.125 (class 3), below the threshold \
@@ -281,9 +281,9 @@ fn ten_images_in_which_nothing_is_found_give_the_best_score() {
     nms.set_decoder(None).unwrap();
     nms.params.thresholds.default = 0.1;
     assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
-    let background = [0.0f32; 84 * 50];
+    let background = [0.0f32; 84 * 100];
     for _ in 0..12 {
-        nms.run(&[TensorView::from_slice("yolo-v8-out", &[1, 84, 50], &background)]).unwrap();
+        nms.run(&[TensorView::from_slice("yolo-v8-out", &[1, 84, 100], &background)]).unwrap();
     }
     assert_eq!(nms.warnings(), []);
 }
