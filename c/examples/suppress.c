@@ -49,6 +49,7 @@ static int suppress(Nmsfilter *filter, const float *output)
     NmsfilterParams params;
     NmsfilterTensor tensor = { 0 };
     NmsfilterImage image = { 0 };
+    const char *warning;
     size_t i;
 
     if (nmsfilter_set_decoder(filter, "yolov8") != NMSFILTER_STATUS_OK)
@@ -71,6 +72,8 @@ static int suppress(Nmsfilter *filter, const float *output)
     tensor.bytes = NUMBERS * ANCHORS * sizeof *output;
     if (nmsfilter_run(filter, &tensor, 1, NULL) != NMSFILTER_STATUS_OK)
         return 0;
+    for (i = 0; (warning = nmsfilter_warning(filter, i)) != NULL; i++)
+        fprintf(stderr, "warning: %s\n", warning);
 
     image.size = sizeof image;
     if (nmsfilter_image(filter, 0, &image) != NMSFILTER_STATUS_OK)

@@ -29,11 +29,16 @@ impl Failure {
         Self::new(Status::InvalidArgument, text)
     }
 
-    /// The text for C: without the zero bytes that it may have from a tensor's id.
+    /// The text for C.
     pub fn c_text(&self) -> CString {
-        let text: Vec<u8> = self.text.bytes().filter(|&byte| byte != 0).collect();
-        CString::new(text).unwrap_or_default()
+        c_text(&self.text)
     }
+}
+
+/// A text for C: without the zero bytes that it may have from a tensor's id.
+pub fn c_text(text: &str) -> CString {
+    let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
+    CString::new(text).unwrap_or_default()
 }
 
 /// Calls `function`. A panic, which is a defect of this library, becomes a failure.
@@ -60,6 +65,9 @@ pub unsafe trait SizedStruct: Copy {
     /// Its size in the first version of the header that had it.
     const FIRST_SIZE: usize;
 }
+
+/// No structure of any header is longer. A greater size was not initialized.
+const MAX_SIZE: usize = 4096;
 
 /// Implements [`SizedStruct`]: the first version of the structure ended with this field.
 macro_rules! sized_struct {
@@ -105,16 +113,19 @@ pub unsafe fn size_at<T: SizedStruct>(from: *const T, argument: &str) -> Result<
 }
 
 /// # Errors
-/// If the size is less than that of any header.
+/// If the size is less than that of any header, or more than [`MAX_SIZE`].
 pub fn check_size<T: SizedStruct>(size: usize, argument: &str) -> Result<(), Failure> {
-    match size >= T::FIRST_SIZE {
-        true => Ok(()),
-        false => Err(Failure::argument(format!(
-            "{argument}: expected a size of at least {}, got {size}; set it to sizeof({})",
-            T::FIRST_SIZE,
-            T::NAME
-        ))),
+    if (T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
+        return Ok(());
     }
+    let (limit, than) = match size < T::FIRST_SIZE {
+        true => (T::FIRST_SIZE, "least"),
+        false => (MAX_SIZE, "most"),
+    };
+    Err(Failure::argument(format!(
+        "{argument}: expected a size of at {than} {limit}, got {size}; set it to sizeof({})",
+        T::NAME
+    )))
 }
 
 /// The structure of this size at `from`.

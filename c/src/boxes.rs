@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_void};
 
 use gstnmsfilter::cuda::ForeignStream;
-use gstnmsfilter::nms::BoxNms;
+use gstnmsfilter::nms::{BoxNms, check_iou_threshold};
 
 use crate::border::{self, sized_struct};
 use crate::device_result::DeviceResult;
@@ -107,8 +107,9 @@ pub unsafe extern "C" fn nmsfilter_boxes_set_params(
         Boxes::run(boxes, |boxes| {
             let params: BoxesParams = border::read(params, "params")?;
             let method = method("params", params.method)?;
-            boxes.nms.overlap = overlap("params", params.overlap)?;
-            boxes.nms.method = method;
+            let overlap = overlap("params", params.overlap)?;
+            check_iou_threshold(params.iou_threshold)?;
+            (boxes.nms.method, boxes.nms.overlap) = (method, overlap);
             boxes.nms.iou_threshold = params.iou_threshold;
             boxes.nms.max_detections = params.max_detections;
             Ok(())

@@ -6,9 +6,9 @@ use std::ptr::null;
 use std::sync::LazyLock;
 
 use gstnmsfilter::cuda::ForeignStream;
-use gstnmsfilter::nms::{self, Nms};
+use gstnmsfilter::nms::{self, Interface, Nms};
 
-use crate::border::{self, Failure};
+use crate::border::{self, Failure, c_text};
 use crate::device_result::DeviceResult;
 use crate::options::Options;
 use crate::params::Params;
@@ -34,6 +34,17 @@ pub struct Filter {
     nms: Nms,
     results: Results,
     errors: Errors,
+    /// The texts of the warnings so far.
+    warnings: Vec<CString>,
+}
+
+impl Filter {
+    /// Adds the texts of the warnings that a run has added.
+    fn add_warnings(&mut self) {
+        let new = &self.nms.warnings()[self.warnings.len()..];
+        let texts = new.iter().map(|warning| c_text(&warning.text(Interface::C).to_string()));
+        self.warnings.extend(texts);
+    }
 }
 
 impl Handle for Filter {
@@ -84,7 +95,12 @@ pub unsafe extern "C" fn nmsfilter_new(
 ) -> Status {
     let new = || {
         let nms = Nms::new(self::backend(backend)?, ordinal(cuda_device)?)?;
-        Ok(Filter { nms, results: Results::default(), errors: Errors::default() })
+        Ok(Filter {
+            nms,
+            results: Results::default(),
+            errors: Errors::default(),
+            warnings: Vec::new(),
+        })
     };
     // SAFETY: the caller guarantees it.
     unsafe { create(filter, new) }
@@ -122,7 +138,9 @@ pub unsafe extern "C" fn nmsfilter_set_decoder(filter: *mut Filter, name: *const
     unsafe {
         Filter::run(filter, |filter| {
             let name = border::text(name, "name")?;
-            Ok(filter.nms.set_decoder(name)?)
+            filter.nms.set_decoder(name)?;
+            filter.warnings.clear();
+            Ok(())
         })
     }
 }
@@ -136,7 +154,9 @@ pub unsafe extern "C" fn nmsfilter_set_layout(filter: *mut Filter, text: *const 
         Filter::run(filter, |filter| {
             let text = border::text(text, "text")?;
             let text = text.ok_or_else(|| Failure::argument("text: expected text, got NULL"))?;
-            Ok(filter.nms.set_layout(text)?)
+            filter.nms.set_layout(text)?;
+            filter.warnings.clear();
+            Ok(())
         })
     }
 }
@@ -194,6 +214,7 @@ pub unsafe extern "C" fn nmsfilter_run(
             let tensors = Tensors::read(tensors, tensor_count)?;
             let outcome = filter.nms.run_detailed(&tensors.views())?;
             let found = filter.results.set(&outcome);
+            filter.add_warnings();
             if let Some(size) = size {
                 border::write(result, size, &Result { size, ..found });
             }
@@ -242,7 +263,20 @@ pub unsafe extern "C" fn nmsfilter_enqueue(
             let stream = ForeignStream::from_raw(cuda_stream);
             let outcome = filter.nms.enqueue(&tensors.views(), stream)?;
             border::write(result, size, &DeviceResult { size, ..DeviceResult::new(&outcome) });
+            filter.add_warnings();
             Ok(())
         })
     }
+}
+
+/// A warning of the runs of the handle: the tensors are probably not of the decoder or the options with which they are read,
+/// so that boxes are wrong. NULL from the number of warnings on. Warnings are in the order in which they were found, each
+/// once. Those of boxes come after some images, and those of numbers need nmsfilter_run.
+///
+/// The text is valid until the handle is freed, or until nmsfilter_set_decoder or nmsfilter_set_layout.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_warning(filter: *const Filter, index: usize) -> *const c_char {
+    // SAFETY: the caller guarantees it.
+    let filter = unsafe { filter.as_ref() };
+    filter.and_then(|filter| filter.warnings.get(index)).map_or(null(), |text| text.as_ptr())
 }

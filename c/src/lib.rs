@@ -25,7 +25,7 @@ pub use device_result::{DeviceCounts, DeviceResult};
 pub use filter::{
     Backend, Filter, nmsfilter_decoder_name, nmsfilter_enqueue, nmsfilter_error_text,
     nmsfilter_free, nmsfilter_image, nmsfilter_new, nmsfilter_run, nmsfilter_set_decoder,
-    nmsfilter_set_layout, nmsfilter_set_options, nmsfilter_set_params,
+    nmsfilter_set_layout, nmsfilter_set_options, nmsfilter_set_params, nmsfilter_warning,
 };
 pub use options::{BoxFormat, Coordinates, Options, ScoreActivation};
 pub use params::{ClassRule, MaskSize, Method, Overlap, Params, nmsfilter_params_init};

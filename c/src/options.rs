@@ -88,13 +88,9 @@ impl Options {
         let mut options = nms::Options::default();
         let model_size = match [self.model_width, self.model_height] {
             [0.0, 0.0] => [1.0; 2],
-            sides if sides.iter().all(|&side| side.is_finite() && side > 0.0) => sides,
-            [width, height] => {
-                return Err(error(
-                    "model_width and model_height",
-                    "two numbers above 0, or 0 and 0",
-                    &format_args!("{width} and {height}"),
-                ));
+            sides => {
+                nms::check_model_size(sides)?;
+                sides
             }
         };
         options.batch = flag("options: batch", self.batch)?;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What detections are made of, and how they are suppressed.
 
-use gstnmsfilter::nms::{self, Bounds, ClassThresholds, FrameMap, SizeLimits};
+use gstnmsfilter::nms::{
+    self, Bounds, ClassThresholds, FrameMap, MAX_CLASSES, ParamError, Parameter, SizeLimits,
+};
 
 use crate::Status;
 use crate::border::{self, Failure, sized_struct};
@@ -169,13 +171,11 @@ impl Params {
     /// The pointers are as the header requires.
     pub unsafe fn to_nms(self) -> Result<nms::Params, Failure> {
         let mut params = nms::Params::default();
+        let count = self.class_score_threshold_count;
+        check_class_count("params: class_score_threshold_count", count)?;
         // SAFETY: the caller guarantees it.
         let per_class = unsafe {
-            border::slice(
-                self.class_score_thresholds,
-                self.class_score_threshold_count,
-                "params: class_score_thresholds",
-            )
+            border::slice(self.class_score_thresholds, count, "params: class_score_thresholds")
         }?;
         params.thresholds =
             ClassThresholds { default: self.score_threshold, per_class: per_class.to_vec() };
@@ -203,6 +203,7 @@ impl Params {
             }
         };
         params.frame = self.frame()?;
+        params.check()?;
         Ok(params)
     }
 
@@ -217,14 +218,50 @@ impl Params {
                 )),
             };
         }
-        let is_valid = frame.ratio.iter().all(|ratio| ratio.is_finite() && *ratio > 0.0)
-            && frame.offset.iter().all(|offset| offset.is_finite());
-        is_valid.then_some(Some(frame)).ok_or_else(|| {
-            Failure::argument(format!(
-                "params: frame_ratio and frame_offset: expected numbers above 0 and finite numbers, got {:?} and {:?}",
-                frame.ratio, frame.offset
-            ))
-        })
+        Ok(Some(frame))
+    }
+}
+
+impl From<ParamError> for Failure {
+    fn from(error: ParamError) -> Self {
+        let ParamError { parameter, class, expected, got, .. } = error;
+        let (structure, field, advice) = match parameter {
+            Parameter::ScoreThreshold => ("params", "score_threshold", ""),
+            Parameter::IouThreshold => ("params", "iou_threshold", ""),
+            Parameter::PixelOffset => ("params", "pixel_offset", ""),
+            Parameter::MinSize => ("params", "min_size", ""),
+            // In a structure of zeros these two are invalid.
+            Parameter::MaxSize => ("params", "max_size", INIT),
+            Parameter::Visible => ("params", "visible", INIT),
+            Parameter::FrameSize => ("params", "frame_size", ""),
+            Parameter::FrameRatio => ("params", "frame_ratio", ""),
+            Parameter::FrameOffset => ("params", "frame_offset", ""),
+            Parameter::ModelSize => {
+                ("options", "model_width and model_height", "; 0 and 0 if the size is unknown")
+            }
+            _ => ("params", "a field", ""),
+        };
+        let field = match class {
+            None => field.to_owned(),
+            Some(class) if parameter == Parameter::ScoreThreshold => {
+                format!("class_score_thresholds[{class}]")
+            }
+            Some(class) => format!("class_rules[{class}]: {field}"),
+        };
+        Self::argument(format!("{structure}: {field}: expected {expected}, got {got}{advice}"))
+    }
+}
+
+const INIT: &str = "; nmsfilter_params_init sets the defaults";
+
+/// # Errors
+/// If there cannot be as many classes, so that the number was not initialized.
+fn check_class_count(field: &str, count: usize) -> Result<(), Failure> {
+    match count {
+        0..=MAX_CLASSES => Ok(()),
+        _ => Err(Failure::argument(format!(
+            "{field}: expected at most {MAX_CLASSES} classes, got {count}"
+        ))),
     }
 }
 
@@ -237,6 +274,7 @@ unsafe fn class_rules(
     if count == 0 {
         return Ok(Vec::new());
     }
+    check_class_count("params: class_rule_count", count)?;
     // SAFETY: the caller guarantees it.
     let stride = unsafe { border::size_at(from, "params: class_rules") }?;
     let rule = |index: usize| {

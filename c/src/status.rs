@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-use gstnmsfilter::nms::{DescriptionError, EngineError, NmsError};
+use gstnmsfilter::nms::{DescriptionError, EngineError, Interface, NmsError};
 
 use crate::border::{self, Failure};
 
@@ -32,6 +32,7 @@ pub enum Status {
 impl From<NmsError> for Failure {
     fn from(error: NmsError) -> Self {
         let status = match &error {
+            NmsError::Param(error) => return error.clone().into(),
             NmsError::UnknownDecoder { .. } | NmsError::Choice(_) => Status::Decoder,
             NmsError::Engine(error) if error.is_device_error() => Status::Device,
             NmsError::Engine(
@@ -50,7 +51,7 @@ impl From<NmsError> for Failure {
             NmsError::Engine(_) => Status::Decoder,
             _ => Status::InvalidArgument,
         };
-        Self::new(status, error)
+        Self::new(status, error.text(Interface::C))
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_void};
 
 use arrayvec::ArrayVec;
 use gstnmsfilter::cuda::{self, Event, ForeignStream};
+use gstnmsfilter::nms::MAX_IMAGES;
 use gstnmsfilter::tensor::{
     self, DeviceSlice, Images, MAX_DIMENSIONS, Quantization, Shape, Storage, TensorView,
 };
@@ -307,6 +308,9 @@ unsafe fn memory<'a>(
         bytes: tensor.bytes,
         ready: is_on_device.then_some(ready),
     };
+    if isize::try_from(tensor.bytes).is_err() {
+        return Err(error("bytes", "a size in memory", &tensor.bytes));
+    }
     if tensor.images.is_null() {
         if tensor.data.is_null() && tensor.bytes != 0 {
             return Err(error("data", "a pointer", &"NULL"));
@@ -317,6 +321,10 @@ unsafe fn memory<'a>(
         return Err(error("images", "NULL, because data is set", &"a pointer"));
     }
     let count = shape.first().copied().unwrap_or_default();
+    if count > MAX_IMAGES {
+        let expected = format!("a first dimension of at most {MAX_IMAGES} images");
+        return Err(error("shape", &expected, &count));
+    }
     // SAFETY: the header requires that there is an address for each image.
     let images = unsafe { border::slice(tensor.images, count, "tensor: images") }?;
     if tensor.bytes != 0

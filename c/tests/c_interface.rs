@@ -421,10 +421,25 @@ fn arguments_that_are_none_are_errors() {
     const NULLS: &[*const c_void; 3] = &[null(); 3];
     // What is changed, and the text.
     type Change = fn(&mut Tensor);
-    let of_tensors: [(Change, &str); 13] = [
+    let of_tensors: [(Change, &str); 16] = [
         (
             |tensor| tensor.size = 8,
             "tensors: expected a size of at least 136, got 8; set it to sizeof(NmsfilterTensor)",
+        ),
+        (
+            |tensor| tensor.size = usize::MAX,
+            "tensors: expected a size of at most 4096, got 18446744073709551615; set it to sizeof(NmsfilterTensor)",
+        ),
+        (
+            |tensor| tensor.bytes = usize::MAX,
+            "tensors[0]: bytes: expected a size in memory, got 18446744073709551615",
+        ),
+        (
+            |tensor| {
+                (tensor.data, tensor.images) = (null(), NULLS.as_ptr());
+                tensor.shape[0] = 1 << 40;
+            },
+            "tensors[0]: shape: expected a first dimension of at most 65535 images, got 1099511627776",
         ),
         (
             |tensor| tensor.id = c"b\xff".as_ptr(),
@@ -480,9 +495,10 @@ fn arguments_that_are_none_are_errors() {
 
 #[test]
 fn settings_that_are_none_are_errors() {
+    const THRESHOLDS: &[f32; 2] = &[0.5, f32::NAN];
     let handle = Handle::new();
     type Change = fn(&mut Params);
-    let of_params: [(Change, &str); 10] = [
+    let of_params: [(Change, &str); 19] = [
         (
             |params| params.size = 0,
             "params: expected a size of at least 168, got 0; set it to sizeof(NmsfilterParams)",
@@ -503,7 +519,46 @@ fn settings_that_are_none_are_errors() {
         ),
         (
             |params| params.frame_size = [640, 480],
-            "params: frame_ratio and frame_offset: expected numbers above 0 and finite numbers, got [0.0, 0.0] and [0.0, 0.0]",
+            "params: frame_ratio: expected finite numbers above 0, got [0.0, 0.0]",
+        ),
+        (
+            |params| params.score_threshold = f32::NAN,
+            "params: score_threshold: expected a number, got NaN",
+        ),
+        (
+            |params| {
+                params.class_score_thresholds = THRESHOLDS.as_ptr();
+                params.class_score_threshold_count = 2;
+            },
+            "params: class_score_thresholds[1]: expected a number, got NaN",
+        ),
+        (
+            |params| params.class_score_threshold_count = usize::MAX,
+            "params: class_score_threshold_count: expected at most 65536 classes, got 18446744073709551615",
+        ),
+        (
+            |params| params.class_rule_count = 65_537,
+            "params: class_rule_count: expected at most 65536 classes, got 65537",
+        ),
+        (
+            |params| params.iou_threshold = 45.0,
+            "params: iou_threshold: expected a number from 0 to 1, got 45",
+        ),
+        (
+            |params| params.max_size = [-5.0; 2],
+            "params: max_size: expected numbers above 0, infinity for no limit, got [-5.0, -5.0]; \
+             nmsfilter_params_init sets the defaults",
+        ),
+        (
+            |params| (params.min_size, params.max_size) = ([9.0; 2], [8.0; 2]),
+            "params: min_size: expected numbers of at most the greatest size, got [9.0, 9.0]",
+        ),
+        (|params| params.pixel_offset = f32::NAN, "params: pixel_offset: expected 0 or 1, got NaN"),
+        (
+            // All bytes are zero but those of the size.
+            |params| *params = Params { size: params.size, ..unsafe { zeroed() } },
+            "params: max_size: expected numbers above 0, infinity for no limit, got [0.0, 0.0]; \
+             nmsfilter_params_init sets the defaults",
         ),
     ];
     for (change, expected) in of_params {
@@ -518,7 +573,8 @@ fn settings_that_are_none_are_errors() {
         ),
         (
             |options| options.model_width = 640.0,
-            "options: model_width and model_height: expected two numbers above 0, or 0 and 0, got 640 and 0",
+            "options: model_width and model_height: expected width and height in pixels, each at least 1, got [640.0, 0.0]; \
+             0 and 0 if the size is unknown",
         ),
         (|options| options.batch = 4, "options: batch: expected 0 or 1, got 4"),
         (
@@ -547,6 +603,41 @@ fn settings_that_are_none_are_errors() {
     assert_eq!(handle.detections(0).len(), 2);
 }
 
+/// The warnings of a handle.
+fn warnings(filter: *const Filter) -> Vec<String> {
+    (0..)
+        .map(|index| unsafe { nmsfilter_warning(filter, index) })
+        .take_while(|text| !text.is_null())
+        .map(text)
+        .collect()
+}
+
+#[test]
+fn tensors_that_are_misread_are_warned_of_once() {
+    // Rows of corners, score and class, as end-to-end models have them.
+    let rows = [10.0, 20.0, 60.0, 90.0, 0.9, 3.0].repeat(300);
+    let rows = tensor(c"output0", &[1, 300, 6], &rows);
+    let handle = Handle::new();
+    handle.check(handle.set_decoder(c"yolov8"));
+    assert!(warnings(handle.0).is_empty());
+    for _ in 0..3 {
+        handle.run(&[rows]).unwrap();
+    }
+    let found = warnings(handle.0);
+    assert!(
+        found[0].ends_with("set the decoder end2end, or class_count to 2 if the model has as many"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("a score is 3, but scores of decoder yolov8 are probabilities"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 2);
+    handle.check(handle.set_decoder(c"end2end"));
+    handle.run(&[rows]).unwrap();
+    assert!(warnings(handle.0).is_empty() && warnings(null()).is_empty());
+}
+
 #[test]
 fn errors_of_a_run_have_their_status() {
     let handle = Handle::new();
@@ -567,9 +658,11 @@ fn errors_of_a_run_have_their_status() {
     let unknown = tensor(c"unknown", &[3, 4], &WINDOWS);
     assert_eq!(handle.run(&[unknown]).unwrap_err().0, Status::Decoder);
     assert_eq!(handle.run(&[]).unwrap_err().0, Status::Decoder);
+    let numbers = vec![0.0; 56 * 20];
+    let ambiguous = handle.run(&[tensor(c"output0", &[1, 56, 20], &numbers)]).unwrap_err().1;
+    let expected = "; set the decoder (nmsfilter_set_decoder) to the right one, and for yolov8 class_count to the model's";
+    assert!(ambiguous.contains(expected), "{ambiguous}");
 
-    handle.check(handle.set_params(|params| params.iou_threshold = 1.5));
-    assert_eq!(handle.run(&[windows()]).unwrap_err().0, Status::InvalidArgument);
     handle.check(handle.set_params(|params| params.overlap = Overlap::ProbIou as u32));
     assert_eq!(handle.run(&[windows()]).unwrap_err().0, Status::Unsupported);
 
@@ -616,6 +709,10 @@ impl BoxHandle {
         unsafe { nmsfilter_boxes_set_params(self.0, &params) }
     }
 
+    fn error(&self) -> String {
+        text(unsafe { nmsfilter_boxes_error_text(self.0) })
+    }
+
     fn run(
         &self,
         corners: &Tensor,
@@ -628,7 +725,7 @@ impl BoxHandle {
             unsafe { nmsfilter_boxes_run(self.0, corners, scores, groups, &mut kept, &mut count) };
         match status {
             Status::Ok => Ok(array(kept, count)),
-            status => Err((status, text(unsafe { nmsfilter_boxes_error_text(self.0) }))),
+            status => Err((status, self.error())),
         }
     }
 }
@@ -657,9 +754,17 @@ fn boxes_alone_are_suppressed_in_groups() {
     assert_eq!(handle.set_params(|params| params.max_detections = 1), Status::Ok);
     assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1]);
     assert_eq!(handle.set_params(|params| params.method = 9), Status::InvalidArgument);
-    assert_eq!(handle.set_params(|params| params.iou_threshold = f64::NAN), Status::Ok);
-    assert_eq!(handle.run(&corners, &scores, None).unwrap_err().0, Status::InvalidArgument);
+    assert_eq!(
+        handle.set_params(|params| params.iou_threshold = f64::NAN),
+        Status::InvalidArgument
+    );
+    assert_eq!(handle.error(), "params: iou_threshold: expected a number from 0 to 1, got NaN");
+    let prob_iou = |params: &mut BoxesParams| params.overlap = Overlap::ProbIou as u32;
+    assert_eq!(handle.set_params(prob_iou), Status::Ok);
+    assert_eq!(handle.run(&corners, &scores, None).unwrap_err().0, Status::Unsupported);
     assert_eq!(handle.set_params(|_| {}), Status::Ok);
+    // The handle works after each of these errors.
+    assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1, 2]);
 
     let few = tensor(c"", &[2], &[0.8, 0.9]);
     let expected = "expected scores [3] of type f32 or f16, got  (f32 2)";
@@ -672,8 +777,5 @@ fn boxes_alone_are_suppressed_in_groups() {
     let status =
         unsafe { nmsfilter_boxes_run(handle.0, null(), &scores, null(), &mut kept, &mut count) };
     assert_eq!(status, Status::InvalidArgument);
-    assert_eq!(
-        text(unsafe { nmsfilter_boxes_error_text(handle.0) }),
-        "boxes: expected a pointer, got NULL"
-    );
+    assert_eq!(handle.error(), "boxes: expected a pointer, got NULL");
 }

@@ -21,7 +21,7 @@ from ._core import (
     nms_rotated,
 )
 from ._decode import BatchDecoder, decode
-from ._errors import InputError
+from ._errors import InputError, MisreadWarning
 
 __all__ = [
     "Array",
@@ -29,6 +29,7 @@ __all__ = [
     "Decoder",
     "Detections",
     "InputError",
+    "MisreadWarning",
     "__version__",
     "batched_nms",
     "batched_nms_rotated",

@@ -12,6 +12,7 @@ Overlap: TypeAlias = Literal["iou", "smaller", "representative", "diou", "prob-i
 Outputs: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
 Quantization: TypeAlias = tuple[float, int]
 
+# InputError if a score is NaN or a side is longer than 10^9, as in the other three; torchvision takes both.
 def nms(
     boxes: ArrayT,
     scores: Any,

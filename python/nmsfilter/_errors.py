@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Exceptions."""
+"""Exceptions and warnings."""
+
+import sys
+import warnings
 
 
 class InputError(ValueError, RuntimeError):
@@ -7,3 +10,20 @@ class InputError(ValueError, RuntimeError):
 
     It is a RuntimeError, too, because torchvision raises that.
     """
+
+
+class MisreadWarning(UserWarning):
+    """Outputs are probably not of the decoder or the settings with which they are read, so that boxes are wrong.
+
+    Each Decoder issues each warning once. warnings.simplefilter("error", nmsfilter.MisreadWarning) makes exceptions of them.
+    """
+
+
+def warn_misread(text: str) -> None:
+    """Issues a warning for the caller outside of this package."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("nmsfilter."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, MisreadWarning, stacklevel=level)

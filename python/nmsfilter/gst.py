@@ -9,6 +9,8 @@ NumPy.
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -102,6 +104,19 @@ _unref = ctypes.CDLL("libgstreamer-1.0.so.0").gst_mini_object_unref
 _unref.argtypes, _unref.restype = [ctypes.c_void_p], None
 
 
+def _pair(name: str, what: str, value: Any) -> tuple[int, int]:
+    """Two numbers of at least 1; zeros, which the library takes as unknown, if the value is None."""
+    if value is None:
+        return 0, 0
+    try:
+        first, second = map(operator.index, value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected {what}, got {value!r}") from None
+    if not (1 <= first < 2**31 and 1 <= second < 2**31):
+        raise InputError(f"{name}: expected {what}, each at least 1, got {value!r}; leave it out if it is unknown")
+    return first, second
+
+
 def model(
     size: tuple[int, int] | None = None,
     *,
@@ -118,8 +133,18 @@ def model(
     """
     if letterbox is not None and letterbox not in LETTERBOXES:
         raise InputError(f"letterbox: expected one of {', '.join(LETTERBOXES)}, got {letterbox!r}")
-    width, height = size or (0, 0)
-    count, components = keypoint_shape or (0, 0)
+    width, height = _pair("size", "width and height of the model's input in pixels", size)
+    count, components = _pair("keypoint_shape", "the number of keypoints, and 2 or 3 numbers of each", keypoint_shape)
+    if components not in (0, 2, 3):
+        raise InputError(f"keypoint_shape: expected keypoints of 2 (x, y) or 3 (x, y, visibility) numbers, got {components}")
+    if isinstance(labels, (str, bytes)):
+        raise TypeError(f"labels: expected a list of names, got {labels!r}; a single name is [{labels!r}]")
+    labels = list(labels)
+    for index, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise TypeError(f"labels[{index}]: expected a name, got {label!r}")
+        if "\0" in label:
+            raise InputError(f"labels[{index}]: expected a name without zero bytes, got {label!r}")
     names = (ctypes.c_char_p * len(labels))(*(label.encode() for label in labels))
     info = Model(
         size=ctypes.sizeof(Model),
@@ -155,6 +180,18 @@ def attach(
     stream). The names are those of the model's outputs; nmsfilter chooses a decoder by known ones.
     """
     address = _address(buffer)
+    if not isinstance(tensors, Mapping):
+        raise TypeError(
+            f"tensors: expected a dictionary from the names of the model's outputs to arrays, got {type(tensors).__qualname__}"
+        )
+    if not tensors:
+        raise InputError("tensors: expected the arrays of a model's outputs, got none")
+    for name in tensors:
+        if not isinstance(name, str):
+            raise TypeError(f"tensors: expected the names of outputs as keys, got {name!r}")
+    if model is not None and not isinstance(model, Caps):
+        raise TypeError(f"model: expected what model() returns, got {model!r}")
+    quantization = _quantizations(quantization, tensors)
     for name, array in tensors.items():
         data, size, dtype, shape, device, event, release, held = _core.hold(array, f"tensors[{name!r}]", stream)
         try:
@@ -174,12 +211,32 @@ def attach(
                 model=model._address if model is not None else None,
                 source=source.encode() if source else None,
             )
-            if quantization and name in quantization:
-                tensor.scale, tensor.zero_point = quantization[name]
+            tensor.scale, tensor.zero_point = quantization.get(name, (0.0, 0))
             _check(_library.nmsfilter_gst_attach_tensor(address, tensor))
         except BaseException:
             _core.release_held(held)
             raise
+
+
+def _quantizations(quantization: Any, tensors: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
+    """Scale and zero point of tensors by their names."""
+    expected = "quantization: expected a dictionary from names of tensors to (scale, zero point)"
+    if quantization is None:
+        return {}
+    if not isinstance(quantization, Mapping):
+        raise TypeError(f"{expected}, got {quantization!r}")
+    found = {}
+    for name, pair in quantization.items():
+        if name not in tensors:
+            raise InputError(f"{expected}, got the name {name!r}; the tensors are {', '.join(tensors)}")
+        try:
+            scale, zero_point = pair
+            found[name] = (float(scale), operator.index(zero_point))
+        except (TypeError, ValueError):
+            raise InputError(f"{expected} with a scale above 0, got {pair!r} for {name!r}") from None
+        if abs(found[name][1]) >= 2**31 or not 0 < found[name][0] < math.inf:
+            raise InputError(f"{expected} with a scale above 0, got {pair!r} for {name!r}")
+    return found
 
 
 def regions(buffer: Any) -> Regions:

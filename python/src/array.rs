@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::device;
 use crate::dlpack::{self, Managed, ManagedVersioned, Owner, Tensor};
 use crate::dtype::{Dtype, native_order};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::Kind;
 use crate::numpy;
 
@@ -44,6 +44,24 @@ pub struct Elements {
     pub strides: Vec<i64>,
     /// The stream that writes the elements, of device memory.
     pub stream: usize,
+}
+
+/// The bytes of as many elements; `None` if no memory holds them.
+pub fn byte_len(shape: &[usize], dtype: Dtype) -> Option<usize> {
+    let len = shape.iter().try_fold(dtype.size(), |len, &side| len.checked_mul(side))?;
+    isize::try_from(len).is_ok().then_some(len)
+}
+
+/// Memory for `len` bytes, of zeros; `None` if there is none.
+pub fn zeros(len: usize) -> Option<Vec<u64>> {
+    let (mut words, count) = (Vec::new(), len.div_ceil(size_of::<u64>()));
+    words.try_reserve_exact(count).ok()?;
+    words.resize(count, 0);
+    Some(words)
+}
+
+pub fn exceeds_memory(shape: &[usize], dtype: Dtype) -> Error {
+    Error::Memory(format!("an array of {dtype} with the shape {shape:?} exceeds memory"))
 }
 
 /// Strides of elements without gaps.
@@ -91,7 +109,9 @@ impl<'py> Kind<'py> {
         fill: impl FnOnce(&mut [T]),
     ) -> Result<Bound<'py, PyAny>> {
         debug_assert_eq!(size_of::<T>(), dtype.size());
-        let count: usize = shape.iter().product();
+        let too_large = || exceeds_memory(shape, dtype);
+        let len = byte_len(shape, dtype).ok_or_else(too_large)?;
+        let count = len / dtype.size();
         if let Self::Numpy = self {
             let sides: arrayvec::ArrayVec<isize, 8> =
                 shape.iter().map(|&side| side as isize).collect();
@@ -107,7 +127,7 @@ impl<'py> Kind<'py> {
                 return Ok(array);
             }
         }
-        let mut words = vec![0u64; (count * size_of::<T>()).div_ceil(size_of::<u64>())];
+        let mut words = zeros(len).ok_or_else(too_large)?;
         fill(&mut bytemuck::cast_slice_mut(&mut words)[..count]);
         let shape: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
         let strides = contiguous(&shape);

@@ -16,7 +16,7 @@ use crate::device::{allocate, foreign};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::input::{Input, Kind, Place};
-use crate::options::{method, overlap, threshold};
+use crate::options;
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
 
@@ -57,8 +57,8 @@ const GROUPS: &str = "idxs";
 
 impl<'py> Call<'_, 'py> {
     fn run(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let iou_threshold = threshold("iou_threshold", self.iou_threshold)?;
-        let (method, overlap) = (method(self.method)?, overlap(self.overlap)?);
+        let method = options::method(self.method)?;
+        let overlap = options::overlap(self.overlap)?;
         let given = from_argument(self.stream)?;
         let boxes = Input::contiguous_on_device(self.boxes, BOXES, given)?;
         let scores = Input::contiguous_on_device(self.scores, SCORES, given)?;
@@ -89,7 +89,8 @@ impl<'py> Call<'_, 'py> {
         }
 
         let mut engine = take(device.as_deref())?;
-        (engine.iou_threshold, engine.method, engine.overlap) = (iou_threshold, method, overlap);
+        (engine.method, engine.overlap) = (method, overlap);
+        engine.iou_threshold = self.iou_threshold;
         engine.max_detections = self.max_detections;
         let kept = match device.is_some() || count >= DETACH_FROM {
             true => py.detach(|| suppress(&mut engine, &sources)),
@@ -273,10 +274,10 @@ macro_rules! function {
             boxes: &Bound<'py, PyAny>,
             scores: &Bound<'py, PyAny>,
             $($groups: &Bound<'py, PyAny>,)?
-            iou_threshold: f64,
+            #[pyo3(from_py_with = options::iou_threshold)] iou_threshold: f64,
             method: Option<&str>,
             overlap: Option<&str>,
-            max_detections: usize,
+            #[pyo3(from_py_with = options::max_detections)] max_detections: usize,
             stream: Option<&Bound<'py, PyAny>>,
         ) -> PyResult<Bound<'py, PyAny>> {
             let groups = None$(.or(Some($groups)))?;
@@ -293,7 +294,8 @@ function! {
     ///
     /// boxes: [N, 4] of x1, y1, x2, y2; scores: [N]; both float32 or float16, in host memory also float64 and bfloat16, which
     /// are converted to float32. iou_threshold: 0 to 1. Returns int64 indices in an array of the library of boxes. Boxes
-    /// without area are kept. Of equal scores, the first comes first.
+    /// without area are kept. Of equal scores, the first comes first. Unlike torchvision's, it raises InputError if a score is
+    /// NaN or a side is longer than 10^9.
     ///
     /// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
     /// "iou" (the default), "smaller", "representative" or "diou" (in host memory). max_detections: the greatest number of

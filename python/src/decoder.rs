@@ -3,22 +3,24 @@
 //!
 //! In: arrays with the outputs of a model for a batch of images. Out: [`Detections`].
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use gstnmsfilter::cuda::Device;
 use gstnmsfilter::nms::{
-    Activation, Backend, BoxFormat, Coordinates, KeypointShape, Method, Nms, Overlap,
+    Activation, Backend, BoxFormat, ClassThresholds, Coordinates, Interface, KeypointShape, Method,
+    Nms, Overlap, Warning, check_model_size,
 };
 use gstnmsfilter::tensor::{Quantization, TensorView};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyMapping, PySequence};
+use pyo3::types::{PyDict, PyMapping, PySequence, PyTuple};
 
 use crate::detections::{Detections, host_kind};
 use crate::device::foreign;
 use crate::error::{Error, Result};
 use crate::input::{Input, Place, type_name};
-use crate::options;
+use crate::options::{self, Quantizations};
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
 
@@ -27,15 +29,15 @@ use crate::stream::from_argument;
 #[pyclass(frozen, module = "nmsfilter")]
 pub struct Decoder {
     settings: Settings,
-    /// One for the CPU (`None`) and one for each GPU.
-    engines: Mutex<Vec<(Option<u32>, Nms)>>,
+    /// One for the CPU and one for each GPU.
+    engines: Mutex<Vec<Engine>>,
 }
 
 /// The arguments of the constructor.
 struct Settings {
     decoder: Option<String>,
     layout: Option<String>,
-    thresholds: Thresholds,
+    thresholds: ClassThresholds,
     iou_threshold: f32,
     model_size: Option<[f32; 2]>,
     max_detections: usize,
@@ -50,14 +52,16 @@ struct Settings {
     num_classes: usize,
     score_activation: Option<Activation>,
     keypoints: Option<KeypointShape>,
-    quantization: Vec<(Option<String>, Quantization)>,
+    quantization: Quantizations,
 }
 
-/// The thresholds of scores: one for all classes, or one for each.
-#[derive(FromPyObject)]
-enum Thresholds {
-    All(f32),
-    Each(Vec<f32>),
+/// What decodes on the CPU, or on one GPU.
+struct Engine {
+    /// The number of the GPU.
+    ordinal: Option<u32>,
+    nms: Nms,
+    /// The number of warnings that have been issued.
+    warned: usize,
 }
 
 /// The names that `decoder` can have.
@@ -79,11 +83,11 @@ impl Decoder {
     fn new(
         decoder: Option<String>,
         layout: Option<String>,
-        score_threshold: Option<Thresholds>,
-        iou_threshold: f64,
-        model_size: Option<[f32; 2]>,
-        max_detections: usize,
-        max_candidates: usize,
+        #[pyo3(from_py_with = options::score_threshold)] score_threshold: Option<ClassThresholds>,
+        #[pyo3(from_py_with = options::iou_threshold)] iou_threshold: f64,
+        #[pyo3(from_py_with = options::model_size)] model_size: Option<[f32; 2]>,
+        #[pyo3(from_py_with = options::max_detections)] max_detections: usize,
+        #[pyo3(from_py_with = options::max_candidates)] max_candidates: usize,
         method: Option<&str>,
         overlap: Option<&str>,
         class_agnostic: bool,
@@ -91,10 +95,10 @@ impl Decoder {
         masks: bool,
         box_format: Option<&str>,
         coordinates: Option<&str>,
-        num_classes: usize,
+        #[pyo3(from_py_with = options::num_classes)] num_classes: usize,
         score_activation: Option<&str>,
-        keypoint_shape: Option<[usize; 2]>,
-        quantization: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = options::keypoint_shape)] keypoint_shape: Option<KeypointShape>,
+        #[pyo3(from_py_with = options::quantization)] quantization: Option<Quantizations>,
     ) -> PyResult<Self> {
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
@@ -103,33 +107,11 @@ impl Decoder {
             )
             .into());
         }
-        if let Some([width, height]) = model_size
-            && !(width >= 1.0 && height >= 1.0 && width.is_finite() && height.is_finite())
-        {
-            return Err(Error::Input(format!(
-                "model_size: expected width and height of the model's input in pixels, got \
-                 ({width}, {height})"
-            ))
-            .into());
-        }
-        let keypoints = match keypoint_shape {
-            None => None,
-            Some([count, components @ 2..=3]) if count > 0 => {
-                Some(KeypointShape { count, components })
-            }
-            Some([count, components]) => {
-                return Err(Error::Input(format!(
-                    "keypoint_shape: expected the number of keypoints, and 2 (x, y) or 3 (x, y, \
-                     visibility), got ({count}, {components})"
-                ))
-                .into());
-            }
-        };
         let settings = Settings {
             decoder,
             layout,
-            thresholds: score_threshold.unwrap_or(Thresholds::All(0.25)),
-            iou_threshold: options::threshold("iou_threshold", iou_threshold)? as f32,
+            thresholds: score_threshold.unwrap_or_else(|| ClassThresholds::uniform(0.25)),
+            iou_threshold: iou_threshold as f32,
             model_size,
             max_detections,
             max_candidates,
@@ -142,12 +124,14 @@ impl Decoder {
             coordinates: options::coordinates(coordinates.unwrap_or("auto"))?,
             num_classes,
             score_activation: score_activation.map(options::activation).transpose()?,
-            keypoints,
-            quantization: quantizations(quantization)?,
+            keypoints: keypoint_shape,
+            quantization: quantization.unwrap_or_default(),
         };
-        // Wrong names and layouts are errors here, not at the first call.
-        let cpu = settings.engine(Backend::Cpu, None)?;
-        Ok(Self { settings, engines: Mutex::new(vec![(None, cpu)]) })
+        // Wrong names, layouts and numbers are errors here, not at the first call.
+        let cpu = settings.engine(None)?;
+        cpu.nms.params.check().map_err(Error::from)?;
+        check_model_size(cpu.nms.model_size).map_err(Error::from)?;
+        Ok(Self { settings, engines: Mutex::new(vec![cpu]) })
     }
 
     /// Decodes outputs: an array, a list of arrays, or a dictionary from the names of the model's outputs to arrays, whose
@@ -164,6 +148,14 @@ impl Decoder {
         results: Option<&str>,
     ) -> PyResult<Detections> {
         Ok(self.decode(py, outputs, stream, results)?)
+    }
+
+    /// What pickle and copy make another one with.
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        Ok((PyTuple::empty(py), self.settings.arguments(py)?))
     }
 }
 
@@ -223,19 +215,44 @@ impl Decoder {
                 Some(Device::holding(first.address())?.ordinal())
             }
         };
-        let mut engines =
-            self.engines.lock_py_attached(py).unwrap_or_else(|error| error.into_inner());
+        let mut engines = self.lock(py);
         let engine = self.settings.engine_for(&mut engines, ordinal)?;
-        let room = self.settings.max_detections;
-        if is_enqueued {
-            let outcome = py.detach(|| engine.enqueue(&views(&sources), foreign(stream)))?;
-            return Detections::on_device(py, &first.kind, &outcome, room, stream);
+        let (nms, room) = (&mut engine.nms, self.settings.max_detections);
+        let found = if is_enqueued {
+            let outcome = py.detach(|| nms.enqueue(&views(&sources), foreign(stream)))?;
+            Detections::on_device(py, &first.kind, &outcome, room, stream)?
+        } else {
+            let outcome = py.detach(|| nms.run_detailed(&views(&sources)))?;
+            let kind = if is_on_device { &host_kind(py) } else { &first.kind };
+            Detections::on_host(py, kind, &outcome, room)?
+        };
+        let warnings = engine.nms.warnings();
+        let text = |warning: &Warning| warning.text(Interface::Python).to_string();
+        let texts: Vec<_> = warnings[engine.warned..].iter().map(text).collect();
+        engine.warned = warnings.len();
+        // What shows a warning can call this decoder.
+        drop(engines);
+        self.warn(py, ordinal, &texts)?;
+        Ok(found)
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Vec<Engine>> {
+        self.engines.lock_py_attached(py).unwrap_or_else(|error| error.into_inner())
+    }
+
+    /// Issues the last warnings of the engine with this number. Where filters make exceptions of them, each call raises
+    /// them.
+    fn warn(&self, py: Python<'_>, ordinal: Option<u32>, texts: &[String]) -> Result<()> {
+        for (issued, text) in texts.iter().enumerate() {
+            let warn = |text| py.import("nmsfilter._errors")?.call_method1("warn_misread", (text,));
+            if let Err(error) = warn(text) {
+                if let Some(engine) = self.lock(py).iter_mut().find(|it| it.ordinal == ordinal) {
+                    engine.warned -= texts.len() - issued;
+                }
+                return Err(error.into());
+            }
         }
-        let outcome = py.detach(|| engine.run_detailed(&views(&sources)))?;
-        match is_on_device {
-            true => Detections::on_host(py, &host_kind(py), &outcome, room),
-            false => Detections::on_host(py, &first.kind, &outcome, room),
-        }
+        Ok(())
     }
 }
 
@@ -272,26 +289,6 @@ fn named<'py>(outputs: &Bound<'py, PyAny>) -> Result<Vec<(String, Bound<'py, PyA
     Ok(vec![(name(0), outputs.clone())])
 }
 
-/// Scale and zero point: of the only output, or by name.
-fn quantizations(
-    argument: Option<&Bound<'_, PyAny>>,
-) -> Result<Vec<(Option<String>, Quantization)>> {
-    let Some(argument) = argument else { return Ok(Vec::new()) };
-    let pair = |value: &Bound<'_, PyAny>| -> Result<Quantization> {
-        let wrong = || {
-            let got = value.repr().map(|text| text.to_string()).unwrap_or_default();
-            Error::Input(format!(
-                "quantization: expected (scale, zero point) with a scale above 0, or a dictionary of \
-                 these by the names of outputs, got {got}"
-            ))
-        };
-        let (scale, zero_point): (f32, i32) = value.extract().map_err(|_| wrong())?;
-        Quantization::new(scale, zero_point).ok_or_else(wrong)
-    };
-    let Ok(by_name) = argument.cast::<PyDict>() else { return Ok(vec![(None, pair(argument)?)]) };
-    by_name.iter().map(|(name, value)| Ok((Some(name.extract()?), pair(&value)?))).collect()
-}
-
 impl Settings {
     fn quantization_of(&self, name: &str) -> Option<Quantization> {
         let is_of_name =
@@ -301,21 +298,23 @@ impl Settings {
 
     fn engine_for<'e>(
         &self,
-        engines: &'e mut Vec<(Option<u32>, Nms)>,
+        engines: &'e mut Vec<Engine>,
         ordinal: Option<u32>,
-    ) -> Result<&'e mut Nms> {
-        let position = engines.iter().position(|(known, _)| *known == ordinal);
+    ) -> Result<&'e mut Engine> {
+        let position = engines.iter().position(|engine| engine.ordinal == ordinal);
         let index = match position {
             Some(index) => index,
             None => {
-                engines.push((ordinal, self.engine(Backend::Cuda, ordinal)?));
+                engines.push(self.engine(ordinal)?);
                 engines.len() - 1
             }
         };
-        Ok(&mut engines[index].1)
+        Ok(&mut engines[index])
     }
 
-    fn engine(&self, backend: Backend, ordinal: Option<u32>) -> Result<Nms> {
+    /// One on the CPU, or on this GPU.
+    fn engine(&self, ordinal: Option<u32>) -> Result<Engine> {
+        let backend = if ordinal.is_some() { Backend::Cuda } else { Backend::Cpu };
         let mut nms = Nms::new(backend, ordinal)?;
         nms.set_decoder(self.decoder.as_deref())
             .map_err(|error| Error::Input(format!("decoder: {error}")))?;
@@ -331,13 +330,7 @@ impl Settings {
         if let Some(format) = self.box_format {
             options.box_format = format;
         }
-        match &self.thresholds {
-            Thresholds::All(threshold) => params.thresholds.default = *threshold,
-            Thresholds::Each(thresholds) => {
-                params.thresholds.default = f32::INFINITY;
-                params.thresholds.per_class = thresholds.clone();
-            }
-        }
+        params.thresholds = self.thresholds.clone();
         params.iou_threshold = self.iou_threshold;
         params.max_detections = self.max_detections;
         params.max_candidates = self.max_candidates;
@@ -349,6 +342,53 @@ impl Settings {
         if let Some(size) = self.model_size {
             nms.model_size = size;
         }
-        Ok(nms)
+        Ok(Engine { ordinal, nms, warned: 0 })
+    }
+
+    /// The arguments of the constructor that make such a decoder.
+    fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let arguments = PyDict::new(py);
+        let set = |name: &str, value: Bound<'py, PyAny>| arguments.set_item(name, value);
+        set("decoder", self.decoder.as_deref().into_bound_py_any(py)?)?;
+        set("layout", self.layout.as_deref().into_bound_py_any(py)?)?;
+        let ClassThresholds { default, per_class, .. } = &self.thresholds;
+        let threshold = match per_class.is_empty() {
+            true => default.into_bound_py_any(py)?,
+            false => per_class.into_bound_py_any(py)?,
+        };
+        set("score_threshold", threshold)?;
+        set("iou_threshold", self.iou_threshold.into_bound_py_any(py)?)?;
+        set("model_size", self.model_size.into_bound_py_any(py)?)?;
+        set("max_detections", self.max_detections.into_bound_py_any(py)?)?;
+        set("max_candidates", self.max_candidates.into_bound_py_any(py)?)?;
+        set("method", self.method.name().into_bound_py_any(py)?)?;
+        set("overlap", self.overlap.name().into_bound_py_any(py)?)?;
+        set("class_agnostic", self.class_agnostic.into_bound_py_any(py)?)?;
+        set("multi_label", self.multi_label.into_bound_py_any(py)?)?;
+        set("masks", self.masks.into_bound_py_any(py)?)?;
+        set("box_format", self.box_format.map(BoxFormat::name).into_bound_py_any(py)?)?;
+        set("coordinates", options::coordinates_name(self.coordinates).into_bound_py_any(py)?)?;
+        set("num_classes", self.num_classes.into_bound_py_any(py)?)?;
+        let activation = self.score_activation.map(Activation::name);
+        set("score_activation", activation.into_bound_py_any(py)?)?;
+        let keypoints = self.keypoints.map(|shape| (shape.count, shape.components));
+        set("keypoint_shape", keypoints.into_bound_py_any(py)?)?;
+        set("quantization", self.quantization_argument(py)?)?;
+        Ok(arguments)
+    }
+
+    fn quantization_argument<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pair = |quantization: &Quantization| (quantization.scale(), quantization.zero_point());
+        match &self.quantization[..] {
+            [] => Ok(py.None().into_bound(py)),
+            [(None, quantization)] => pair(quantization).into_bound_py_any(py),
+            all => {
+                let by_name = PyDict::new(py);
+                for (name, quantization) in all {
+                    by_name.set_item(name, pair(quantization))?;
+                }
+                Ok(by_name.into_any())
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ use crate::device::{allocate, foreign};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::input::Kind;
+use crate::options;
 
 /// The detections of a batch of B images: arrays with room for M detections of each image, the best first, filled up with
 /// zeros. Those of image i are the first counts[i].
@@ -72,8 +73,8 @@ impl Detections {
     fn mask<'py>(
         &self,
         py: Python<'py>,
-        image: usize,
-        detection: usize,
+        #[pyo3(from_py_with = options::image)] image: usize,
+        #[pyo3(from_py_with = options::detection)] detection: usize,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.mask_areas.is_none() {
             return Ok(None);
@@ -154,14 +155,19 @@ impl<'py> Padded<'_, 'py> {
     ) -> Result<Bound<'py, PyAny>> {
         let width: usize = shape.iter().product();
         let shape = [&[self.outcome.images().len(), self.room], shape].concat();
-        self.kind.host(self.py, dtype, &shape, |to| {
-            for (image, of_image) in self.outcome.images().enumerate() {
-                for (index, &found) in of_image.survivors.iter().enumerate() {
-                    let place = (image * self.room + index) * width;
-                    write(&mut to[place..][..width], Survivor { image, index, found });
+        self.kind
+            .host(self.py, dtype, &shape, |to| {
+                for (image, of_image) in self.outcome.images().enumerate() {
+                    for (index, &found) in of_image.survivors.iter().enumerate() {
+                        let place = (image * self.room + index) * width;
+                        write(&mut to[place..][..width], Survivor { image, index, found });
+                    }
                 }
-            }
-        })
+            })
+            .map_err(|error| match error {
+                Error::Memory(text) => Error::Memory(format!("max_detections: {text}")),
+                other => other,
+            })
     }
 }
 

@@ -5,8 +5,8 @@
 //! and other Python code expects the former.
 
 use gstnmsfilter::cuda::{DeviceError, DriverError};
-use gstnmsfilter::nms::NmsError;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use gstnmsfilter::nms::{EngineError, Interface, NmsError, ParamError, Parameter};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -18,6 +18,8 @@ pub enum Error {
     Input(String),
     /// An argument has a wrong type: `TypeError`.
     Type(String),
+    /// There is not as much memory: `MemoryError`.
+    Memory(String),
     /// The GPU cannot be used, or failed: `RuntimeError`.
     Device(String),
     /// An exception of Python code that was called.
@@ -34,33 +36,42 @@ impl From<PyErr> for Error {
 
 impl From<NmsError> for Error {
     fn from(error: NmsError) -> Self {
-        match &error {
-            NmsError::Engine(engine) if engine.is_device_error() => Self::Device(error.to_string()),
-            _ => Self::Input(in_python(error.to_string())),
+        match error {
+            NmsError::Param(error) => error.into(),
+            NmsError::Engine(EngineError::Overlap { overlap, boxes, instead }) => {
+                Self::Input(format!(
+                    "overlap: {overlap:?} is not defined for {boxes} boxes; choose {instead:?}"
+                ))
+            }
+            // Class limits, the other reason, cannot be set in Python.
+            NmsError::Engine(EngineError::NeedsHost { what, .. }) => Self::Input(format!(
+                "results in device memory: {what}; pass masks=False, or results=\"host\""
+            )),
+            NmsError::Engine(EngineError::Unsupported { engine, what, value, .. }) => {
+                Self::Input(format!(
+                    "the engine {engine} does not support the {what} {value}; pass the arrays in host memory"
+                ))
+            }
+            NmsError::Engine(ref engine) if engine.is_device_error() => {
+                Self::Device(error.to_string())
+            }
+            error => Self::Input(error.text(Interface::Python)),
         }
     }
 }
 
-/// The core's messages name the properties of the element `nmsfilter`, and what C and Rust programs pass. Here they name
-/// arguments.
-const WORDS: [(&str, &str); 13] = [
-    ("the buffer's tensors", "outputs"),
-    ("the buffer carries", "outputs has"),
-    ("model-width and model-height", "model_size"),
-    ("the property decoder", "decoder"),
-    ("the property quantization", "quantization"),
-    ("set the ids, or decoder", "pass a dictionary with these names, or decoder"),
-    ("num-classes", "num_classes"),
-    ("multi-label", "multi_label"),
-    ("box-format", "box_format"),
-    ("score-activation", "score_activation"),
-    ("keypoint-shape", "keypoint_shape"),
-    ("set masks to false", "pass masks=False, or results=\"host\""),
-    ("choose the backend cpu", "pass the arrays in host memory"),
-];
-
-fn in_python(message: String) -> String {
-    WORDS.iter().fold(message, |message, (theirs, ours)| message.replace(theirs, ours))
+impl From<ParamError> for Error {
+    fn from(error: ParamError) -> Self {
+        let name = match error.parameter {
+            Parameter::ScoreThreshold => "score_threshold",
+            Parameter::IouThreshold => "iou_threshold",
+            Parameter::ModelSize => "model_size",
+            // No other parameter can be set in Python.
+            _ => return Self::Input(error.to_string()),
+        };
+        let class = error.class.map(|class| format!("[{class}]")).unwrap_or_default();
+        Self::Input(format!("{name}{class}: expected {}, got {}", error.expected, error.got))
+    }
 }
 
 impl From<DeviceError> for Error {
@@ -83,6 +94,7 @@ impl From<Error> for PyErr {
                 Err(error) => error,
             }),
             Error::Type(message) => PyTypeError::new_err(message),
+            Error::Memory(message) => PyMemoryError::new_err(message),
             Error::Device(message) => PyRuntimeError::new_err(message),
             Error::Python(error) => error,
         }

@@ -15,6 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::array::{byte_len, exceeds_memory, zeros};
 use crate::dlpack::{self, ExchangeApi, Owner};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
@@ -81,15 +82,15 @@ impl HostBytes<'_> {
         }
     }
 
-    /// A copy of numbers.
-    pub fn of<T: bytemuck::Pod>(numbers: impl ExactSizeIterator<Item = T>) -> Self {
+    /// A copy of numbers; `None` if there is no memory for it.
+    pub fn of<T: bytemuck::Pod>(numbers: impl ExactSizeIterator<Item = T>) -> Option<Self> {
         let len = numbers.len() * size_of::<T>();
-        let mut words = vec![0u64; len.div_ceil(size_of::<u64>())];
+        let mut words = zeros(len)?;
         let places: &mut [T] = bytemuck::cast_slice_mut(&mut words);
         for (place, number) in places.iter_mut().zip(numbers) {
             *place = number;
         }
-        Self::Copied(words, len)
+        Some(Self::Copied(words, len))
     }
 }
 
@@ -189,6 +190,15 @@ impl<'py> Input<'py> {
                 got.unwrap_or_else(|_| "another type".to_owned())
             ))
         })?;
+        let Some(len) = byte_len(&shape, dtype) else {
+            let text = format!("{name}: expected a shape that fits memory, got {:?}", &shape[..]);
+            return Err(Error::Input(text));
+        };
+        if len > 0 && data.is_null() {
+            return Err(Error::Input(format!(
+                "{name}: expected the address of its elements, got 0"
+            )));
+        }
         Ok(Self { kind, place, dtype, shape, strides, data, object: object.clone(), owner })
     }
 
@@ -235,19 +245,22 @@ impl<'py> Input<'py> {
 
     /// The elements in host memory, without gaps and aligned for their type: copied unless they are so.
     ///
+    /// # Errors
+    /// If there is no memory for a copy.
+    ///
     /// # Panics
     /// If they are in device memory.
-    pub fn host_bytes(&self) -> HostBytes<'_> {
+    pub fn host_bytes(&self) -> Result<HostBytes<'_>> {
         assert_eq!(self.place, Place::Host, "device memory is not read here");
         let len = self.byte_len();
         if len == 0 {
-            return HostBytes::Borrowed(&[]);
+            return Ok(HostBytes::Borrowed(&[]));
         }
         if self.is_contiguous() && self.data.addr().is_multiple_of(self.dtype.size()) {
             // SAFETY: the object's library guarantees that its elements are there, and the object is held.
-            return HostBytes::Borrowed(unsafe { std::slice::from_raw_parts(self.data, len) });
+            return Ok(HostBytes::Borrowed(unsafe { std::slice::from_raw_parts(self.data, len) }));
         }
-        let mut words = vec![0u64; len.div_ceil(size_of::<u64>())];
+        let mut words = zeros(len).ok_or_else(|| exceeds_memory(&self.shape, self.dtype))?;
         let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..len];
         self.copy_elements(
             &self.shape,
@@ -255,7 +268,7 @@ impl<'py> Input<'py> {
             self.data,
             &mut bytes.chunks_exact_mut(self.dtype.size()),
         );
-        HostBytes::Copied(words, len)
+        Ok(HostBytes::Copied(words, len))
     }
 
     /// Copies the elements of these dimensions, the first of which is at `data`.
@@ -391,13 +404,17 @@ impl Parts {
             let value = interface.call_method1("get", (key,))?;
             Ok((!value.is_none()).then_some(value))
         };
-        let typestr: String = item("typestr")?.ok_or_else(|| incomplete("typestr"))?.extract()?;
+        let typestr = item("typestr")?.ok_or_else(|| incomplete("typestr"))?;
+        let typestr: String = typestr.extract().map_err(|_| incomplete("typestr of text"))?;
         let dtype = Dtype::from_typestr(&typestr);
-        let shape: Vec<usize> = item("shape")?.ok_or_else(|| incomplete("shape"))?.extract()?;
+        let shape = item("shape")?.ok_or_else(|| incomplete("shape"))?;
+        let shape: Vec<usize> =
+            shape.extract().map_err(|_| incomplete("shape of numbers from 0 on"))?;
         let shape = dimensions(shape.into_iter(), name)?;
         let strides = match item("strides")? {
             Some(strides) => {
-                let strides: Vec<isize> = strides.extract()?;
+                let strides: Vec<isize> =
+                    strides.extract().map_err(|_| incomplete("strides of numbers"))?;
                 dimensions(strides.into_iter(), name)?
             }
             None => contiguous_strides(&shape, dtype.map_or(1, Dtype::size)),

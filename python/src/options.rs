@@ -1,16 +1,143 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of arguments.
+//!
+//! In: objects of Python, or names. Out: what the core takes, or an error with the argument's name.
 
-use gstnmsfilter::nms::{Activation, BoxFormat, Coordinates, Method, Overlap};
+use gstnmsfilter::nms::{
+    Activation, BoxFormat, ClassThresholds, Coordinates, KeypointShape, Method, Overlap,
+    check_iou_threshold,
+};
+use gstnmsfilter::tensor::Quantization;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PyString};
 
 use crate::error::{Error, Result};
+use crate::input::type_name;
 
-/// A number from 0 to 1.
-pub fn threshold(name: &str, number: f64) -> Result<f64> {
-    match (0.0..=1.0).contains(&number) {
-        true => Ok(number),
-        false => Err(Error::Input(format!("{name}: expected a number from 0 to 1, got {number}"))),
+/// A whole number of at least 0.
+fn count(name: &str, value: &Bound<'_, PyAny>) -> Result<usize> {
+    value.extract().map_err(|_| {
+        let expected = format!("{name}: expected a whole number from 0 to 2^64 - 1");
+        match value.call_method0("__index__") {
+            Ok(number) => Error::Input(format!("{expected}, got {number}")),
+            Err(_) => Error::Type(format!("{expected}, got {}", type_name(value))),
+        }
+    })
+}
+
+/// Defines functions that read the argument of their name as a count.
+macro_rules! counts {
+    ($($name:ident),*) => {
+        $(pub fn $name(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+            Ok(count(stringify!($name), value)?)
+        })*
+    };
+}
+
+counts!(max_detections, max_candidates, num_classes, image, detection);
+
+fn number(name: &str, value: &Bound<'_, PyAny>) -> Result<f64> {
+    let wrong = |_| Error::Type(format!("{name}: expected a number, got {}", type_name(value)));
+    value.extract().map_err(wrong)
+}
+
+pub fn iou_threshold(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let threshold = number("iou_threshold", value)?;
+    check_iou_threshold(threshold).map_err(Error::from)?;
+    Ok(threshold)
+}
+
+/// A threshold of all classes, or one for each.
+pub fn score_threshold(value: &Bound<'_, PyAny>) -> PyResult<Option<ClassThresholds>> {
+    const NAME: &str = "score_threshold";
+    if value.is_none() {
+        return Ok(None);
     }
+    let is_text_or_mapping =
+        value.is_instance_of::<PyString>() || value.cast::<PyMapping>().is_ok();
+    if is_text_or_mapping || (value.len().is_err() && value.extract::<f64>().is_err()) {
+        return Err(Error::Type(format!(
+            "{NAME}: expected a number, or a list with a number for each class, got {}",
+            type_name(value)
+        ))
+        .into());
+    }
+    if value.len().is_err() {
+        return Ok(Some(ClassThresholds::uniform(number(NAME, value)? as f32)));
+    }
+    let mut per_class = Vec::new();
+    for (class, threshold) in value.try_iter()?.enumerate() {
+        per_class.push(number(&format!("{NAME}[{class}]"), &threshold?)? as f32);
+    }
+    if per_class.is_empty() {
+        let text = format!("{NAME}: expected a number for each class, got none");
+        return Err(Error::Input(text).into());
+    }
+    let mut thresholds = ClassThresholds::uniform(f32::INFINITY);
+    thresholds.per_class = per_class;
+    Ok(Some(thresholds))
+}
+
+pub fn model_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
+    value.extract().map_err(|_| {
+        Error::Type(format!(
+            "model_size: expected (width, height) of the model's input in pixels, got {}",
+            text(value)
+        ))
+        .into()
+    })
+}
+
+pub fn keypoint_shape(value: &Bound<'_, PyAny>) -> PyResult<Option<KeypointShape>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    match value.extract() {
+        Ok((count @ 1.., components @ 2..=3)) => Ok(Some(KeypointShape { count, components })),
+        _ => Err(Error::Input(format!(
+            "keypoint_shape: expected the number of keypoints, and 2 (x, y) or 3 (x, y, visibility), got {}",
+            text(value)
+        ))
+        .into()),
+    }
+}
+
+/// As `repr` writes it.
+fn text(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| type_name(value), |text| text.to_string())
+}
+
+/// What quantized elements stand for, by the names of outputs; without a name, for each output.
+pub type Quantizations = Vec<(Option<String>, Quantization)>;
+
+/// A pair of scale and zero point, or a dictionary of pairs.
+pub fn quantization(value: &Bound<'_, PyAny>) -> PyResult<Option<Quantizations>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let pair = |pair: &Bound<'_, PyAny>| -> Result<Quantization> {
+        let number = pair.extract().ok();
+        let made = number.and_then(|(scale, zero_point)| Quantization::new(scale, zero_point));
+        made.ok_or_else(|| {
+            Error::Input(format!(
+                "quantization: expected (scale, zero point) with a scale above 0, or a dictionary of these by the \
+                 names of outputs, got {}",
+                text(pair)
+            ))
+        })
+    };
+    let Ok(by_name) = value.cast::<PyDict>() else {
+        return Ok(Some(vec![(None, pair(value)?)]));
+    };
+    let mut all = Vec::new();
+    for (name, value) in by_name {
+        let name = name.extract().map_err(|_| {
+            let got = type_name(&name);
+            Error::Type(format!("quantization: expected the names of outputs as keys, got {got}"))
+        })?;
+        all.push((Some(name), pair(&value)?));
+    }
+    Ok(Some(all))
 }
 
 /// The value of this name.
@@ -50,13 +177,19 @@ pub fn box_format(name: &str) -> Result<BoxFormat> {
     named("box_format", name, &all.map(|format| (format.name(), format)))
 }
 
+const COORDINATES: [(&str, Coordinates); 3] = [
+    ("auto", Coordinates::Auto),
+    ("pixels", Coordinates::Pixels),
+    ("normalized", Coordinates::Normalized),
+];
+
 pub fn coordinates(name: &str) -> Result<Coordinates> {
-    let all = [
-        ("auto", Coordinates::Auto),
-        ("pixels", Coordinates::Pixels),
-        ("normalized", Coordinates::Normalized),
-    ];
-    named("coordinates", name, &all)
+    named("coordinates", name, &COORDINATES)
+}
+
+pub fn coordinates_name(coordinates: Coordinates) -> &'static str {
+    let found = COORDINATES.iter().find(|(_, known)| *known == coordinates);
+    found.map_or("auto", |(name, _)| name)
 }
 
 pub fn activation(name: &str) -> Result<Activation> {

@@ -8,6 +8,7 @@ use gstnmsfilter::cuda::Ready;
 use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Shape, Storage, TensorView};
 use half::{bf16, f16};
 
+use crate::array::exceeds_memory;
 use crate::device::foreign;
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
@@ -44,11 +45,11 @@ impl<'a> Source<'a> {
     /// Floating-point numbers. float64 and bfloat16 in host memory are converted to float32.
     pub fn of_floats(input: &'a Input<'_>, name: &str, order: Order) -> Result<Self> {
         if let Dtype::F32 | Dtype::F16 = input.dtype {
-            return Ok(Self::unchanged(input, order));
+            return Self::unchanged(input, order);
         }
         let numbers = match (input.place, input.dtype) {
-            (Place::Host, Dtype::F64) => convert(input, |number: f64| number as f32),
-            (Place::Host, Dtype::Bf16) => convert(input, bf16::to_f32),
+            (Place::Host, Dtype::F64) => convert(input, |number: f64| number as f32)?,
+            (Place::Host, Dtype::Bf16) => convert(input, bf16::to_f32)?,
             (_, dtype) => {
                 let place = if input.is_on_device() { " in device memory" } else { "" };
                 return Err(Error::Type(format!(
@@ -60,14 +61,14 @@ impl<'a> Source<'a> {
         Ok(Self {
             element: ElementType::F32,
             memory: Memory::Host(numbers),
-            ..Self::unchanged(input, order)
+            ..Self::unchanged(input, order)?
         })
     }
 
     /// Whole numbers. In host memory, other types than int32 and int64 are converted to int64.
     pub fn of_integers(input: &'a Input<'_>, name: &str, order: Order) -> Result<Self> {
         if let Dtype::I32 | Dtype::I64 = input.dtype {
-            return Ok(Self::unchanged(input, order));
+            return Self::unchanged(input, order);
         }
         if input.is_on_device() {
             return Err(Error::Type(format!(
@@ -77,13 +78,13 @@ impl<'a> Source<'a> {
             )));
         }
         let numbers = match input.dtype {
-            Dtype::I8 => convert(input, |number: i8| i64::from(number)),
-            Dtype::I16 => convert(input, |number: i16| i64::from(number)),
-            Dtype::U8 | Dtype::Bool => convert(input, |number: u8| i64::from(number)),
-            Dtype::U16 => convert(input, |number: u16| i64::from(number)),
-            Dtype::U32 => convert(input, |number: u32| i64::from(number)),
+            Dtype::I8 => convert(input, |number: i8| i64::from(number))?,
+            Dtype::I16 => convert(input, |number: i16| i64::from(number))?,
+            Dtype::U8 | Dtype::Bool => convert(input, |number: u8| i64::from(number))?,
+            Dtype::U16 => convert(input, |number: u16| i64::from(number))?,
+            Dtype::U32 => convert(input, |number: u32| i64::from(number))?,
             // Groups are compared for equality only.
-            Dtype::U64 => convert(input, |number: u64| number as i64),
+            Dtype::U64 => convert(input, |number: u64| number as i64)?,
             Dtype::F16 => whole(input, name, |number: f16| number.to_f64())?,
             Dtype::Bf16 => whole(input, name, |number: bf16| number.to_f64())?,
             Dtype::F32 => whole(input, name, |number: f32| f64::from(number))?,
@@ -93,30 +94,31 @@ impl<'a> Source<'a> {
         Ok(Self {
             element: ElementType::I64,
             memory: Memory::Host(numbers),
-            ..Self::unchanged(input, order)
+            ..Self::unchanged(input, order)?
         })
     }
 
     /// A tensor of a model's output: of a type that engines read, or float64 and bfloat16 in host memory.
     pub fn of_tensor(input: &'a Input<'_>, name: &str, order: Order) -> Result<Self> {
         match input.dtype.element() {
-            Some(_) => Ok(Self::unchanged(input, order)),
-            None => Self::of_floats(input, name, order).map_err(|_| {
-                Error::Type(format!(
+            Some(_) => Self::unchanged(input, order),
+            None => Self::of_floats(input, name, order).map_err(|error| match error {
+                Error::Type(_) => Error::Type(format!(
                     "{name}: expected float32, float16, int8, uint8, int32 or int64, got {}; convert it",
                     input.dtype
-                ))
+                )),
+                other => other,
             }),
         }
     }
 
     /// The elements as they are. The element type is set by the caller if engines do not read the input's.
-    fn unchanged(input: &'a Input<'_>, order: Order) -> Self {
+    fn unchanged(input: &'a Input<'_>, order: Order) -> Result<Self> {
         let memory = match input.place {
             Place::Host if input.dtype.element().is_none() => {
                 Memory::Host(HostBytes::Borrowed(&[]))
             }
-            Place::Host => Memory::Host(input.host_bytes()),
+            Place::Host => Memory::Host(input.host_bytes()?),
             Place::Device { writer, .. } => {
                 let after = match (order, writer) {
                     (Order::After(stream), writer) => Some(writer.unwrap_or(stream)),
@@ -126,7 +128,7 @@ impl<'a> Source<'a> {
             }
         };
         let element = input.dtype.element().unwrap_or(ElementType::F32);
-        Self { element, shape: &input.shape, memory, quantization: None }
+        Ok(Self { element, shape: &input.shape, memory, quantization: None })
     }
 
     /// The view of the tensor with this id.
@@ -147,14 +149,15 @@ impl<'a> Source<'a> {
 fn convert<T: bytemuck::Pod, U: bytemuck::Pod>(
     input: &Input<'_>,
     mut to: impl FnMut(T) -> U,
-) -> HostBytes<'static> {
-    let bytes = input.host_bytes();
+) -> Result<HostBytes<'static>> {
+    let bytes = input.host_bytes()?;
     let numbers: &[T] = match bytes.as_slice() {
         // An empty slice has no alignment.
         [] => &[],
         bytes => bytemuck::cast_slice(bytes),
     };
-    HostBytes::of(numbers.iter().map(|&number| to(number)))
+    let converted = HostBytes::of(numbers.iter().map(|&number| to(number)));
+    converted.ok_or_else(|| exceeds_memory(&input.shape, input.dtype))
 }
 
 /// Floating-point numbers as int64, if they are whole.
@@ -170,7 +173,7 @@ fn whole<T: bytemuck::Pod>(
             other = Some(number);
         }
         number as i64
-    });
+    })?;
     match other {
         None => Ok(numbers),
         Some(number) => Err(Error::Input(format!("{name}: expected whole numbers, got {number}"))),

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """decode: the recorded outputs of data/models2026 with the survivors that another program computed; arguments; batches."""
 
+import concurrent.futures
+import copy
 import csv
+import inspect
 import json
+import multiprocessing
+import pickle
 import re
 import threading
 import unittest
+import warnings
 
 import numpy
 from arrays import DATA, ROOT, OnlyDlpack, needs_data, needs_torch, torch
@@ -54,7 +60,9 @@ class Recorded(unittest.TestCase):
         for name, decoder, near in cases:
             with self.subTest(case=name):
                 outputs, settings, rows = recorded(name)
-                found = nmsfilter.decode(outputs, decoder, **settings)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    found = nmsfilter.decode(outputs, decoder, **settings)
                 count = int(found.counts[0])
                 self.assertEqual((found.counts.shape, count), ((1,), len(rows)))
 
@@ -156,6 +164,61 @@ class Recorded(unittest.TestCase):
             actor({"path": batch["path"]})
 
 
+class Misread(unittest.TestCase):
+    """Outputs that another decoder reads than theirs."""
+
+    #: Rows of corners, score and class, as end-to-end models have them.
+    ROWS = numpy.tile(numpy.array([10, 20, 60, 90, 0.9, 3], numpy.float32), (1, 300, 1))
+
+    def issued(self, function):
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            function()
+        return issued
+
+    def test_each_decoder_warns_once_and_names_its_arguments(self):
+        for _ in range(2):
+            decoder = nmsfilter.Decoder("yolov8")
+            issued = self.issued(lambda: [decoder(self.ROWS) for _ in range(12)])
+            texts = [str(warning.message) for warning in issued]
+            self.assertIn('set decoder="end2end", or num_classes=2 if the model has as many', texts[0])
+            self.assertIn("a score is 3, but scores of decoder yolov8 are probabilities from 0 to 1", texts[1])
+            self.assertEqual(len(texts), len(set(texts)))
+            for warning in issued:
+                self.assertIs(warning.category, nmsfilter.MisreadWarning)
+                self.assertEqual(warning.filename, __file__)
+        self.assertEqual(self.issued(lambda: nmsfilter.decode(self.ROWS, "end2end")), [])
+
+    def test_decode_warns_where_it_is_called(self):
+        issued = self.issued(lambda: nmsfilter.decode(self.ROWS, "yolov8", score_threshold=0.31))
+        self.assertEqual({warning.filename for warning in issued}, {__file__})
+        self.assertEqual(len(issued), 2)
+
+    def test_a_filter_makes_exceptions_of_them(self):
+        decoder = nmsfilter.Decoder("yolov8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", nmsfilter.MisreadWarning)
+            for _ in range(2):
+                with self.assertRaisesRegex(nmsfilter.MisreadWarning, "end2end"):
+                    decoder(self.ROWS)
+        self.assertEqual(len(self.issued(lambda: decoder(self.ROWS))), 2)
+
+    def test_a_hook_of_warnings_can_call_the_decoder(self):
+        decoder = nmsfilter.Decoder("yolov8")
+        counts = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = lambda *arguments: counts.append(len(decoder(self.ROWS).counts))
+            decoder(self.ROWS)
+        self.assertEqual(counts, [1, 1])
+
+    @needs_data("data/models2026")
+    def test_recorded_outputs_of_yolo26(self):
+        outputs, _, _ = recorded("01_six_yolo26/bus")
+        issued = self.issued(lambda: nmsfilter.decode(outputs, "yolov8"))
+        self.assertIn("end2end", str(issued[0].message))
+
+
 class Arguments(unittest.TestCase):
     #: Two boxes of three classes.
     OUTPUT = numpy.zeros((1, 7, 20), numpy.float32)
@@ -209,6 +272,38 @@ class Arguments(unittest.TestCase):
         known = list(_decode._of_thread.decoders.values())
         nmsfilter.decode(self.OUTPUT, "yolov8", score_threshold=[0.5, 0.19, 0.5])
         self.assertEqual(list(_decode._of_thread.decoders.values()), known)
+
+    def test_a_decoder_is_pickled_with_its_arguments(self):
+        layout = (ROOT / "src/decoder/families/end2end.layout").read_text()
+        chosen = [
+            {"decoder": "yolov8", "score_threshold": [0.875, 0.5, 0.25], "quantization": {"a": (0.5, -3), "b": (0.25, 0)}},
+            {
+                "layout": layout, "score_threshold": 0.5, "iou_threshold": 0.75, "model_size": (640.0, 480.0),
+                "max_detections": 7, "max_candidates": 8, "method": "map-reduce", "overlap": "smaller",
+                "class_agnostic": True, "multi_label": True, "masks": False, "box_format": "center",
+                "coordinates": "pixels", "num_classes": 80, "score_activation": "softmax", "keypoint_shape": (17, 3),
+                "quantization": (0.5, 3),
+            },
+        ]
+        names = set(inspect.signature(nmsfilter.Decoder).parameters)
+        self.assertEqual(names - {"decoder"}, set(chosen[1]), "an argument is not tested")
+        for arguments in chosen:
+            decoder = nmsfilter.Decoder(**arguments)
+            for other in (pickle.loads(pickle.dumps(decoder)), copy.copy(decoder), copy.deepcopy(decoder)):
+                positional, named = other.__getnewargs_ex__()
+                self.assertEqual((positional, set(named)), ((), names))
+                for name, value in arguments.items():
+                    found = tuple(named[name]) if name == "model_size" else named[name]
+                    self.assertEqual(found, value, name)
+        other = pickle.loads(pickle.dumps(nmsfilter.Decoder("yolov8", score_threshold=[0.95, 0.5, 0.5])))
+        found = other(self.OUTPUT)
+        self.assertEqual(found.classes[0, : found.counts[0]].tolist(), [1])
+
+    def test_actors_are_sent_to_other_processes(self):
+        actor = nmsfilter.BatchDecoder(["output0"], "yolov8", score_threshold=0.8)
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            result = pool.submit(actor, {"output0": self.OUTPUT}).result()
+        self.assertEqual(result["counts"].tolist(), [1])
 
     def test_the_names_of_decoders(self):
         self.assertIn("yolov8-pose", nmsfilter.decoders())

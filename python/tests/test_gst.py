@@ -76,6 +76,57 @@ class Structures(unittest.TestCase):
             self.assertEqual(len(fields), len(structure._fields_), structure)
 
 
+@needs_gstreamer
+class Mistakes(unittest.TestCase):
+    def expect(self, error, message, function, *arguments, **settings):
+        with self.assertRaises(error) as caught:
+            function(*arguments, **settings)
+        self.assertEqual(str(caught.exception), message)
+
+    def test_models(self):
+        def expect(error, message, *arguments, **settings):
+            self.expect(error, message, gst.model, *arguments, **settings)
+
+        expect(
+            TypeError, "labels: expected a list of names, got 'person'; a single name is ['person']", labels="person")
+        expect(TypeError, "labels[1]: expected a name, got 3", labels=["person", 3])
+        expect(InputError, "labels[0]: expected a name without zero bytes, got 'a\\x00b'", labels=["a\0b"])
+        size = "size: expected width and height of the model's input in pixels"
+        for wrong in ((0, 0), (640, 0), (-640, 640), (2**40, 640)):
+            expect(InputError, f"{size}, each at least 1, got {wrong!r}; leave it out if it is unknown", wrong)
+        for wrong in (640, (640,), "ab", (640.5, 640)):
+            expect(TypeError, f"{size}, got {wrong!r}", wrong)
+        expect(
+            InputError, "keypoint_shape: expected keypoints of 2 (x, y) or 3 (x, y, visibility) numbers, got 4",
+            keypoint_shape=(17, 4))
+        gst.model((numpy.int64(640), 480), labels=("person",), keypoint_shape=[17, 3])
+
+    def test_tensors(self):
+        buffer, array = Gst.Buffer.new_allocate(None, 16, None), numpy.zeros((3, 4), numpy.float32)
+
+        def expect(error, message, tensors, **settings):
+            self.expect(error, message, gst.attach, buffer, tensors, **settings)
+
+        expect(InputError, "tensors: expected the arrays of a model's outputs, got none", {})
+        names = "tensors: expected a dictionary from the names of the model's outputs to arrays, got "
+        expect(TypeError, f"{names}list", [array])
+        expect(TypeError, f"{names}ndarray", array)
+        expect(TypeError, "tensors: expected the names of outputs as keys, got 3", {"windows": array, 3: array})
+        tensors = {"windows": array}
+        expect(TypeError, "model: expected what model() returns, got (640, 640)", tensors, model=(640, 640))
+        pairs = "quantization: expected a dictionary from names of tensors to (scale, zero point)"
+        expect(TypeError, f"{pairs}, got (0.5, 0)", tensors, quantization=(0.5, 0))
+        expect(
+            InputError, f"{pairs}, got the name 'window'; the tensors are windows", tensors,
+            quantization={"window": (0.5, 0)})
+        for wrong in (0.5, (0, 0), (0.5, 0.5), (float("nan"), 0), (0.5, 2**40)):
+            expect(
+                InputError, f"{pairs} with a scale above 0, got {wrong!r} for 'windows'", tensors,
+                quantization={"windows": wrong})
+        # None of them has been attached.
+        gst.attach(buffer, tensors)
+
+
 class Pipeline:
     """appsrc, nmsfilter and appsink."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Twelve mistakes of a Python user, with the whole message of each."""
+"""Mistakes of a Python user, with the whole message of each."""
 
 import unittest
 
@@ -101,6 +101,81 @@ class Mistakes(unittest.TestCase):
             "tensor output0 (i8 1x84x8400): its elements are quantized, but their scale and zero point are not known; "
             "set quantization",
             nmsfilter.decode, numpy.zeros((1, 84, 8400), numpy.int8), "yolov8")
+
+    def test_13_a_measure_of_other_boxes(self):
+        message = 'overlap: "{}" is not defined for {} boxes; choose "iou"'
+        upright, oriented = message.format("prob-iou", "upright"), message.format("diou", "oriented")
+        error, boxes, scores = nmsfilter.InputError, floats(8, 4), floats(8)
+        self.expect(error, upright, nmsfilter.nms, boxes, scores, 0.5, overlap="prob-iou")
+        self.expect(error, upright, nmsfilter.batched_nms, boxes, scores, scores, 0.5, overlap="prob-iou")
+        self.expect(error, upright, nmsfilter.Decoder("yolov8", overlap="prob-iou"), floats(1, 84, 8))
+        self.expect(error, oriented, nmsfilter.nms_rotated, floats(8, 5), scores, 0.5, overlap="diou")
+
+    def test_14_thresholds_that_cannot_work(self):
+        def expect(message, threshold, error=nmsfilter.InputError):
+            self.expect(error, f"score_threshold{message}", nmsfilter.Decoder, score_threshold=threshold)
+
+        nan, infinity = float("nan"), float("inf")
+        expect(": expected a number, got NaN", nan)
+        expect("[1]: expected a number, got NaN", [0.5, nan])
+        expect(": expected a number for each class, got none", [])
+        nothing = ": expected a number for at least one class, got infinity for all, which excludes every class"
+        expect(nothing, infinity)
+        expect(nothing, [infinity, infinity])
+        kinds = ": expected a number, or a list with a number for each class, got "
+        expect(f"{kinds}str", "0.5", TypeError)
+        expect(f"{kinds}dict", {0: 0.5}, TypeError)
+        expect("[0]: expected a number, got str", ["a"], TypeError)
+        expect("[1]: expected a number, got NoneType", [0.5, None], TypeError)
+        for threshold in (1, numpy.float32(0.5), numpy.array(0.5), numpy.array([0.5]), (0.5, infinity)):
+            nmsfilter.Decoder(score_threshold=threshold)
+        message = "iou_threshold: expected a number, got str"
+        self.expect(TypeError, message, nmsfilter.nms, floats(8, 4), floats(8), "0.5")
+        self.expect(TypeError, message, nmsfilter.Decoder, iou_threshold="0.5")
+
+    def test_15_numbers_that_are_no_counts(self):
+        whole = "expected a whole number from 0 to 2^64 - 1, got"
+        error = nmsfilter.InputError
+        for name in ("max_detections", "max_candidates", "num_classes"):
+            self.expect(error, f"{name}: {whole} -1", nmsfilter.Decoder, **{name: -1})
+            self.expect(error, f"{name}: {whole} {2**64}", nmsfilter.Decoder, **{name: 2**64})
+            self.expect(TypeError, f"{name}: {whole} float", nmsfilter.Decoder, **{name: 1.5})
+            nmsfilter.Decoder(**{name: numpy.int64(5)})
+        self.expect(
+            error, f"max_detections: {whole} -1", nmsfilter.nms, floats(8, 4), floats(8), 0.5, max_detections=-1)
+        found = nmsfilter.decode(floats(1, 84, 8), "yolov8")
+        self.expect(error, f"image: {whole} -1", found.mask, -1, 0)
+        self.expect(error, f"detection: {whole} -1", found.mask, 0, -1)
+        with self.assertRaisesRegex(MemoryError, "^max_detections: an array of .* exceeds memory"):
+            nmsfilter.decode(floats(1, 84, 8), "yolov8", max_detections=2**62)
+
+    def test_16_pairs_that_are_none(self):
+        shape = "keypoint_shape: expected the number of keypoints, and 2 (x, y) or 3 (x, y, visibility), got "
+        for wrong in (17, (17,), (-1, 3), (17, 4), "17"):
+            self.expect(nmsfilter.InputError, shape + repr(wrong), nmsfilter.Decoder, keypoint_shape=wrong)
+        size = "model_size: expected (width, height) of the model's input in pixels, got "
+        for wrong in (640, (640,), "640"):
+            self.expect(TypeError, size + repr(wrong), nmsfilter.Decoder, model_size=wrong)
+        size = "model_size: expected width and height in pixels, each at least 1, got "
+        for wrong, text in (((0, 0), "[0.0, 0.0]"), ((-640, 640), "[-640.0, 640.0]")):
+            self.expect(nmsfilter.InputError, size + text, nmsfilter.Decoder, model_size=wrong)
+
+    def test_17_a_batch_without_images(self):
+        message = "tensor output0 (f32 0x84x8): expected a batch of at least one image, got none; leave out empty batches"
+        self.expect(nmsfilter.InputError, message, nmsfilter.decode, floats(0, 84, 8), "yolov8")
+
+    def test_18_arrays_that_do_not_exist(self):
+        class Claimed:
+            def __init__(self, shape, address):
+                self.__array_interface__ = {"version": 3, "typestr": "<f4", "shape": shape, "data": (address, False)}
+
+        error = nmsfilter.InputError
+        message = "boxes: expected a shape that fits memory, got [1099511627776, 1099511627776]"
+        self.expect(error, message, nmsfilter.nms, Claimed((2**40, 2**40), 16), floats(8), 0.5)
+        message = "boxes: expected the address of its elements, got 0"
+        self.expect(error, message, nmsfilter.nms, Claimed((8, 4), 0), floats(8), 0.5)
+        with self.assertRaisesRegex(MemoryError, "exceeds memory"):
+            nmsfilter.decode(numpy.broadcast_to(numpy.float64(0), (2**40, 84, 8400)), "yolov8")
 
 
 if __name__ == "__main__":

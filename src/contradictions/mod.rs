@@ -20,6 +20,7 @@ use crate::engine::Outcome;
 
 pub(crate) use evidence::DetailEvidence;
 pub use names::Interface;
+pub(crate) use names::Name;
 pub(crate) use plan::{PlanFacts, of_plan};
 pub(crate) use reading::Reading;
 pub(crate) use silence::{Quiet, Run};

@@ -27,11 +27,17 @@ pub(crate) enum Name {
     ClassThresholds,
     Coordinates,
     Decoder,
+    /// The decoder, where none is set.
+    DecoderChoice,
+    ModelSize,
+    MultiLabel,
     NumClasses,
     Quantization,
     ScoreActivation,
     ScoreThreshold,
     Sizes,
+    /// The tensors of a run.
+    Tensors,
 }
 
 /// A setting with a value.
@@ -58,6 +64,22 @@ impl Interface {
                 ["coordinates", "Options::coordinates", "coordinates", "coordinates"]
             }
             Name::Decoder => ["decoder", "the decoder", "the decoder", "decoder"],
+            Name::DecoderChoice => [
+                "the property decoder",
+                "the decoder (Nms::set_decoder)",
+                "the decoder (nmsfilter_set_decoder)",
+                "decoder",
+            ],
+            Name::ModelSize => [
+                "model-width and model-height",
+                "Nms::model_size",
+                "model_width and model_height",
+                "model_size",
+            ],
+            Name::MultiLabel => {
+                ["multi-label", "Params::multi_label", "multi_label", "multi_label"]
+            }
+            Name::Tensors => ["the buffer's tensors", "the tensors", "the tensors", "outputs"],
             Name::NumClasses => {
                 ["num-classes", "Options::num_classes", "class_count", "num_classes"]
             }

@@ -112,7 +112,8 @@ impl Search<'_, '_> {
 
     /// Keeps an error. With many tensors, that one of them is not the first role's is no reason.
     fn add_error(&mut self, error: LayoutError) {
-        let is_of_all = matches!(error, LayoutError::Batch { .. } | LayoutError::ModelSize { .. });
+        use LayoutError::{Batch, ModelSize, NoImages};
+        let is_of_all = matches!(error, Batch { .. } | NoImages { .. } | ModelSize { .. });
         if self.of.1.roles().len() <= 2 || is_of_all {
             self.readings.errors.push(error);
         }

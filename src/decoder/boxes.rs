@@ -20,7 +20,7 @@ impl Decoder for Boxes {
     }
 
     fn expects(&self) -> &str {
-        "boxes [N,4] ([N,3] with box-format=square) and scores [N] or [N,C]; with scores [N] also labels [N]"
+        "boxes [N,4] ([N,3] if they are squares) and scores [N] or [N,C]; with scores [N] also labels [N]"
     }
 
     fn forms(&self) -> &[&'static dyn Form] {

@@ -41,6 +41,7 @@ use super::assign::{
     MAX_FITS, Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout,
 };
 use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
+use crate::contradictions::{Interface, Name};
 use crate::tensor::TensorView;
 
 /// A decoder and its layout of the buffer's tensors.
@@ -84,7 +85,7 @@ pub enum ChoiceError {
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// No tensor fits.
-    #[error("no tensor fits {wanted}; the buffer carries {tensors}")]
+    #[error("{}", self.text(Interface::Element))]
     NoFit {
         /// The decoders that were considered.
         wanted: String,
@@ -101,20 +102,19 @@ pub enum ChoiceError {
         tensors: String,
     },
     /// The tensors fit several decoders, or one whose shapes other model families have too.
-    #[error("the buffer's tensors ({tensors}) can be read as {readings}; {advice}")]
+    #[error("{}", self.text(Interface::Element))]
     Ambiguous {
         /// The tensors, as displayed.
         tensors: String,
         /// The decoders, with numbers of classes.
         readings: String,
-        /// Which properties to set.
-        advice: String,
+        /// The decoders that also fit if the size of the model's input is known.
+        with_model_size: Vec<&'static str>,
+        /// What selects one of them.
+        advice: Advice,
     },
     /// A tensor has an id of a decoder with several roles, and there is no tensor for another role.
-    #[error(
-        "tensor {tensor} has an id of decoder {decoder}, which also needs a tensor with the id \
-         {missing}; the buffer carries {tensors}: set the ids, or the property decoder"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     Incomplete {
         /// The tensor with the id.
         tensor: String,
@@ -131,6 +131,91 @@ pub enum ChoiceError {
         /// The id.
         id: String,
     },
+}
+
+/// What to do where tensors can be read in several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// One decoder fits several tensors: give the tensor with the detections an id.
+    SetId,
+    /// Several decoders fit: set one.
+    SetDecoder {
+        /// The numbers of classes and of labels that are known (0 if they are not), if `yolov8` is one of the decoders.
+        yolov8: Option<[usize; 2]>,
+        /// Whether `yolox` is one of the decoders.
+        yolox: bool,
+    },
+}
+
+impl Advice {
+    fn text(self, interface: Interface) -> String {
+        let Self::SetDecoder { yolov8, yolox } = self else {
+            return "give the tensor that holds the detections an id that the decoder knows"
+                .to_owned();
+        };
+        let num_classes = interface.name(Name::NumClasses);
+        let mut advice = format!("set {} to the right one", interface.name(Name::DecoderChoice));
+        if let Some([classes, labels]) = yolov8 {
+            advice += &match (classes, labels) {
+                (0, 0) => {
+                    format!(", and for yolov8 {num_classes} to the model's number of classes")
+                }
+                (0, labels) => {
+                    format!(", and for yolov8 {num_classes} (there are {labels} labels)")
+                }
+                (number, _) => format!(", and for yolov8 correct {num_classes}, which is {number}"),
+            };
+            advice += "; outputs of pose, segmentation and oriented-box models have rows beyond 4+C: \
+                       yolov8-pose, yolov8-seg, yolov8-obb";
+        }
+        if yolox {
+            advice += "; yolov5 and yolox are for decoded boxes (YOLOX exported with \
+                       --decode_in_inference), yolov5-raw and yolox-raw for others";
+        }
+        advice
+    }
+}
+
+impl ChoiceError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        let carries = match interface {
+            Interface::Element => "the buffer carries",
+            Interface::Rust | Interface::C => "the tensors are",
+            Interface::Python => "outputs has",
+        };
+        match self {
+            Self::Layout(error) => error.text(interface),
+            Self::NoFit { wanted, tensors } => {
+                format!("no tensor fits {wanted}; {carries} {tensors}")
+            }
+            Self::Ambiguous { tensors, readings, with_model_size, advice } => {
+                let mut readings = readings.clone();
+                if !with_model_size.is_empty() {
+                    let separator = if readings.is_empty() { "" } else { " or " };
+                    let names = with_model_size.join(", ");
+                    let model_size = interface.name(Name::ModelSize);
+                    readings += &format!("{separator}one of {names} (with {model_size})");
+                }
+                let (all, advice) = (interface.name(Name::Tensors), advice.text(interface));
+                format!("{all} ({tensors}) can be read as {readings}; {advice}")
+            }
+            Self::Incomplete { tensor, decoder, missing, tensors } => {
+                let ids = match interface {
+                    Interface::Python => "pass a dictionary with these names",
+                    _ => "set the ids",
+                };
+                let choice = interface.name(Name::DecoderChoice);
+                format!(
+                    "tensor {tensor} has an id of decoder {decoder}, which also needs a tensor with the id \
+                     {missing}; {carries} {tensors}: {ids}, or {choice}"
+                )
+            }
+            // Others name no setting.
+            error => error.to_string(),
+        }
+    }
 }
 
 /// Chooses the decoder for `tensors`: `wanted`, or if that is `None`, the one whose ids the tensors
@@ -357,7 +442,11 @@ fn no_fit(
     // An error with a specificity, or the only error, is more specific than the list of all tensors.
     let specificity = |error: &&LayoutError| match wanted {
         Some(_) => error.specificity(),
-        None => error.specificity().filter(|_| matches!(error, LayoutError::Batch { .. })),
+        None => {
+            let is_of_batch =
+                matches!(error, LayoutError::Batch { .. } | LayoutError::NoImages { .. });
+            error.specificity().filter(|_| is_of_batch)
+        }
     };
     let specific =
         errors.iter().filter(|error| specificity(error).is_some()).min_by_key(specificity);
@@ -409,7 +498,8 @@ fn several_readings(
             ..=1 | MAX_FITS.. => format!("{name} in many ways"),
             _ => format!("{name} in {count} ways"),
         },
-        advice: "give the tensor that holds the detections an id that the decoder knows".to_owned(),
+        with_model_size: Vec::new(),
+        advice: Advice::SetId,
     }
 }
 
@@ -440,35 +530,23 @@ fn ambiguous(
         })
         .collect();
     retain_first(&mut readings);
-    let mut of_grids: Vec<&str> = errors
+    let mut with_model_size: Vec<&'static str> = errors
         .iter()
         .filter_map(|error| match error {
             LayoutError::ModelSize { decoder, .. } => Some(*decoder),
             _ => None,
         })
         .collect();
-    retain_first(&mut of_grids);
-    if !of_grids.is_empty() {
-        let names = of_grids.join(", ");
-        readings.push(format!("one of {names} (with model-width and model-height)"));
+    retain_first(&mut with_model_size);
+    let fits_decoder = |name| fits.iter().any(|(fit, _)| fit.decoder.name() == name);
+    let advice = Advice::SetDecoder {
+        yolov8: fits_decoder("yolov8").then_some([options.num_classes, options.labels]),
+        yolox: fits_decoder("yolox"),
+    };
+    ChoiceError::Ambiguous {
+        tensors: list(tensors),
+        readings: readings.join(" or "),
+        with_model_size,
+        advice,
     }
-
-    let mut advice = "set the property decoder to the right one".to_owned();
-    if fits.iter().any(|(fit, _)| fit.decoder.name() == "yolov8") {
-        advice += match (options.num_classes, options.labels) {
-            (0, 0) => ", and for yolov8 num-classes to the model's number of classes".to_owned(),
-            (0, labels) => {
-                format!(", and for yolov8 num-classes (there are {labels} labels)")
-            }
-            (number, _) => format!(", and for yolov8 correct num-classes, which is {number}"),
-        }
-        .as_str();
-        advice += "; outputs of pose, segmentation and oriented-box models have rows beyond 4+C: \
-                   yolov8-pose, yolov8-seg, yolov8-obb";
-    }
-    if fits.iter().any(|(fit, _)| fit.decoder.name() == "yolox") {
-        advice += "; yolov5 and yolox are for decoded boxes (YOLOX exported with \
-                   --decode_in_inference), yolov5-raw and yolox-raw for others";
-    }
-    ChoiceError::Ambiguous { tensors: list(tensors), readings: readings.join(" or "), advice }
 }

@@ -73,6 +73,15 @@ pub(super) fn shape_error(tensor: &TensorView<'_>, decoder: &dyn Decoder) -> Lay
     LayoutError::Shape { tensor: tensor.to_string(), decoder, expected }
 }
 
+/// The error for a batch of as many images.
+pub(super) fn wrong_batch(tensor: &TensorView<'_>, batch: usize) -> LayoutError {
+    let tensor = tensor.to_string();
+    match batch {
+        0 => LayoutError::NoImages { tensor },
+        _ => LayoutError::Batch { tensor, batch },
+    }
+}
+
 pub(super) fn check_batch(
     tensor: &TensorView<'_>,
     images: usize,
@@ -81,7 +90,7 @@ pub(super) fn check_batch(
     if images == 1 || (options.batch && images > 0) {
         return Ok(());
     }
-    Err(LayoutError::Batch { tensor: tensor.to_string(), batch: images })
+    Err(wrong_batch(tensor, images))
 }
 
 pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutError> {

@@ -29,7 +29,7 @@ mod yolox;
 pub use assign::ONNX_PREFIX;
 #[cfg(feature = "v1_28")]
 pub(crate) use choose::is_known;
-pub use choose::{Choice, ChoiceError, choose};
+pub use choose::{Advice, Choice, ChoiceError, choose};
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 #[cfg(feature = "internals")]

@@ -354,12 +354,11 @@ impl YoloTask {
             None => channels < after,
         };
         PrototypeImages::find(tensor, is_possible, options).map_err(|[first, last]| {
-            let num_classes = if known.is_some() { "" } else { "num-classes, or " };
             LayoutError::Prototypes {
                 tensor: tensor.to_string(),
                 decoder: self.name,
                 readings: format!("{first} or {last}"),
-                num_classes,
+                has_num_classes: known.is_some(),
             }
         })
     }

@@ -101,6 +101,7 @@ pub mod cuda;
 mod device_outcome;
 pub(crate) mod formula;
 mod masks;
+mod param_check;
 mod params;
 #[cfg(any(test, feature = "internals"))]
 mod reference;
@@ -116,15 +117,18 @@ pub use cuda::Cuda;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
+pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
 pub use params::{ClassRule, ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
 #[cfg(any(test, feature = "internals"))]
 pub use reference::Reference;
 #[cfg(feature = "internals")]
 pub use select::Selection;
 pub use select::{Backend, select};
+pub(crate) use validate::check_overlap;
 
 use std::time::Duration;
 
+use crate::contradictions::{Interface, Name};
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::device::{DeviceError, DriverError, ForeignStream};
 use crate::geometry::Corners;
@@ -350,11 +354,7 @@ pub enum EngineError {
     },
     /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
     /// can address.
-    #[error(
-        "{anchors} anchors of {classes} classes are more pairs than the {} that multi-label \
-         supports; set multi-label to false",
-        u32::MAX
-    )]
+    #[error("{}", self.text(Interface::Element))]
     Pairs {
         /// The number of anchors.
         anchors: usize,
@@ -420,10 +420,7 @@ pub enum EngineError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A tensor is in the memory of another GPU than the engine's.
-    #[error(
-        "tensor {tensor} is on GPU {is}, the element's is GPU {expected}; \
-         set cuda-device-id to {is}, or to -1 to follow the tensors"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     OtherDevice {
         /// The tensor, as displayed.
         tensor: String,
@@ -493,6 +490,37 @@ impl From<DriverError> for EngineError {
 }
 
 impl EngineError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        match self {
+            Self::Pairs { anchors, classes } => {
+                let (name, most) = (interface.name(Name::MultiLabel), u32::MAX);
+                format!(
+                    "{anchors} anchors of {classes} classes are more pairs than the {most} that {name} supports; \
+                     set {name} to false"
+                )
+            }
+            Self::OtherDevice { tensor, is, expected } => {
+                let (whose, advice) = match interface {
+                    Interface::Element => {
+                        ("the element's", format!("set cuda-device-id to {is}, or to -1"))
+                    }
+                    Interface::C => {
+                        ("the handle's", format!("make it with cuda_device {is}, or with -1"))
+                    }
+                    Interface::Rust | Interface::Python => {
+                        ("the engine's", format!("make it with the ordinal {is}, or without one"))
+                    }
+                };
+                format!(
+                    "tensor {tensor} is on GPU {is}, {whose} is GPU {expected}; {advice} to follow the tensors"
+                )
+            }
+            // Others name no setting that every interface has.
+            error => error.to_string(),
+        }
+    }
+
     /// Whether the GPU or its driver failed, as opposed to an error in the tensors, the layout or the
     /// parameters.
     pub fn is_device_error(&self) -> bool {
@@ -516,7 +544,7 @@ pub trait Engine: Send {
         expect(dead_code, reason = "for the element")
     )]
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        validate::check_overlap(layout, params)
+        check_overlap(layout.is_oriented(), params.overlap)
     }
 
     /// Decodes `tensors` by `layout` and suppresses by `params`, each image of the batch separately.

@@ -44,7 +44,7 @@ pub(super) fn validate(
         return Err(EngineError::Pairs { anchors, classes: scores });
     }
     check_structure(layout)?;
-    check_overlap(layout, params)?;
+    check_overlap(layout.is_oriented(), params.overlap)?;
     check_masks(layout, params)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
@@ -58,14 +58,17 @@ pub(super) fn validate(
     Ok(())
 }
 
-/// Checks that the measure of overlap is one of the layout's boxes.
-pub(super) fn check_overlap(layout: &Layout, params: &Params) -> Result<(), EngineError> {
-    let (boxes, instead) = match (layout.is_oriented(), params.overlap) {
+/// Checks that the measure of overlap is defined for oriented boxes, or for upright ones.
+///
+/// # Errors
+/// [`EngineError::Overlap`] if it is not.
+pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), EngineError> {
+    let (boxes, instead) = match (is_oriented, overlap) {
         (true, Overlap::Diou) => ("oriented", Overlap::Iou),
         (false, Overlap::ProbIou) => ("upright", Overlap::Iou),
         _ => return Ok(()),
     };
-    let (overlap, instead) = (params.overlap.name(), instead.name());
+    let (overlap, instead) = (overlap.name(), instead.name());
     Err(EngineError::Overlap { overlap, boxes, instead })
 }
 

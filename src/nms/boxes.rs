@@ -29,7 +29,7 @@ use crate::decoder::layout::{BoxFormat, BoxRule, Field, Group, Layout, Reference
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, MAX_ANGLE,
-    MAX_BOX_SIDE, Method, Params,
+    MAX_BOX_SIDE, Method, Params, check_iou_threshold, check_overlap,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
 use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage, TensorView};
@@ -119,7 +119,8 @@ impl BoxNms {
     ///
     /// # Errors
     /// If a tensor is not as the table has it or cannot be read, if a side of a box is longer than 10^9 or an angle is
-    /// more than 10^4 in magnitude, if the threshold is not from 0 to 1, or if the GPU fails.
+    /// more than 10^4 in magnitude, if the threshold is not from 0 to 1, if the measure of overlap is not defined for such
+    /// boxes, or if the GPU fails.
     pub fn run(
         &mut self,
         boxes: &TensorView<'_>,
@@ -127,7 +128,7 @@ impl BoxNms {
         groups: Option<&TensorView<'_>>,
     ) -> Result<&[u32], NmsError> {
         let input = BoxInput::new(boxes, scores, groups)?;
-        self.set_params()?;
+        self.set_params(&input)?;
         let is_on_device = [Some(boxes), Some(scores), groups].into_iter().flatten();
         if is_on_device.clone().any(TensorView::is_on_device) {
             lay_out(&mut self.layout, &input, input.count);
@@ -161,19 +162,17 @@ impl BoxNms {
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, NmsError> {
         let input = BoxInput::new(boxes, scores, groups)?;
-        self.set_params()?;
+        self.set_params(&input)?;
         lay_out(&mut self.layout, &input, input.count);
         let tensors: ArrayVec<TensorView<'_>, 3> =
             [Some(boxes), Some(scores), groups].into_iter().flatten().cloned().collect();
         Ok(self.engine.0.enqueue(&tensors, &self.layout, &self.params, stream)?)
     }
 
-    fn set_params(&mut self) -> Result<(), NmsError> {
-        let threshold = self.iou_threshold;
-        if !(0.0..=1.0).contains(&threshold) {
-            return Err(NmsError::IouThreshold { got: threshold.to_string() });
-        }
-        self.params.iou_threshold = floor(threshold);
+    fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
+        check_iou_threshold(self.iou_threshold)?;
+        check_overlap(input.is_oriented, self.overlap)?;
+        self.params.iou_threshold = floor(self.iou_threshold);
         (self.params.method, self.params.overlap) = (self.method, self.overlap);
         self.params.max_detections = self.max_detections;
         Ok(())

@@ -55,13 +55,14 @@ pub use boxes::BoxNms;
 pub use crate::contradictions::{Interface, Warning};
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
-    BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError, Options,
+    Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
+    MAX_CLASSES, Options,
 };
 pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, FrameMap, ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method,
-    Outcome, Params, SizeLimits,
+    Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold, check_model_size,
 };
 pub use crate::geometry::{Bounds, OrientedBox, Overlap};
 
@@ -95,12 +96,9 @@ pub enum NmsError {
         /// The names of all decoders.
         known: String,
     },
-    /// The threshold of [`Params::overlap`], or that of a class, is not one.
-    #[error("Params::iou_threshold: expected a number from 0 to 1, got {got}")]
-    IouThreshold {
-        /// The number.
-        got: String,
-    },
+    /// A parameter has a value that cannot work.
+    #[error(transparent)]
+    Param(#[from] ParamError),
     /// The zero point of a quantized tensor is not a number of the tensor's type.
     #[error("tensor {tensor}: the zero point is {zero_point}; expected {least} to {greatest}")]
     ZeroPoint {
@@ -122,11 +120,22 @@ pub enum NmsError {
         got: String,
     },
     /// No decoder reads the tensors.
-    #[error(transparent)]
+    #[error("{}", .0.text(Interface::Rust))]
     Choice(#[from] ChoiceError),
     /// The engine cannot run.
-    #[error(transparent)]
+    #[error("{}", .0.text(Interface::Rust))]
     Engine(#[from] EngineError),
+}
+
+impl NmsError {
+    /// The text with the names that `interface` has for settings of decoders and engines.
+    pub fn text(&self, interface: Interface) -> String {
+        match self {
+            Self::Choice(error) => error.text(interface),
+            Self::Engine(error) => error.text(interface),
+            error => error.to_string(),
+        }
+    }
 }
 
 /// An outcome with what belongs to survivors besides their upright boxes and their masks.
@@ -255,8 +264,8 @@ impl Nms {
     /// types and shapes.
     ///
     /// # Errors
-    /// If no decoder reads the tensors, a tensor's memory cannot be read, the threshold of the overlap is not from 0
-    /// to 1, or the GPU fails.
+    /// If no decoder reads the tensors, a tensor's memory cannot be read, a parameter cannot work ([`Params::check`]), or
+    /// the GPU fails.
     pub fn run(&mut self, tensors: &[TensorView<'_>]) -> Result<Outcome<'_>, NmsError> {
         Ok(self.run_detailed(tensors)?.outcome)
     }
@@ -302,17 +311,8 @@ impl Nms {
 
     /// Makes the plan for `tensors`, with the parameters for the place that is returned.
     fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<Place, NmsError> {
-        let is_valid = |threshold: &f32| (0.0..=1.0).contains(threshold);
-        let threshold = self.params.iou_threshold;
-        if !is_valid(&threshold) {
-            return Err(NmsError::IouThreshold { got: threshold.to_string() });
-        }
-        for (class, rule) in self.params.class_rules.iter().enumerate() {
-            if let Some(threshold) = rule.iou_threshold.filter(|threshold| !is_valid(threshold)) {
-                let got = format!("{threshold} of class {class}");
-                return Err(NmsError::IouThreshold { got });
-            }
-        }
+        self.params.check()?;
+        check_model_size(self.model_size)?;
         for tensor in tensors {
             let zero_point = tensor.quantization.map(Quantization::zero_point);
             if let (Some(zero_point), Some(zero_points)) =

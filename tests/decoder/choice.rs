@@ -374,7 +374,7 @@ fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
     }
     // A batch has at least one image.
     let error = choose_with(&[("windows", &[0, 7, 4])], None, batch).err().unwrap().to_string();
-    assert!(error.contains("batch dimension of 1, got 0"), "{error}");
+    assert!(error.contains("a batch of at least one image, got none"), "{error}");
 }
 
 #[test]

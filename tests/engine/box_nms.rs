@@ -2,7 +2,7 @@
 //! `gstnmsfilter::nms::BoxNms`, compared with the definition of torchvision's nms and batched_nms.
 
 use fastrand::Rng;
-use gstnmsfilter::nms::{Backend, BoxNms, NmsError, Overlap};
+use gstnmsfilter::nms::{Backend, BoxNms, EngineError, NmsError, Overlap};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::support::engines;
@@ -186,7 +186,28 @@ fn what_cannot_be_read_or_ranked_is_an_error_that_names_it() {
     );
     nms.iou_threshold = 1.5;
     let error = nms.run(&boxes, &scores, None).unwrap_err();
-    assert_eq!(error, NmsError::IouThreshold { got: "1.5".to_owned() });
+    assert!(matches!(error, NmsError::Param(_)), "{error:?}");
+    assert_eq!(error.to_string(), "iou_threshold: expected a number from 0 to 1, got 1.5");
+}
+
+#[test]
+fn a_measure_that_is_not_defined_for_the_boxes_is_an_error() {
+    let numbers = [5.0, 5.0, 9.0, 9.0, 0.5, 4.0, 4.0, 8.0, 8.0, 0.1f32];
+    let oriented = TensorView::from_slice("boxes", &[2, 5], &numbers);
+    let upright = TensorView::from_slice("boxes", &[2, 4], &numbers[..8]);
+    let scores = TensorView::from_slice("scores", &[2], &[0.5, 0.6f32]);
+    let mut nms = nms(0.5);
+    for (boxes, overlap, expected) in [
+        (&upright, Overlap::ProbIou, "prob-iou is not defined for upright boxes; choose iou"),
+        (&oriented, Overlap::Diou, "diou is not defined for oriented boxes; choose iou"),
+    ] {
+        nms.overlap = overlap;
+        let error = nms.run(boxes, &scores, None).unwrap_err();
+        assert!(matches!(error, NmsError::Engine(EngineError::Overlap { .. })), "{error:?}");
+        assert_eq!(error.to_string(), format!("the overlap measure {expected}"));
+    }
+    nms.overlap = Overlap::Iou;
+    assert!(nms.run(&upright, &scores, None).is_ok());
 }
 
 #[test]

@@ -45,13 +45,86 @@ fn an_overlap_threshold_outside_0_to_1_is_an_error() {
     {
         nms.params.iou_threshold = threshold;
         let error = nms.run(&tensors).unwrap_err();
-        assert!(matches!(error, NmsError::IouThreshold { .. }), "{error:?}");
-        let expected = format!("Params::iou_threshold: expected a number from 0 to 1, got {got}");
+        assert!(matches!(error, NmsError::Param(_)), "{error:?}");
+        let expected = format!("iou_threshold: expected a number from 0 to 1, got {got}");
         assert_eq!(error.to_string(), expected);
     }
     for threshold in [0.0, 0.45, 1.0] {
         nms.params.iou_threshold = threshold;
         assert!(nms.run(&tensors).is_ok(), "{threshold}");
+    }
+}
+
+#[test]
+fn parameters_that_cannot_work_are_errors_of_a_run() {
+    let tensors = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
+    type Change = fn(&mut Nms);
+    let changes: [(Change, &str); 3] = [
+        (|nms| nms.params.thresholds.default = f32::NAN, "thresholds: expected a number, got NaN"),
+        (
+            |nms| nms.params.sizes.max = [-5.0; 2],
+            "sizes.max: expected numbers above 0, infinity for no limit, got [-5.0, -5.0]",
+        ),
+        (
+            |nms| nms.model_size = [0.0, 640.0],
+            "model_size: expected width and height in pixels, each at least 1, got [0.0, 640.0]",
+        ),
+    ];
+    for (change, expected) in changes {
+        let mut nms = nms();
+        change(&mut nms);
+        assert_eq!(nms.run(&tensors).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn errors_have_the_names_of_an_interface() {
+    let numbers = vec![0.0; 85 * 20];
+    let text = |decoder: Option<&str>, shape: &[usize], interface| {
+        let mut nms = nms();
+        nms.set_decoder(decoder).unwrap();
+        nms.options.num_classes = 79;
+        let tensors = [TensorView::from_slice("out", shape, &numbers)];
+        nms.run(&tensors).unwrap_err().text(interface)
+    };
+    let all = |decoder, shape| {
+        use Interface::{C, Element, Python, Rust};
+        [Element, Rust, C, Python].map(|interface| text(decoder, shape, interface))
+    };
+    let ends = |texts: [String; 4], ends: [&str; 4]| {
+        for (text, end) in texts.iter().zip(ends) {
+            assert!(text.ends_with(end), "{text}");
+        }
+    };
+    let needs = "decoder yolox-raw needs the size of the model's input; set";
+    ends(
+        all(Some("yolox-raw"), &[1, 20, 84]),
+        [
+            &format!("{needs} model-width and model-height"),
+            &format!("{needs} Nms::model_size"),
+            &format!("{needs} model_width and model_height"),
+            &format!("{needs} model_size"),
+        ],
+    );
+    let take = "or set it to 0 to take what the tensor has";
+    ends(
+        all(Some("yolov8"), &[1, 85, 20]),
+        [
+            &format!("16 classes, but num-classes is 79; correct num-classes, {take}"),
+            &format!("but Options::num_classes is 79; correct Options::num_classes, {take}"),
+            &format!("16 classes, but class_count is 79; correct class_count, {take}"),
+            &format!("16 classes, but num_classes is 79; correct num_classes, {take}"),
+        ],
+    );
+    let starts = ["the buffer's tensors (", "the tensors (", "the tensors (", "outputs ("];
+    let set = [
+        "set the property decoder to",
+        "set the decoder (Nms::set_decoder) to",
+        "set the decoder (nmsfilter_set_decoder) to",
+        "set decoder to",
+    ];
+    for ((text, start), set) in all(None, &[1, 85, 20]).iter().zip(starts).zip(set) {
+        assert!(text.starts_with(start) && text.contains(set), "{text}");
     }
 }
 
@@ -120,7 +193,7 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     assert_eq!(anchors(&mut nms, &windows), [0]);
     nms.params.thresholds.per_class = vec![0.95];
     assert!(anchors(&mut nms, &windows).is_empty());
-    nms.params.thresholds.per_class[0] = f32::NAN;
+    nms.params.thresholds.per_class[0] = f32::NEG_INFINITY;
     assert_eq!(anchors(&mut nms, &windows), [0, 1]);
     // One window, then a model of another family.
     let one = [TensorView::from_slice("windows", &[1, 4], &IMAGE)];

@@ -907,6 +907,16 @@ enum NmsfilterStatus nmsfilter_enqueue(struct Nmsfilter *filter,
                                        struct NmsfilterDeviceResult *result);
 
 /**
+ * A warning of the runs of the handle: the tensors are probably not of the decoder or the options with which they are read,
+ * so that boxes are wrong. NULL from the number of warnings on. Warnings are in the order in which they were found, each
+ * once. Those of boxes come after some images, and those of numbers need nmsfilter_run.
+ *
+ * The text is valid until the handle is freed, or until nmsfilter_set_decoder or nmsfilter_set_layout.
+ */
+const char *nmsfilter_warning(const struct Nmsfilter *filter,
+                              size_t index);
+
+/**
  * Sets all fields of `params` to their defaults. `size` is sizeof(NmsfilterParams).
  */
 enum NmsfilterStatus nmsfilter_params_init(struct NmsfilterParams *params, size_t size);

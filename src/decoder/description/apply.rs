@@ -11,7 +11,7 @@ use crate::decoder::layout::{
     Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, PointRule,
     Reference, ScoreRule,
 };
-use crate::decoder::matrix::{check_classes, check_element_type};
+use crate::decoder::matrix::{check_classes, check_element_type, wrong_batch};
 use crate::decoder::{MAX_CLASSES, MAX_INPUTS, Options};
 use crate::tensor::{ElementType, TensorView};
 
@@ -239,7 +239,7 @@ impl Description<'static> {
             let (images, placed) = match fit(tensor, &rule.shapes, known, images, options) {
                 Ok(fit) => fit,
                 Err(Misfit::Batch(batch)) => {
-                    return Err(LayoutError::Batch { tensor: tensor.to_string(), batch });
+                    return Err(wrong_batch(tensor, batch));
                 }
                 Err(Misfit::Images(score_images)) => {
                     return Err(LayoutError::Images {

@@ -2,6 +2,7 @@
 //! Why tensors do not fit a decoder.
 
 use super::BoxFormat;
+use crate::contradictions::{Interface, Name};
 use crate::decoder::MAX_CLASSES;
 
 /// Why tensors do not fit a decoder.
@@ -19,11 +20,7 @@ pub enum LayoutError {
         expected: String,
     },
     /// The number of anchors is not that of the grids of the model's input.
-    #[error(
-        "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of \
-         stride {strides} on a model input of {model}; set model-width and model-height to the \
-         model's input"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     Grid {
         /// The tensor, as displayed.
         tensor: String,
@@ -39,10 +36,7 @@ pub enum LayoutError {
         model: String,
     },
     /// The decoder needs the size of the model's input, which is not known.
-    #[error(
-        "tensor {tensor}: decoder {decoder} needs the size of the model's input; \
-         set model-width and model-height"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     ModelSize {
         /// A tensor, as displayed.
         tensor: String,
@@ -77,11 +71,16 @@ pub enum LayoutError {
         /// The number of priors.
         priors: usize,
     },
-    /// The first of three dimensions is not 1, and [`Options::batch`](crate::nms::Options::batch) is not set.
+    /// The first dimension is 0.
     #[error(
-        "tensor {tensor}: expected a batch dimension of 1, got {batch}; \
-         export the model with a batch size of 1"
+        "tensor {tensor}: expected a batch of at least one image, got none; leave out empty batches"
     )]
+    NoImages {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// The first of three dimensions is not 1, and [`Options::batch`](crate::nms::Options::batch) is not set.
+    #[error("{}", self.text(Interface::Element))]
     Batch {
         /// The tensor, as displayed.
         tensor: String,
@@ -89,13 +88,7 @@ pub enum LayoutError {
         batch: usize,
     },
     /// The number of components of a box is not that of `box-format`.
-    #[error(
-        "tensor {tensor}: box-format={} needs [N,{}], got {numbers} numbers per box; \
-         set box-format to {}",
-        format.name(),
-        format.components(),
-        if *numbers == 3 { "square" } else { "corners or center" }
-    )]
+    #[error("{}", self.text(Interface::Element))]
     BoxFormat {
         /// The tensor, as displayed.
         tensor: String,
@@ -143,19 +136,13 @@ pub enum LayoutError {
         tensor: String,
     },
     /// The elements are quantized numbers, but their scale is not known.
-    #[error(
-        "tensor {tensor}: its elements are quantized, but their scale and zero point are not known; \
-         set the property quantization"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     NotQuantized {
         /// The tensor, as displayed.
         tensor: String,
     },
     /// The number of classes is not that of `num-classes`.
-    #[error(
-        "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but num-classes is \
-         {expected}; correct num-classes, or set it to 0 to take what the tensor has"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     NumClasses {
         /// The tensor with the scores, as displayed.
         tensor: String,
@@ -167,10 +154,7 @@ pub enum LayoutError {
         expected: usize,
     },
     /// The channels of the prototypes can be the first or the last dimension.
-    #[error(
-        "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}model-width and model-height \
-         to the model's input"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     Prototypes {
         /// The tensor, as displayed.
         tensor: String,
@@ -178,14 +162,11 @@ pub enum LayoutError {
         decoder: &'static str,
         /// Both readings, as displayed.
         readings: String,
-        /// Advice to set `num-classes` if it is not known.
-        num_classes: &'static str,
+        /// Whether the number of classes is known.
+        has_num_classes: bool,
     },
     /// An anchor has one score, of which softmax is always 1.
-    #[error(
-        "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is always 1; \
-         set score-activation to sigmoid or none"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     SingleSoftmax {
         /// The tensor with the scores, as displayed.
         tensor: String,
@@ -203,11 +184,80 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        let model_size = interface.name(Name::ModelSize);
+        match self {
+            Self::Grid { tensor, decoder, found, expected, strides, model } => format!(
+                "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of \
+                 stride {strides} on a model input of {model}; set {model_size} to the model's input"
+            ),
+            Self::ModelSize { tensor, decoder } => format!(
+                "tensor {tensor}: decoder {decoder} needs the size of the model's input; set {model_size}"
+            ),
+            Self::Batch { tensor, batch } => {
+                let option = match interface {
+                    Interface::Rust => ", or set Options::batch",
+                    Interface::C => ", or set batch to 1",
+                    // Here the number of images follows from metadata, or is always read.
+                    Interface::Element | Interface::Python => "",
+                };
+                format!(
+                    "tensor {tensor}: expected a batch dimension of 1, got {batch}; export the model with a batch \
+                     size of 1{option}"
+                )
+            }
+            Self::BoxFormat { tensor, format, numbers } => {
+                let option = interface.name(Name::BoxFormat);
+                let is = if interface == Interface::Element { "=" } else { " " };
+                let (format, components) = (format.name(), format.components());
+                let other = if *numbers == 3 { "square" } else { "corners or center" };
+                format!(
+                    "tensor {tensor}: {option}{is}{format} needs [N,{components}], got {numbers} numbers per box; \
+                     set {option} to {other}"
+                )
+            }
+            Self::NotQuantized { tensor } => {
+                let property = if interface == Interface::Element { "the property " } else { "" };
+                let quantization = interface.name(Name::Quantization);
+                format!(
+                    "tensor {tensor}: its elements are quantized, but their scale and zero point are not known; \
+                     set {property}{quantization}"
+                )
+            }
+            Self::NumClasses { tensor, decoder, classes, expected } => {
+                let num_classes = interface.name(Name::NumClasses);
+                format!(
+                    "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but {num_classes} is \
+                     {expected}; correct {num_classes}, or set it to 0 to take what the tensor has"
+                )
+            }
+            Self::Prototypes { tensor, decoder, readings, has_num_classes } => {
+                let num_classes = match has_num_classes {
+                    true => String::new(),
+                    false => format!("{}, or ", interface.name(Name::NumClasses)),
+                };
+                format!(
+                    "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}{model_size} to \
+                     the model's input"
+                )
+            }
+            Self::SingleSoftmax { tensor, decoder } => format!(
+                "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is \
+                 always 1; set {} to sigmoid or none",
+                interface.name(Name::ScoreActivation)
+            ),
+            // Others name no setting.
+            error => error.to_string(),
+        }
+    }
+
     /// How specific the error is among those of several decoders: the least is the most specific. `None` if the
     /// tensor is probably the output of another model family.
     pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
         match self {
-            Self::Batch { .. } | Self::NumClasses { .. } | Self::SingleSoftmax { .. } => Some(0),
+            Self::NoImages { .. } | Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
+            Self::SingleSoftmax { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),

@@ -225,7 +225,7 @@ impl Engine for Cuda {
 
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         supports(params)?;
-        check_overlap(layout, params)
+        check_overlap(layout.is_oriented(), params.overlap)
     }
 
     fn run(
