@@ -345,12 +345,12 @@ mod tests {
             let settings = Settings { class_thresholds, ..Settings::default() };
             ClassRules::new(&settings, &Labels::default(), &choice).map(|made| made.thresholds)
         };
-        let error = rules("yolo-v8-out", &[1, 84, 1], "0:80").unwrap_err().to_string();
+        let error = rules("yolo-v8-out", &[1, 7, 12], "0:80").unwrap_err().to_string();
         let expected =
             "class-thresholds: the threshold of class 0 is 80, but scores of decoder yolov8 are";
         assert!(error.starts_with(expected), "{error}");
         // A little more than 1 excludes a class, and windows have any scores.
-        assert_eq!(rules("yolo-v8-out", &[1, 84, 1], "0:1.1").unwrap().of(0), 1.1);
+        assert_eq!(rules("yolo-v8-out", &[1, 7, 12], "0:1.1").unwrap().of(0), 1.1);
         assert_eq!(rules("windows", &[21, 4], "0:80").unwrap().of(0), 80.0);
     }
 
