@@ -13,7 +13,8 @@ class InputError(ValueError, RuntimeError):
 
 
 class MisreadWarning(UserWarning):
-    """Outputs are probably not of the decoder or the settings with which they are read, so that boxes are wrong.
+    """Outputs are probably not of the decoder or the settings with which they are read, so that boxes are wrong, or nothing is
+    detected.
 
     Each Decoder issues each warning once. warnings.simplefilter("error", nmsfilter.MisreadWarning) makes exceptions of them.
     """

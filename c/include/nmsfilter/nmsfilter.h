@@ -908,8 +908,8 @@ enum NmsfilterStatus nmsfilter_enqueue(struct Nmsfilter *filter,
 
 /**
  * A warning of the runs of the handle: the tensors are probably not of the decoder or the options with which they are read,
- * so that boxes are wrong. NULL from the number of warnings on. Warnings are in the order in which they were found, each
- * once. Those of boxes come after some images, and those of numbers need nmsfilter_run.
+ * so that boxes are wrong, or nothing is detected. NULL from the number of warnings on. Warnings are in the order in which
+ * they were found, each once. Some come after ten images only, and most need nmsfilter_run.
  *
  * The text is valid until the handle is freed, or until nmsfilter_set_decoder or nmsfilter_set_layout.
  */
