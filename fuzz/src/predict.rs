@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options,
+    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores,
 };
 use gstnmsfilter::internals::deepstream::layout::StructureLayout;
 use gstnmsfilter::internals::engine::{
@@ -244,6 +244,9 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     if numbers.into_iter().any(|name| number(name).is_nan()) {
         return Err("NotANumber".into());
     }
+    if number("max-size") > 0.0 && number("max-size") < 1.0 {
+        return Err("SizeBelowPixel".into());
+    }
     if number("max-size") > 0.0 && number("min-size") > number("max-size") {
         return Err("SizeLimits".into());
     }
@@ -354,7 +357,11 @@ fn thresholds(
     let values = by_class(settings, "class-thresholds", labels, choice, |text| {
         text.parse::<f32>().ok().filter(|threshold| threshold.is_finite())
     })?;
+    let has_probabilities = choice.decoder.scores() == Scores::Probabilities;
     for (class, threshold) in values {
+        if threshold >= 2.0 && has_probabilities {
+            return Err("Percentage".into());
+        }
         if !excludes_others || of.contains_key(&class) {
             of.insert(class, threshold);
         }
@@ -400,7 +407,7 @@ fn sizes(text: &str) -> Option<SizeLimits> {
     let [is_min, is_max] = [min, max].map(|part| !part.trim().is_empty());
     let min = if is_min { numbers(min)? } else { vec![0.0; 2] };
     let max = if is_max { numbers(max)? } else { vec![f32::INFINITY; 2] };
-    let is_range = min.iter().zip(&max).all(|(min, max)| min <= max);
+    let is_range = min.iter().zip(&max).all(|(min, max)| min <= max && *max >= 1.0);
     (is_range && (is_min || is_max))
         .then(|| SizeLimits { min: [min[0], min[1]], max: [max[0], max[1]] })
 }
@@ -413,12 +420,20 @@ fn by_class<T>(
     choice: &Choice,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<(usize, T)>, String> {
-    let read = |entry: String| {
+    let read = |entry: String| -> Result<(usize, T), String> {
         let (name, value) = entry.rsplit_once(':').ok_or("Entry")?;
         let value = parse(value.trim()).ok_or("Entry")?;
         Ok((class_of(name.trim(), labels, choice)?, value))
     };
-    entries(settings, property).into_iter().map(read).collect()
+    let mut found = Vec::new();
+    for entry in entries(settings, property) {
+        let (class, value) = read(entry)?;
+        if found.iter().any(|(other, _)| *other == class) {
+            return Err("Repeated".into());
+        }
+        found.push((class, value));
+    }
+    Ok(found)
 }
 
 fn class_of(name: &str, labels: &[String], choice: &Choice) -> Result<usize, String> {

@@ -83,9 +83,6 @@ pub(crate) enum PlanContradiction {
     UnusedBoxFormat {
         decoder: &'static str,
     },
-    UnusedActivation {
-        decoder: &'static str,
-    },
 }
 
 /// A tensor that is not read.
@@ -219,13 +216,6 @@ impl PlanContradiction {
                     "{name} has no effect: the boxes of decoder {decoder} have a format of their own; unset {name}"
                 )
             }
-            Self::UnusedActivation { decoder } => {
-                let name = names.name(Name::ScoreActivation);
-                write!(
-                    f,
-                    "{name} has no effect on the scores that decoder {decoder} reads; unset {name}"
-                )
-            }
         }
     }
 }
@@ -254,7 +244,6 @@ pub(crate) fn of_plan(facts: PlanFacts<'_>) -> impl Iterator<Item = Warning> {
         of_unread_tensors(facts),
         of_queries(facts),
         of_box_format(facts),
-        of_activation(facts),
     ]
     .into_iter()
     .flatten()
@@ -372,27 +361,15 @@ fn of_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     Some(PlanContradiction::Queries { decoder, tensor, queries, classes })
 }
 
-/// Whether an option has an effect on boxes and scores. Decoders do not state which options they obey, so the layout is
-/// compared with the one `without` it.
-fn has_effect(facts: PlanFacts<'_>, without: Options) -> bool {
-    let PlanFacts { choice: Choice { decoder, layout, .. }, tensors, .. } = facts;
-    decoder::choose(tensors, Some(*decoder), without).map_or(true, |other| {
-        (other.layout.boxes, other.layout.score) != (layout.boxes, layout.score)
-    })
-}
-
+/// A format of boxes that the decoder ignores. Decoders do not state whether they obey it, so the layout is compared with
+/// the one without it.
 fn of_box_format(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+    let PlanFacts { choice: Choice { decoder, layout, .. }, tensors, options, .. } = facts;
     let box_format = Options::default().box_format;
-    let is_set = facts.options.box_format != box_format;
-    let decoder = facts.choice.decoder.name();
-    (is_set && !has_effect(facts, Options { box_format, ..facts.options }))
-        .then_some(PlanContradiction::UnusedBoxFormat { decoder })
-}
-
-/// An activation that the decoder has anyway contradicts nothing.
-fn of_activation(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
-    let is_other = facts.options.score_activation? != facts.choice.layout.score.activation;
-    let decoder = facts.choice.decoder.name();
-    (is_other && !has_effect(facts, Options { score_activation: None, ..facts.options }))
-        .then_some(PlanContradiction::UnusedActivation { decoder })
+    if options.box_format == box_format {
+        return None;
+    }
+    let without = decoder::choose(tensors, Some(*decoder), Options { box_format, ..options });
+    let is_obeyed = without.map_or(true, |other| other.layout.boxes != layout.boxes);
+    (!is_obeyed).then_some(PlanContradiction::UnusedBoxFormat { decoder: decoder.name() })
 }

@@ -199,7 +199,7 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
     let rows = [row(40.0, 0.9), row(SIDE as f32, 0.8), row(8.0, 0.7), row(48.0, 0.95)];
     let tensors = [
         TensorView::from_slice("output0", &[1, 4, 7], rows.as_flattened()),
-        TensorView::from_slice("output1", &[1, 1, 1, 1], &[1.0f32]),
+        TensorView::from_slice("output1", &[1, 1, 2, 2], &[1.0f32; 4]),
     ];
     let layout = layout(&tensors);
     let frame = FrameMap { size: [SIDE; 2], ratio: [1.0; 2], offset: [0.0; 2] };

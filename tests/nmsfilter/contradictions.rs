@@ -225,9 +225,6 @@ fn properties_without_effect() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     let format = "box-format has no effect: the boxes of decoder yolov8 have a format of their own; unset box-format";
     assert_warns("box-format=center", &tensors, &[format]);
-    let activation = "score-activation has no effect on the scores that decoder yolov8 reads; unset score-activation";
-    assert_warns("score-activation=sigmoid", &tensors, &[activation]);
-    assert_warns("score-activation=none", &tensors, &[]);
     assert_warns(
         "unique-id=7",
         &tensors,
