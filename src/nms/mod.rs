@@ -244,8 +244,8 @@ impl Nms {
     /// # use gstnmsfilter::tensor::TensorView;
     /// // Rows of x1, y1, x2, y2, score and class, as end-to-end models have them.
     /// let row = [40.0, 50.0, 340.0, 250.0, 0.9, 5.0f32];
-    /// let output = [row, row].concat();
-    /// let tensors = [TensorView::from_slice("output0", &[1, 2, 6], &output)];
+    /// let output = row.repeat(8);
+    /// let tensors = [TensorView::from_slice("output0", &[1, 8, 6], &output)];
     ///
     /// let mut nms = Nms::new(Backend::Cpu, None)?;
     /// nms.set_decoder(Some("yolov8"))?;
